@@ -1,0 +1,122 @@
+-- The truth about every request, and the narrow tables through which live ones are found.
+
+-- Legality as data. `from_status` is null for entries.
+create table tidegate.transition_rule (
+  flow        tidegate.flow not null,
+  from_status tidegate.request_status,
+  to_status   tidegate.request_status not null,
+  cause       text collate "C" not null,
+  constraint transition_rule_is_listed_once unique (flow, from_status, to_status, cause)
+);
+
+create unique index transition_rule_entry_is_listed_once
+  on tidegate.transition_rule (flow, to_status, cause) where from_status is null;
+
+-- No index here may cover, or have a predicate over, a column that a transition changes: every update stays HOT.
+-- The fillfactor leaves room on the page for the later versions of its rows.
+create table tidegate.request (
+  id                    uuid primary key,
+  kind                  text not null,
+  flow                  tidegate.flow not null,
+  req_status            tidegate.request_status not null,
+  previous_status       tidegate.request_status,
+  transition_no         integer not null default 1,
+  cause                 text collate "C" not null default 'hand_edit',
+  readiness_attempt     integer not null default 0,
+  tx_attempt            integer not null default 0,
+  response_threshold    integer not null default 1,
+  queue                 text,
+  msg_id                bigint,
+  submitted_at          timestamptz not null default clock_timestamp(),
+  deadline_at           timestamptz not null,
+  readiness_deadline_at timestamptz,
+  queued_at             timestamptz,
+  processing_at         timestamptz,
+  tx_in_flight_at       timestamptz,
+  receipt_received_at   timestamptz,
+  finished_at           timestamptz,
+  worker                text,
+  submitter             text,
+  reference             text,
+  payload               jsonb not null,
+  response              jsonb,
+  error                 jsonb
+) with (
+  fillfactor = 30,
+  autovacuum_vacuum_scale_factor = 0.02,
+  autovacuum_vacuum_insert_scale_factor = 0.05,
+  autovacuum_analyze_scale_factor = 0.05
+);
+
+-- Serves `expire_deadlines`: every row is visited about once, when its deadline passes.
+create index request_deadline_at_idx on tidegate.request (deadline_at);
+create index request_readiness_deadline_at_idx on tidegate.request (readiness_deadline_at)
+  where readiness_deadline_at is not null;
+
+-- Serves lists of one kind, newest first.
+create index request_kind_id_idx on tidegate.request (kind, id);
+
+-- Append-only history, one row a transition.
+create table tidegate.request_event (
+  request_id    uuid not null,
+  transition_no integer not null,
+  from_status   tidegate.request_status,
+  to_status     tidegate.request_status not null,
+  at            timestamptz not null,
+  attempt       integer not null,
+  cause         text collate "C" not null,
+  worker        text,
+  detail        jsonb,
+  primary key (request_id, transition_no)
+) partition by range (request_id);
+
+create table tidegate.request_event_default partition of tidegate.request_event default;
+
+-- Live requests whose response is awaited.
+create table tidegate.awaiting_response (
+  request_id uuid primary key,
+  due_at     timestamptz not null
+);
+create index awaiting_response_due_at_idx on tidegate.awaiting_response (due_at);
+
+-- Downstream reference to request, kept as long as the request: late responses need it.
+create table tidegate.request_reference (
+  reference  text primary key,
+  request_id uuid not null
+);
+create index request_reference_request_id_idx on tidegate.request_reference (request_id);
+
+create table tidegate.response_part (
+  request_id  uuid not null,
+  part        text not null,
+  response    jsonb,
+  received_at timestamptz not null default clock_timestamp(),
+  primary key (request_id, part)
+);
+
+-- Responses that came before their request awaited one (`late` false), or after it ended (`late` true).
+create table tidegate.response_inbox (
+  id          bigint generated always as identity primary key,
+  request_id  uuid,
+  reference   text,
+  part        text,
+  accept      boolean,
+  late        boolean not null default false,
+  received_at timestamptz not null default clock_timestamp(),
+  response    jsonb,
+  constraint response_inbox_is_addressed check (request_id is not null or reference is not null)
+);
+create index response_inbox_request_id_idx on tidegate.response_inbox (request_id) where not late;
+create index response_inbox_reference_idx on tidegate.response_inbox (reference) where not late;
+
+create table tidegate.dedup (
+  scope       text not null,
+  key         text not null,
+  fingerprint bytea not null,
+  request_id  uuid not null,
+  first_seen  timestamptz not null,
+  expires_at  timestamptz not null,
+  primary key (scope, key),
+  constraint dedup_expires_after_it_is_seen check (expires_at > first_seen)
+);
+create index dedup_expires_at_idx on tidegate.dedup (expires_at);

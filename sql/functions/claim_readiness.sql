@@ -1,0 +1,112 @@
+-- tidegate.claim_readiness: takes up to `batch` queued requests for their readiness check, under one new lease each
+--
+-- The status stays `queued`: only the message is held. Never more than the queue's max_concurrency are held at once,
+-- across the fleet, because counting and taking happen under one lock per queue; the slot of a dead worker comes
+-- back with its lease. Returns fewer rows than asked, or none, when fewer wait, no slot is free or the queue is
+-- paused. Commit before checking anything.
+create or replace function tidegate.claim_readiness(queue text, worker text, batch integer, lease_for interval)
+  returns table (
+    lease        tidegate.lease,
+    id           uuid,
+    kind         text,
+    payload      jsonb,
+    attempt      integer,
+    attempts_max integer,
+    send_at      timestamptz,
+    claimed_at   timestamptz,
+    deadline_at  timestamptz,
+    submitter    text,
+    timeout_ms   integer
+  )
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  v_queue   tidegate.queue := tidegate.require_queue(claim_readiness.queue, 'readiness');
+  v_limit   integer := greatest(claim_readiness.batch, 0);
+  v_held    bigint;
+  v_now     timestamptz;
+  v_nonce   bigint;
+  v_msg_ids bigint[];
+  v_ids     uuid[];
+  v_found   record;
+begin
+  perform tidegate.require_lease_time(lease_for);
+  if v_queue.paused or v_limit = 0 or v_queue.max_concurrency = 0 then
+    return;
+  end if;
+
+  if v_queue.max_concurrency is not null then
+    perform pg_advisory_xact_lock(tidegate.queue_lock_key(claim_readiness.queue, 'concurrency'));
+    v_now := clock_timestamp();
+    v_held := tidegate.held_count(claim_readiness.queue, v_now);
+    v_limit := least(v_limit, v_queue.max_concurrency - v_held);
+    if v_limit <= 0 then
+      return;
+    end if;
+  else
+    v_now := clock_timestamp();
+  end if;
+
+  v_nonce := hashtextextended(gen_random_uuid()::text, 0);
+  select t.msg_ids, t.ids into v_msg_ids, v_ids
+  from tidegate.take_messages(
+    claim_readiness.queue, v_limit,
+    jsonb_build_object('nonce', v_nonce, 'worker', worker, 'lease_ms', ceil(extract(epoch from lease_for) * 1000)::bigint),
+    v_now + lease_for, v_now
+  ) as t;
+  if v_msg_ids is null then
+    return;
+  end if;
+
+  select
+    array_agg(f.id) filter (where f.fate = 'claim') as go,
+    array_agg(f.id) filter (where f.fate in ('exhausted', 'expired')) as ended,
+    array_agg(f.msg_id) filter (where f.fate <> 'claim') as removed
+  into v_found
+  from (
+    select
+      m.id, m.msg_id,
+      case
+        when r.id is null or r.req_status <> 'queued' then 'stray'
+        when r.readiness_attempt >= p.attempts then 'exhausted'
+        when least(r.readiness_deadline_at, r.deadline_at) <= v_now then 'expired'
+        else 'claim'
+      end as fate
+    from unnest(v_ids, v_msg_ids) as m(id, msg_id)
+    left join tidegate.request as r on r.id = m.id and r.queue = claim_readiness.queue and r.msg_id = m.msg_id
+    left join tidegate.policy as p on p.kind = r.kind and p.stage = 'readiness'
+  ) as f;
+
+  if v_found.ended is not null then
+    update tidegate.request as r
+    set
+      req_status = 'timed_out', transition_no = r.transition_no + 1, cause = 'readiness_timed_out',
+      queue = null, msg_id = null,
+      error = tidegate.error_json(
+        'readiness_timed_out', format('not ready in time, after %s checks', r.readiness_attempt), true)
+    where r.id = any(v_found.ended) and r.req_status = 'queued';
+  end if;
+  if v_found.removed is not null then
+    perform tidegate.delete_messages(claim_readiness.queue, v_found.removed, false);
+  end if;
+
+  return query
+    with claimed as (
+      update tidegate.request as r
+      set worker = claim_readiness.worker, readiness_attempt = r.readiness_attempt + 1
+      where r.id = any(v_found.go) and r.req_status = 'queued'
+      returning r.msg_id, r.id, r.kind, r.payload, r.readiness_attempt, r.deadline_at, r.submitter
+    )
+    select
+      row(claim_readiness.queue, c.msg_id, v_nonce)::tidegate.lease, c.id, c.kind, c.payload, c.readiness_attempt,
+      p.attempts, v_now, v_now, c.deadline_at, c.submitter, p.timeout_ms
+    from claimed as c
+    join tidegate.policy as p on p.kind = c.kind and p.stage = 'readiness'
+    order by c.msg_id;
+end;
+$$;

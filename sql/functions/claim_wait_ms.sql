@@ -1,0 +1,58 @@
+-- tidegate.claim_wait_ms: for how many milliseconds nothing of a queue will be claimable; 0 when something is now
+--
+-- At most 60000: then ask again. A new submission, a pause lifted or a limit raised can end the wait early.
+create or replace function tidegate.claim_wait_ms(queue text)
+  returns integer
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+as $$
+declare
+  v_queue   tidegate.queue := tidegate.require_queue(claim_wait_ms.queue);
+  v_longest constant integer := 60000;
+  v_now     timestamptz := clock_timestamp();
+  v_mark    bigint := coalesce(pg_sequence_last_value(tidegate.queue_counter(claim_wait_ms.queue, 'mark')), 0);
+  v_due_us  bigint := coalesce(pg_sequence_last_value(tidegate.queue_counter(claim_wait_ms.queue, 'due')), 0);
+  v_next    timestamptz;
+  v_wait_ms numeric := 0;
+begin
+  if v_queue.paused or v_queue.per_seconds = 0 or v_queue.max_concurrency = 0 then
+    return v_longest;
+  end if;
+
+  execute format(
+    $sql$
+      select least(
+        (select m.vt from %1$s as m where m.msg_id >= $1 and m.vt <= $2 order by m.msg_id limit 1),
+        (select m.vt from %1$s as m where m.vt > $3 order by m.vt limit 1)
+      )
+    $sql$,
+    tidegate.queue_table(claim_wait_ms.queue)
+  ) into v_next using v_mark, v_now, to_timestamp(v_due_us / 1000000.0);
+  if v_next is null then
+    return v_longest;
+  end if;
+  if v_next > v_now then
+    v_wait_ms := extract(epoch from v_next - v_now) * 1000;
+  end if;
+
+  if v_queue.per_seconds is not null then
+    v_wait_ms := greatest(v_wait_ms, (
+      select s.wait_ms
+      from tidegate.pacing_slots(
+        pg_sequence_last_value(tidegate.queue_counter(claim_wait_ms.queue, 'pacing')),
+        v_queue.per_seconds, v_queue.burst, v_now
+      ) as s
+    ));
+  end if;
+  if v_queue.max_concurrency is not null and tidegate.held_count(claim_wait_ms.queue, v_now) >= v_queue.max_concurrency then
+    execute format(
+      'select min(m.vt) from %s as m where m.headers is not null and m.vt > $1',
+      tidegate.queue_table(claim_wait_ms.queue)
+    ) into v_next using v_now;
+    v_wait_ms := greatest(v_wait_ms, extract(epoch from v_next - v_now) * 1000);
+  end if;
+  return least(ceil(v_wait_ms), v_longest);
+end;
+$$;

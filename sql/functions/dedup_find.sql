@@ -1,0 +1,32 @@
+-- tidegate.dedup_find: the request that an idempotency key stands for now, or null when it stands for none
+--
+-- A key stands for its request until the window since acceptance has passed, or the request has failed or timed out.
+-- Raises TG004 when it stands for a request with another payload. A plain read: a duplicate writes nothing.
+create or replace function tidegate.dedup_find(
+  p_scope        text,
+  p_key          text,
+  p_fingerprint  bytea,
+  p_now          timestamptz,
+  out request_id uuid,
+  out seen       tidegate.dedup
+)
+  language plpgsql
+  stable
+as $$
+begin
+  select d.* into seen from tidegate.dedup as d where d.scope = p_scope and d.key = p_key;
+  if seen.request_id is null or p_now >= seen.expires_at then
+    return;
+  end if;
+  if exists (select from tidegate.request as r where r.id = seen.request_id and r.req_status in ('failure', 'timed_out')) then
+    return;
+  end if;
+  if seen.fingerprint <> p_fingerprint then
+    raise exception using
+      errcode = 'TG004',
+      message = format('idempotency key "%s" was used for request %s with another payload', p_key, seen.request_id),
+      hint = 'use a new key for a new request';
+  end if;
+  request_id := seen.request_id;
+end;
+$$;

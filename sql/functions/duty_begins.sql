@@ -1,0 +1,23 @@
+-- tidegate.duty_begins: whether this session is to run a maintenance duty now: it is due, and nobody else runs it
+--
+-- Takes the duty's lock to the end of the transaction. A duty that takes long runs less often: at most a twentieth of
+-- the time.
+create or replace function tidegate.duty_begins(duty text)
+  returns boolean
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not exists (
+    select
+    from tidegate.maintenance as m
+    where m.duty = duty_begins.duty
+      and clock_timestamp() not between m.ran_at
+        and m.ran_at + greatest(m.period, make_interval(secs => coalesce(m.took_ms, 0)::float8 / 50))
+  ) then
+    return false;
+  end if;
+  return pg_try_advisory_xact_lock(hashtextextended('tidegate.duty.' || duty_begins.duty, 0));
+end;
+$$;

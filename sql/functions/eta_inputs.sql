@@ -1,0 +1,31 @@
+-- tidegate.eta_inputs: what the ETA of a kind's requests depends on besides their place and position
+--
+-- `p_queue` is the queue the request is in (rows keep theirs when a kind is pointed elsewhere). A paused queue
+-- counts as stopped: its limit is 0.
+create or replace function tidegate.eta_inputs(
+  p_kind            tidegate.kind,
+  p_queue           text,
+  p_status          tidegate.request_status,
+  out tx_queue_size bigint,
+  out drain_tps     numeric,
+  out concurrency   integer,
+  out safety_margin numeric,
+  out min_seconds   integer,
+  out max_seconds   integer
+)
+  language plpgsql
+  stable
+as $$
+declare
+  v_tx_queue text := case when p_status = 'queued' then p_kind.tx_queue else coalesce(p_queue, p_kind.tx_queue) end;
+begin
+  select s.safety_margin, s.min_seconds, s.max_seconds into safety_margin, min_seconds, max_seconds
+  from tidegate.setting as s;
+  select case when q.paused then 0 else q.per_seconds end into drain_tps from tidegate.queue as q where q.name = v_tx_queue;
+  if p_status = 'queued' then
+    select case when q.paused then 0 else q.max_concurrency end into concurrency
+    from tidegate.queue as q where q.name = coalesce(p_queue, p_kind.readiness_queue);
+    tx_queue_size := tidegate.waiting_about(v_tx_queue);
+  end if;
+end;
+$$;

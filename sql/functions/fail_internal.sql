@@ -1,0 +1,18 @@
+-- tidegate.fail_internal: any live status → failure (internal_error)
+--
+-- By an operator, for requests that cannot go on. `error` is {"code", "message", "retryable"}. Returns what moved.
+create or replace function tidegate.fail_internal(ids uuid[], error jsonb default null)
+  returns table (id uuid, req_status tidegate.request_status)
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return query select * from tidegate.end_requests(
+    ids, '{queued,processing,tx_in_flight,receipt_received}', 'failure',
+    '{internal_error,internal_error,internal_error,internal_error}', fail_internal.error
+  );
+end;
+$$;

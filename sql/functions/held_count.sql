@@ -1,0 +1,20 @@
+-- tidegate.held_count: how many messages of a queue are held by somebody
+create or replace function tidegate.held_count(p_queue text, p_now timestamptz)
+  returns bigint
+  language plpgsql
+  stable
+as $$
+declare
+  v_held bigint;
+begin
+  execute format(
+    $sql$
+      select count(*)
+      from %s as m
+      where m.headers is not null and m.vt > $1 and tidegate.is_held(m.headers, m.vt, $1)
+    $sql$,
+    tidegate.queue_table(p_queue)
+  ) into v_held using p_now;
+  return v_held;
+end;
+$$;

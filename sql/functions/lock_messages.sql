@@ -1,0 +1,26 @@
+-- tidegate.lock_messages: locks messages by number, whoever holds them, queue by queue in name order
+--
+-- For what acts on requests and not for a lease holder: cancel, deadlines, operators, recovery. A message that is
+-- gone is passed over; the caller's guard on the row decides.
+create or replace function tidegate.lock_messages(p_queues text[], p_msg_ids bigint[])
+  returns void
+  language plpgsql
+as $$
+declare
+  v_queue   text;
+  v_msg_ids bigint[];
+begin
+  for v_queue, v_msg_ids in
+    select m.queue, array_agg(m.msg_id order by m.msg_id)
+    from unnest(p_queues, p_msg_ids) as m(queue, msg_id)
+    where m.queue is not null
+    group by m.queue
+    order by m.queue
+  loop
+    execute format(
+      'select from (select 1 from %s where msg_id = any($1) order by msg_id for update) as locked',
+      tidegate.queue_table(v_queue)
+    ) using v_msg_ids;
+  end loop;
+end;
+$$;

@@ -1,0 +1,45 @@
+-- tidegate.maintain: runs the maintenance duties that are due, each batch in a transaction of its own
+--
+-- Every `serve` and worker process calls it each second; a duty runs in one of them at a time. `call
+-- tidegate.maintain()` from psql does the same for a fleet of none.
+create or replace procedure tidegate.maintain()
+  language plpgsql
+as $$
+declare
+  v_duty  text;
+  v_began timestamptz;
+  v_more  boolean;
+  v_queue text;
+begin
+  foreach v_duty in array array[
+    'expire_by_deadline', 'expire_by_readiness', 'expire_responses', 'sweep_inbox', 'rescan_queues', 'fold_counts',
+    'forget_workers', 'make_partitions'
+  ] loop
+    v_began := clock_timestamp();
+    v_more := true;
+    -- Bounded: what is left after a hundred batches waits for the next call.
+    for v_batch in 1 .. 100 loop
+      exit when not v_more or (v_batch = 1 and not tidegate.duty_begins(v_duty));
+      v_more := false;
+      case v_duty
+        when 'expire_by_deadline' then select e.more into v_more from tidegate.expire_by_deadline() as e;
+        when 'expire_by_readiness' then select e.more into v_more from tidegate.expire_by_readiness() as e;
+        when 'expire_responses' then select e.more into v_more from tidegate.expire_responses() as e;
+        when 'sweep_inbox' then v_more := tidegate.sweep_inbox(1000) = 1000;
+        when 'fold_counts' then perform tidegate.fold_counts();
+        when 'forget_workers' then perform tidegate.forget_workers();
+        when 'make_partitions' then perform tidegate.make_partitions();
+        when 'rescan_queues' then
+          for v_queue in select q.name from tidegate.queue as q order by q.name loop
+            perform tidegate.rescan_queue(v_queue);
+          end loop;
+      end case;
+      if not v_more then
+        perform tidegate.duty_ends(v_duty, v_began);
+      end if;
+      commit;
+    end loop;
+    commit;
+  end loop;
+end;
+$$;

@@ -1,0 +1,50 @@
+-- tidegate.next_due: the next requests whose deadline has passed, going on from where the duty's last sweep ended
+--
+-- `p_column` is deadline_at or readiness_deadline_at. Each row is visited about once, finished or not; the overlap
+-- finds rows that were committed late. The caller ends what is live in the same transaction. Null ids when nothing
+-- is due, or when another sweep is under way.
+create or replace function tidegate.next_due(
+  p_duty   text,
+  p_column text,
+  p_batch  integer,
+  out ids  uuid[],
+  out more boolean
+)
+  language plpgsql
+as $$
+declare
+  v_overlap constant interval := '5 seconds';
+  v_now     timestamptz := clock_timestamp();
+  v_cursor  tidegate.maintenance;
+  v_last_at timestamptz;
+begin
+  more := false;
+  if not pg_try_advisory_xact_lock(hashtextextended('tidegate.' || p_duty, 0)) then
+    return;
+  end if;
+
+  select * into v_cursor from tidegate.maintenance as m where m.duty = p_duty;
+  execute format(
+    $sql$
+      with due as materialized (
+        select r.id, r.%1$I as due_at
+        from tidegate.request as r
+        where r.%1$I >= $1 and r.%1$I <= $3 and (r.%1$I, r.id) > ($1, $2)
+        order by r.%1$I, r.id
+        limit $4
+      )
+      select array_agg(due.id order by due.due_at, due.id), count(*) = $4, max(due.due_at) from due
+    $sql$,
+    p_column
+  )
+  into ids, more, v_last_at
+  using least(v_cursor.cursor_at, v_now - v_overlap), v_cursor.cursor_id, v_now, p_batch;
+
+  -- A full batch goes on right behind itself; the end of a sweep stays behind the present.
+  update tidegate.maintenance as m
+  set
+    cursor_at = case when more then v_last_at else v_now - v_overlap end,
+    cursor_id = case when more then ids[cardinality(ids)] else '00000000-0000-0000-0000-000000000000' end
+  where m.duty = p_duty;
+end;
+$$;

@@ -1,0 +1,28 @@
+-- tidegate.pause: stops (or, with `paused` false, resumes) claims from a queue, everywhere; what is held goes on
+--
+-- Returns the queues whose state changed; null for `queue` means all of them.
+create or replace function tidegate.pause(queue text default null, paused boolean default true)
+  returns setof text
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  v_name text;
+begin
+  if pause.queue is not null then
+    perform tidegate.require_queue(pause.queue);
+  end if;
+  for v_name in
+    update tidegate.queue as q set paused = pause.paused
+    where (pause.queue is null or q.name = pause.queue) and q.paused <> pause.paused
+    returning q.name
+  loop
+    perform pg_notify('tidegate_queue', v_name);
+    return next v_name;
+  end loop;
+end;
+$$;

@@ -1,0 +1,9 @@
+-- tidegate.queue_lock_key: the advisory lock of one queue and purpose (`pacing`, `concurrency`, `mark`)
+create or replace function tidegate.queue_lock_key(p_queue text, p_purpose text)
+  returns bigint
+  language sql
+  immutable
+  parallel safe
+as $$
+  select hashtextextended('tidegate.' || p_purpose || '.' || p_queue, 0);
+$$;

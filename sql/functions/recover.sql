@@ -1,0 +1,119 @@
+-- tidegate.recover: tx_in_flight → processing for lost senders, and a message for every live request that has none
+--
+-- One bounded batch a call: looks at live requests with an id greater than `after`, in id order, and returns what it
+-- did and where to go on (`next_after`, null at the end), because a function cannot commit. Safe at any time, by
+-- anyone, twice, while workers run.
+--   reset      in flight, and its lease has run out or its message is gone: back to processing, claimable at once;
+--              with at_most_once semantics it ends as outcome_unknown instead (`ended`). `reset_all` resets those
+--              under a live lease too: for a fleet that is known to be down.
+--   rebuilt    queued or processing without a message in its stage's queue: gets one under its old number, so its
+--              position is what it was; `renumbered` when that number belongs to another request by now.
+-- `dry_run` counts and changes nothing.
+create or replace function tidegate.recover(
+  batch          integer default 1000,
+  after          uuid default null,
+  dry_run        boolean default false,
+  kind           text default null,
+  reset_all      boolean default false,
+  out examined   bigint,
+  out reset      bigint,
+  out ended      bigint,
+  out rebuilt    bigint,
+  out renumbered bigint,
+  out ids        uuid[],
+  out next_after uuid
+)
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_now   timestamptz := clock_timestamp();
+  v_seen  record;
+  v_state record;
+begin
+  reset := 0;
+  ended := 0;
+  rebuilt := 0;
+  renumbered := 0;
+  ids := '{}';
+
+  select array_agg(r.id order by r.id) as ids, array_agg(r.queue order by r.id) as queues,
+    array_agg(r.msg_id order by r.id) as msg_ids
+  into v_seen
+  from (
+    select r.id, r.queue, r.msg_id
+    from tidegate.request as r
+    where r.id > coalesce(recover.after, '00000000-0000-0000-0000-000000000000')
+      and r.req_status in ('queued', 'processing', 'tx_in_flight')
+      and (recover.kind is null or r.kind = recover.kind)
+    order by r.id
+    limit batch
+  ) as r;
+  examined := coalesce(cardinality(v_seen.ids), 0);
+  if examined = batch then
+    next_after := v_seen.ids[examined];
+  end if;
+  if examined = 0 then
+    return;
+  end if;
+
+  if not dry_run then
+    perform tidegate.lock_messages(v_seen.queues, v_seen.msg_ids);
+    perform from (select 1 from tidegate.request as r where r.id = any(v_seen.ids) order by r.id for update) as locked;
+  end if;
+
+  -- Looked at again, in a statement after the locks. A message belongs to the request only if both name each other.
+  for v_state in
+    select
+      d.queue as queue_now, d.target_queue,
+      array_agg(d.id order by d.msg_id, d.id) filter (where d.lost and d.semantics <> 'at_most_once') as reset_ids,
+      array_agg(d.id order by d.id) filter (where d.lost and d.semantics = 'at_most_once') as unknown_ids,
+      array_agg(d.msg_id order by d.msg_id) filter (where d.lost and d.present and d.semantics <> 'at_most_once') as freed,
+      array_agg(d.msg_id order by d.msg_id) filter (where d.lost and d.present and d.semantics = 'at_most_once') as done,
+      array_agg(d.id order by d.msg_id, d.id)
+        filter (where d.missing and not (d.lost and d.semantics = 'at_most_once')) as missing_ids,
+      array_agg(d.msg_id order by d.msg_id, d.id)
+        filter (where d.missing and not (d.lost and d.semantics = 'at_most_once')) as missing_msg_ids
+    from (
+      select
+        r.id, r.queue, r.msg_id, t.target_queue, p.semantics, s.present,
+        r.req_status = 'tx_in_flight' and (recover.reset_all or not coalesce(s.held, false)) as lost,
+        not coalesce(s.present, false) or r.queue is distinct from t.target_queue as missing
+      from tidegate.request as r
+      join tidegate.kind as k on k.name = r.kind
+      left join tidegate.queue as q on q.name = r.queue
+      join tidegate.policy as p on p.kind = r.kind and p.stage = 'tx'
+      cross join lateral (
+        select case
+          when q.stage = (case when r.req_status = 'queued' then 'readiness' else 'tx' end)::tidegate.stage then r.queue
+          when r.req_status = 'queued' then k.readiness_queue
+          else k.tx_queue
+        end as target_queue
+      ) as t
+      left join tidegate.messages_of(v_seen.queues, v_seen.msg_ids, v_now) as s
+        on s.queue = r.queue and s.msg_id = r.msg_id and s.request_id = r.id
+      where r.id = any(v_seen.ids) and r.req_status in ('queued', 'processing', 'tx_in_flight')
+    ) as d
+    where d.lost or d.missing
+    group by d.queue, d.target_queue
+    order by d.target_queue
+  loop
+    reset := reset + coalesce(cardinality(v_state.reset_ids), 0);
+    ended := ended + coalesce(cardinality(v_state.unknown_ids), 0);
+    rebuilt := rebuilt + coalesce(cardinality(v_state.missing_ids), 0);
+    ids := ids || array(
+      select distinct affected.id
+      from unnest(v_state.reset_ids || v_state.unknown_ids || v_state.missing_ids) as affected(id)
+    );
+    if not dry_run then
+      renumbered := renumbered + tidegate.recover_queue(
+        v_state.queue_now, v_state.target_queue, v_state.reset_ids, v_state.unknown_ids, v_state.freed,
+        v_state.done, v_state.missing_ids, v_state.missing_msg_ids
+      );
+    end if;
+  end loop;
+end;
+$$;

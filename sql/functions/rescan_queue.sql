@@ -1,0 +1,63 @@
+-- tidegate.rescan_queue: looks through a whole queue for messages that its marks, or a step of the clock, hide
+--
+-- Returns how many it brought back to light. Three ways to be hidden: a submission or a release that committed long
+-- after it drew its number (below the low-water mark), or after its time (before the due mark); and a hold that
+-- reaches further than its lease can, because the clock stepped back. Runs as a maintenance duty, one at a time.
+create or replace function tidegate.rescan_queue(queue text, p_now timestamptz default clock_timestamp())
+  returns bigint
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+as $$
+declare
+  v_mark    regclass := tidegate.queue_counter(rescan_queue.queue, 'mark');
+  v_due     regclass := tidegate.queue_counter(rescan_queue.queue, 'due');
+  v_now_us  bigint := (extract(epoch from p_now) * 1000000)::bigint;
+  v_first   bigint;
+  v_visible timestamptz;
+  v_found   bigint := 0;
+  v_freed   bigint;
+begin
+  perform tidegate.require_queue(rescan_queue.queue);
+  -- Before the mark's lock, and passing over locked messages: a release holds its messages while it waits for the mark.
+  execute format(
+    $sql$
+      update %1$s as m
+      set vt = $1
+      where m.msg_id = any(array(
+        select h.msg_id
+        from %1$s as h
+        where h.headers is not null and h.vt > $1 and not tidegate.is_held(h.headers, h.vt, $1)
+        for update skip locked
+      ))
+    $sql$,
+    tidegate.queue_table(rescan_queue.queue)
+  ) using p_now;
+  get diagnostics v_freed = row_count;
+
+  perform pg_advisory_xact_lock(tidegate.queue_lock_key(rescan_queue.queue, 'mark'));
+
+  execute format(
+    $sql$ select msg_id from %s where msg_id < $1 and vt = '-infinity' order by msg_id limit 1 $sql$,
+    tidegate.queue_table(rescan_queue.queue)
+  ) into v_first using coalesce(pg_sequence_last_value(v_mark), 0);
+  if v_first is not null then
+    perform setval(v_mark, greatest(v_first, 1));
+    v_found := v_found + 1;
+  end if;
+
+  execute format(
+    $sql$ select vt from %s where vt > '-infinity' and vt <= $1 order by vt limit 1 $sql$,
+    tidegate.queue_table(rescan_queue.queue)
+  ) into v_visible using least(p_now, to_timestamp(coalesce(pg_sequence_last_value(v_due), 0) / 1000000.0));
+  if v_visible is not null then
+    perform setval(v_due, greatest((extract(epoch from v_visible) * 1000000)::bigint - 1, 1));
+    v_found := v_found + 1;
+  elsif pg_sequence_last_value(v_due) > v_now_us then
+    perform setval(v_due, v_now_us);
+  end if;
+
+  return v_found + v_freed;
+end;
+$$;

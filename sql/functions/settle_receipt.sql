@@ -1,0 +1,80 @@
+-- tidegate.settle_receipt: tx_in_flight → receipt_received, for requests that the downstream took
+--
+-- `refs` (one per lease, or null) are the downstream's references, under which responses may come; `responses` (one
+-- per lease, or null) are answers that came with the receipt: a `direct` request completes with it in this very step,
+-- others are answered as if it had come a moment later. Responses that came before their receipt are applied.
+-- Returns the requests that moved and where they are now; a missing one was not this holder's any more.
+create or replace function tidegate.settle_receipt(
+  leases    tidegate.lease[],
+  refs      text[] default null,
+  responses jsonb[] default null
+)
+  returns table (id uuid, req_status tidegate.request_status)
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  v_held     record;
+  v_ids      uuid[];
+  v_places   bigint[];
+  v_statuses tidegate.request_status[];
+  v_done     bigint[];
+  v_waiting  uuid[];
+begin
+  -- A response by reference looks for its request under the same lock: without it both could miss each other.
+  perform tidegate.lock_references(refs);
+  select * into v_held from tidegate.lock_held(leases);
+  if v_held.ids is null then
+    return;
+  end if;
+
+  with moved as (
+    update tidegate.request as r
+    set
+      req_status = (case when r.flow = 'direct' and responses[h.place] is not null then 'completed' else 'receipt_received' end)
+        ::tidegate.request_status,
+      transition_no = r.transition_no + 1, cause = 'receipt', queue = null, msg_id = null,
+      reference = refs[h.place],
+      response = case when r.flow = 'direct' then responses[h.place] end,
+      error = null
+    from unnest(v_held.ids, v_held.msg_ids, v_held.places) as h(id, msg_id, place)
+    where r.id = h.id and r.req_status = 'tx_in_flight' and r.queue = v_held.queue and r.msg_id = h.msg_id
+    returning r.id, r.req_status, h.msg_id, h.place
+  )
+  select
+    array_agg(m.id), array_agg(m.req_status), array_agg(m.msg_id), array_agg(m.place),
+    array_agg(m.id) filter (where m.req_status = 'receipt_received')
+  into v_ids, v_statuses, v_done, v_places, v_waiting
+  from moved as m;
+  if v_ids is null then
+    return;
+  end if;
+
+  if refs is not null then
+    insert into tidegate.request_reference (reference, request_id)
+    select refs[m.place], m.id
+    from unnest(v_ids, v_places) as m(id, place)
+    where refs[m.place] is not null
+    order by 1
+    on conflict do nothing;
+  end if;
+  perform tidegate.delete_messages(v_held.queue, v_done, true);
+
+  if v_waiting is not null then
+    if responses is not null then
+      insert into tidegate.response_inbox (request_id, response)
+      select m.id, responses[m.place]
+      from unnest(v_ids, v_places, v_statuses) as m(id, place, req_status)
+      where m.req_status = 'receipt_received' and responses[m.place] is not null;
+    end if;
+    perform tidegate.apply_inbox(v_waiting);
+    return query select r.id, r.req_status from tidegate.request as r where r.id = any(v_ids);
+  else
+    return query select * from unnest(v_ids, v_statuses);
+  end if;
+end;
+$$;

@@ -1,0 +1,24 @@
+-- tidegate.submit: (entry) → queued (decrypt) or processing (proof, direct), for one request
+--
+-- Returns one row: the request's id, `accepted`, `replayed` (same idempotency key, same payload) or `refused` (the gate
+-- is closed; id null), its status, queue and position, and in how many seconds to ask again. Commits with the
+-- caller's transaction. `not_before` delays it. See `submit_batch` for `admission` and what it raises.
+create or replace function tidegate.submit(
+  kind            text,
+  payload         jsonb,
+  idempotency_key text default null,
+  submitter       text default null,
+  admission       text default 'enforce',
+  not_before      timestamptz default null
+)
+  returns table (
+    id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint, retry_after_seconds integer
+  )
+  language sql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+  select * from tidegate.submit_requests(kind, array[payload], array[idempotency_key], submitter, admission, not_before);
+$$;

@@ -1,0 +1,24 @@
+-- tidegate.submit_batch: (entry) → queued or processing, for a whole array of payloads of one kind, or for none
+--
+-- Returns a row for each payload, in their order: `accepted` with the new request, or `replayed` with the earlier
+-- request of the same idempotency key. Everything commits with the caller's transaction. `admission` is 'enforce'
+-- (the gates may refuse) or 'accepted' (work already promised is always taken).
+-- Raises TG002 (unknown kind), TG003 (no nominal times), TG004 (key reused with another payload), TG007 (misuse).
+create or replace function tidegate.submit_batch(
+  kind             text,
+  payloads         jsonb[],
+  idempotency_keys text[] default null,
+  submitter        text default null,
+  admission        text default 'enforce'
+)
+  returns table (
+    id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint, retry_after_seconds integer
+  )
+  language sql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+  select * from tidegate.submit_requests(kind, payloads, idempotency_keys, submitter, admission, null);
+$$;

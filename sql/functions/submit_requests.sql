@@ -1,0 +1,116 @@
+-- tidegate.submit_requests: what `submit` and `submit_batch` share
+--
+-- Dedup keys first (in key order), then messages, then rows. Each message's number is drawn before, because the
+-- row names it. A submission that finds its queue empty wakes the workers when it commits.
+create or replace function tidegate.submit_requests(
+  p_kind       text,
+  p_payloads   jsonb[],
+  p_keys       text[],
+  p_submitter  text,
+  p_admission  text,
+  p_not_before timestamptz
+)
+  returns table (
+    id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint, retry_after_seconds integer
+  )
+  language plpgsql
+as $$
+#variable_conflict use_column
+declare
+  v_kind     tidegate.kind := tidegate.submittable_kind(p_kind);
+  v_count    integer := coalesce(cardinality(p_payloads), 0);
+  v_queue    text := coalesce(v_kind.readiness_queue, v_kind.tx_queue);
+  v_status   tidegate.request_status := case when v_kind.flow = 'decrypt' then 'queued' else 'processing' end;
+  v_visible  timestamptz := '-infinity';
+  v_now      timestamptz;
+  v_ids      uuid[];
+  v_new      uuid[];
+  v_payloads jsonb[];
+  v_msg_ids  bigint[];
+  v_waiting  bigint;
+begin
+  if p_admission is null or p_admission not in ('enforce', 'accepted') then
+    raise exception using
+      errcode = 'TG007',
+      message = format('admission is ''enforce'' or ''accepted'', not %L', p_admission);
+  end if;
+  if v_count > 10000 then
+    raise exception using
+      errcode = 'TG007', message = format('a batch holds at most 10000 requests, not %s', v_count);
+  end if;
+  if array_position(p_payloads, null) is not null then
+    raise exception using
+      errcode = 'TG007', message = format('payload %s is null', array_position(p_payloads, null));
+  end if;
+  if p_keys is not null and cardinality(p_keys) <> v_count then
+    raise exception using
+      errcode = 'TG007', message = format('%s payloads need as many idempotency keys, not %s', v_count, cardinality(p_keys));
+  end if;
+  if v_count = 0 then
+    return;
+  end if;
+
+  v_ids := array(select tidegate.uuid_v7() from generate_series(1, v_count));
+  v_new := v_ids;
+  v_payloads := p_payloads;
+  if array_remove(p_keys, null) <> '{}' then
+    v_ids := tidegate.dedup_claim_all(v_kind, p_payloads, p_keys, p_submitter, v_ids);
+    select array_agg(n.id order by n.place), array_agg(n.payload order by n.place) into v_new, v_payloads
+    from unnest(v_new, v_ids, p_payloads) with ordinality as n(id, stands_for, payload, place)
+    where n.id = n.stands_for;
+  end if;
+
+  if v_new is not null then
+    v_waiting := tidegate.waiting_about(v_queue);
+    v_msg_ids := array(
+      select nextval(sequence) from tidegate.queue_sequence(v_queue) as sequence, generate_series(1, cardinality(v_new))
+    );
+    v_now := clock_timestamp();
+    if p_not_before > v_now then
+      v_visible := p_not_before;
+    end if;
+    perform tidegate.send_messages(v_queue, v_new, v_msg_ids, v_visible);
+
+    insert into tidegate.request (
+      id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, deadline_at,
+      readiness_deadline_at, submitter, payload
+    )
+    select
+      n.id, v_kind.name, v_kind.flow, v_status, 'submitted', v_kind.response_threshold, v_queue, n.msg_id, v_now,
+      greatest(v_now, p_not_before) + v_kind.deadline,
+      case when v_kind.flow = 'decrypt' then greatest(v_now, p_not_before) + v_kind.readiness_timeout end,
+      p_submitter, n.payload
+    from unnest(v_new, v_msg_ids, v_payloads) as n(id, msg_id, payload);
+
+    if v_waiting = 0 then
+      perform pg_notify('tidegate_queue', v_queue);
+    end if;
+  end if;
+
+  -- One request is a replay, or is told its place exactly as a poll would be; a batch is told its places in a row.
+  if v_new is null or cardinality(v_new) < v_count then
+    return query
+      select s.id, case when s.id = any(v_new) then 'accepted' else 'replayed' end, e.req_status, e.queue, e.queue_position,
+        e.retry_after_seconds
+      from unnest(v_ids) with ordinality as s(id, place)
+      cross join lateral tidegate.request_outlook(s.id) as e
+      order by s.place;
+  else
+    return query
+      select s.id, 'accepted', v_status, v_queue, v_waiting + s.place - 1,
+        greatest(
+          tidegate.eta_seconds(
+            case when v_kind.flow = 'decrypt' then 'readiness_queue' else 'tx_queue' end, v_waiting + s.place - 1,
+            t.tx_queue_size, t.drain_tps, t.concurrency, v_kind.readiness_ms, v_kind.processing_ms,
+            v_kind.tx_confirmation_ms, t.safety_margin, t.min_seconds, t.max_seconds
+          ),
+          case when p_not_before > v_now
+            then least(ceil(extract(epoch from p_not_before - v_now)), t.max_seconds)::integer
+          end
+        )
+      from unnest(v_ids) with ordinality as s(id, place)
+      cross join tidegate.eta_inputs(v_kind, v_queue, v_status) as t
+      order by s.place;
+  end if;
+end;
+$$;

@@ -1,0 +1,75 @@
+-- tidegate.take_messages: locks up to `p_limit` waiting messages in msg_id order and puts them under one lease
+--
+-- Returns the messages' numbers and request ids; nulls when nothing waits.
+--
+-- A claim must cost the same while somebody holds an old snapshot, when every message served since stays in the
+-- indexes as a dead entry. So it starts at the queue's low-water mark, and takes what has come due below the mark
+-- (backoffs, not-before, expired leases) through the index on the visibility time, from a second mark on. Both
+-- marks only save work: `rescan_queue` finds what they left behind.
+create or replace function tidegate.take_messages(
+  p_queue         text,
+  p_limit         integer,
+  p_headers       jsonb,
+  p_visible_again timestamptz,
+  p_now           timestamptz,
+  out msg_ids     bigint[],
+  out ids         uuid[]
+)
+  language plpgsql
+as $$
+declare
+  v_mark_step constant integer := 4000;
+  v_due_limit constant integer := 2000;
+  v_due_step  constant interval := '200 milliseconds';
+  v_due_slack constant interval := '100 milliseconds';
+  v_mark      bigint := coalesce(pg_sequence_last_value(tidegate.queue_counter(p_queue, 'mark')), 0);
+  v_due_us    bigint := coalesce(pg_sequence_last_value(tidegate.queue_counter(p_queue, 'due')), 0);
+  v_due_from  timestamptz := to_timestamp(v_due_us / 1000000.0);
+  v_due_count integer := 0;
+  v_first     bigint;
+begin
+  -- Materialized: a planner free to run a locking subquery again could lock more rows than the limit.
+  execute format(
+    $sql$
+      with due as materialized (
+        select msg_id from %1$s where vt > $5 and vt <= $4 order by vt limit $7
+      ), due_taken as materialized (
+        select m.msg_id
+        from %1$s as m
+        where m.msg_id = any(array(select due.msg_id from due)) and m.msg_id < $6 and m.vt <= $4
+        order by m.msg_id
+        limit $1
+        for update skip locked
+      ), fresh_taken as materialized (
+        select m.msg_id
+        from %1$s as m
+        where m.msg_id >= $6 and m.vt <= $4
+        order by m.msg_id
+        limit $1 - (select count(*) from due_taken)
+        for update skip locked
+      ), held as (
+        update %1$s as m
+        set vt = $3, headers = $2, read_ct = m.read_ct + 1, last_read_at = $4
+        where m.msg_id = any(array(select due_taken.msg_id from due_taken union all select fresh_taken.msg_id from fresh_taken))
+        returning m.msg_id, tidegate.message_request_id(m.message) as id
+      )
+      select
+        array_agg(held.msg_id order by held.msg_id),
+        array_agg(held.id order by held.msg_id),
+        (select count(*) from due),
+        (select min(fresh_taken.msg_id) from fresh_taken)
+      from held
+    $sql$,
+    tidegate.queue_table(p_queue)
+  )
+  into msg_ids, ids, v_due_count, v_first
+  using p_limit, p_headers, p_visible_again, p_now, v_due_from, v_mark, v_due_limit;
+
+  if v_first - v_mark > v_mark_step then
+    perform tidegate.raise_mark(p_queue, v_first);
+  end if;
+  if v_due_count = 0 and msg_ids is not null and p_now - v_due_from > v_due_step then
+    perform tidegate.raise_due(p_queue, p_now - v_due_slack);
+  end if;
+end;
+$$;

@@ -1,0 +1,17 @@
+-- tidegate.time_out: queued or receipt_received → timed_out
+--
+-- By an operator, or for responses that came too late for the caller. Returns the requests that moved.
+create or replace function tidegate.time_out(ids uuid[])
+  returns table (id uuid, req_status tidegate.request_status)
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return query select * from tidegate.end_requests(
+    ids, '{queued,receipt_received}', 'timed_out', '{readiness_timed_out,response_timed_out}', null
+  );
+end;
+$$;

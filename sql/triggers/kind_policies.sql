@@ -1,0 +1,63 @@
+-- tidegate.kind_policies: a kind's queues serve the right stages, and a new kind gets a policy row for each stage
+create or replace function tidegate.kind_queues()
+  returns trigger
+  language plpgsql
+as $$
+begin
+  perform tidegate.require_queue(new.tx_queue, 'tx');
+  if new.readiness_queue is not null then
+    perform tidegate.require_queue(new.readiness_queue, 'readiness');
+  end if;
+  if tg_op = 'UPDATE' and new.name <> old.name then
+    raise exception using errcode = 'TG002', message = format('kind "%s" keeps its name', old.name);
+  end if;
+  return new;
+end;
+$$;
+
+create or replace trigger kind_queues
+  before insert or update on tidegate.kind
+  for each row
+  execute function tidegate.kind_queues();
+
+-- Checks may take long to say yes, so readiness asks often; sends are few and far between.
+create or replace function tidegate.kind_policies()
+  returns trigger
+  language plpgsql
+as $$
+begin
+  if new.flow = 'decrypt' then
+    insert into tidegate.policy (kind, stage, attempts, base_ms, factor, cap_ms, timeout_ms, deadline_ms)
+    values (new.name, 'readiness', 40, 500, 1.5, 10000, 5000, 600000)
+    on conflict do nothing;
+  end if;
+  insert into tidegate.policy (kind, stage, attempts, base_ms, factor, cap_ms, timeout_ms, deadline_ms)
+  values (new.name, 'tx', 5, 500, 2, 30000, 10000, 120000)
+  on conflict do nothing;
+  return null;
+end;
+$$;
+
+create or replace trigger kind_policies
+  after insert or update of flow on tidegate.kind
+  for each row
+  execute function tidegate.kind_policies();
+
+create or replace function tidegate.kind_removal()
+  returns trigger
+  language plpgsql
+as $$
+begin
+  if exists (select from tidegate.request as r where r.kind = old.name) then
+    raise exception using
+      errcode = 'TG002',
+      message = format('kind "%s" has requests and may not be deleted', old.name);
+  end if;
+  return old;
+end;
+$$;
+
+create or replace trigger kind_removal
+  before delete on tidegate.kind
+  for each row
+  execute function tidegate.kind_removal();

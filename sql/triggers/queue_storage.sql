@@ -1,0 +1,63 @@
+-- tidegate.queue_storage: a row in `queue` brings its pgmq table, its counters and its gate with it
+--
+-- The storage parameters suit a table whose rows all die young: room on each page for the claim's new version,
+-- vacuum after a few thousand dead rows however large the table.
+create or replace function tidegate.queue_storage()
+  returns trigger
+  language plpgsql
+  set client_min_messages = warning
+as $$
+begin
+  if tg_op = 'UPDATE' then
+    if (new.name, new.stage) is distinct from (old.name, old.stage) then
+      raise exception using
+        errcode = 'TG005',
+        message = format('queue "%s" keeps its name and stage', old.name),
+        hint = 'create another queue and point the kinds at it';
+    end if;
+    return new;
+  end if;
+
+  perform pgmq.create(new.name);
+  execute format(
+    $sql$
+      alter table %s set (
+        fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+        autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0,
+        autovacuum_analyze_threshold = 20000, autovacuum_vacuum_cost_delay = 0
+      )
+    $sql$,
+    tidegate.queue_table(new.name)
+  );
+  if new.stage = 'readiness' then
+    execute format(
+      'create index if not exists %I on %s (vt) where headers is not null',
+      'q_' || new.name || '_held_idx', tidegate.queue_table(new.name)
+    );
+  end if;
+  execute format('create sequence if not exists tidegate.%I', 'pacing_' || new.name);
+  execute format('create sequence if not exists tidegate.%I', 'mark_' || new.name);
+  execute format('create sequence if not exists tidegate.%I', 'due_' || new.name);
+  return new;
+end;
+$$;
+
+create or replace trigger queue_storage
+  before insert or update on tidegate.queue
+  for each row
+  execute function tidegate.queue_storage();
+
+create or replace function tidegate.queue_gate()
+  returns trigger
+  language plpgsql
+as $$
+begin
+  insert into tidegate.gate (queue) values (new.name) on conflict do nothing;
+  return null;
+end;
+$$;
+
+create or replace trigger queue_gate
+  after insert on tidegate.queue
+  for each row
+  execute function tidegate.queue_gate();

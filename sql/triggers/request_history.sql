@@ -1,0 +1,70 @@
+-- tidegate.request_history: after each statement, records its transitions and what follows from them
+--
+-- Reads only the new rows: the guard has put the previous status into each. (Joining old and new transition tables
+-- costs five times the throughput: they have neither statistics nor an index.) Follows: an event, the counts, and
+-- whether a response is awaited; so a hand edit keeps its deadline too.
+create or replace function tidegate.request_history()
+  returns trigger
+  language plpgsql
+as $$
+begin
+  insert into tidegate.request_event (
+    request_id, transition_no, from_status, to_status, at, attempt, cause, worker, detail
+  )
+  select
+    r.id, r.transition_no, r.previous_status, r.req_status,
+    case r.req_status
+      when 'queued' then r.queued_at
+      when 'processing' then r.processing_at
+      when 'tx_in_flight' then r.tx_in_flight_at
+      when 'receipt_received' then r.receipt_received_at
+      else r.finished_at
+    end,
+    case when r.req_status = 'queued' or r.previous_status = 'queued' then r.readiness_attempt else r.tx_attempt end,
+    r.cause,
+    r.worker,
+    case
+      when r.cause = 'hand_edit' then jsonb_build_object('session_user', session_user)
+      when r.req_status in ('failure', 'timed_out') or r.cause = 'send_retried' then r.error
+    end
+  from new_rows as r
+  where r.previous_status is distinct from r.req_status;
+
+  insert into tidegate.request_count_delta (kind, req_status, delta)
+  select r.kind, change.req_status, sum(change.delta)
+  from new_rows as r
+  cross join lateral (values (r.req_status, 1), (r.previous_status, -1)) as change(req_status, delta)
+  where r.previous_status is distinct from r.req_status and change.req_status is not null
+  group by r.kind, change.req_status;
+
+  if tg_op = 'UPDATE' then
+    if exists (select from new_rows as r where r.previous_status = 'receipt_received' and r.req_status <> 'receipt_received') then
+      delete from tidegate.awaiting_response as a
+      where a.request_id = any(array(
+        select r.id from new_rows as r where r.previous_status = 'receipt_received' and r.req_status <> 'receipt_received'
+      ));
+    end if;
+    if exists (select from new_rows as r where r.req_status = 'receipt_received' and r.previous_status <> 'receipt_received') then
+      insert into tidegate.awaiting_response (request_id, due_at)
+      select r.id, r.receipt_received_at + k.response_timeout
+      from new_rows as r
+      join tidegate.kind as k on k.name = r.kind
+      where r.req_status = 'receipt_received' and r.previous_status <> 'receipt_received'
+      on conflict do nothing;
+    end if;
+  end if;
+  return null;
+end;
+$$;
+
+create or replace trigger request_history_of_inserts
+  after insert on tidegate.request
+  referencing new table as new_rows
+  for each statement
+  execute function tidegate.request_history();
+
+create or replace trigger request_history_of_updates
+  after update on tidegate.request
+  referencing new table as new_rows
+  for each statement
+  execute function tidegate.request_history();

@@ -1,0 +1,51 @@
+-- tidegate.request_eta: where each request stands and when to ask for it again; 0 for finished ones
+--
+-- Positions of whole queues by one window function: for lists. One request is cheaper through `request_outlook(id)`.
+create or replace view tidegate.request_eta as
+with waiting as materialized (
+  select p.request_id, p.queue, p.msg_id, p.held, p.queue_position, p.visible_at from tidegate.queue_position as p
+), tx_waiting as materialized (
+  select p.queue, count(*) as messages from tidegate.queue_position as p where p.waiting group by p.queue
+)
+select
+  r.id, r.kind, r.req_status, r.queue, w.queue_position as position,
+  place.elapsed,
+  case place.name
+    when 'finished' then 0
+    when 'awaiting_response' then tidegate.response_backoff_seconds(place.elapsed)
+    else greatest(
+      tidegate.eta_seconds(
+        place.name, w.queue_position, coalesce(t.messages, 0), case when tx.paused then 0 else tx.per_seconds end,
+        case when ready.paused then 0 else ready.max_concurrency end, k.readiness_ms, k.processing_ms,
+        k.tx_confirmation_ms, s.safety_margin, s.min_seconds, s.max_seconds
+      ),
+      case when w.visible_at > clock_timestamp() and not w.held
+        then least(ceil(extract(epoch from w.visible_at - clock_timestamp())), s.max_seconds)
+      end
+    )::integer
+  end as retry_after_seconds,
+  place.name as place
+from tidegate.request as r
+join tidegate.kind as k on k.name = r.kind
+cross join tidegate.setting as s
+left join waiting as w on w.request_id = r.id and w.queue = r.queue and w.msg_id = r.msg_id
+left join tidegate.queue as ready on ready.name = case when r.req_status = 'queued' then coalesce(r.queue, k.readiness_queue) end
+left join tidegate.queue as tx on tx.name = case when r.req_status = 'queued' then k.tx_queue else coalesce(r.queue, k.tx_queue) end
+left join tx_waiting as t on t.queue = k.tx_queue and r.req_status = 'queued'
+cross join lateral (
+  select
+    case r.req_status
+      when 'queued' then case when w.held then 'checking' else 'readiness_queue' end
+      when 'processing' then 'tx_queue'
+      when 'tx_in_flight' then 'tx_in_flight'
+      when 'receipt_received' then 'awaiting_response'
+      else 'finished'
+    end as name,
+    greatest(interval '0', clock_timestamp() - case r.req_status
+      when 'queued' then r.queued_at
+      when 'processing' then r.processing_at
+      when 'tx_in_flight' then r.tx_in_flight_at
+      when 'receipt_received' then r.receipt_received_at
+      else r.finished_at
+    end) as elapsed
+) as place;

@@ -1,0 +1,10 @@
+-- tidegate.request_overview: how many requests of each kind are in each status, from folded counts and fresh deltas
+create or replace view tidegate.request_overview as
+select c.kind, c.req_status, sum(c.requests)::bigint as requests
+from (
+  select kind, req_status, requests from tidegate.request_count
+  union all
+  select kind, req_status, delta from tidegate.request_count_delta
+) as c
+group by c.kind, c.req_status
+having sum(c.requests) <> 0;

@@ -1,0 +1,10 @@
+-- tidegate.worker_overview: who is alive, and how many messages each holds
+create or replace view tidegate.worker_overview as
+select
+  w.name, w.stages, w.queues, w.started_at, w.last_seen_at, w.stopped_at,
+  w.stopped_at is null and w.last_seen_at > clock_timestamp() - interval '30 seconds' as alive,
+  coalesce(h.held, 0) as held
+from tidegate.worker as w
+left join (
+  select m.holder, count(*) as held from tidegate.all_messages() as m where m.held group by m.holder
+) as h on h.holder = w.name;

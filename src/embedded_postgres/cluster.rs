@@ -1,0 +1,152 @@
+//! Making a cluster, and the settings it runs with.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use super::EmbeddedPostgresError;
+use super::account::Account;
+use super::layout::{Layout, make_private};
+
+/// The role that owns everything in the cluster.
+pub(super) const SUPERUSER: &str = "tidegate";
+
+/// The prefix of directories in which clusters are made before they get their name.
+const UNFINISHED: &str = "data.tmp-";
+
+/// The major version that made the cluster, or `None` if there is no cluster yet.
+pub(super) fn major_version(layout: &Layout) -> Result<Option<u32>, EmbeddedPostgresError> {
+    let file = layout.data.join("PG_VERSION");
+    match fs::read_to_string(&file) {
+        Ok(version) => {
+            version
+                .trim()
+                .parse()
+                .map(Some)
+                .map_err(|_| EmbeddedPostgresError::UnusableDirectory {
+                    directory: layout.root.clone(),
+                    reason: format!("{} does not hold a version number", file.display()),
+                })
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(EmbeddedPostgresError::io("read", &file)(error)),
+    }
+}
+
+/// Makes the cluster unless there is one. The caller holds the start lock.
+///
+/// The cluster is made under another name and renamed when it is complete, so that one which was
+/// interrupted halfway is never mistaken for a whole one.
+pub(super) fn make_if_missing(
+    layout: &Layout,
+    account: &Account,
+    bin: &Path,
+    durable: bool,
+) -> Result<(), EmbeddedPostgresError> {
+    remove_unfinished(layout);
+    if major_version(layout)?.is_some() {
+        return Ok(());
+    }
+    let unfinished = layout
+        .root
+        .join(format!("{UNFINISHED}{}", std::process::id()));
+    let made = make(&unfinished, account, bin, durable);
+    if made.is_err() {
+        remove_unfinished(layout);
+    }
+    made?;
+    fs::rename(&unfinished, &layout.data).map_err(|error| match error.kind() {
+        io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => {
+            EmbeddedPostgresError::UnusableDirectory {
+                directory: layout.root.clone(),
+                reason: "`data` in it is something else than a PostgreSQL cluster".to_owned(),
+            }
+        }
+        _ => EmbeddedPostgresError::io("rename", &unfinished)(error),
+    })?;
+    File::open(&layout.root)
+        .and_then(|directory| directory.sync_all())
+        .map_err(EmbeddedPostgresError::io("sync", &layout.root))
+}
+
+fn make(
+    directory: &Path,
+    account: &Account,
+    bin: &Path,
+    durable: bool,
+) -> Result<(), EmbeddedPostgresError> {
+    let initdb = |locale: &str| {
+        make_private(directory, account)?;
+        let program = bin.join("initdb");
+        let mut command = account.command(&program);
+        command
+            .arg("-D")
+            .arg(directory)
+            .args(["--encoding=UTF8", locale, "--username", SUPERUSER])
+            .args(["--auth-local=trust", "--auth-host=reject"])
+            .arg("--no-instructions");
+        if !durable {
+            command.arg("--no-sync");
+        }
+        command
+            .output()
+            .map_err(EmbeddedPostgresError::io("run", &program))
+    };
+    // `C.UTF-8` sorts bytewise and still knows letters beyond ASCII, but not every system has it.
+    let output = initdb("--locale=C.UTF-8")?;
+    if output.status.success() || initdb("--no-locale")?.status.success() {
+        return Ok(());
+    }
+    Err(EmbeddedPostgresError::program("initdb", &output, ""))
+}
+
+/// Removes clusters whose making was interrupted. What cannot be removed only takes up space.
+fn remove_unfinished(layout: &Layout) {
+    for entry in fs::read_dir(&layout.root).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        if name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes())
+            && let Err(error) = fs::remove_dir_all(entry.path())
+        {
+            tracing::warn!(directory = %entry.path().display(), %error, "could not remove an unfinished PostgreSQL cluster");
+        }
+    }
+}
+
+/// Writes the settings file the server is started with. It includes the cluster's own file, whose
+/// settings give way to the ones here; `ALTER SYSTEM` gives way to neither.
+///
+/// The file is outside the cluster's directory: when this process is root, it must not write where
+/// the server's account could have put a symbolic link.
+pub(super) fn write_settings(layout: &Layout, durable: bool) -> Result<(), EmbeddedPostgresError> {
+    let switch = if durable { "on" } else { "off" };
+    let settings = format!(
+        "# Written at every start of the server; changes made here are lost.\n\
+         # Put your own into data/postgresql.conf or use ALTER SYSTEM.\n\
+         include 'data/postgresql.conf'\n\
+         listen_addresses = ''\n\
+         port = 5432\n\
+         unix_socket_directories = '\"{}\"'\n\
+         unix_socket_permissions = 0700\n\
+         max_connections = 200\n\
+         shared_buffers = 256MB\n\
+         max_wal_size = 2GB\n\
+         logging_collector = off\n\
+         log_destination = 'stderr'\n\
+         fsync = {switch}\n\
+         full_page_writes = {switch}\n",
+        layout.socket_directory.display(),
+    );
+    let mut name = OsString::from(layout.settings.as_os_str());
+    name.push(".new");
+    let new = Path::new(&name);
+    let write = || {
+        let mut file = File::create(new)?;
+        file.set_permissions(fs::Permissions::from_mode(0o644))?;
+        file.write_all(settings.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(new, &layout.settings)
+    };
+    write().map_err(EmbeddedPostgresError::io("write", &layout.settings))
+}

@@ -1,0 +1,124 @@
+//! What can go wrong between "no server" and "a server that answers".
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+/// Why the private Postgres server could not be found, started, used or stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum EmbeddedPostgresError {
+    /// No usable Postgres programs are installed, or only of the wrong version.
+    #[error(
+        "no {wanted} was found on this machine{found}. Install it (Debian and Ubuntu: \
+         `apt-get install postgresql`; macOS: `brew install postgresql@17`), or use a server of \
+         your own: `docker compose up`, or set DATABASE_URL. If PostgreSQL is installed somewhere \
+         unusual, set TIDEGATE_POSTGRES_BIN to the directory that holds `postgres`, `initdb` and \
+         `pg_ctl`"
+    )]
+    NotFound {
+        /// The version asked for, as words.
+        wanted: String,
+        /// What was found and rejected, as the continuation of a sentence; empty if nothing was.
+        found: String,
+    },
+    /// `TIDEGATE_POSTGRES_BIN` names a directory without the Postgres programs.
+    #[error(
+        "TIDEGATE_POSTGRES_BIN is {}, but that directory does not hold `postgres`, `initdb` and \
+         `pg_ctl`. Correct it or unset it. PostgreSQL is installed by `apt-get install postgresql` \
+         (Debian and Ubuntu) or `brew install postgresql@17` (macOS); or use `docker compose up`, \
+         or set DATABASE_URL", directory.display()
+    )]
+    ConfiguredBinariesMissing {
+        /// The directory the variable names.
+        directory: PathBuf,
+    },
+    /// The directory for the server cannot be used.
+    #[error("cannot keep PostgreSQL in {}: {reason}. Set TIDEGATE_POSTGRES_DIR to another directory", directory.display())]
+    UnusableDirectory {
+        /// The directory asked for.
+        directory: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The account the server runs as cannot enter the directory.
+    #[error(
+        "PostgreSQL does not run as root, so it runs as the user `{user}`, who may not enter {}, \
+         which is needed to reach {}. Set TIDEGATE_POSTGRES_DIR to a directory `{user}` can reach, \
+         or run Tidegate as an ordinary user", barrier.display(), directory.display()
+    )]
+    Unreachable {
+        /// The directory asked for.
+        directory: PathBuf,
+        /// The first directory on the way to it that is closed to the user.
+        barrier: PathBuf,
+        /// The name of the account.
+        user: String,
+    },
+    /// The process is root and there is no account to run the server as.
+    #[error(
+        "PostgreSQL does not run as root, and this machine has neither a user `postgres` nor a user `nobody` to run it as"
+    )]
+    NoUnprivilegedUser,
+    /// A file operation failed.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// What was being done, as a verb.
+        action: &'static str,
+        /// The file or program.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A Postgres program failed.
+    #[error("`{program}` failed ({status}): {said}")]
+    Program {
+        /// The program's name.
+        program: String,
+        /// Its exit status.
+        status: String,
+        /// What it wrote, and for a failed start the new lines of the server's log.
+        said: String,
+    },
+    /// The server did not do what was asked in time.
+    #[error("PostgreSQL (process {pid}) {complaint} within {seconds} s; its log is {}", log.display())]
+    TimedOut {
+        /// The postmaster's process id.
+        pid: u32,
+        /// What it failed to do, as the middle of a sentence.
+        complaint: &'static str,
+        /// How long it was given, in seconds.
+        seconds: u64,
+        /// The server's log file.
+        log: PathBuf,
+    },
+}
+
+impl EmbeddedPostgresError {
+    /// A function that turns a system error into [`EmbeddedPostgresError::Io`].
+    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// The error for a program that ran and failed; `more` is appended to what it wrote.
+    pub(super) fn program(program: impl AsRef<OsStr>, output: &Output, more: &str) -> Self {
+        let said = [
+            String::from_utf8_lossy(&output.stdout).trim(),
+            String::from_utf8_lossy(&output.stderr).trim(),
+            more.trim(),
+        ]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n");
+        Self::Program {
+            program: program.as_ref().to_string_lossy().into_owned(),
+            status: output.status.to_string(),
+            said,
+        }
+    }
+}
