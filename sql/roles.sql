@@ -20,7 +20,7 @@ begin
     execute format('grant select on all tables in schema tidegate to %I', v_role);
   end loop;
 
-  revoke execute on all functions in schema tidegate from public;
+  revoke execute on all routines in schema tidegate from public;
   for v_function in
     select p.oid::regprocedure as signature, p.proname as name, grants.roles
     from pg_proc as p
@@ -44,7 +44,7 @@ begin
   loop
     foreach v_role in array v_function.roles loop
       if to_regrole(v_role) is not null then
-        execute format('grant execute on function %s to %I', v_function.signature, v_role);
+        execute format('grant execute on routine %s to %I', v_function.signature, v_role);
       end if;
     end loop;
   end loop;
