@@ -1,1 +1,6 @@
-fn main() {}
+//! All integration tests, in one program: each module answers a question of its own.
+#![allow(missing_docs, clippy::unwrap_used, unreachable_pub, reason = "tests")]
+
+mod embedded_postgres;
+mod smoke;
+mod support;

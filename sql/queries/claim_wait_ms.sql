@@ -1,0 +1,2 @@
+-- $1 queue
+select tidegate.claim_wait_ms($1);

@@ -1,0 +1,1 @@
+select subject, name, value from tidegate.initialise();

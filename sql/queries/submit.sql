@@ -1,0 +1,3 @@
+-- $1 kind, $2 payload, $3 idempotency key, $4 submitter, $5 admission, $6 not before
+select id, outcome, req_status::text as status, queue, queue_position, retry_after_seconds
+from tidegate.submit($1, $2, $3, $4, $5, $6);

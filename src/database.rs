@@ -1,0 +1,63 @@
+//! Where the database is, and a pool of connections to it.
+
+use std::time::Duration;
+
+use sqlx::{
+    PgPool,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+
+use crate::error::StoreError;
+
+/// How a process talks to the database.
+#[derive(Debug, Clone)]
+pub struct PoolSettings {
+    /// Connections at most.
+    pub connections_max: u32,
+    /// How long a caller waits for a free connection before it gets an error.
+    pub acquire_timeout: Duration,
+    /// How long the database works on one statement before it gives up.
+    pub statement_timeout: Duration,
+    /// What `pg_stat_activity` shows.
+    pub application_name: String,
+}
+
+impl Default for PoolSettings {
+    fn default() -> Self {
+        Self {
+            connections_max: 10,
+            acquire_timeout: Duration::from_secs(5),
+            statement_timeout: Duration::from_secs(30),
+            application_name: "tidegate".to_owned(),
+        }
+    }
+}
+
+/// Connects to `url` and makes sure that the database answers.
+///
+/// # Errors
+///
+/// [`StoreError::Unavailable`] when it does not, or when the URL makes no sense.
+pub async fn connect(url: &str, settings: &PoolSettings) -> Result<PgPool, StoreError> {
+    let options: PgConnectOptions = url.parse().map_err(|error: sqlx::Error| {
+        StoreError::Unavailable(format!("the database URL makes no sense: {error}"))
+    })?;
+    let options = options
+        .application_name(&settings.application_name)
+        // Acknowledged means durable, whatever the server's default is.
+        .options([
+            ("synchronous_commit", "on".to_owned()),
+            (
+                "statement_timeout",
+                settings.statement_timeout.as_millis().to_string(),
+            ),
+            ("idle_in_transaction_session_timeout", "60000".to_owned()),
+            ("jit", "off".to_owned()),
+        ]);
+    PgPoolOptions::new()
+        .max_connections(settings.connections_max)
+        .acquire_timeout(settings.acquire_timeout)
+        .connect_with(options)
+        .await
+        .map_err(StoreError::from)
+}

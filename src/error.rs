@@ -1,0 +1,108 @@
+//! What can go wrong between Rust and the database, in words for people.
+
+use sqlx::postgres::PgDatabaseError;
+
+/// An error of the store: what happened and what to do about it.
+///
+/// A lost race is never one of these: it is a value that the caller has to look at.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// No such kind (SQLSTATE TG002).
+    #[error("{0}")]
+    UnknownKind(String),
+    /// The kind's nominal times are not set (TG003).
+    #[error("{0}")]
+    KindNotConfigured(String),
+    /// An idempotency key was used before with another payload (TG004).
+    #[error("{0}")]
+    KeyReused(String),
+    /// No such queue, or one of the other stage (TG005).
+    #[error("{0}")]
+    UnknownQueue(String),
+    /// No such request (TG006).
+    #[error("{0}")]
+    UnknownRequest(String),
+    /// An argument makes no sense (TG007).
+    #[error("{0}")]
+    Misuse(String),
+    /// The transition is not legal (TG001).
+    #[error("{0}")]
+    IllegalTransition(String),
+    /// The value cannot be stored, such as JSON with a NUL character (SQLSTATE class 22).
+    #[error("the database cannot store this value: {0}")]
+    Unstorable(String),
+    /// The database has no Tidegate schema, or an older one.
+    #[error("the database is not migrated: run `tidegate migrate` ({0})")]
+    NotMigrated(String),
+    /// The database cannot be reached, or went away in the middle.
+    #[error("the database cannot be reached: {0}")]
+    Unavailable(String),
+    /// Anything else the database said.
+    #[error("the database refused: {0}")]
+    Database(#[source] sqlx::Error),
+}
+
+impl StoreError {
+    /// Whether the same call may succeed later, with nothing changed.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Unavailable(_) => true,
+            // Deadlocks, serialization failures, lock and statement timeouts, lack of resources.
+            Self::Database(error) => error
+                .as_database_error()
+                .and_then(|error| error.code())
+                .is_some_and(|code| {
+                    code.starts_with("40")
+                        || code.starts_with("53")
+                        || code == "55P03"
+                        || code == "57014"
+                        || code == "25006"
+                }),
+            _ => false,
+        }
+    }
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        let sqlx::Error::Database(database) = &error else {
+            return match &error {
+                sqlx::Error::Io(_)
+                | sqlx::Error::Tls(_)
+                | sqlx::Error::PoolTimedOut
+                | sqlx::Error::PoolClosed
+                | sqlx::Error::WorkerCrashed
+                | sqlx::Error::Protocol(_) => Self::Unavailable(error.to_string()),
+                _ => Self::Database(error),
+            };
+        };
+
+        let code = database.code().unwrap_or_default().into_owned();
+        let hint = database
+            .try_downcast_ref::<PgDatabaseError>()
+            .and_then(PgDatabaseError::hint)
+            .map(|hint| format!("; {hint}"))
+            .unwrap_or_default();
+        let message = format!("{}{hint}", database.message());
+        match code.as_str() {
+            "TG001" => Self::IllegalTransition(message),
+            "TG002" => Self::UnknownKind(message),
+            "TG003" => Self::KindNotConfigured(message),
+            "TG004" => Self::KeyReused(message),
+            "TG005" => Self::UnknownQueue(message),
+            "TG006" => Self::UnknownRequest(message),
+            "TG007" => Self::Misuse(message),
+            // Undefined schema, table, function, column or type: the schema is missing or from another time.
+            "3F000" | "42P01" | "42883" | "42703" | "42704" => Self::NotMigrated(message),
+            // Shutting down, starting up, connection lost, too many connections, no such database or role.
+            "57P01" | "57P02" | "57P03" | "57P05" | "53300" | "3D000" | "28000" | "28P01" => {
+                Self::Unavailable(message)
+            }
+            code if code.starts_with("08") => Self::Unavailable(message),
+            code if code.starts_with("22") => Self::Unstorable(message),
+            _ => Self::Database(error),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The plain vocabulary: what a request is and where it can be. No I/O.
+
+use std::{fmt, str::FromStr};
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, value::RawValue};
+use uuid::Uuid;
+
+/// A request's id, and its caller's `job_id`: a `UUIDv7` made in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RequestId(pub Uuid);
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for RequestId {
+    type Err = uuid::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
+
+/// A word that is not one of a type's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("\"{word}\" is not a {what}")]
+pub struct UnknownWord {
+    what: &'static str,
+    word: String,
+}
+
+/// Declares an enum whose values are words of the database: lower snake case on both sides.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident, $what:literal, { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant,)+
+        }
+
+        impl $name {
+            /// Every value, in the order of the database's type.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// The word for it in SQL, HTTP and logs.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = UnknownWord;
+
+            fn from_str(word: &str) -> Result<Self, Self::Err> {
+                match word {
+                    $($word => Ok(Self::$variant),)+
+                    _ => Err(UnknownWord { what: $what, word: word.to_owned() }),
+                }
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = UnknownWord;
+
+            fn try_from(word: String) -> Result<Self, Self::Error> {
+                word.parse()
+            }
+        }
+    };
+}
+
+words!(
+    /// Where a request is in its life. `docs/state-machine.md` draws the legal ways between them.
+    Status, "request status", {
+        /// Waits for, or is under, its readiness check.
+        Queued = "queued",
+        /// May run; waits in its tx queue.
+        Processing = "processing",
+        /// A worker holds it for sending.
+        TxInFlight = "tx_in_flight",
+        /// The downstream took it; its response is awaited.
+        ReceiptReceived = "receipt_received",
+        /// Terminal: answered.
+        Completed = "completed",
+        /// Terminal: not ready, or not answered, in time.
+        TimedOut = "timed_out",
+        /// Terminal: refused, rejected, cancelled or given up.
+        Failure = "failure",
+    }
+);
+
+impl Status {
+    /// Whether nothing leaves this status.
+    #[must_use]
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::TimedOut | Self::Failure)
+    }
+}
+
+words!(
+    /// Which statuses a kind's requests pass through.
+    Flow, "flow", {
+        /// Readiness check, send, response (one, or shares up to a threshold).
+        Decrypt = "decrypt",
+        /// Send, verdict.
+        Proof = "proof",
+        /// Send, response; the receipt may already be the response.
+        Direct = "direct",
+    }
+);
+
+words!(
+    /// One of the two things workers do.
+    Stage, "stage", {
+        /// Asks "can this run now?"; limited by concurrency.
+        Readiness = "readiness",
+        /// Sends the request downstream; limited by rate.
+        Tx = "tx",
+    }
+);
+
+/// What a caller is told about a request that went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestError {
+    /// A stable word for programs, such as `rejected` or `deadline_exceeded`.
+    pub code: String,
+    /// A sentence for people.
+    pub message: String,
+    /// Whether submitting the same request again may succeed.
+    pub retryable: bool,
+}
+
+impl RequestError {
+    /// An error whose message can be stored: PostgreSQL takes no NUL character in text.
+    pub fn new(code: impl Into<String>, message: impl Into<String>, retryable: bool) -> Self {
+        Self {
+            code: code.into().replace('\0', ""),
+            message: message.into().replace('\0', ""),
+            retryable,
+        }
+    }
+
+    /// As the database stores it.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        serde_json::json!({ "code": self.code, "message": self.message, "retryable": self.retryable })
+    }
+}
+
+/// A request as a stage sees it: claimed, and held under a lease while the stage runs.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The request; also the idempotency key towards the downstream.
+    pub id: RequestId,
+    /// Its kind, in snake case.
+    pub kind: String,
+    /// What the caller submitted, as JSON text.
+    pub payload: Box<RawValue>,
+    /// Which attempt of this stage this is, from 1. At the tx stage, an attempt above 1 means that an earlier sender
+    /// may have succeeded.
+    pub attempt: u32,
+    /// How many attempts the kind's policy allows.
+    pub attempts_max: u32,
+    /// When the request ends as `deadline_exceeded`, by the database's clock.
+    pub deadline_at: DateTime<Utc>,
+    /// Who submitted it, when that is known.
+    pub submitter: Option<String>,
+}

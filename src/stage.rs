@@ -1,0 +1,149 @@
+//! What an author of stages implements: whether a request can run, and how it is sent.
+//!
+//! The engine holds the request's lease while a stage runs and settles it from what the stage returns; a stage never
+//! touches a request's state. A worker can be lost at any moment, so every call must be safe to repeat: towards the
+//! downstream, the request's id is the idempotency key.
+
+use std::{collections::BTreeMap, future::Future, pin::Pin, sync::Arc, time::Duration};
+
+use serde_json::Value;
+
+use crate::request::{Request, RequestError};
+
+/// Asks whether a request can run now.
+pub trait Readiness: Send + Sync + 'static {
+    /// Checks one request. Dropped when the lease is lost, the policy's timeout passes or the worker stops.
+    fn check(&self, request: &Request) -> impl Future<Output = Check> + Send;
+}
+
+/// What a readiness check found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Check {
+    /// It can run.
+    Ready,
+    /// Not now; ask again, after this long or as the kind's policy says.
+    NotYet {
+        /// The dependency's own wish, such as its `Retry-After`.
+        after: Option<Duration>,
+    },
+    /// It never can.
+    Failed(RequestError),
+}
+
+/// Sends a request downstream.
+pub trait Transact: Send + Sync + 'static {
+    /// Sends one request. Called only while the lease holds, and no earlier than the rate limit allows.
+    fn send(&self, request: &Request) -> impl Future<Output = Sent> + Send;
+
+    /// Looks for the receipt of an earlier attempt; asked before every attempt but the first.
+    ///
+    /// # Errors
+    ///
+    /// When the downstream cannot be asked; the request is then not sent but tried again later.
+    fn find_receipt(
+        &self,
+        request: &Request,
+    ) -> impl Future<Output = Result<Option<Receipt>, RequestError>> + Send;
+}
+
+/// The downstream's acknowledgement that it took a request.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Receipt {
+    /// The downstream's name for it, under which responses may come.
+    pub reference: Option<String>,
+    /// The response, when it came with the receipt.
+    pub response: Option<Value>,
+}
+
+/// What became of a send.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Sent {
+    /// The downstream took it.
+    Receipt(Receipt),
+    /// Another attempt may succeed.
+    Retry {
+        /// Why this one did not.
+        error: RequestError,
+        /// The downstream's own wish, such as its `Retry-After`.
+        after: Option<Duration>,
+        /// Whether the downstream may have seen the request: false only when it certainly has not.
+        may_have_left: bool,
+    },
+    /// The downstream refused it for good.
+    Rejected(RequestError),
+}
+
+type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// [`Readiness`] behind a pointer, for the table of stages.
+pub(crate) trait AnyReadiness: Send + Sync {
+    fn check<'a>(&'a self, request: &'a Request) -> Pending<'a, Check>;
+}
+
+impl<S: Readiness> AnyReadiness for S {
+    fn check<'a>(&'a self, request: &'a Request) -> Pending<'a, Check> {
+        Box::pin(Readiness::check(self, request))
+    }
+}
+
+/// [`Transact`] behind a pointer, for the table of stages.
+pub(crate) trait AnyTransact: Send + Sync {
+    fn send<'a>(&'a self, request: &'a Request) -> Pending<'a, Sent>;
+    fn find_receipt<'a>(
+        &'a self,
+        request: &'a Request,
+    ) -> Pending<'a, Result<Option<Receipt>, RequestError>>;
+}
+
+impl<S: Transact> AnyTransact for S {
+    fn send<'a>(&'a self, request: &'a Request) -> Pending<'a, Sent> {
+        Box::pin(Transact::send(self, request))
+    }
+
+    fn find_receipt<'a>(
+        &'a self,
+        request: &'a Request,
+    ) -> Pending<'a, Result<Option<Receipt>, RequestError>> {
+        Box::pin(Transact::find_receipt(self, request))
+    }
+}
+
+/// The stages a worker runs, by kind.
+///
+/// A worker refuses to drain a queue that holds a kind it has no stage for.
+#[derive(Clone, Default)]
+pub struct Stages {
+    pub(crate) readiness: BTreeMap<String, Arc<dyn AnyReadiness>>,
+    pub(crate) transact: BTreeMap<String, Arc<dyn AnyTransact>>,
+}
+
+impl Stages {
+    /// No stages yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Runs `stage` for the readiness checks of `kind`.
+    #[must_use]
+    pub fn readiness(mut self, kind: impl Into<String>, stage: impl Readiness) -> Self {
+        self.readiness.insert(kind.into(), Arc::new(stage));
+        self
+    }
+
+    /// Runs `stage` for the sends of `kind`.
+    #[must_use]
+    pub fn transact(mut self, kind: impl Into<String>, stage: impl Transact) -> Self {
+        self.transact.insert(kind.into(), Arc::new(stage));
+        self
+    }
+}
+
+impl std::fmt::Debug for Stages {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stages")
+            .field("readiness", &self.readiness.keys().collect::<Vec<_>>())
+            .field("transact", &self.transact.keys().collect::<Vec<_>>())
+            .finish()
+    }
+}

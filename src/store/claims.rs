@@ -1,0 +1,185 @@
+//! Taking work, keeping it, giving it back.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde_json::value::RawValue;
+use sqlx::{FromRow, types::Json};
+use uuid::Uuid;
+
+use super::{Moved, Store, settles::MovedRow};
+use crate::{
+    error::StoreError,
+    request::{Request, RequestId, Stage},
+};
+
+/// What a worker holds of a queue: one message, under the nonce its claim wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Lease {
+    /// The message's number in its queue.
+    pub msg_id: i64,
+    /// What the claim wrote into it.
+    pub nonce: i64,
+}
+
+/// A claimed request.
+#[derive(Debug, Clone)]
+pub struct Claimed {
+    /// The hold on it.
+    pub lease: Lease,
+    /// The request.
+    pub request: Request,
+    /// How long after the claim its send may start.
+    pub send_in: Duration,
+    /// How long the policy lets one call run.
+    pub timeout: Duration,
+}
+
+#[derive(FromRow)]
+struct ClaimedRow {
+    msg_id: i64,
+    nonce: i64,
+    id: Uuid,
+    kind: String,
+    payload: Json<Box<RawValue>>,
+    attempt: i32,
+    attempts_max: i32,
+    timeout_ms: i32,
+    deadline_at: DateTime<Utc>,
+    submitter: Option<String>,
+    send_in_us: i64,
+}
+
+impl From<ClaimedRow> for Claimed {
+    fn from(row: ClaimedRow) -> Self {
+        let count = |number: i32| u32::try_from(number).unwrap_or_default();
+        Self {
+            lease: Lease {
+                msg_id: row.msg_id,
+                nonce: row.nonce,
+            },
+            request: Request {
+                id: RequestId(row.id),
+                kind: row.kind,
+                payload: row.payload.0,
+                attempt: count(row.attempt),
+                attempts_max: count(row.attempts_max),
+                deadline_at: row.deadline_at,
+                submitter: row.submitter,
+            },
+            send_in: Duration::from_micros(u64::try_from(row.send_in_us).unwrap_or_default()),
+            timeout: Duration::from_millis(count(row.timeout_ms).into()),
+        }
+    }
+}
+
+impl Store {
+    /// Takes up to `batch` requests of a queue: `tidegate.claim_readiness` or `tidegate.claim_tx`.
+    ///
+    /// Committed, durably, when this returns.
+    ///
+    /// # Errors
+    ///
+    /// Unknown queue or one of the other stage, a lease that makes no sense, database trouble.
+    pub async fn claim(
+        &self,
+        stage: Stage,
+        queue: &str,
+        worker: &str,
+        batch: usize,
+        lease_for: Duration,
+    ) -> Result<Vec<Claimed>, StoreError> {
+        let sql = match stage {
+            Stage::Readiness => include_str!("../../sql/queries/claim_readiness.sql"),
+            Stage::Tx => include_str!("../../sql/queries/claim_tx.sql"),
+        };
+        let rows: Vec<ClaimedRow> = sqlx::query_as(sql)
+            .bind(queue)
+            .bind(worker)
+            .bind(i32::try_from(batch).unwrap_or(i32::MAX))
+            .bind(milliseconds(lease_for))
+            .fetch_all(&self.pool)
+            .await?;
+        Ok(rows.into_iter().map(Claimed::from).collect())
+    }
+
+    /// For how long nothing of a queue will be claimable: `tidegate.claim_wait_ms`.
+    ///
+    /// # Errors
+    ///
+    /// Unknown queue, database trouble.
+    pub async fn claim_wait(&self, queue: &str) -> Result<Duration, StoreError> {
+        let wait_ms: i32 = sqlx::query_scalar(include_str!("../../sql/queries/claim_wait_ms.sql"))
+            .bind(queue)
+            .fetch_one(&self.pool)
+            .await?;
+        Ok(Duration::from_millis(
+            u64::try_from(wait_ms).unwrap_or_default(),
+        ))
+    }
+
+    /// Prolongs leases to `lease_for` from now: `tidegate.extend`. Returns those prolonged; the others are lost.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn extend(
+        &self,
+        queue: &str,
+        leases: &[Lease],
+        lease_for: Duration,
+    ) -> Result<Vec<Lease>, StoreError> {
+        let (msg_ids, nonces) = columns(leases);
+        let rows: Vec<(i64, i64)> = sqlx::query_as(include_str!("../../sql/queries/extend.sql"))
+            .bind(queue)
+            .bind(msg_ids)
+            .bind(nonces)
+            .bind(milliseconds(lease_for))
+            .fetch_all(&self.pool)
+            .await?;
+        Ok(rows
+            .into_iter()
+            .map(|(msg_id, nonce)| Lease { msg_id, nonce })
+            .collect())
+    }
+
+    /// Gives back what was not begun: `tidegate.release`.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn release(&self, queue: &str, leases: &[Lease]) -> Result<Vec<Moved>, StoreError> {
+        let (msg_ids, nonces) = columns(leases);
+        let rows: Vec<MovedRow> = sqlx::query_as(include_str!("../../sql/queries/release.sql"))
+            .bind(queue)
+            .bind(msg_ids)
+            .bind(nonces)
+            .fetch_all(&self.pool)
+            .await?;
+        rows.into_iter().map(TryInto::try_into).collect()
+    }
+
+    /// Tells a queue's workers that there is something to claim: `tidegate.wake`.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn wake(&self, queue: &str) -> Result<(), StoreError> {
+        sqlx::query(include_str!("../../sql/queries/wake.sql"))
+            .bind(queue)
+            .execute(&self.pool)
+            .await?;
+        Ok(())
+    }
+}
+
+pub(super) fn milliseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+pub(super) fn columns(leases: &[Lease]) -> (Vec<i64>, Vec<i64>) {
+    leases
+        .iter()
+        .map(|lease| (lease.msg_id, lease.nonce))
+        .unzip()
+}

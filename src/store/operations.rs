@@ -1,0 +1,294 @@
+//! What operators and the fleet itself ask: set-up, recovery, overviews, liveness, maintenance.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::FromRow;
+use uuid::Uuid;
+
+use super::{Store, requests::decode};
+use crate::{error::StoreError, request::Stage};
+
+/// A setting that `initialise` wrote.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+pub struct Setting {
+    /// What it belongs to, such as `queue tx`.
+    pub subject: String,
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// One batch of `recover`.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+pub struct RecoverStep {
+    /// Live requests looked at.
+    pub examined: i64,
+    /// In flight without a holder: back to processing.
+    pub reset: i64,
+    /// In flight without a holder, `at_most_once`: ended as `outcome_unknown`.
+    pub ended: i64,
+    /// Without a message: got one.
+    pub rebuilt: i64,
+    /// Of these, under a new number.
+    pub renumbered: i64,
+    /// The requests concerned.
+    pub ids: Vec<Uuid>,
+    /// Where to go on; none at the end.
+    pub next_after: Option<Uuid>,
+}
+
+/// One batch of `remove_strays`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow, Serialize)]
+pub struct StrayStep {
+    /// Messages removed (or to be removed).
+    pub removed: i64,
+    /// Where to go on; none at the end.
+    pub next_after: Option<i64>,
+}
+
+/// How many requests of a kind are in a status.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+pub struct RequestCount {
+    /// The kind.
+    pub kind: String,
+    /// The status, in snake case.
+    pub status: String,
+    /// How many.
+    pub requests: i64,
+}
+
+/// One row of `queue_overview`.
+#[derive(Debug, Clone, PartialEq, FromRow, Serialize)]
+pub struct QueueOverview {
+    /// The queue.
+    pub queue: String,
+    /// The stage it serves.
+    pub stage: String,
+    /// Whether claims are stopped.
+    pub paused: bool,
+    /// D: sends per second; none means no limit.
+    pub per_seconds: Option<f64>,
+    /// C: checks at once; none means no limit.
+    pub max_concurrency: Option<i32>,
+    /// All messages.
+    pub depth: i64,
+    /// Messages that may be taken now.
+    pub waiting: i64,
+    /// Messages under a lease.
+    pub held: i64,
+    /// Messages that come due later.
+    pub backing_off: i64,
+    /// Served per second, over 10 seconds.
+    pub per_second_10s: f64,
+    /// Served per second, over a minute.
+    pub per_second_1m: f64,
+    /// Served per second, over five minutes.
+    pub per_second_5m: f64,
+    /// `accepting` or `too_many_requests`.
+    pub gate: String,
+    /// The depth at which the gate closes.
+    pub high_water: i32,
+    /// The depth at which it opens again.
+    pub low_water: i32,
+}
+
+/// One row of `worker_overview`.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+pub struct WorkerOverview {
+    /// The worker's name.
+    pub name: String,
+    /// The stages it runs.
+    pub stages: Vec<String>,
+    /// The queues it drains.
+    pub queues: Vec<String>,
+    /// When it started.
+    pub started_at: DateTime<Utc>,
+    /// When it last said that it is alive.
+    pub last_seen_at: DateTime<Utc>,
+    /// When it stopped by itself.
+    pub stopped_at: Option<DateTime<Utc>>,
+    /// Whether it was seen within 30 seconds and has not stopped.
+    pub alive: bool,
+    /// How many messages it holds.
+    pub held: i64,
+}
+
+impl Store {
+    /// Writes the starter set of limits and nominal times: `tidegate.initialise`. Returns what it set.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn initialise(&self) -> Result<Vec<Setting>, StoreError> {
+        Ok(
+            sqlx::query_as(include_str!("../../sql/queries/initialise.sql"))
+                .fetch_all(&self.pool)
+                .await?,
+        )
+    }
+
+    /// One bounded batch of recovery: `tidegate.recover`.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn recover(
+        &self,
+        batch: i32,
+        after: Option<Uuid>,
+        dry_run: bool,
+        kind: Option<&str>,
+        reset_all: bool,
+    ) -> Result<RecoverStep, StoreError> {
+        Ok(
+            sqlx::query_as(include_str!("../../sql/queries/recover.sql"))
+                .bind(batch)
+                .bind(after)
+                .bind(dry_run)
+                .bind(kind)
+                .bind(reset_all)
+                .fetch_one(&self.pool)
+                .await?,
+        )
+    }
+
+    /// One bounded batch of removing messages without a live request: `tidegate.remove_strays`.
+    ///
+    /// # Errors
+    ///
+    /// Unknown queue, database trouble.
+    pub async fn remove_strays(
+        &self,
+        queue: &str,
+        batch: i32,
+        after: Option<i64>,
+        dry_run: bool,
+    ) -> Result<StrayStep, StoreError> {
+        Ok(
+            sqlx::query_as(include_str!("../../sql/queries/remove_strays.sql"))
+                .bind(queue)
+                .bind(batch)
+                .bind(after)
+                .bind(dry_run)
+                .fetch_one(&self.pool)
+                .await?,
+        )
+    }
+
+    /// Requests by kind and status.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn request_overview(&self) -> Result<Vec<RequestCount>, StoreError> {
+        Ok(
+            sqlx::query_as(include_str!("../../sql/queries/request_overview.sql"))
+                .fetch_all(&self.pool)
+                .await?,
+        )
+    }
+
+    /// Every queue: depth, holds, drain rates, limits, gate.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn queue_overview(&self) -> Result<Vec<QueueOverview>, StoreError> {
+        Ok(
+            sqlx::query_as(include_str!("../../sql/queries/queue_overview.sql"))
+                .fetch_all(&self.pool)
+                .await?,
+        )
+    }
+
+    /// Every worker known.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn worker_overview(&self) -> Result<Vec<WorkerOverview>, StoreError> {
+        Ok(
+            sqlx::query_as(include_str!("../../sql/queries/worker_overview.sql"))
+                .fetch_all(&self.pool)
+                .await?,
+        )
+    }
+
+    /// The stage a queue serves, and the kinds that use it; `None` for an unknown queue.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn queue_kinds(
+        &self,
+        queue: &str,
+    ) -> Result<Option<(Stage, Vec<String>)>, StoreError> {
+        let rows: Vec<(String, Option<String>)> =
+            sqlx::query_as(include_str!("../../sql/queries/queue_kinds.sql"))
+                .bind(queue)
+                .fetch_all(&self.pool)
+                .await?;
+        let Some((stage, _)) = rows.first() else {
+            return Ok(None);
+        };
+        let stage = decode(stage.clone())?;
+        Ok(Some((
+            stage,
+            rows.into_iter().filter_map(|(_, kind)| kind).collect(),
+        )))
+    }
+
+    /// Says that a worker is alive, or stopping: `tidegate.worker_seen`.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn worker_seen(
+        &self,
+        name: &str,
+        stages: &[&str],
+        queues: &[&str],
+        stopping: bool,
+    ) -> Result<(), StoreError> {
+        sqlx::query(include_str!("../../sql/queries/worker_seen.sql"))
+            .bind(name)
+            .bind(stages)
+            .bind(queues)
+            .bind(stopping)
+            .execute(&self.pool)
+            .await?;
+        Ok(())
+    }
+
+    /// Stops or resumes claims from a queue, or from all: `tidegate.pause`. Returns the queues that changed.
+    ///
+    /// # Errors
+    ///
+    /// Unknown queue, database trouble.
+    pub async fn pause(
+        &self,
+        queue: Option<&str>,
+        paused: bool,
+    ) -> Result<Vec<String>, StoreError> {
+        Ok(
+            sqlx::query_scalar(include_str!("../../sql/queries/pause.sql"))
+                .bind(queue)
+                .bind(paused)
+                .fetch_all(&self.pool)
+                .await?,
+        )
+    }
+
+    /// Runs the maintenance duties that are due: `tidegate.maintain`.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn maintain(&self) -> Result<(), StoreError> {
+        sqlx::query(include_str!("../../sql/queries/maintain.sql"))
+            .execute(&self.pool)
+            .await?;
+        Ok(())
+    }
+}
