@@ -100,6 +100,8 @@ impl From<sqlx::Error> for StoreError {
             "57P01" | "57P02" | "57P03" | "57P05" | "53300" | "3D000" | "28000" | "28P01" => {
                 Self::Unavailable(message)
             }
+            // A value that a named constraint forbids.
+            "23502" | "23514" => Self::Misuse(message),
             code if code.starts_with("08") => Self::Unavailable(message),
             code if code.starts_with("22") => Self::Unstorable(message),
             _ => Self::Database(error),

@@ -4,3 +4,4 @@
 mod embedded_postgres;
 mod smoke;
 mod support;
+mod worker;
