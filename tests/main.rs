@@ -2,5 +2,6 @@
 #![allow(missing_docs, clippy::unwrap_used, unreachable_pub, reason = "tests")]
 
 mod embedded_postgres;
+mod http;
 mod smoke;
 mod support;
