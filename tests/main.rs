@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, unreachable_pub, reason = "tests")]
 
 mod embedded_postgres;
+mod http;
 mod smoke;
 mod support;
 mod worker;
