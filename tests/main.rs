@@ -4,4 +4,6 @@
 mod comments;
 mod embedded_postgres;
 mod smoke;
+mod sql_docs;
+mod state_machine_docs;
 mod support;
