@@ -1,10 +1,11 @@
-//! Does `docs/sql.md` still tell the truth? Its session is run again, and must answer what is printed there.
+//! Does the SQL in the documents still work? The session of `docs/sql.md` must answer what is printed there.
 
 use sqlx::{PgConnection, Row, ValueRef, postgres::PgRow};
 
 use crate::support::TestDatabase;
 
 const DOCUMENT: &str = include_str!("../docs/sql.md");
+const OPERATIONS: &str = include_str!("../docs/operations.md");
 
 /// One ```` ```sql ```` block: its statements, the SQLSTATE its last one is to fail with, and the tables printed below.
 #[derive(Debug)]
@@ -35,6 +36,18 @@ async fn the_session_in_the_sql_document_answers_what_is_printed_there() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sql_in_the_operations_document_runs() {
+    let database = TestDatabase::new().await;
+    let mut session = database.session().await;
+    let blocks = blocks(OPERATIONS);
+    assert!(blocks.len() > 10, "only {} blocks found", blocks.len());
+
+    for block in &blocks {
+        run(&mut session, block).await;
+    }
+}
+
 /// Runs a block, a statement at a time as `psql` would; the answers that have rows.
 async fn run(session: &mut PgConnection, block: &Block) -> Vec<Table> {
     let mut answers = Vec::new();
@@ -49,7 +62,12 @@ async fn run(session: &mut PgConnection, block: &Block) -> Vec<Table> {
             (Ok(rows), _) => answers.push(table(&rows)),
             (Err(error), Some(code)) if is_last => {
                 let said = error.as_database_error().and_then(|error| error.code());
-                assert_eq!(said.as_deref(), Some(code.as_str()), "line {}: {error}", block.line);
+                assert_eq!(
+                    said.as_deref(),
+                    Some(code.as_str()),
+                    "line {}: {error}",
+                    block.line
+                );
             }
             (Err(error), _) => panic!("line {}: {error}: {statement}", block.line),
         }
