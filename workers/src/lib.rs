@@ -2,3 +2,4 @@
 
 pub mod http_stage;
 mod kinds;
+pub mod simulate;
