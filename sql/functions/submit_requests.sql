@@ -90,8 +90,14 @@ begin
   -- One request is a replay, or is told its place exactly as a poll would be; a batch is told its places in a row.
   if v_new is null or cardinality(v_new) < v_count then
     return query
-      select s.id, case when s.id = any(v_new) then 'accepted' else 'replayed' end, e.req_status, e.queue, e.queue_position,
-        e.retry_after_seconds
+      select
+        s.id,
+        -- A key that the batch itself repeats is new once.
+        case
+          when s.id = any(v_new) and row_number() over (partition by s.id order by s.place) = 1 then 'accepted'
+          else 'replayed'
+        end,
+        e.req_status, e.queue, e.queue_position, e.retry_after_seconds
       from unnest(v_ids) with ordinality as s(id, place)
       cross join lateral tidegate.request_outlook(s.id) as e
       order by s.place;

@@ -2,6 +2,8 @@
 create or replace function tidegate.kind_queues()
   returns trigger
   language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform tidegate.require_queue(new.tx_queue, 'tx');
@@ -24,6 +26,8 @@ create or replace trigger kind_queues
 create or replace function tidegate.kind_policies()
   returns trigger
   language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   if new.flow = 'decrypt' then
@@ -46,6 +50,8 @@ create or replace trigger kind_policies
 create or replace function tidegate.kind_removal()
   returns trigger
   language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   if exists (select from tidegate.request as r where r.kind = old.name) then

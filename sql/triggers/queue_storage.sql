@@ -1,10 +1,13 @@
 -- tidegate.queue_storage: a row in `queue` brings its pgmq table, its counters and its gate with it
 --
 -- The storage parameters suit a table whose rows all die young: room on each page for the claim's new version,
--- vacuum after a few thousand dead rows however large the table.
+-- vacuum after a few thousand dead rows however large the table. Runs as its owner, as the kinds' triggers do: an
+-- operator who may write the row may not write schema pgmq.
 create or replace function tidegate.queue_storage()
   returns trigger
   language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
   set client_min_messages = warning
 as $$
 begin
@@ -50,6 +53,8 @@ create or replace trigger queue_storage
 create or replace function tidegate.queue_gate()
   returns trigger
   language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   insert into tidegate.gate (queue) values (new.name) on conflict do nothing;
