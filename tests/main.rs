@@ -1,6 +1,7 @@
 //! All integration tests, in one program: each module answers a question of its own.
 #![allow(missing_docs, clippy::unwrap_used, unreachable_pub, reason = "tests")]
 
+mod claimers;
 mod embedded_postgres;
 mod smoke;
 mod support;
