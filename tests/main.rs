@@ -3,5 +3,6 @@
 
 mod claimers;
 mod embedded_postgres;
+mod responses;
 mod smoke;
 mod support;
