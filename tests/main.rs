@@ -3,6 +3,7 @@
 
 mod claimers;
 mod embedded_postgres;
+mod races;
 mod responses;
 mod smoke;
 mod support;
