@@ -4,6 +4,7 @@
 mod claimers;
 mod embedded_postgres;
 mod races;
+mod recovery;
 mod responses;
 mod smoke;
 mod support;
