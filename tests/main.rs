@@ -3,6 +3,7 @@
 
 mod claimers;
 mod embedded_postgres;
+mod lock_order;
 mod races;
 mod recovery;
 mod responses;

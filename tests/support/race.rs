@@ -37,8 +37,8 @@ impl Session {
 
     /// Runs SQL that must succeed; several statements are fine.
     pub async fn execute(&mut self, sql: &str) {
-        sqlx::raw_sql(sql)
-            .execute(&mut self.connection)
+        self.connection
+            .execute(sql)
             .await
             .unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
