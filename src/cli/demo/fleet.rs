@@ -1,6 +1,7 @@
 //! The processes of the demo.
 
 use std::{
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -53,7 +54,7 @@ impl Fleet {
             &api,
             "--rate",
             &rate,
-            "--concurrency",
+            "--check-concurrency",
             &concurrency,
             "--readiness-latency",
             "uniform:50ms-400ms",
@@ -193,8 +194,8 @@ async fn start_listening(name: &str, mut command: Command) -> anyhow::Result<(Pr
     let mut lines = BufReader::new(stdout).lines();
     let said = tokio::time::timeout(PATIENCE, async {
         while let Some(line) = lines.next_line().await? {
-            if let Some(at) = line.find("http://") {
-                return Ok(Some(line[at..].trim().to_owned()));
+            if let Some(address) = line.split_whitespace().find(|word| is_address(word)) {
+                return Ok(Some(base_url(address)));
             }
         }
         anyhow::Ok(None)
@@ -211,4 +212,17 @@ async fn start_listening(name: &str, mut command: Command) -> anyhow::Result<(Pr
         expected_alive: true,
     };
     Ok((process, address))
+}
+
+/// Servers say where they listen as a URL or as an address.
+fn is_address(word: &str) -> bool {
+    word.starts_with("http://") || word.parse::<SocketAddr>().is_ok()
+}
+
+fn base_url(address: &str) -> String {
+    if address.starts_with("http://") {
+        address.to_owned()
+    } else {
+        format!("http://{address}")
+    }
 }
