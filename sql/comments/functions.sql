@@ -54,6 +54,8 @@ comment on function tidegate.request_removal is
   'Trigger on request: what belongs to a removed request goes with it; a truncate is refused (TG001).';
 comment on function tidegate.queue_storage is
   'Trigger on queue: makes its pgmq table and counters; name and stage stay (TG005).';
+comment on function tidegate.queue_removal is
+  'Trigger on queue: drops the storage of a queue that is deleted; refuses while it holds messages (TG005).';
 comment on function tidegate.queue_gate is 'Trigger on queue: gives it a gate.';
 comment on function tidegate.kind_queues is
   'Trigger on kind: its queues serve the right stages (TG005), its name stays (TG002).';
@@ -105,6 +107,9 @@ comment on function tidegate.claim_readiness is
 comment on function tidegate.claim_tx is
   'processing to tx_in_flight, under a lease: takes up to batch requests to send, no faster than the queue''s '
   'per_seconds; each may start at its send_at.';
+comment on function tidegate.reserve_send is
+  'Takes one more slot of a tx queue''s rate, for a send whose own has passed: when it may start, or how many '
+  'milliseconds until to ask again.';
 comment on function tidegate.claim_wait_ms is
   'For how many milliseconds nothing of a queue will be claimable, 60000 at most; 0: something is now.';
 comment on function tidegate.extend is
@@ -157,6 +162,8 @@ comment on function tidegate.stray_messages is
   'Internal: which of these messages stand for no live request of their queue''s stage.';
 comment on function tidegate.remove_strays is
   'One batch: deletes messages of a queue that stand for no live request; go on at next_after.';
+comment on function tidegate.config_set is
+  'Changes one setting by its documented name; returns what changed, from what to what.';
 comment on function tidegate.initialise is
   'Writes the starter set of limits, gates and nominal times where none are set; returns what it set.';
 

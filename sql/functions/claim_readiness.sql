@@ -43,6 +43,11 @@ begin
 
   if v_queue.max_concurrency is not null then
     perform pg_advisory_xact_lock(tidegate.queue_lock_key(claim_readiness.queue, 'concurrency'));
+    -- Looked at again: the wait may have been long enough for a pause or another limit.
+    v_queue := tidegate.require_queue(claim_readiness.queue, 'readiness');
+    if v_queue.paused then
+      return;
+    end if;
     v_now := clock_timestamp();
     v_held := tidegate.held_count(claim_readiness.queue, v_now);
     v_limit := least(v_limit, v_queue.max_concurrency - v_held);

@@ -54,6 +54,11 @@ begin
   if v_queue.per_seconds is not null then
     -- Held to the end of the transaction: nobody else may read the arrival time before this claim has moved it.
     perform pg_advisory_xact_lock(tidegate.queue_lock_key(claim_tx.queue, 'pacing'));
+    -- Looked at again: the wait may have been long enough for a pause or another rate.
+    v_queue := tidegate.require_queue(claim_tx.queue, 'tx');
+    if v_queue.paused or v_queue.per_seconds = 0 then
+      return;
+    end if;
     v_pacing := tidegate.queue_counter(claim_tx.queue, 'pacing');
     v_now := clock_timestamp();
     select p.slots, p.tat_ns, p.interval_ns, p.tolerance_ns into v_slots, v_tat_ns, v_gap_ns, v_burst_ns

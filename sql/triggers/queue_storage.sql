@@ -66,3 +66,33 @@ create or replace trigger queue_gate
   after insert on tidegate.queue
   for each row
   execute function tidegate.queue_gate();
+
+-- A queue goes with its storage, and only when nothing is in it: rows keep the queue they are in.
+create or replace function tidegate.queue_removal()
+  returns trigger
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_depth bigint;
+begin
+  execute format('select count(*) from (select 1 from %s limit 1) as first', tidegate.queue_table(old.name)) into v_depth;
+  if v_depth > 0 then
+    raise exception using
+      errcode = 'TG005',
+      message = format('queue "%s" holds messages and may not be deleted', old.name),
+      hint = 'point its kinds elsewhere and let it drain';
+  end if;
+  perform pgmq.drop_queue(old.name);
+  execute format('drop sequence tidegate.%I', 'pacing_' || old.name);
+  execute format('drop sequence tidegate.%I', 'mark_' || old.name);
+  execute format('drop sequence tidegate.%I', 'due_' || old.name);
+  return old;
+end;
+$$;
+
+create or replace trigger queue_removal
+  before delete on tidegate.queue
+  for each row
+  execute function tidegate.queue_removal();

@@ -21,6 +21,7 @@ pub(super) enum Config {
         /// Its name, such as `tx.per_seconds`
         name: String,
         /// Its value; `none` for no limit
+        #[arg(allow_negative_numbers = true)]
         value: String,
     },
 }

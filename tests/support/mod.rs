@@ -1,6 +1,9 @@
 //! A database per test, cloned from a template that is named by a fingerprint of the SQL.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod invariants;
+pub mod race;
+
 use std::{
     path::PathBuf,
     sync::{
@@ -23,7 +26,7 @@ use tidegate::{
 /// Where tests find PostgreSQL: `DATABASE_URL`, else a private cluster that all test runs of this user share.
 enum Server {
     Given(String),
-    Embedded(EmbeddedPostgres),
+    Embedded(Box<EmbeddedPostgres>),
 }
 
 impl Server {
@@ -43,10 +46,9 @@ impl Server {
                     durable: false,
                     keeper: Some(keeper),
                 };
-                Self::Embedded(
-                    EmbeddedPostgres::start(&options)
-                        .unwrap_or_else(|error| panic!("tests need PostgreSQL: {error}")),
-                )
+                let server = EmbeddedPostgres::start(&options)
+                    .unwrap_or_else(|error| panic!("tests need PostgreSQL: {error}"));
+                Self::Embedded(Box::new(server))
             }
         })
     }
@@ -323,10 +325,14 @@ async fn template() -> String {
         .clone()
 }
 
-/// Drops templates of other fingerprints, and databases that killed runs have left behind.
+/// Drops templates that are a day old, and databases that killed runs have left behind. Younger templates may belong
+/// to another checkout that is being tested at this moment.
 async fn sweep(admin: &mut PgConnection) {
     let names: Vec<String> = sqlx::query_scalar(
-        r"select datname::text from pg_database where datname like 'tidegate\_template\_%' or datname like 'tidegate\_test\_%'",
+        r"select datname::text from pg_database
+          where datname like 'tidegate\_test\_%'
+             or (datname like 'tidegate\_template\_%'
+                 and (pg_stat_file('base/' || oid || '/PG_VERSION')).modification < now() - interval '1 day')",
     )
     .fetch_all(&mut *admin)
     .await
