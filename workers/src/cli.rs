@@ -113,13 +113,17 @@ impl WorkerFlags {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "The server")]
 pub(crate) struct ServerFlags {
-    /// Where to listen; with port 0 any free port is taken and the address printed on the first line of output
+    /// Where to listen; with port 0 any free port is taken, and the first line of output says which
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub(crate) listen: SocketAddr,
 
     /// Where responses are sent: the relay's address, or the whole URL of its responses; without it there are none
     #[arg(long, value_name = "URL")]
     pub(crate) callback_url: Option<Url>,
+
+    /// The same as --check-concurrency: a server has no other
+    #[arg(long, value_name = "C", conflicts_with = "check_concurrency")]
+    pub(crate) concurrency: Option<usize>,
 
     /// A header of each callback, such as an API key (repeatable; in the environment: one a line)
     #[arg(
@@ -131,7 +135,7 @@ pub(crate) struct ServerFlags {
     )]
     pub(crate) callback_headers: Vec<HeaderLine>,
 
-    /// Print the address even when its port was given
+    /// Begin the output with the address even when its port was given
     #[arg(long)]
     pub(crate) print_address: bool,
 

@@ -33,6 +33,7 @@ pub(crate) async fn run(
     // Callers of a server wait for the network anyway, so it always remembers.
     let simulate = SimulateOptions {
         remember: true,
+        check_concurrency: server.concurrency.or(simulate.check_concurrency),
         ..simulate
     };
     let downstream = Arc::new(Downstream::new(simulate, responder)?);
@@ -48,7 +49,7 @@ pub(crate) async fn run(
     if server.print_address || server.listen.port() == 0 {
         let mut stdout = std::io::stdout();
         // Whoever started this may not be reading.
-        let _ = writeln!(stdout, "{address}").and_then(|()| stdout.flush());
+        let _ = writeln!(stdout, "listening on http://{address}").and_then(|()| stdout.flush());
     }
     downstream_server::serve(listener, downstream.clone(), shutdown)
         .await

@@ -3,25 +3,21 @@
 mod cli;
 mod database;
 mod downstream;
-mod signals;
 
-use std::{
-    io::{IsTerminal, Write},
-    process::ExitCode,
-    sync::Arc,
-    time::Duration,
-};
+use std::{io::Write, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use clap::Parser;
 use serde::Serialize;
-use tidegate::{stage::Stages, store::Store, worker::WorkerOptions};
+use tidegate::{
+    embedded_postgres, shutdown, stage::Stages, store::Store, telemetry, worker,
+    worker::WorkerOptions,
+};
 use tidegate_workers::{
     http_stage,
     simulate::{self, Downstream, SimulateOptions, StoreResponder},
 };
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::EnvFilter;
 
 use crate::cli::{Cli, Command, WorkerFlags};
 
@@ -29,10 +25,10 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
         Command::EmbeddedPostgresKeeper { directory } => {
-            tidegate::embedded_postgres::keep(&directory).map_err(Into::into)
+            embedded_postgres::keep(&directory).map_err(Into::into)
         }
         command => {
-            trace();
+            telemetry::start("info");
             run(command)
         }
     };
@@ -45,32 +41,23 @@ fn main() -> ExitCode {
     }
 }
 
-/// Logs to standard error, as `RUST_LOG` says: standard output is for results.
-fn trace() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
-}
-
 fn run(command: Command) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
     runtime.block_on(async {
-        let shutdown = signals::shutdown().context("cannot listen for signals")?;
+        let shutdown = shutdown::on_signal().context("cannot listen for signals")?;
         match command {
             Command::Http { worker, http } => {
                 let stages = http_stage::stages(&http)?;
-                let store = database::open(&worker, 0).await?;
+                let database = database::open(&worker, 0).await?;
+                let store = database.store.clone();
                 run_worker(store, stages, worker.options(), shutdown).await
             }
             Command::Simulate { worker, simulate } => {
-                let store = database::open(&worker, StoreResponder::AT_ONCE).await?;
-                run_simulation(store, simulate, worker, shutdown).await
+                let database = database::open(&worker, StoreResponder::AT_ONCE).await?;
+                run_simulation(database.store.clone(), simulate, worker, shutdown).await
             }
             Command::Downstream { server, simulate } => {
                 downstream::run(server, simulate, shutdown).await
@@ -96,14 +83,14 @@ async fn run_simulation(
     ran
 }
 
-/// Where this binary meets the engine's runner.
+/// Where this program meets the engine's runner.
 async fn run_worker(
     store: Store,
     stages: Stages,
     options: WorkerOptions,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
-    Ok(tidegate::worker::run(store, stages, options, shutdown).await?)
+    Ok(worker::run(store, stages, options, shutdown).await?)
 }
 
 /// Lets a downstream deliver what it owes, and prints what it has seen.
