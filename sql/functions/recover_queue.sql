@@ -48,7 +48,11 @@ begin
 
   perform pg_advisory_xact_lock(tidegate.queue_lock_key(p_target_queue, 'mark'));
   execute format(
-    'select max(msg_id), coalesce(bool_or(msg_id = any($1)), false) from %1$s where msg_id = any($1) or msg_id = (select max(msg_id) from %1$s)',
+    $sql$
+      select max(msg_id), coalesce(bool_or(msg_id = any($1)), false)
+      from %1$s
+      where msg_id = any($1) or msg_id = (select max(msg_id) from %1$s)
+    $sql$,
     tidegate.queue_table(p_target_queue)
   ) into v_greatest, v_taken using p_missing_msg_ids;
   if p_queue is not distinct from p_target_queue then

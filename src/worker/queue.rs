@@ -78,6 +78,7 @@ impl QueueWorker {
                 self.store.clone(),
                 self.wakeups.clone(),
                 self.queue.clone(),
+                self.stage,
                 self.options.batch,
                 Arc::clone(&leases),
             )

@@ -11,7 +11,7 @@ use super::{batch::Batch, leases::Leases};
 use crate::{
     error::StoreError,
     listener::Wakeups,
-    request::RequestError,
+    request::{RequestError, Stage},
     stage::Receipt,
     store::{Lease, Store},
 };
@@ -69,6 +69,7 @@ pub(super) struct Settler {
     store: Store,
     wakeups: Wakeups,
     queue: String,
+    stage: Stage,
     batch: usize,
     leases: Arc<Leases>,
     woken_at: Option<Instant>,
@@ -79,6 +80,7 @@ impl Settler {
         store: Store,
         wakeups: Wakeups,
         queue: String,
+        stage: Stage,
         batch: usize,
         leases: Arc<Leases>,
     ) -> Self {
@@ -86,6 +88,7 @@ impl Settler {
             store,
             wakeups,
             queue,
+            stage,
             batch,
             leases,
             woken_at: None,
@@ -142,6 +145,10 @@ impl Settler {
                         );
                     }
                     self.wake(&settled.wake).await;
+                    // A check that has ended frees one of its queue's places, and more may wait for them.
+                    if self.stage == Stage::Readiness {
+                        self.wakeups.wake_queue(&self.queue);
+                    }
                     return Ok(());
                 }
                 Err(error) => error,

@@ -23,6 +23,15 @@ use tidegate::{
     store::{Admission, Store, Submission, Submitted},
 };
 
+/// A program that stops the server when nobody uses it any more: whichever of ours this test program was built with.
+const KEEPER: &str = match (
+    option_env!("CARGO_BIN_EXE_tidegate"),
+    option_env!("CARGO_BIN_EXE_tidegate-worker"),
+) {
+    (Some(program), _) | (None, Some(program)) => program,
+    (None, None) => "",
+};
+
 /// Where tests find PostgreSQL: `DATABASE_URL`, else a private cluster that all test runs of this user share.
 enum Server {
     Given(String),
@@ -36,7 +45,7 @@ impl Server {
             Ok(url) if !url.is_empty() => Self::Given(url),
             _ => {
                 let directory = test_cluster_directory();
-                let keeper = [env!("CARGO_BIN_EXE_tidegate"), "embedded-postgres-keeper"]
+                let keeper = [KEEPER, "embedded-postgres-keeper"]
                     .into_iter()
                     .map(Into::into)
                     .chain([directory.clone().into_os_string()])
