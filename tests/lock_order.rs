@@ -95,7 +95,7 @@ const ACTS: &[&str] = &[
 /// The statement of an act.
 fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
     let queue = if random.random() { "tx" } else { "readiness" };
-    let mut settle = |queue: &str, more: &str, random: &mut StdRng| {
+    let settle = |queue: &str, more: &str, random: &mut StdRng| {
         let held = shared.some_leases(queue, random);
         let more = more.replace("$n", &held.len().max(1).to_string());
         format!(

@@ -168,6 +168,8 @@ comment on function tidegate.initialise is
   'Writes the starter set of limits, gates and nominal times where none are set; returns what it set.';
 
 -- maintenance
+comment on function tidegate.look_again(text, text, uuid[], tidegate.request_status[]) is
+  'Internal: lets the next deadline sweep begin before what this one had to pass over.';
 comment on function tidegate.next_due is
   'Internal: the next requests whose deadline has passed, going on from the last sweep.';
 comment on function tidegate.expire_by_deadline is

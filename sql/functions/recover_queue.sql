@@ -95,7 +95,9 @@ begin
     where r.id = m.id and (m.msg_id is null or m.msg_id <> all(coalesce(v_placed, '{}')))
     returning r.id, r.msg_id
   )
-  select count(*), tidegate.send_messages(p_target_queue, array_agg(m.id order by m.msg_id), array_agg(m.msg_id order by m.msg_id))
+  select
+    count(*),
+    tidegate.send_messages(p_target_queue, array_agg(m.id order by m.msg_id), array_agg(m.msg_id order by m.msg_id))
   into v_renumbered
   from moved as m
   having count(*) > 0;
