@@ -3,7 +3,10 @@
 
 mod claimers;
 mod embedded_postgres;
+mod limits;
 mod lock_order;
+mod low_water_mark;
+mod pacing_model;
 mod races;
 mod recovery;
 mod responses;
