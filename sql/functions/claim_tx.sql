@@ -63,6 +63,11 @@ begin
     v_now := clock_timestamp();
     select p.slots, p.tat_ns, p.interval_ns, p.tolerance_ns into v_slots, v_tat_ns, v_gap_ns, v_burst_ns
     from tidegate.pacing_slots(pg_sequence_last_value(v_pacing), v_queue.per_seconds, v_queue.burst, v_now) as p;
+    -- Stored even when nothing may be sent yet: an arrival time far ahead (the clock stepped back, the rate was raised)
+    -- would be brought back to the same distance at each claim, and stop the queue until the clock gets there.
+    if v_tat_ns < pg_sequence_last_value(v_pacing) then
+      perform setval(v_pacing, v_tat_ns);
+    end if;
     v_limit := least(v_limit, v_slots);
     if v_limit = 0 then
       return;

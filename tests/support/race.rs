@@ -159,6 +159,18 @@ impl Running {
         .await;
     }
 
+    /// Waits until this query waits for `other`, or has ended without.
+    pub async fn until_blocked_or_done(&self, database: &TestDatabase, other: &Session) {
+        let sql = format!(
+            "select count(*) from unnest(pg_blocking_pids({})) as p where p = {}",
+            self.pid, other.pid
+        );
+        eventually("one session waits for the other or ends", || async {
+            self.task.is_finished() || database.number(&sql).await > 0
+        })
+        .await;
+    }
+
     /// What it said in the end, and its session.
     pub async fn finish(self) -> (Session, Vec<String>) {
         let (session, said) = self.outcome().await;
