@@ -1,6 +1,18 @@
 //! All integration tests, in one program: each module answers a question of its own.
 #![allow(missing_docs, clippy::unwrap_used, unreachable_pub, reason = "tests")]
 
+mod clock;
+mod deadlines;
 mod embedded_postgres;
+mod fencing;
+mod guards;
+mod history;
+mod kinds;
+mod positions;
+mod retry_after;
+mod roles;
 mod smoke;
+mod submit;
+mod submit_keys;
 mod support;
+mod transitions;
