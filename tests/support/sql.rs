@@ -1,6 +1,6 @@
 //! Raw SQL for tests: what the database refuses, leases as text, requests driven to a status.
 
-use sqlx::{PgConnection, Row, postgres::PgDatabaseError};
+use sqlx::{Executor, PgConnection, Row, postgres::PgDatabaseError};
 use uuid::Uuid;
 
 use super::TestDatabase;
@@ -61,14 +61,14 @@ pub struct Claim {
 
 /// Runs SQL that must succeed; several statements are fine.
 pub async fn run(session: &mut PgConnection, sql: &str) {
-    if let Err(error) = sqlx::raw_sql(sql).execute(session).await {
+    if let Err(error) = session.execute(sql).await {
         panic!("{sql}: {error}");
     }
 }
 
 /// Runs SQL that must be refused.
 pub async fn refused(session: &mut PgConnection, sql: &str) -> Refusal {
-    match sqlx::raw_sql(sql).execute(session).await {
+    match session.execute(sql).await {
         Ok(_) => panic!("not refused: {sql}"),
         Err(error) => Refusal::from(sql, &error),
     }
@@ -76,8 +76,8 @@ pub async fn refused(session: &mut PgConnection, sql: &str) -> Refusal {
 
 /// The first column of each row, as text (an empty string for null).
 pub async fn column(session: &mut PgConnection, sql: &str) -> Vec<String> {
-    let rows = sqlx::raw_sql(sql)
-        .fetch_all(session)
+    let rows = session
+        .fetch_all(sql)
         .await
         .unwrap_or_else(|error| panic!("{sql}: {error}"));
     rows.iter()
