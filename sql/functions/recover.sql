@@ -65,7 +65,8 @@ begin
     perform from (select 1 from tidegate.request as r where r.id = any(v_seen.ids) order by r.id for update) as locked;
   end if;
 
-  -- Looked at again, in a statement after the locks. A message belongs to the request only if both name each other.
+  -- Looked at again, in a statement after the locks. A message belongs to the request only if both name each other. A
+  -- row that names another message by now has moved on meanwhile: its message was neither locked nor looked for.
   for v_state in
     select
       d.queue as queue_now, d.target_queue,
@@ -82,7 +83,9 @@ begin
         r.id, r.queue, r.msg_id, t.target_queue, p.semantics, s.present,
         r.req_status = 'tx_in_flight' and (recover.reset_all or not coalesce(s.held, false)) as lost,
         not coalesce(s.present, false) or r.queue is distinct from t.target_queue as missing
-      from tidegate.request as r
+      from unnest(v_seen.ids, v_seen.queues, v_seen.msg_ids) as seen(id, queue, msg_id)
+      join tidegate.request as r
+        on r.id = seen.id and r.queue is not distinct from seen.queue and r.msg_id is not distinct from seen.msg_id
       join tidegate.kind as k on k.name = r.kind
       left join tidegate.queue as q on q.name = r.queue
       join tidegate.policy as p on p.kind = r.kind and p.stage = 'tx'
@@ -95,7 +98,7 @@ begin
       ) as t
       left join tidegate.messages_of(v_seen.queues, v_seen.msg_ids, v_now) as s
         on s.queue = r.queue and s.msg_id = r.msg_id and s.request_id = r.id
-      where r.id = any(v_seen.ids) and r.req_status in ('queued', 'processing', 'tx_in_flight')
+      where r.req_status in ('queued', 'processing', 'tx_in_flight')
     ) as d
     where d.lost or d.missing
     group by d.queue, d.target_queue
