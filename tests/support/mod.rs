@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 pub mod invariants;
+pub mod property;
 pub mod sql;
 
 use std::{
