@@ -34,6 +34,10 @@ begin
       errcode = 'TG007',
       message = format('admission is ''enforce'' or ''accepted'', not %L', p_admission);
   end if;
+  if p_not_before = 'infinity' then
+    raise exception using
+      errcode = 'TG007', message = 'not_before is a time, not infinity: such a request would never start';
+  end if;
   if v_count > 10000 then
     raise exception using
       errcode = 'TG007', message = format('a batch holds at most 10000 requests, not %s', v_count);
