@@ -24,10 +24,11 @@ begin
 
   select array_agg(distinct addressed.id) into v_ids
   from (
-    select coalesce(i.request_id, f.request_id) as id
+    select r.id
     from tidegate.response_inbox as i
     left join tidegate.request_reference as f on f.reference = i.reference
-    where not i.late and coalesce(i.request_id, f.request_id) is not null
+    join tidegate.request as r on r.id = coalesce(i.request_id, f.request_id)
+    where not i.late and r.req_status not in ('queued', 'processing', 'tx_in_flight')
     order by i.id
     limit batch
   ) as addressed;
