@@ -59,6 +59,11 @@ begin
     from tidegate.pacing_slots(pg_sequence_last_value(v_pacing), v_queue.per_seconds, v_queue.burst, v_now) as p;
     v_limit := least(v_limit, v_slots);
     if v_limit = 0 then
+      -- Further ahead than a reservation can bring it: the clock has stepped back, or the rate was raised. Stored, or
+      -- each claim would find it as far ahead again.
+      if pg_sequence_last_value(v_pacing) > v_tat_ns then
+        perform setval(v_pacing, v_tat_ns);
+      end if;
       return;
     end if;
   else
