@@ -2,6 +2,8 @@
 create or replace function tidegate.kind_queues()
   returns trigger
   language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform tidegate.require_queue(new.tx_queue, 'tx');
