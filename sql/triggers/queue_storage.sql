@@ -11,16 +11,6 @@ create or replace function tidegate.queue_storage()
   set client_min_messages = warning
 as $$
 begin
-  if tg_op = 'UPDATE' then
-    if (new.name, new.stage) is distinct from (old.name, old.stage) then
-      raise exception using
-        errcode = 'TG005',
-        message = format('queue "%s" keeps its name and stage', old.name),
-        hint = 'create another queue and point the kinds at it';
-    end if;
-    return new;
-  end if;
-
   perform pgmq.create(new.name);
   execute format(
     $sql$
@@ -41,14 +31,35 @@ begin
   execute format('create sequence if not exists tidegate.%I', 'pacing_' || new.name);
   execute format('create sequence if not exists tidegate.%I', 'mark_' || new.name);
   execute format('create sequence if not exists tidegate.%I', 'due_' || new.name);
+  return null;
+end;
+$$;
+
+-- After, so that a row which breaks a constraint is refused by its name and makes nothing.
+create or replace trigger queue_storage
+  after insert on tidegate.queue
+  for each row
+  execute function tidegate.queue_storage();
+
+create or replace function tidegate.queue_identity()
+  returns trigger
+  language plpgsql
+as $$
+begin
+  if (new.name, new.stage) is distinct from (old.name, old.stage) then
+    raise exception using
+      errcode = 'TG005',
+      message = format('queue "%s" keeps its name and stage', old.name),
+      hint = 'create another queue and point the kinds at it';
+  end if;
   return new;
 end;
 $$;
 
-create or replace trigger queue_storage
-  before insert or update on tidegate.queue
+create or replace trigger queue_identity
+  before update on tidegate.queue
   for each row
-  execute function tidegate.queue_storage();
+  execute function tidegate.queue_identity();
 
 create or replace function tidegate.queue_gate()
   returns trigger
