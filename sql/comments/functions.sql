@@ -53,7 +53,8 @@ comment on function tidegate.request_history is
 comment on function tidegate.request_removal is
   'Trigger on request: what belongs to a removed request goes with it; a truncate is refused (TG001).';
 comment on function tidegate.queue_storage is
-  'Trigger on queue: makes its pgmq table and counters; name and stage stay (TG005).';
+  'Trigger on queue: makes its pgmq table and counters.';
+comment on function tidegate.queue_identity is 'Trigger on queue: name and stage stay (TG005).';
 comment on function tidegate.queue_removal is
   'Trigger on queue: drops the storage of a queue that is deleted; refuses while it holds messages (TG005).';
 comment on function tidegate.queue_gate is 'Trigger on queue: gives it a gate.';
