@@ -240,3 +240,26 @@ async fn batches_cover_everything_once_and_a_kind_leaves_the_others_alone() {
     assert_eq!(ids.len(), 8, "all but the two proofs");
     sound(&database).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_names_a_queue_nobody_knows_keeps_nobody_from_recovery() {
+    let database = TestDatabase::unlimited().await;
+    let lost = database.submit("direct").await;
+    let cancelled = database.submit("direct").await;
+    let other = database.submit("direct").await;
+    let mut session = Session::open(&database).await;
+    session
+        .execute(&format!(
+            "update tidegate.request set queue = 'nowhere' where id in ('{lost}', '{cancelled}'); delete from pgmq.q_tx"
+        ))
+        .await;
+    let cancel = format!("select outcome from tidegate.cancel('{cancelled}')");
+    assert_eq!(session.texts(&cancel).await, ["cancelled"]);
+
+    assert_eq!(session.texts(RECOVER).await, ["2 0 0 2 1"]);
+
+    assert_eq!(session.claim("tx", 5).await.len(), 2);
+    assert_eq!(database.status(lost).await, "tx_in_flight");
+    assert_eq!(database.status(other).await, "tx_in_flight");
+    sound(&database).await;
+}
