@@ -16,7 +16,8 @@ create or replace function tidegate.claim_readiness(queue text, worker text, bat
     claimed_at   timestamptz,
     deadline_at  timestamptz,
     submitter    text,
-    timeout_ms   integer
+    timeout_ms   integer,
+    paced        boolean
   )
   language plpgsql
   security definer
@@ -109,7 +110,7 @@ begin
     )
     select
       row(claim_readiness.queue, c.msg_id, v_nonce)::tidegate.lease, c.id, c.kind, c.payload, c.readiness_attempt,
-      p.attempts, v_now, v_now, c.deadline_at, c.submitter, p.timeout_ms
+      p.attempts, v_now, v_now, c.deadline_at, c.submitter, p.timeout_ms, false
     from claimed as c
     join tidegate.policy as p on p.kind = c.kind and p.stage = 'readiness'
     order by c.msg_id;

@@ -21,7 +21,8 @@ create or replace function tidegate.claim_tx(queue text, worker text, batch inte
     claimed_at   timestamptz,
     deadline_at  timestamptz,
     submitter    text,
-    timeout_ms   integer
+    timeout_ms   integer,
+    paced        boolean
   )
   language plpgsql
   security definer
@@ -158,7 +159,7 @@ begin
           v_tat_ns + (row_number() over (order by c.msg_id) - 1) * v_gap_ns - v_burst_ns
         ) / 1000 / 1000000.0))
       end,
-      v_now, c.deadline_at, c.submitter, p.timeout_ms
+      v_now, c.deadline_at, c.submitter, p.timeout_ms, v_pacing is not null
     from claimed as c
     join tidegate.policy as p on p.kind = c.kind and p.stage = 'tx'
     order by c.msg_id;

@@ -1,6 +1,7 @@
 -- tidegate.dedup_find: the request that an idempotency key stands for now, or null when it stands for none
 --
--- A key stands for its request until the window since acceptance has passed, or the request has failed or timed out.
+-- A key stands for its request until the window since acceptance has passed, or the request has failed, timed out or
+-- been removed.
 -- Raises TG004 when it stands for a request with another payload. A plain read: a duplicate writes nothing.
 create or replace function tidegate.dedup_find(
   p_scope        text,
@@ -18,7 +19,9 @@ begin
   if seen.request_id is null or p_now >= seen.expires_at then
     return;
   end if;
-  if exists (select from tidegate.request as r where r.id = seen.request_id and r.req_status in ('failure', 'timed_out')) then
+  if not exists (
+    select from tidegate.request as r where r.id = seen.request_id and r.req_status not in ('failure', 'timed_out')
+  ) then
     return;
   end if;
   if seen.fingerprint <> p_fingerprint then

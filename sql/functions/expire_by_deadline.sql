@@ -19,6 +19,6 @@ begin
     '{deadline_exceeded,deadline_exceeded,deadline_exceeded}',
     tidegate.error_json('deadline_exceeded', 'the deadline passed before it was answered', true)
   );
-  perform tidegate.look_again('expire_by_deadline', 'deadline_at', v_due.ids, '{queued,processing,tx_in_flight}');
+  more := tidegate.look_again('expire_by_deadline', 'deadline_at', v_due.ids, '{queued,processing,tx_in_flight}') or more;
 end;
 $$;

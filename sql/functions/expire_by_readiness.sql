@@ -18,6 +18,6 @@ begin
     v_due.ids, '{queued}', 'timed_out', '{readiness_timed_out}',
     tidegate.error_json('readiness_timed_out', 'not ready in time', true)
   );
-  perform tidegate.look_again('expire_by_readiness', 'readiness_deadline_at', v_due.ids, '{queued}');
+  more := tidegate.look_again('expire_by_readiness', 'readiness_deadline_at', v_due.ids, '{queued}') or more;
 end;
 $$;

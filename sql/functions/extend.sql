@@ -30,7 +30,7 @@ begin
       set vt = $3 + $4,
           headers = m.headers || jsonb_build_object('lease_ms', ceil(extract(epoch from $4) * 1000)::bigint)
       from unnest($1) as l(queue, msg_id, nonce)
-      where m.msg_id = l.msg_id and m.msg_id = any($2) and m.vt > $3
+      where m.msg_id = l.msg_id and m.msg_id = any($2) and m.headers ->> 'nonce' = l.nonce::text and m.vt > $3
       returning l.queue, l.msg_id, l.nonce
     $sql$,
     tidegate.queue_table(v_held.queue)

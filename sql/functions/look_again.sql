@@ -1,14 +1,14 @@
 -- tidegate.look_again: lets a deadline sweep's next batch begin before what this one had to pass over
 --
 -- A request that changed its queue or number while `end_requests` waited for its message is left live by it, and
--- the sweep's cursor may stand behind it already. The caller has just called both.
+-- the sweep's cursor may stand behind it already. The caller has just called both. Returns whether there is one.
 create or replace function tidegate.look_again(
   p_duty   text,
   p_column text,
   p_ids    uuid[],
   p_from   tidegate.request_status[]
 )
-  returns void
+  returns boolean
   language plpgsql
 as $$
 declare
@@ -23,5 +23,6 @@ begin
     set cursor_at = v_due_at, cursor_id = '00000000-0000-0000-0000-000000000000'
     where m.duty = p_duty;
   end if;
+  return v_due_at is not null;
 end;
 $$;

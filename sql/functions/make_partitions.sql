@@ -1,7 +1,8 @@
 -- tidegate.make_partitions: makes the history partitions of the days ahead; a maintenance duty
 --
 -- One partition a day, by the time in the request's id. What comes before the first partition, or when none was
--- made in time, goes to the default one. Returns the names of those it made.
+-- made in time, goes to the default one. Returns the names of those it made; gives up quickly, until the next call,
+-- when somebody's transaction is in the way, because others would queue up behind.
 create or replace function tidegate.make_partitions(days_ahead integer default 3)
   returns setof text
   language plpgsql
@@ -9,6 +10,7 @@ create or replace function tidegate.make_partitions(days_ahead integer default 3
   set search_path = pg_catalog, pg_temp
   set jit = off
   set plan_cache_mode = force_generic_plan
+  set lock_timeout = '200ms'
 as $$
 declare
   v_day  timestamptz := date_trunc('day', clock_timestamp(), 'UTC');
@@ -27,12 +29,19 @@ begin
       where e.request_id >= tidegate.uuid_v7_floor(v_day + make_interval(days => v_ahead))
         and e.request_id < tidegate.uuid_v7_floor(v_day + make_interval(days => v_ahead + 1))
     );
-    execute format(
-      'create table tidegate.%I partition of tidegate.request_event for values from (%L) to (%L)',
-      v_name,
-      tidegate.uuid_v7_floor(v_day + make_interval(days => v_ahead)),
-      tidegate.uuid_v7_floor(v_day + make_interval(days => v_ahead + 1))
-    );
+    begin
+      -- Made apart and attached: `create table … partition of` would lock every writer of the history out.
+      execute format('create table tidegate.%I (like tidegate.request_event including all)', v_name);
+      execute format(
+        'alter table tidegate.request_event attach partition tidegate.%I for values from (%L) to (%L)',
+        v_name,
+        tidegate.uuid_v7_floor(v_day + make_interval(days => v_ahead)),
+        tidegate.uuid_v7_floor(v_day + make_interval(days => v_ahead + 1))
+      );
+    exception
+      when lock_not_available then
+        return;
+    end;
     return next v_name;
   end loop;
 end;

@@ -48,7 +48,11 @@ begin
 
   perform pg_advisory_xact_lock(tidegate.queue_lock_key(p_target_queue, 'mark'));
   execute format(
-    'select max(msg_id), coalesce(bool_or(msg_id = any($1)), false) from %1$s where msg_id = any($1) or msg_id = (select max(msg_id) from %1$s)',
+    $sql$
+      select max(msg_id), coalesce(bool_or(msg_id = any($1)), false)
+      from %1$s
+      where msg_id = any($1) or msg_id = (select max(msg_id) from %1$s)
+    $sql$,
     tidegate.queue_table(p_target_queue)
   ) into v_greatest, v_taken using p_missing_msg_ids;
   if p_queue is not distinct from p_target_queue then
@@ -91,7 +95,9 @@ begin
     where r.id = m.id and (m.msg_id is null or m.msg_id <> all(coalesce(v_placed, '{}')))
     returning r.id, r.msg_id
   )
-  select count(*), tidegate.send_messages(p_target_queue, array_agg(m.id order by m.msg_id), array_agg(m.msg_id order by m.msg_id))
+  select
+    count(*),
+    tidegate.send_messages(p_target_queue, array_agg(m.id order by m.msg_id), array_agg(m.msg_id order by m.msg_id))
   into v_renumbered
   from moved as m
   having count(*) > 0;

@@ -23,6 +23,7 @@ declare
   v_status   tidegate.request_status := case when v_kind.flow = 'decrypt' then 'queued' else 'processing' end;
   v_visible  timestamptz := '-infinity';
   v_now      timestamptz;
+  v_own      uuid[];
   v_ids      uuid[];
   v_new      uuid[];
   v_payloads jsonb[];
@@ -33,6 +34,10 @@ begin
     raise exception using
       errcode = 'TG007',
       message = format('admission is ''enforce'' or ''accepted'', not %L', p_admission);
+  end if;
+  if p_not_before = 'infinity' then
+    raise exception using
+      errcode = 'TG007', message = 'not_before is a time, not infinity: such a request would never start';
   end if;
   if v_count > 10000 then
     raise exception using
@@ -50,13 +55,14 @@ begin
     return;
   end if;
 
-  v_ids := array(select tidegate.uuid_v7() from generate_series(1, v_count));
-  v_new := v_ids;
+  v_own := array(select tidegate.uuid_v7() from generate_series(1, v_count));
+  v_ids := v_own;
+  v_new := v_own;
   v_payloads := p_payloads;
   if array_remove(p_keys, null) <> '{}' then
     v_ids := tidegate.dedup_claim_all(v_kind, p_payloads, p_keys, p_submitter, v_ids);
     select array_agg(n.id order by n.place), array_agg(n.payload order by n.place) into v_new, v_payloads
-    from unnest(v_new, v_ids, p_payloads) with ordinality as n(id, stands_for, payload, place)
+    from unnest(v_own, v_ids, p_payloads) with ordinality as n(id, stands_for, payload, place)
     where n.id = n.stands_for;
   end if;
 
@@ -90,9 +96,9 @@ begin
   -- One request is a replay, or is told its place exactly as a poll would be; a batch is told its places in a row.
   if v_new is null or cardinality(v_new) < v_count then
     return query
-      select s.id, case when s.id = any(v_new) then 'accepted' else 'replayed' end, e.req_status, e.queue, e.queue_position,
+      select s.id, case when s.id = s.own then 'accepted' else 'replayed' end, e.req_status, e.queue, e.queue_position,
         e.retry_after_seconds
-      from unnest(v_ids) with ordinality as s(id, place)
+      from unnest(v_ids, v_own) with ordinality as s(id, own, place)
       cross join lateral tidegate.request_outlook(s.id) as e
       order by s.place;
   else

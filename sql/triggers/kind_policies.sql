@@ -2,6 +2,8 @@
 create or replace function tidegate.kind_queues()
   returns trigger
   language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform tidegate.require_queue(new.tx_queue, 'tx');
@@ -24,6 +26,8 @@ create or replace trigger kind_queues
 create or replace function tidegate.kind_policies()
   returns trigger
   language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   if new.flow = 'decrypt' then
@@ -46,8 +50,16 @@ create or replace trigger kind_policies
 create or replace function tidegate.kind_removal()
   returns trigger
   language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set lock_timeout = '2s'
 as $$
 begin
+  -- At commit, once more: a submission that had seen the kind has committed by the time this lock is granted, and a
+  -- later one finds no kind. Not before: the lock keeps everybody from writing.
+  if tg_when = 'AFTER' then
+    lock table tidegate.request in share mode;
+  end if;
   if exists (select from tidegate.request as r where r.kind = old.name) then
     raise exception using
       errcode = 'TG002',
@@ -61,3 +73,17 @@ create or replace trigger kind_removal
   before delete on tidegate.kind
   for each row
   execute function tidegate.kind_removal();
+
+do $$
+begin
+  if not exists (
+    select from pg_trigger as t where t.tgrelid = 'tidegate.kind'::regclass and t.tgname = 'kind_removal_at_commit'
+  ) then
+    create constraint trigger kind_removal_at_commit
+      after delete on tidegate.kind
+      deferrable initially deferred
+      for each row
+      execute function tidegate.kind_removal();
+  end if;
+end;
+$$;

@@ -1,23 +1,16 @@
 -- tidegate.queue_storage: a row in `queue` brings its pgmq table, its counters and its gate with it
 --
 -- The storage parameters suit a table whose rows all die young: room on each page for the claim's new version,
--- vacuum after a few thousand dead rows however large the table.
+-- vacuum after a few thousand dead rows however large the table. Runs as its owner, as the kinds' triggers do: an
+-- operator who may write the row may not write schema pgmq.
 create or replace function tidegate.queue_storage()
   returns trigger
   language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
   set client_min_messages = warning
 as $$
 begin
-  if tg_op = 'UPDATE' then
-    if (new.name, new.stage) is distinct from (old.name, old.stage) then
-      raise exception using
-        errcode = 'TG005',
-        message = format('queue "%s" keeps its name and stage', old.name),
-        hint = 'create another queue and point the kinds at it';
-    end if;
-    return new;
-  end if;
-
   perform pgmq.create(new.name);
   execute format(
     $sql$
@@ -38,18 +31,41 @@ begin
   execute format('create sequence if not exists tidegate.%I', 'pacing_' || new.name);
   execute format('create sequence if not exists tidegate.%I', 'mark_' || new.name);
   execute format('create sequence if not exists tidegate.%I', 'due_' || new.name);
+  return null;
+end;
+$$;
+
+-- After, so that a row which breaks a constraint is refused by its name and makes nothing.
+create or replace trigger queue_storage
+  after insert on tidegate.queue
+  for each row
+  execute function tidegate.queue_storage();
+
+create or replace function tidegate.queue_identity()
+  returns trigger
+  language plpgsql
+as $$
+begin
+  if (new.name, new.stage) is distinct from (old.name, old.stage) then
+    raise exception using
+      errcode = 'TG005',
+      message = format('queue "%s" keeps its name and stage', old.name),
+      hint = 'create another queue and point the kinds at it';
+  end if;
   return new;
 end;
 $$;
 
-create or replace trigger queue_storage
-  before insert or update on tidegate.queue
+create or replace trigger queue_identity
+  before update on tidegate.queue
   for each row
-  execute function tidegate.queue_storage();
+  execute function tidegate.queue_identity();
 
 create or replace function tidegate.queue_gate()
   returns trigger
   language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   insert into tidegate.gate (queue) values (new.name) on conflict do nothing;
@@ -61,3 +77,33 @@ create or replace trigger queue_gate
   after insert on tidegate.queue
   for each row
   execute function tidegate.queue_gate();
+
+-- A queue goes with its storage, and only when nothing is in it: rows keep the queue they are in.
+create or replace function tidegate.queue_removal()
+  returns trigger
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_depth bigint;
+begin
+  execute format('select count(*) from (select 1 from %s limit 1) as first', tidegate.queue_table(old.name)) into v_depth;
+  if v_depth > 0 then
+    raise exception using
+      errcode = 'TG005',
+      message = format('queue "%s" holds messages and may not be deleted', old.name),
+      hint = 'point its kinds elsewhere and let it drain';
+  end if;
+  perform pgmq.drop_queue(old.name);
+  execute format('drop sequence tidegate.%I', 'pacing_' || old.name);
+  execute format('drop sequence tidegate.%I', 'mark_' || old.name);
+  execute format('drop sequence tidegate.%I', 'due_' || old.name);
+  return old;
+end;
+$$;
+
+create or replace trigger queue_removal
+  before delete on tidegate.queue
+  for each row
+  execute function tidegate.queue_removal();

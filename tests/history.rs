@@ -1,0 +1,276 @@
+//! Does the history tell the truth about every request, and what does it cost?
+
+use std::sync::Arc;
+
+use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
+use sqlx::PgConnection;
+use tokio::sync::Barrier;
+
+use crate::support::{
+    TestDatabase, eventually,
+    at_rest::{history_violations, violations},
+    sql::{STATUSES, claim, column, leases, run, value},
+};
+
+const NO_VIOLATIONS: [&str; 0] = [];
+
+/// One random step in the lives of the requests there are: by a worker, a caller, the downstream or time.
+async fn live(session: &mut PgConnection, random: &mut StdRng) {
+    let some = "array(select id from tidegate.request order by random() limit 3)";
+    let one = "(select id from tidegate.request order by random() limit 1)";
+    match random.random_range(0..14) {
+        0 => {
+            for kind in ["public_decrypt", "user_decrypt", "input_proof", "direct"] {
+                run(session, &format!("select tidegate.submit_batch('{kind}', array['{{}}', '{{}}']::jsonb[])")).await;
+            }
+        }
+        1..=3 => {
+            let claims = claim(session, "claim_readiness", "readiness", "w", 5).await;
+            let settle = ["settle_passed(%)", "settle_passed(%)", "settle_not_yet(%, array['0 s'::interval])", "settle_failed(%, null)", "release(%)"];
+            settle_some(session, random, &settle, &claims).await;
+        }
+        4..=7 => {
+            let claims = claim(session, "claim_tx", "tx", "w", 5).await;
+            let settle = [
+                "settle_receipt(%, array['ref-' || gen_random_uuid()])",
+                "settle_receipt(%, null, array['{}'::jsonb])",
+                "settle_receipt(%)",
+                "settle_retry(%, null, array['0 s'::interval])",
+                "settle_rejected(%, null)",
+                "release(%)",
+            ];
+            settle_some(session, random, &settle, &claims).await;
+        }
+        8 => {
+            run(
+                session,
+                "select tidegate.respond('{}', id => id, part => 'p' || floor(random() * 4),
+                   accept => null) from tidegate.request where flow = 'decrypt' order by random() limit 5;
+                 select tidegate.respond('{}', id => id, accept => random() < 0.5)
+                 from tidegate.request where flow = 'proof' order by random() limit 3",
+            )
+            .await;
+        }
+        9 => run(session, &format!("select tidegate.cancel({one})")).await,
+        10 => run(session, &format!("select tidegate.time_out({some}); select tidegate.fail_tx({some})")).await,
+        11 => {
+            run(
+                session,
+                "update pgmq.q_tx set vt = now() - interval '1 s' where headers is not null;
+                 update pgmq.q_readiness set vt = now() - interval '1 s' where headers is not null;
+                 select tidegate.recover()",
+            )
+            .await;
+        }
+        12 => {
+            run(
+                session,
+                &format!("update tidegate.request set deadline_at = now() - interval '1 s' where id = any({some});
+                          select tidegate.expire_by_deadline(); select tidegate.fold_counts(); select tidegate.sweep_inbox()"),
+            )
+            .await;
+        }
+        _ => run(session, "delete from tidegate.request where id = (select id from tidegate.request where finished_at is not null limit 1)").await,
+    }
+}
+
+/// Settles each claim in one of the ways, or leaves it held.
+async fn settle_some(session: &mut PgConnection, random: &mut StdRng, ways: &[&str], claims: &[crate::support::sql::Claim]) {
+    for claim in claims {
+        if random.random_bool(0.9) {
+            let way = ways.choose(random).unwrap().replace('%', &leases(std::slice::from_ref(claim)));
+            run(session, &format!("select tidegate.{way}")).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_events_of_random_lives_replay_to_their_requests() {
+    let database = TestDatabase::unlimited().await;
+    let mut session = database.session().await;
+    for seed in 0..4 {
+        let mut random = StdRng::seed_from_u64(seed);
+        for step in 0..60 {
+            live(&mut session, &mut random).await;
+            if step % 5 == 0 {
+                assert_eq!(violations(&mut session).await, NO_VIOLATIONS, "seed {seed}, step {step}");
+            }
+        }
+        assert_eq!(violations(&mut session).await, NO_VIOLATIONS, "seed {seed}");
+    }
+    let reached = column(&mut session, "select distinct to_status::text from tidegate.request_event").await;
+    assert_eq!(reached.len(), STATUSES.len(), "{reached:?}");
+    let causes = column(&mut session, "select distinct cause from tidegate.request_event").await;
+    assert!(causes.len() >= 15, "{causes:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hand_edits_of_many_rows_at_once_are_recorded_one_by_one() {
+    let database = TestDatabase::unlimited().await;
+    let mut session = database.session().await;
+    run(
+        &mut session,
+        "select tidegate.submit_batch('public_decrypt', array_fill('{}'::jsonb, array[50]));
+         select tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[50]));
+         insert into tidegate.request (id, kind, flow, req_status, deadline_at, payload)
+         select tidegate.uuid_v7(), 'input_proof', 'proof', 'processing', now() + interval '1 h', '{}' from generate_series(1, 50);
+         update tidegate.request set req_status = 'failure' where submitted_at <= now() and random() < 0.5;
+         update tidegate.request set req_status = 'processing' where req_status = 'queued';
+         update tidegate.request set req_status = 'tx_in_flight' where req_status = 'processing';
+         update tidegate.request set worker = 'nobody';
+         update tidegate.request set req_status = case when random() < 0.5 then 'receipt_received' else 'processing' end
+           ::tidegate.request_status where req_status = 'tx_in_flight'",
+    )
+    .await;
+
+    assert_eq!(history_violations(&mut session).await, NO_VIOLATIONS);
+    assert_eq!(database.number("select count(*) from tidegate.request_event where transition_no = 1").await, 150);
+    run(&mut session, "select tidegate.fold_counts()").await;
+    assert_eq!(history_violations(&mut session).await, NO_VIOLATIONS);
+    assert_eq!(database.number("select count(*) from tidegate.request_count_delta").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_insert_that_turns_into_an_update_is_recorded_as_what_it_did() {
+    let database = TestDatabase::unlimited().await;
+    let mut session = database.session().await;
+    let id = database.submit("direct").await;
+
+    run(
+        &mut session,
+        &format!(
+            "insert into tidegate.request (id, kind, flow, req_status, deadline_at, payload)
+             values ('{id}', 'direct', 'direct', 'processing', now(), '{{}}'), (tidegate.uuid_v7(), 'direct', 'direct', 'processing', now(), '{{}}')
+             on conflict (id) do update set req_status = 'failure'"
+        ),
+    )
+    .await;
+
+    assert_eq!(history_violations(&mut session).await, NO_VIOLATIONS);
+    assert_eq!(database.number("select count(*) from tidegate.request_event").await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_land_in_the_partition_of_their_requests_day() {
+    let database = TestDatabase::unlimited().await;
+    let mut session = database.session().await;
+    // The template may be of an earlier day.
+    run(&mut session, "select tidegate.make_partitions()").await;
+    let insert = |id: &str| {
+        format!(
+            "insert into tidegate.request (id, kind, flow, req_status, deadline_at, payload)
+             values ({id}, 'direct', 'direct', 'processing', now() + interval '1 hour', '{{}}')"
+        )
+    };
+    for (id, day) in [
+        ("tidegate.uuid_v7()", "now()"),
+        ("tidegate.uuid_v7(date_trunc('day', now(), 'UTC'))", "now()"),
+        ("tidegate.uuid_v7_floor(date_trunc('day', now(), 'UTC') + interval '1 day')", "now() + interval '1 day'"),
+        ("tidegate.uuid_v7(date_trunc('day', now(), 'UTC') + interval '2 days' - interval '1 ms')", "now() + interval '1 day'"),
+        ("tidegate.uuid_v7(now() + interval '3 days')", "now() + interval '3 days'"),
+    ] {
+        let expected = format!("select 'request_event_' || to_char(({day}) at time zone 'UTC', 'YYYY_MM_DD')");
+        let expected = value(&mut session, &expected).await;
+        run(&mut session, "begin").await;
+        run(&mut session, &insert(id)).await;
+        assert_eq!(column(&mut session, "select relname::text from pg_class as c join tidegate.request_event as e on e.tableoid = c.oid").await, [expected], "{id}");
+        run(&mut session, "rollback").await;
+    }
+    // Days that have no partition, and ids that are no times at all.
+    for id in ["tidegate.uuid_v7(now() - interval '2 days')", "tidegate.uuid_v7(now() + interval '30 days')", "gen_random_uuid()"] {
+        run(&mut session, "begin").await;
+        run(&mut session, &insert(id)).await;
+        assert_eq!(
+            column(&mut session, "select relname::text from pg_class as c join tidegate.request_event as e on e.tableoid = c.oid").await,
+            ["request_event_default"],
+            "{id}"
+        );
+        run(&mut session, "rollback").await;
+    }
+    assert_eq!(column(&mut session, "select tidegate.make_partitions(4)").await.len(), 1, "today's and the next three are there");
+    assert_eq!(column(&mut session, "select tidegate.make_partitions(4)").await, NO_VIOLATIONS);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn making_partitions_does_not_hold_up_submissions_behind_an_open_transaction() {
+    let database = TestDatabase::unlimited().await;
+    database.execute("select tidegate.make_partitions()").await;
+    let partitions = "select count(*) from pg_inherits where inhparent = 'tidegate.request_event'::regclass";
+    let before = database.number(partitions).await;
+    let mut idle = database.session().await;
+    run(&mut idle, "begin; select tidegate.submit('direct', '{}')").await;
+
+    let mut maintenance = database.session().await;
+    let made = tokio::spawn(async move { column(&mut maintenance, "select tidegate.make_partitions(4)").await });
+    database.submit("direct").await;
+    let _ = made.await.unwrap();
+    run(&mut idle, "commit").await;
+
+    database.execute("select tidegate.make_partitions(4)").await;
+    assert_eq!(database.number(partitions).await, before + 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removed_request_takes_its_shares_and_references_along_and_is_not_counted() {
+    let database = TestDatabase::unlimited().await;
+    let mut session = database.session().await;
+    let id = database.request_in("user_decrypt", "receipt_received").await;
+    let other = database.request_in("user_decrypt", "receipt_received").await;
+    for part in ["a", "b", "c"] {
+        run(&mut session, &format!("select tidegate.respond('1', id => '{id}', part => '{part}')")).await;
+        run(&mut session, &format!("select tidegate.respond('1', id => '{other}', part => '{part}')")).await;
+    }
+
+    run(&mut session, &format!("delete from tidegate.request where id = '{id}'")).await;
+
+    for (table, left) in [("response_part", 3), ("request_reference", 1), ("request", 1), ("awaiting_response", 0)] {
+        let rows = format!("select count(*) from tidegate.{table}");
+        assert_eq!(database.number(&rows).await, left, "{table}");
+    }
+    assert_eq!(column(&mut session, "select row(kind, req_status, requests)::text from tidegate.request_overview").await, ["(user_decrypt,completed,1)"]);
+    run(&mut session, "select tidegate.fold_counts()").await;
+    assert_eq!(column(&mut session, "select row(kind, req_status, requests)::text from tidegate.request_overview").await, ["(user_decrypt,completed,1)"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn four_writers_at_once_keep_at_least_95_percent_of_the_updates_hot() {
+    const REQUESTS: i64 = 20_000;
+    let database = TestDatabase::unlimited().await;
+    for _ in 0..2 {
+        database.execute("select count(*) from tidegate.submit_batch('direct', array_fill('{\"amount\": 12, \"to\": \"somebody\"}'::jsonb, array[10000]))").await;
+    }
+
+    let start = Arc::new(Barrier::new(4));
+    let mut writers = tokio::task::JoinSet::new();
+    for writer in 0..4 {
+        let mut session = database.session().await;
+        let start = Arc::clone(&start);
+        writers.spawn(async move {
+            start.wait().await;
+            let mut drained = 0;
+            loop {
+                let sql = format!(
+                    "select coalesce(array_agg(lease), '{{}}')::text from tidegate.claim_tx('tx', 'writer {writer}', 200, '30 s')"
+                );
+                let claimed = value(&mut session, &sql).await;
+                if claimed == "{}" {
+                    break;
+                }
+                let settle = format!(
+                    "select count(*) from tidegate.settle_receipt('{claimed}', null, array_fill('{{\"ok\": true}}'::jsonb, array[200]))"
+                );
+                drained += value(&mut session, &settle).await.parse::<i64>().unwrap();
+            }
+            run(&mut session, "select pg_stat_force_next_flush()").await;
+            drained
+        });
+    }
+    assert_eq!(writers.join_all().await.into_iter().sum::<i64>(), REQUESTS);
+
+    let updates = "select n_tup_upd from pg_stat_user_tables where relid = 'tidegate.request'::regclass";
+    eventually("the statistics have arrived", || async { database.number(updates).await >= 2 * REQUESTS }).await;
+    let hot = "select 100 * n_tup_hot_upd / n_tup_upd from pg_stat_user_tables where relid = 'tidegate.request'::regclass";
+    let hot = database.number(hot).await;
+    assert!(hot >= 95, "{hot} % of the updates are HOT");
+    assert_eq!(violations(&mut database.session().await).await, NO_VIOLATIONS);
+}

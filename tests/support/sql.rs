@@ -1,0 +1,260 @@
+//! Raw SQL for tests: what the database refuses, leases as text, requests driven to a status.
+
+use sqlx::{Executor, PgConnection, Row, postgres::PgDatabaseError};
+use uuid::Uuid;
+
+use super::TestDatabase;
+
+/// Every status, in the order of the database's type.
+pub const STATUSES: [&str; 7] = [
+    "queued",
+    "processing",
+    "tx_in_flight",
+    "receipt_received",
+    "completed",
+    "timed_out",
+    "failure",
+];
+
+/// Every flow, with a built-in kind that has it.
+pub const FLOWS: [(&str, &str); 3] = [
+    ("decrypt", "public_decrypt"),
+    ("proof", "input_proof"),
+    ("direct", "direct"),
+];
+
+/// An error that the database raised.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    pub code: String,
+    pub message: String,
+    pub hint: String,
+    pub constraint: String,
+}
+
+impl Refusal {
+    fn from(sql: &str, error: &sqlx::Error) -> Self {
+        let database = error
+            .as_database_error()
+            .unwrap_or_else(|| panic!("{sql}: {error}"));
+        let hint = database
+            .try_downcast_ref::<PgDatabaseError>()
+            .and_then(PgDatabaseError::hint);
+        Self {
+            code: database.code().unwrap_or_default().into_owned(),
+            message: database.message().to_owned(),
+            hint: hint.unwrap_or_default().to_owned(),
+            constraint: database.constraint().unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+/// What a claim handed out.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    pub id: Uuid,
+    /// The lease, as SQL that makes it again.
+    pub lease: String,
+    pub msg_id: i64,
+    pub attempt: i32,
+}
+
+/// Runs SQL that must succeed; several statements are fine.
+pub async fn run(session: &mut PgConnection, sql: &str) {
+    if let Err(error) = session.execute(sql).await {
+        panic!("{sql}: {error}");
+    }
+}
+
+/// Runs SQL that must be refused.
+pub async fn refused(session: &mut PgConnection, sql: &str) -> Refusal {
+    match session.execute(sql).await {
+        Ok(_) => panic!("not refused: {sql}"),
+        Err(error) => Refusal::from(sql, &error),
+    }
+}
+
+/// The first column of each row, as text (an empty string for null).
+pub async fn column(session: &mut PgConnection, sql: &str) -> Vec<String> {
+    let rows = session
+        .fetch_all(sql)
+        .await
+        .unwrap_or_else(|error| panic!("{sql}: {error}"));
+    rows.iter()
+        .map(|row| {
+            row.try_get_unchecked::<Option<String>, _>(0)
+                .unwrap()
+                .unwrap_or_default()
+        })
+        .collect()
+}
+
+/// The first column of the only row, as text (an empty string for null).
+pub async fn value(session: &mut PgConnection, sql: &str) -> String {
+    let mut rows = column(session, sql).await;
+    assert_eq!(rows.len(), 1, "{sql} returns one row");
+    rows.remove(0)
+}
+
+/// Claims with `function` (`claim_readiness` or `claim_tx`) from `queue`, for 30 seconds.
+pub async fn claim(
+    session: &mut PgConnection,
+    function: &str,
+    queue: &str,
+    worker: &str,
+    batch: i32,
+) -> Vec<Claim> {
+    let sql = format!(
+        "select c.id, (c.lease).msg_id,
+           format('row(%L, %s, %s)::tidegate.lease', (c.lease).queue, (c.lease).msg_id, (c.lease).nonce), c.attempt
+         from tidegate.{function}('{queue}', '{worker}', {batch}, interval '30 seconds') as c"
+    );
+    let rows: Vec<(Uuid, i64, String, i32)> = sqlx::query_as(&sql)
+        .fetch_all(session)
+        .await
+        .unwrap_or_else(|error| panic!("{sql}: {error}"));
+    rows.into_iter()
+        .map(|(id, msg_id, lease, attempt)| Claim {
+            id,
+            lease,
+            msg_id,
+            attempt,
+        })
+        .collect()
+}
+
+/// An SQL array of leases.
+pub fn leases(claims: &[Claim]) -> String {
+    let leases: Vec<_> = claims.iter().map(|claim| claim.lease.as_str()).collect();
+    format!("array[{}]::tidegate.lease[]", leases.join(", "))
+}
+
+/// Everything the database knows about its requests, as text to compare: a part for each table, headed `== table`.
+pub async fn everything(session: &mut PgConnection) -> String {
+    let mut parts = vec![format!("\n== messages\n{}", messages(session).await)];
+    for table in [
+        "request",
+        "request_event",
+        "awaiting_response",
+        "response_inbox",
+        "response_part",
+        "request_reference",
+        "dedup",
+        "queue_drain",
+        "request_overview",
+    ] {
+        parts.push(format!("\n== {table}\n{}", table_text(session, table).await));
+    }
+    parts.concat()
+}
+
+/// The messages of the built-in queues, as text to compare.
+pub async fn messages(session: &mut PgConnection) -> String {
+    value(
+        session,
+        "select coalesce(jsonb_pretty(jsonb_agg(to_jsonb(m) order by queue, msg_id)), '') from (
+           select 'readiness' as queue, * from pgmq.q_readiness union all select 'tx', * from pgmq.q_tx
+         ) as m",
+    )
+    .await
+}
+
+/// A table of schema `tidegate`, as text to compare.
+pub async fn table_text(session: &mut PgConnection, table: &str) -> String {
+    value(
+        session,
+        &format!(
+            "select coalesce(jsonb_pretty(jsonb_agg(to_jsonb(t) order by to_jsonb(t)::text)), '') from tidegate.{table} as t"
+        ),
+    )
+    .await
+}
+
+impl TestDatabase {
+    /// Runs SQL that must be refused.
+    pub async fn refused(&self, sql: &str) -> Refusal {
+        refused(&mut self.pool.acquire().await.unwrap(), sql).await
+    }
+
+    /// The first column of each row, as text (an empty string for null).
+    pub async fn column(&self, sql: &str) -> Vec<String> {
+        column(&mut self.pool.acquire().await.unwrap(), sql).await
+    }
+
+    /// The first column of the only row, as text (an empty string for null).
+    pub async fn value(&self, sql: &str) -> String {
+        value(&mut self.pool.acquire().await.unwrap(), sql).await
+    }
+
+    /// Claims up to `batch` from queue `tx`.
+    pub async fn claim_tx(&self, batch: i32) -> Vec<Claim> {
+        let mut session = self.pool.acquire().await.unwrap();
+        claim(&mut session, "claim_tx", "tx", "tester", batch).await
+    }
+
+    /// Claims up to `batch` from queue `readiness`.
+    pub async fn claim_readiness(&self, batch: i32) -> Vec<Claim> {
+        let mut session = self.pool.acquire().await.unwrap();
+        claim(
+            &mut session,
+            "claim_readiness",
+            "readiness",
+            "tester",
+            batch,
+        )
+        .await
+    }
+
+    /// Lets every lease of a queue run out now.
+    pub async fn run_out(&self, queue: &str) {
+        self.execute(&format!(
+            "update pgmq.q_{queue} set vt = clock_timestamp() - interval '1 millisecond'
+             where headers is not null and vt > clock_timestamp()"
+        ))
+        .await;
+    }
+
+    /// Submits a request and drives it to `status` by the public functions; nothing else may wait meanwhile.
+    ///
+    /// Failures are `internal_error`s, and timeouts `response_timed_out` (a decrypt's: `readiness_timed_out`).
+    pub async fn request_in(&self, kind: &str, status: &str) -> Uuid {
+        let id = self.submit(kind).await.0;
+        if status == "failure" {
+            self.execute(&format!("select tidegate.fail_internal(array['{id}']::uuid[])"))
+                .await;
+        }
+        let queued = self.status(tidegate::request::RequestId(id)).await == "queued";
+        if queued && status == "timed_out" {
+            self.execute(&format!("select tidegate.time_out(array['{id}']::uuid[])"))
+                .await;
+        } else if queued && status != "queued" {
+            let claims = self.claim_readiness(1).await;
+            assert_eq!(claims[0].id, id);
+            let passed = format!("select tidegate.settle_passed({})", leases(&claims));
+            self.execute(&passed).await;
+        }
+        if ["tx_in_flight", "receipt_received", "completed"].contains(&status)
+            || (status == "timed_out" && !queued)
+        {
+            let claims = self.claim_tx(1).await;
+            assert_eq!(claims[0].id, id);
+            if status != "tx_in_flight" {
+                let receipt = format!(
+                    "select tidegate.settle_receipt({}, array['ref-{id}'])",
+                    leases(&claims)
+                );
+                self.execute(&receipt).await;
+            }
+            if status == "completed" {
+                let accept = if kind == "input_proof" { "true" } else { "null" };
+                let respond = format!("select tidegate.respond('{{}}', id => '{id}', accept => {accept})");
+                self.execute(&respond).await;
+            } else if status == "timed_out" {
+                self.execute(&format!("select tidegate.time_out(array['{id}']::uuid[])"))
+                    .await;
+            }
+        }
+        assert_eq!(self.status(tidegate::request::RequestId(id)).await, status);
+        id
+    }
+}
