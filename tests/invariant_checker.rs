@@ -3,12 +3,12 @@
 use crate::support::{
     TestDatabase,
     invariants::violations,
-    race::{NOTHING, Session, a_bit_of_everything, receipt},
+    race::{NOTHING, a_bit_of_everything, receipt},
 };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_kind_of_damage_is_noticed() {
-    for (damage, expected) in [
+    let damages = [
         ("delete from pgmq.q_tx where msg_id = (select min(msg_id) from pgmq.q_tx)", "has no message"),
         ("update tidegate.request set msg_id = msg_id + 1000 where req_status = 'queued'", "has a stray message"),
         ("insert into pgmq.q_tx (vt, message) values (now(), '{}')", "stands for nothing"),
@@ -36,18 +36,53 @@ async fn every_kind_of_damage_is_noticed() {
             "insert into tidegate.response_part select id, n from tidegate.request, unnest(array['a', 'b', 'c']) as n where response_threshold = 3",
             "3 shares of 3",
         ),
-    ] {
-        let database = TestDatabase::unlimited().await;
-        receipt(&database, "user_decrypt", Some("ref-1")).await;
-        let done = receipt(&database, "direct", Some("ref-2")).await;
-        let mut session: Session = a_bit_of_everything(&database).await;
-        session.texts(&format!("select outcome from tidegate.respond('1', id => '{done}')")).await;
-        assert_eq!(violations(&database.pool).await, NOTHING);
+    ];
+    let database = TestDatabase::unlimited().await;
+    receipt(&database, "user_decrypt", Some("ref-1")).await;
+    let done = receipt(&database, "direct", Some("ref-2")).await;
+    let mut session = a_bit_of_everything(&database).await;
+    session
+        .texts(&format!(
+            "select outcome from tidegate.respond('1', id => '{done}')"
+        ))
+        .await;
+    // What each damage is done to, so that it can be undone.
+    let tables = [
+        "pgmq.q_tx",
+        "tidegate.request",
+        "tidegate.request_event",
+        "tidegate.awaiting_response",
+        "tidegate.request_reference",
+        "tidegate.request_count",
+        "tidegate.response_part",
+    ];
+    session
+        .execute("set session_replication_role = replica")
+        .await;
+    for table in tables {
+        session
+            .execute(&format!(
+                "create table public.\"{table}\" as select * from {table}"
+            ))
+            .await;
+    }
+    assert_eq!(violations(&database.pool).await, NOTHING);
 
-        session.execute("set session_replication_role = replica").await;
+    for (damage, expected) in damages {
         session.execute(damage).await;
 
         let found = violations(&database.pool).await;
-        assert!(found.iter().any(|violation| violation.contains(expected)), "{damage}: {found:?}");
+        assert!(
+            found.iter().any(|violation| violation.contains(expected)),
+            "{damage}: {found:?}"
+        );
+        for table in tables {
+            session
+                .execute(&format!(
+                    "delete from {table}; insert into {table} overriding system value select * from public.\"{table}\""
+                ))
+                .await;
+        }
+        assert_eq!(violations(&database.pool).await, NOTHING);
     }
 }

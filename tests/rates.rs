@@ -205,6 +205,44 @@ async fn a_clock_that_stepped_back_an_hour_does_not_stop_the_limiter() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_stepped_back_does_not_stop_those_who_reserve_single_sends() {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute(
+            "update tidegate.queue set per_seconds = 10 where name = 'tx';
+             select setval('tidegate.pacing_tx', (extract(epoch from clock_timestamp() + interval '1 hour') * 1000000000)::bigint)",
+        )
+        .await;
+    let mut session = Session::open(&database).await;
+    let reserved = async {
+        while session
+            .text("select send_in is null from tidegate.reserve_send('tx')")
+            .await
+            == "t"
+        {}
+    };
+    tokio::time::timeout(Duration::from_secs(2), reserved)
+        .await
+        .expect("the limiter has stopped");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reserved_sends_and_claims_share_one_rate() {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute("update tidegate.queue set per_seconds = 1, burst = 3 where name = 'tx'")
+        .await;
+    submit_many(&database, "direct", 5).await;
+    let mut session = Session::open(&database).await;
+    let reserve = "select send_in, wait_ms > 0 from tidegate.reserve_send('tx')";
+    assert_eq!(session.text(reserve).await, "00:00:00 f");
+    assert_eq!(session.claim("tx", 1).await.len(), 1);
+    assert_eq!(session.text(reserve).await, "00:00:00 f");
+    assert!(session.claim("tx", 5).await.is_empty());
+    assert_eq!(session.text(reserve).await, " t");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn empty_claims_burn_no_permits() {
     let database = TestDatabase::unlimited().await;
     database

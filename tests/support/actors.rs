@@ -74,6 +74,7 @@ pub const ACTS: &[&str] = &[
     "expire_by_deadline",
     "expire_by_readiness",
     "expire_responses",
+    "reserve_send",
     "recover",
     "reset_all",
     "remove_strays",
@@ -138,6 +139,7 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
             "select outcome from tidegate.respond('1', reference => 'ref-{}')",
             random.random_range(0..10)
         ),
+        "reserve_send" => "select wait_ms from tidegate.reserve_send('tx')".to_owned(),
         "recover" => "select examined from tidegate.recover()".to_owned(),
         "reset_all" => "select examined from tidegate.recover(reset_all => true)".to_owned(),
         "remove_strays" => format!("select removed from tidegate.remove_strays('{queue}')"),

@@ -143,7 +143,10 @@ pub async fn everything(session: &mut PgConnection) -> String {
         "queue_drain",
         "request_overview",
     ] {
-        parts.push(format!("\n== {table}\n{}", table_text(session, table).await));
+        parts.push(format!(
+            "\n== {table}\n{}",
+            table_text(session, table).await
+        ));
     }
     parts.concat()
 }
@@ -220,8 +223,10 @@ impl TestDatabase {
     pub async fn request_in(&self, kind: &str, status: &str) -> Uuid {
         let id = self.submit(kind).await.0;
         if status == "failure" {
-            self.execute(&format!("select tidegate.fail_internal(array['{id}']::uuid[])"))
-                .await;
+            self.execute(&format!(
+                "select tidegate.fail_internal(array['{id}']::uuid[])"
+            ))
+            .await;
         }
         let queued = self.status(tidegate::request::RequestId(id)).await == "queued";
         if queued && status == "timed_out" {
@@ -246,8 +251,13 @@ impl TestDatabase {
                 self.execute(&receipt).await;
             }
             if status == "completed" {
-                let accept = if kind == "input_proof" { "true" } else { "null" };
-                let respond = format!("select tidegate.respond('{{}}', id => '{id}', accept => {accept})");
+                let accept = if kind == "input_proof" {
+                    "true"
+                } else {
+                    "null"
+                };
+                let respond =
+                    format!("select tidegate.respond('{{}}', id => '{id}', accept => {accept})");
                 self.execute(&respond).await;
             } else if status == "timed_out" {
                 self.execute(&format!("select tidegate.time_out(array['{id}']::uuid[])"))
