@@ -1,16 +1,20 @@
 //! All integration tests, in one program: each module answers a question of its own.
 #![allow(missing_docs, clippy::unwrap_used, unreachable_pub, reason = "tests")]
 
+mod claim_fates;
 mod claimers;
 mod cli;
 mod clock;
 mod comments;
 mod deadlines;
 mod embedded_postgres;
+mod endings;
 mod fencing;
 mod guards;
 mod history;
 mod http;
+mod inbox;
+mod invariant_checker;
 mod kinds;
 mod limits;
 mod lock_order;
@@ -19,10 +23,14 @@ mod pacing_model;
 mod plans;
 mod positions;
 mod races;
+mod rates;
+mod rebuilt_queues;
 mod recovery;
+mod recovery_at_once;
 mod responses;
 mod retry_after;
 mod roles;
+mod shares;
 mod snapshot;
 mod sql_docs;
 mod state_machine_docs;

@@ -57,7 +57,7 @@ begin
   select array_agg(m.id) as ids, array_agg(m.queue) as queues, array_agg(m.msg_id) as msg_ids into v_moved
   from moved as m;
 
-  for v_queue in select distinct q from unnest(v_moved.queues) as q where q is not null order by q loop
+  for v_queue in select distinct q from unnest(v_moved.queues) as q join tidegate.queue as known on known.name = q order by q loop
     perform tidegate.delete_messages(
       v_queue,
       array(select m.msg_id from unnest(v_moved.queues, v_moved.msg_ids) as m(queue, msg_id) where m.queue = v_queue),

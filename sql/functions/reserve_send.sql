@@ -27,6 +27,10 @@ begin
   perform pg_advisory_xact_lock(tidegate.queue_lock_key(reserve_send.queue, 'pacing'));
   v_now := clock_timestamp();
   v_slots := tidegate.pacing_slots(pg_sequence_last_value(v_pacing), v_queue.per_seconds, v_queue.burst, v_now);
+  -- Stored even when nothing may be sent yet, as in `claim_tx`.
+  if v_slots.tat_ns < pg_sequence_last_value(v_pacing) then
+    perform setval(v_pacing, v_slots.tat_ns);
+  end if;
   if v_slots.slots = 0 then
     wait_ms := v_slots.wait_ms;
     return;

@@ -1,6 +1,7 @@
 //! A database per test, cloned from a template that is named by a fingerprint of the SQL.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod actors;
 pub mod at_rest;
 pub mod invariants;
 pub mod property;

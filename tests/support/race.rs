@@ -7,7 +7,7 @@ use tidegate::request::RequestId;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use super::{TestDatabase, eventually};
+use super::{TestDatabase, eventually, invariants::violations};
 
 /// A connection of one actor.
 pub struct Session {
@@ -55,7 +55,7 @@ impl Session {
     pub async fn attempt(&mut self, sql: &str) -> Said {
         // Without preparation everything comes as text.
         match self.connection.fetch_all(sql).await {
-            Ok(rows) => Ok(rows.iter().map(line).collect()),
+            Ok(rows) => Ok(rows.iter().map(columns).collect()),
             Err(sqlx::Error::Database(error)) => Err((
                 error.code().unwrap_or_default().into_owned(),
                 error.message().to_owned(),
@@ -127,8 +127,8 @@ impl Session {
     }
 }
 
-fn line(row: &PgRow) -> String {
-    let columns = (0..row.len()).map(|column| {
+fn columns(row: &PgRow) -> String {
+    let values = (0..row.len()).map(|column| {
         let value = row.try_get_raw(column).unwrap();
         if value.is_null() {
             ""
@@ -136,7 +136,7 @@ fn line(row: &PgRow) -> String {
             value.as_str().unwrap()
         }
     });
-    columns.collect::<Vec<_>>().join(" ")
+    values.collect::<Vec<_>>().join(" ")
 }
 
 /// A query that runs in a task, perhaps waiting for somebody.
@@ -258,4 +258,63 @@ pub async fn receipt(database: &TestDatabase, kind: &str, reference: Option<&str
     let refs = reference.map_or_else(String::new, |reference| format!("array['{reference}']"));
     session.texts(&settle("settle_receipt", &held, &refs)).await;
     id
+}
+
+/// No violation, no row.
+pub const NOTHING: [String; 0] = [];
+
+/// Every invariant holds.
+pub async fn sound(database: &TestDatabase) {
+    assert_eq!(violations(&database.pool).await, NOTHING);
+}
+
+/// `first` has done its part; `sql` runs against it, waits, and goes on once `first` has ended its transaction.
+pub async fn against(
+    database: &TestDatabase,
+    first: &mut Session,
+    commits: bool,
+    sql: &str,
+) -> Vec<String> {
+    let second = Session::open(database).await.start(sql);
+    second.until_blocked_by(database, first).await;
+    first
+        .execute(if commits { "commit" } else { "rollback" })
+        .await;
+    second.finish().await.1
+}
+
+/// A `direct` request in flight, and its holder's lease.
+pub async fn in_flight(database: &TestDatabase) -> (RequestId, Vec<Held>) {
+    let id = database.submit("direct").await;
+    let held = Session::open(database).await.claim("tx", 1).await;
+    (id, held)
+}
+
+/// Who stands in a queue, in order, with numbers.
+pub async fn line(session: &mut Session, queue: &str) -> Vec<String> {
+    session
+        .texts(&format!(
+            "select msg_id, message ->> 'id' from pgmq.q_{queue} order by msg_id"
+        ))
+        .await
+}
+
+/// One request in every situation that `recover` tells apart; ten of them live.
+pub async fn a_bit_of_everything(database: &TestDatabase) -> Session {
+    let mut session = Session::open(database).await;
+    submit_many(database, "direct", 6).await;
+    submit_many(database, "public_decrypt", 4).await;
+    submit_many(database, "input_proof", 2).await;
+    let held = session.claim("tx", 4).await;
+    session
+        .texts(&settle("settle_receipt", &held[..1], ""))
+        .await;
+    session
+        .texts(&settle("settle_rejected", &held[1..2], "null"))
+        .await;
+    let checked = session.claim("readiness", 2).await;
+    session
+        .texts(&settle("settle_passed", &checked[..1], ""))
+        .await;
+    session
 }

@@ -1,0 +1,201 @@
+//! Does `recover` keep out of the way of claimers, settles and other recoveries?
+
+use tidegate::request::RequestId;
+
+use crate::support::{
+    TestDatabase,
+    race::{
+        Session, a_bit_of_everything, expire_leases, history, leases, settle, sound, submit_many,
+    },
+};
+
+const RECOVER: &str = "select examined, reset, ended, rebuilt, renumbered from tidegate.recover()";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn live_claimers_and_recovery_at_once_claim_each_request_once() {
+    let database = TestDatabase::unlimited().await;
+    let ids = submit_many(&database, "direct", 800).await;
+    database
+        .execute("delete from pgmq.q_tx where msg_id % 3 <> 0")
+        .await;
+    let mut recoverers = Vec::new();
+    for _ in 0..2 {
+        let mut session = Session::open(&database).await;
+        recoverers.push(tokio::spawn(async move {
+            for _ in 0..30 {
+                session
+                    .texts("select examined from tidegate.recover(50)")
+                    .await;
+                session.texts(RECOVER).await;
+                session
+                    .texts("select removed from tidegate.remove_strays('tx')")
+                    .await;
+            }
+        }));
+    }
+    let mut claimers = Vec::new();
+    for _ in 0..3 {
+        let mut session = Session::open(&database).await;
+        claimers.push(tokio::spawn(async move {
+            let mut settled = 0;
+            let mut empty = 0;
+            while empty < 200 {
+                let held = session.claim("tx", 9).await;
+                empty = if held.is_empty() { empty + 1 } else { 0 };
+                if !held.is_empty() {
+                    settled += session
+                        .texts(&settle("settle_receipt", &held, ""))
+                        .await
+                        .len();
+                }
+            }
+            settled
+        }));
+    }
+    for task in recoverers {
+        task.await.unwrap();
+    }
+    let mut settled = 0;
+    for task in claimers {
+        settled += task.await.unwrap();
+    }
+    // What was rebuilt after the claimers had gone.
+    let mut session = Session::open(&database).await;
+    let rest = session.claim("tx", 1000).await;
+    settled += session
+        .texts(&settle("settle_receipt", &rest, ""))
+        .await
+        .len();
+
+    assert_eq!(settled, ids.len());
+    for id in ids {
+        assert_eq!(history(&database, id).await, "submitted claimed receipt");
+    }
+    sound(&database).await;
+}
+
+async fn moved_and_claimed(session: &mut Session, id: RequestId) -> String {
+    let held = session.claim("readiness", 1).await;
+    session.execute("begin").await;
+    session.texts(&settle("settle_passed", &held, "")).await;
+    let held = session.claim("tx", 1).await;
+    assert_eq!(held[0].id, id);
+    settle("settle_receipt", &held, "")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn recovery_leaves_alone_what_moved_on_while_it_waited() {
+    let database = TestDatabase::unlimited().await;
+    let id = database.submit("public_decrypt").await;
+    let mut worker = Session::open(&database).await;
+    let settle = moved_and_claimed(&mut worker, id).await;
+    let recovery = Session::open(&database).await.start(RECOVER);
+    recovery.until_blocked_by(&database, &worker).await;
+    worker.commit().await;
+
+    assert_eq!(recovery.finish().await.1, ["1 0 0 0 0"]);
+    assert_eq!(
+        worker.texts(&settle).await,
+        [id.to_string()],
+        "its lease is live"
+    );
+    sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn recovery_leaves_alone_a_lease_that_was_taken_while_it_waited() {
+    for take in ["claim", "extend"] {
+        let database = TestDatabase::unlimited().await;
+        let id = database.submit("direct").await;
+        let mut worker = Session::open(&database).await;
+        let mut held = worker.claim("tx", 1).await;
+        if take == "claim" {
+            expire_leases(&database, "tx").await;
+        }
+        worker.execute("begin").await;
+        // Its message is locked before the recovery begins, its lease is given after.
+        worker
+            .execute(&format!(
+                "select from pgmq.q_tx where msg_id = {} for update",
+                held[0].msg_id
+            ))
+            .await;
+        let recovery = Session::open(&database).await.start(RECOVER);
+        recovery.until_blocked_by(&database, &worker).await;
+        if take == "claim" {
+            held = worker.claim("tx", 1).await;
+        } else {
+            worker
+                .texts(&format!(
+                    "select e from tidegate.extend({}, '30 s') as e",
+                    leases(&held)
+                ))
+                .await;
+        }
+        worker.commit().await;
+
+        assert_eq!(recovery.finish().await.1, ["1 0 0 0 0"], "{take}");
+        assert_eq!(
+            worker.texts(&settle("settle_receipt", &held, "")).await,
+            [id.to_string()],
+            "{take}"
+        );
+        sound(&database).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_holder_that_settles_during_a_recovery_moves_nothing() {
+    for commits in [true, false] {
+        let database = TestDatabase::unlimited().await;
+        let id = database.submit("direct").await;
+        let mut worker = Session::open(&database).await;
+        let held = worker.claim("tx", 1).await;
+        expire_leases(&database, "tx").await;
+        let mut recovery = Session::begin(&database).await;
+        assert_eq!(recovery.texts(RECOVER).await, ["1 1 0 0 0"]);
+        let settling = worker.start(&settle("settle_receipt", &held, ""));
+        settling.until_blocked_by(&database, &recovery).await;
+        recovery
+            .execute(if commits { "commit" } else { "rollback" })
+            .await;
+
+        let moved = settling.finish().await.1;
+        assert_eq!(moved.len(), usize::from(!commits));
+        let expected = if commits {
+            "submitted claimed recovered"
+        } else {
+            "submitted claimed receipt"
+        };
+        assert_eq!(history(&database, id).await, expected);
+        sound(&database).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_recoveries_at_once_one_rebuilds() {
+    let database = TestDatabase::unlimited().await;
+    let mut first = a_bit_of_everything(&database).await;
+    first.texts("select pgmq.purge_queue('tx')").await;
+    // One number is taken, so that one request is renumbered too.
+    let taken = first.text("select min(msg_id) from tidegate.request where req_status = 'processing' and queue = 'tx'").await;
+    first
+        .execute(&format!("insert into pgmq.q_tx (msg_id, vt, message) overriding system value values ({taken}, '-infinity', '[]')"))
+        .await;
+    first.execute("begin").await;
+    let done = first
+        .text("select rebuilt, renumbered from tidegate.recover()")
+        .await;
+    assert!(done.ends_with(" 1"), "{done}");
+    let second = Session::open(&database)
+        .await
+        .start("select rebuilt, renumbered from tidegate.recover()");
+    second.until_blocked_by(&database, &first).await;
+    first.commit().await;
+
+    assert_eq!(second.finish().await.1, ["0 0"]);
+    first
+        .texts("select removed from tidegate.remove_strays('tx')")
+        .await;
+    sound(&database).await;
+}

@@ -1,0 +1,210 @@
+//! Actors that do anything a public function allows, over requests and leases that they share.
+
+use std::sync::Mutex;
+
+use rand::{Rng, rngs::StdRng, seq::SliceRandom};
+use tidegate::request::RequestId;
+
+use super::race::{Held, Session, leases};
+
+/// The built-in kinds.
+pub const KINDS: [&str; 4] = ["public_decrypt", "user_decrypt", "input_proof", "direct"];
+
+/// What the actors share: requests, and leases that may be stale.
+#[derive(Default)]
+pub struct Shared {
+    pub ids: Mutex<Vec<RequestId>>,
+    readiness: Mutex<Vec<Held>>,
+    tx: Mutex<Vec<Held>>,
+}
+
+impl Shared {
+    fn leases(&self, queue: &str) -> &Mutex<Vec<Held>> {
+        if queue == "tx" {
+            &self.tx
+        } else {
+            &self.readiness
+        }
+    }
+
+    /// Some leases of a queue, in any order.
+    fn some_leases(&self, queue: &str, random: &mut StdRng) -> Vec<Held> {
+        let mut all = self.leases(queue).lock().unwrap();
+        all.shuffle(random);
+        let count = random.random_range(0..=all.len().min(8));
+        let taken = all[..count].to_vec();
+        // Half of them stay, to be settled again.
+        all.drain(..count / 2);
+        all.truncate(60);
+        taken
+    }
+
+    /// Some requests, in any order.
+    fn some_ids(&self, random: &mut StdRng) -> String {
+        let mut all = self.ids.lock().unwrap();
+        all.shuffle(random);
+        let count = random.random_range(0..=all.len().min(8));
+        let ids: Vec<_> = all[..count].iter().map(|id| format!("'{id}'")).collect();
+        all.truncate(80);
+        format!("array[{}]::uuid[]", ids.join(", "))
+    }
+
+    fn one_id(&self, random: &mut StdRng) -> String {
+        let all = self.ids.lock().unwrap();
+        format!("'{}'", all[random.random_range(0..all.len())])
+    }
+}
+
+/// Everything there is to do.
+pub const ACTS: &[&str] = &[
+    "claim_readiness",
+    "claim_tx",
+    "settle_passed",
+    "settle_not_yet",
+    "settle_failed",
+    "settle_receipt",
+    "settle_retry",
+    "settle_rejected",
+    "release_readiness",
+    "release_tx",
+    "extend",
+    "cancel",
+    "respond_by_id",
+    "respond_by_reference",
+    "expire_by_deadline",
+    "expire_by_readiness",
+    "expire_responses",
+    "reserve_send",
+    "recover",
+    "reset_all",
+    "remove_strays",
+    "rescan_queue",
+    "sweep_inbox",
+    "fail_tx",
+    "fail_internal",
+    "time_out",
+    "submit",
+    "submit_batch",
+    "fold_counts",
+    "maintain",
+    "pause",
+];
+
+/// The statement of an act.
+fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
+    let queue = if random.random() { "tx" } else { "readiness" };
+    let settle = |queue: &str, more: &str, random: &mut StdRng| {
+        let held = shared.some_leases(queue, random);
+        let more = more.replace("$n", &held.len().max(1).to_string());
+        format!(
+            "select count(*) from tidegate.{}({}{more})",
+            act.split("_readiness")
+                .next()
+                .unwrap()
+                .replace("release_tx", "release"),
+            leases(&held)
+        )
+    };
+    match act {
+        "settle_passed" | "release_readiness" => settle("readiness", "", random),
+        "settle_failed" => settle("readiness", ", null", random),
+        "settle_not_yet" => settle("readiness", ", array_fill(interval '0', array[$n])", random),
+        "release_tx" => settle("tx", "", random),
+        "settle_rejected" => settle("tx", ", null", random),
+        "settle_retry" => settle("tx", ", null, array_fill(interval '0', array[$n])", random),
+        "settle_receipt" => settle(
+            "tx",
+            ", (select array_agg('ref-' || (random() * 9)::int) from generate_series(1, $n))",
+            random,
+        ),
+        "extend" => settle(queue, ", '200 milliseconds'", random),
+        "cancel" => format!(
+            "select outcome from tidegate.cancel({})",
+            shared.one_id(random)
+        ),
+        "respond_by_id" => {
+            // Whatever fits the request's flow.
+            format!(
+                "select a.outcome from tidegate.request as r
+                 cross join lateral tidegate.respond(
+                   '1', id => r.id,
+                   part => case when r.response_threshold > 1 then 'p' || (random() * 5)::int end,
+                   accept => case when r.flow = 'proof' then random() < 0.5 end
+                 ) as a
+                 where r.id = {}",
+                shared.one_id(random)
+            )
+        }
+        "respond_by_reference" => format!(
+            "select outcome from tidegate.respond('1', reference => 'ref-{}')",
+            random.random_range(0..10)
+        ),
+        "reserve_send" => "select wait_ms from tidegate.reserve_send('tx')".to_owned(),
+        "recover" => "select examined from tidegate.recover()".to_owned(),
+        "reset_all" => "select examined from tidegate.recover(reset_all => true)".to_owned(),
+        "remove_strays" => format!("select removed from tidegate.remove_strays('{queue}')"),
+        "rescan_queue" => format!("select tidegate.rescan_queue('{queue}')"),
+        "fail_tx" | "fail_internal" | "time_out" => {
+            format!(
+                "select count(*) from tidegate.{act}({})",
+                shared.some_ids(random)
+            )
+        }
+        "submit" => format!(
+            "select id from tidegate.submit('{}', '{{}}', idempotency_key => 'key-{}')",
+            KINDS[random.random_range(0..4)],
+            random.random_range(0..6)
+        ),
+        "submit_batch" => {
+            let mut keys: Vec<_> = (0..6).map(|key| format!("'key-{key}'")).collect();
+            keys.shuffle(random);
+            format!(
+                "select id from tidegate.submit_batch('{}', array_fill('{{}}'::jsonb, array[4]), array[{}])",
+                KINDS[random.random_range(0..4)],
+                keys[..4].join(", ")
+            )
+        }
+        "maintain" => "call tidegate.maintain()".to_owned(),
+        "pause" => format!(
+            "select tidegate.pause({}, {})",
+            ["null", "'tx'", "'readiness'"][random.random_range(0..3)],
+            random.random_bool(0.3)
+        ),
+        "expire_by_deadline" | "expire_by_readiness" | "expire_responses" => {
+            format!(
+                "select expired from tidegate.{act}({})",
+                random.random_range(1..20)
+            )
+        }
+        _ => format!("select tidegate.{act}()"),
+    }
+}
+
+/// Does one act; what it got goes to everybody. An error is one too many, but for a response that does not fit.
+pub async fn perform(
+    act: &str,
+    session: &mut Session,
+    shared: &Shared,
+    random: &mut StdRng,
+) -> Option<String> {
+    if let Some(queue) = act.strip_prefix("claim_") {
+        let held = session
+            .claim_for(queue, random.random_range(1..10), "150 milliseconds")
+            .await;
+        shared.leases(queue).lock().unwrap().extend(held);
+        return None;
+    }
+    let sql = statement(act, shared, random);
+    match session.attempt(&sql).await {
+        Ok(rows) if act.starts_with("submit") => {
+            shared
+                .ids
+                .lock()
+                .unwrap()
+                .extend(rows.iter().map(|id| id.parse::<RequestId>().unwrap()));
+            None
+        }
+        Err((state, message)) if state != "TG007" => Some(format!("{state} {message}: {sql}")),
+        _ => None,
+    }
+}
