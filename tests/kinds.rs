@@ -534,3 +534,30 @@ async fn initialise_sets_what_is_unset_once_and_leaves_later_changes_alone() {
     );
     assert_eq!(value(&mut session, configuration).await, before);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_stays_as_long_as_its_kind() {
+    let database = TestDatabase::new().await;
+    database
+        .execute("insert into tidegate.kind (name, flow, tx_queue) values ('short_lived', 'direct', 'tx')")
+        .await;
+
+    let refused = sqlx::raw_sql("delete from tidegate.policy where kind = 'short_lived'")
+        .execute(&database.pool)
+        .await
+        .unwrap_err();
+
+    assert!(
+        refused.to_string().contains("stays as long as the kind"),
+        "{refused}"
+    );
+    database
+        .execute("delete from tidegate.kind where name = 'short_lived'")
+        .await;
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.policy where kind = 'short_lived'")
+            .await,
+        0
+    );
+}

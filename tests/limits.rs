@@ -197,3 +197,24 @@ async fn a_lease_prolonged_at_its_very_end_does_not_let_one_more_in() {
         1
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_in_an_old_snapshot_is_refused() {
+    let database = TestDatabase::new().await;
+    for (stage, queue) in [("tx", "tx"), ("readiness", "readiness")] {
+        let mut session = database.session().await;
+        sqlx::raw_sql("begin isolation level repeatable read")
+            .execute(&mut session)
+            .await
+            .unwrap();
+
+        let refused = sqlx::raw_sql(&format!(
+            "select * from tidegate.claim_{stage}('{queue}', 'w', 1, '1 s')"
+        ))
+        .execute(&mut session)
+        .await
+        .unwrap_err();
+
+        assert!(refused.to_string().contains("READ COMMITTED"), "{refused}");
+    }
+}

@@ -54,6 +54,9 @@ comment on function tidegate.request_removal is
   'Trigger on request: what belongs to a removed request goes with it; a truncate is refused (TG001).';
 comment on function tidegate.queue_storage is
   'Trigger on queue: makes its pgmq table and counters.';
+comment on function tidegate.policy_removal is 'Trigger on policy: a policy stays as long as its kind (TG002).';
+comment on function tidegate.require_read_committed is
+  'Internal: raises TG007 at isolation levels above READ COMMITTED.';
 comment on function tidegate.queue_identity is 'Trigger on queue: name and stage stay (TG005).';
 comment on function tidegate.queue_removal is
   'Trigger on queue: drops the storage of a queue that is deleted; refuses while it holds messages (TG005).';

@@ -37,6 +37,7 @@ declare
   v_found   record;
 begin
   perform tidegate.require_lease_time(lease_for);
+  perform tidegate.require_read_committed('claim_readiness');
   if v_queue.paused or v_limit = 0 or v_queue.max_concurrency = 0 then
     return;
   end if;
@@ -48,15 +49,14 @@ begin
     if v_queue.paused then
       return;
     end if;
-    v_now := clock_timestamp();
-    v_held := tidegate.held_count(claim_readiness.queue, v_now);
+    v_held := tidegate.held_count(claim_readiness.queue, clock_timestamp());
     v_limit := least(v_limit, v_queue.max_concurrency - v_held);
     if v_limit <= 0 then
       return;
     end if;
-  else
-    v_now := clock_timestamp();
   end if;
+  -- After the count: a lease that it saw as run out is to be taken before what was submitted later.
+  v_now := clock_timestamp();
 
   v_nonce := hashtextextended(gen_random_uuid()::text, 0);
   select t.msg_ids, t.ids into v_msg_ids, v_ids

@@ -47,6 +47,7 @@ declare
   v_go       uuid[];
 begin
   perform tidegate.require_lease_time(lease_for);
+  perform tidegate.require_read_committed('claim_tx');
   if v_queue.paused or v_limit = 0 or v_queue.per_seconds = 0 then
     return;
   end if;

@@ -16,7 +16,8 @@ declare
   v_now     timestamptz := clock_timestamp();
   v_message record;
 begin
-  if p_queue is null then
+  -- A queue may be gone, with the request left live in it, until `recover` puts it elsewhere.
+  if p_queue is null or to_regclass(tidegate.queue_table(p_queue)) is null then
     return;
   end if;
   execute format(

@@ -47,6 +47,29 @@ create or replace trigger kind_policies
   for each row
   execute function tidegate.kind_policies();
 
+-- A kind without its policy could not be claimed: policies go with their kind, and not before.
+create or replace function tidegate.policy_removal()
+  returns trigger
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if exists (select from tidegate.kind as k where k.name = old.kind) then
+    raise exception using
+      errcode = 'TG002',
+      message = format('the %s policy of kind "%s" stays as long as the kind', old.stage, old.kind),
+      hint = 'change its columns instead';
+  end if;
+  return old;
+end;
+$$;
+
+create or replace trigger policy_removal
+  before delete on tidegate.policy
+  for each row
+  execute function tidegate.policy_removal();
+
 create or replace function tidegate.kind_removal()
   returns trigger
   language plpgsql
