@@ -3,7 +3,7 @@
 use crate::support::{
     TestDatabase,
     invariants::violations,
-    sql::{column, leases, run, value},
+    sql::{leases, run, value},
     until_blocked,
 };
 
@@ -55,17 +55,30 @@ impl Sweep {
 
     /// Runs one batch; returns `(expired,more)`.
     async fn run(&self, database: &TestDatabase, batch: i32) -> String {
-        database.value(&format!("select row(s.*)::text from {}({batch}) as s", self.function)).await
+        database
+            .value(&format!(
+                "select row(s.*)::text from {}({batch}) as s",
+                self.function
+            ))
+            .await
     }
 
     /// So many requests in the sweep's status, none of them due.
     async fn fill(&self, database: &TestDatabase, count: i32) {
         database
-            .execute(&format!("select tidegate.submit_batch('{}', array_fill('{{}}'::jsonb, array[{count}]))", self.kind))
+            .execute(&format!(
+                "select tidegate.submit_batch('{}', array_fill('{{}}'::jsonb, array[{count}]))",
+                self.kind
+            ))
             .await;
         if self.status == "receipt_received" {
             let claims = database.claim_tx(count).await;
-            database.execute(&format!("select tidegate.settle_receipt({})", leases(&claims))).await;
+            database
+                .execute(&format!(
+                    "select tidegate.settle_receipt({})",
+                    leases(&claims)
+                ))
+                .await;
         }
     }
 }
@@ -80,8 +93,18 @@ async fn a_sweep_ends_what_is_due_and_only_that_with_its_cause_and_its_error() {
         let soon = "= any(array(select id from tidegate.request order by id offset 4))";
         database.execute(&sweep.due(soon, "-1 minute")).await;
 
-        assert_eq!(sweep.run(&database, 1000).await, "(2,f)", "{}", sweep.function);
-        assert_eq!(sweep.run(&database, 1000).await, "(0,f)", "{}", sweep.function);
+        assert_eq!(
+            sweep.run(&database, 1000).await,
+            "(2,f)",
+            "{}",
+            sweep.function
+        );
+        assert_eq!(
+            sweep.run(&database, 1000).await,
+            "(0,f)",
+            "{}",
+            sweep.function
+        );
 
         assert_eq!(
             database
@@ -93,7 +116,15 @@ async fn a_sweep_ends_what_is_due_and_only_that_with_its_cause_and_its_error() {
                 database.value("select row(req_status, cause, null, null, false)::text from tidegate.request order by id offset 2 limit 1").await,
             ]
         );
-        assert_eq!(database.number(&format!("select count(*) from tidegate.request where req_status = '{}'", sweep.status)).await, 4);
+        assert_eq!(
+            database
+                .number(&format!(
+                    "select count(*) from tidegate.request where req_status = '{}'",
+                    sweep.status
+                ))
+                .await,
+            4
+        );
         assert_eq!(violations(&mut database.session().await).await, NO_ROWS);
     }
 }
@@ -105,16 +136,40 @@ async fn thousands_that_are_due_at_the_same_instant_end_batch_by_batch() {
         for ago in ["1 s", "1 hour"] {
             let database = TestDatabase::unlimited().await;
             sweep.fill(&database, 2500).await;
-            let at = database.value(&format!("select quote_literal(clock_timestamp() - interval '{ago}')")).await;
-            database.execute(&sweep.due.replace("{at}", &at).replace("{ids}", "is not null")).await;
+            let at = database
+                .value(&format!(
+                    "select quote_literal(clock_timestamp() - interval '{ago}')"
+                ))
+                .await;
+            database
+                .execute(
+                    &sweep
+                        .due
+                        .replace("{at}", &at)
+                        .replace("{ids}", "is not null"),
+                )
+                .await;
 
             let mut told = Vec::new();
             for _ in 0..3 {
                 told.push(sweep.run(&database, 1000).await);
             }
-            assert_eq!(told, ["(1000,t)", "(1000,t)", "(500,f)"], "{} {ago}", sweep.function);
+            assert_eq!(
+                told,
+                ["(1000,t)", "(1000,t)", "(500,f)"],
+                "{} {ago}",
+                sweep.function
+            );
             assert!(sweep.run(&database, 1000).await.starts_with("(0,"));
-            assert_eq!(database.number(&format!("select count(*) from tidegate.request where req_status = '{}'", sweep.ends)).await, 2500);
+            assert_eq!(
+                database
+                    .number(&format!(
+                        "select count(*) from tidegate.request where req_status = '{}'",
+                        sweep.ends
+                    ))
+                    .await,
+                2500
+            );
         }
     }
 }
@@ -125,11 +180,15 @@ async fn a_sweep_in_batches_gets_past_what_has_ended_by_itself() {
         let database = TestDatabase::unlimited().await;
         sweep.fill(&database, 50).await;
         database.execute(&sweep.due("is not null", "1 s")).await;
-        database.execute("select tidegate.cancel(id) from tidegate.request order by id limit 45").await;
+        database
+            .execute("select tidegate.cancel(id) from tidegate.request order by id limit 45")
+            .await;
 
         let mut ended = 0;
         for _ in 0..6 {
-            ended += database.number(&format!("select expired from {}(10)", sweep.function)).await;
+            ended += database
+                .number(&format!("select expired from {}(10)", sweep.function))
+                .await;
         }
         assert_eq!(ended, 5, "{}", sweep.function);
     }
@@ -143,15 +202,28 @@ async fn a_request_that_is_committed_after_its_deadline_was_swept_is_found_by_th
         sweep.fill(&database, 1).await;
         run(&mut slow, "begin").await;
         if sweep.status != "receipt_received" {
-            run(&mut slow, &format!("select tidegate.submit('{}', '{{}}')", sweep.kind)).await;
+            run(
+                &mut slow,
+                &format!("select tidegate.submit('{}', '{{}}')", sweep.kind),
+            )
+            .await;
         }
         run(&mut slow, &sweep.due("is not null", "1 s")).await;
 
         assert_eq!(sweep.run(&database, 1000).await, "(0,f)");
         run(&mut slow, "commit").await;
 
-        let expected = if sweep.status == "receipt_received" { "(1,f)" } else { "(2,f)" };
-        assert_eq!(sweep.run(&database, 1000).await, expected, "{}", sweep.function);
+        let expected = if sweep.status == "receipt_received" {
+            "(1,f)"
+        } else {
+            "(2,f)"
+        };
+        assert_eq!(
+            sweep.run(&database, 1000).await,
+            expected,
+            "{}",
+            sweep.function
+        );
     }
 }
 
@@ -177,26 +249,49 @@ async fn two_sweeps_at_once_end_each_request_once() {
         }
         run(&mut first, "commit").await;
         assert_eq!(other.await.unwrap(), "0");
-        assert_eq!(database.number("select count(*) from tidegate.request_event where to_status = 'timed_out'").await, 20);
+        assert_eq!(
+            database
+                .number("select count(*) from tidegate.request_event where to_status = 'timed_out'")
+                .await,
+            20
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_held_request_ends_by_its_deadline_and_its_holder_settles_nothing() {
     let database = TestDatabase::unlimited().await;
-    for (sweep, settle) in [(BY_READINESS, "settle_passed"), (BY_DEADLINE, "settle_passed"), (BY_DEADLINE, "settle_receipt")] {
+    for (sweep, settle) in [
+        (BY_READINESS, "settle_passed"),
+        (BY_DEADLINE, "settle_passed"),
+        (BY_DEADLINE, "settle_receipt"),
+    ] {
         let tx = settle == "settle_receipt";
-        database.submit(if tx { "direct" } else { "public_decrypt" }).await;
-        let claims = if tx { database.claim_tx(1).await } else { database.claim_readiness(1).await };
-        database.execute(&sweep.due(&format!("= '{}'", claims[0].id), "1 s")).await;
+        database
+            .submit(if tx { "direct" } else { "public_decrypt" })
+            .await;
+        let claims = if tx {
+            database.claim_tx(1).await
+        } else {
+            database.claim_readiness(1).await
+        };
+        database
+            .execute(&sweep.due(&format!("= '{}'", claims[0].id), "1 s"))
+            .await;
 
         assert_eq!(sweep.run(&database, 1000).await, "(1,f)");
 
         for call in [settle, "release"] {
-            let sql = format!("select s.id::text from tidegate.{call}({}) as s", leases(&claims));
+            let sql = format!(
+                "select s.id::text from tidegate.{call}({}) as s",
+                leases(&claims)
+            );
             assert_eq!(database.column(&sql).await, NO_ROWS, "{sql}");
         }
-        let extended = format!("select l.msg_id::text from tidegate.extend({}, '30 s') as l", leases(&claims));
+        let extended = format!(
+            "select l.msg_id::text from tidegate.extend({}, '30 s') as l",
+            leases(&claims)
+        );
         assert_eq!(database.column(&extended).await, NO_ROWS);
     }
     assert_eq!(violations(&mut database.session().await).await, NO_ROWS);
@@ -207,125 +302,33 @@ async fn a_request_that_moves_on_while_a_sweep_waits_for_it_ends_all_the_same() 
     let database = TestDatabase::unlimited().await;
     let id = database.submit("public_decrypt").await;
     let claims = database.claim_readiness(1).await;
-    database.execute(&BY_DEADLINE.due("is not null", "10 minutes")).await;
+    database
+        .execute(&BY_DEADLINE.due("is not null", "10 minutes"))
+        .await;
     let mut worker = database.session().await;
-    run(&mut worker, &format!("begin; select tidegate.settle_passed({})", leases(&claims))).await;
+    run(
+        &mut worker,
+        &format!("begin; select tidegate.settle_passed({})", leases(&claims)),
+    )
+    .await;
 
     let mut maintenance = database.session().await;
-    let sweep = tokio::spawn(async move { value(&mut maintenance, "select row(s.*)::text from tidegate.expire_by_deadline() as s").await });
+    let sweep = tokio::spawn(async move {
+        value(
+            &mut maintenance,
+            "select row(s.*)::text from tidegate.expire_by_deadline() as s",
+        )
+        .await
+    });
     until_blocked(&database, 1).await;
     run(&mut worker, "commit").await;
 
     // Not in that transaction, which would have to lock a message after a row; but in the next batch.
     assert_eq!(sweep.await.unwrap(), "(0,t)");
     assert_eq!(BY_DEADLINE.run(&database, 1000).await, "(1,f)");
-    assert_eq!(database.causes(id).await, ["submitted", "readiness_passed", "deadline_exceeded"]);
+    assert_eq!(
+        database.causes(id).await,
+        ["submitted", "readiness_passed", "deadline_exceeded"]
+    );
     assert_eq!(violations(&mut worker).await, NO_ROWS);
-}
-
-/// Something for every duty to do.
-async fn prepare_duties(database: &TestDatabase) {
-    database.request_in("direct", "receipt_received").await;
-    BY_READINESS.fill(database, 3).await;
-    BY_DEADLINE.fill(database, 3).await;
-    let session = &mut database.session().await;
-    run(session, &BY_READINESS.due("= any(array(select id from tidegate.request where req_status = 'queued' limit 1))", "1 s")).await;
-    run(session, &BY_DEADLINE.due("= any(array(select id from tidegate.request where req_status = 'processing' limit 1))", "1 s")).await;
-    run(session, &RESPONSES.due("is not null", "1 s")).await;
-    run(
-        session,
-        "insert into tidegate.worker (name, stages, queues, last_seen_at) values ('gone', '{}', '{}', now() - interval '2 days');
-         select setval('tidegate.mark_tx', 1000000)",
-    )
-    .await;
-    let early = database.request_in_no_queue("input_proof").await;
-    run(session, &format!("insert into tidegate.response_inbox (request_id, accept, response) values ('{early}', true, '{{}}')")).await;
-}
-
-impl TestDatabase {
-    /// A request in `receipt_received`, put there past the queues.
-    async fn request_in_no_queue(&self, kind: &str) -> String {
-        let id = self.value("select tidegate.uuid_v7()").await;
-        self.execute(&format!(
-            "insert into tidegate.request (id, kind, flow, req_status, deadline_at, payload)
-             select '{id}', name, flow, 'processing', now() + interval '1 h', '{{}}' from tidegate.kind where name = '{kind}';
-             update tidegate.request set req_status = 'tx_in_flight' where id = '{id}';
-             update tidegate.request set req_status = 'receipt_received' where id = '{id}'"
-        ))
-        .await;
-        id
-    }
-}
-
-/// All that `prepare_duties` has left to do is done.
-async fn duties_are_done(database: &TestDatabase) {
-    let session = &mut database.session().await;
-    let ended = "select cause from tidegate.request where finished_at is not null order by cause";
-    assert_eq!(column(session, ended).await, ["deadline_exceeded", "readiness_timed_out", "response_timed_out", "verdict_accepted"]);
-    for (what, left) in [
-        ("tidegate.worker where name = 'gone'", "0"),
-        ("tidegate.request_count_delta", "0"),
-        ("tidegate.response_inbox", "0"),
-        ("tidegate.maintenance where ran_at > now() - interval '1 minute' and took_ms is not null", "8"),
-        ("tidegate.maintenance", "8"),
-    ] {
-        assert_eq!(value(session, &format!("select count(*) from {what}")).await, left, "{what}");
-    }
-    assert_eq!(database.claim_tx(100).await.len(), 2, "the hidden messages came to light");
-    assert_eq!(violations(session).await, NO_ROWS);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn one_call_of_maintain_runs_every_duty() {
-    let database = TestDatabase::unlimited().await;
-    prepare_duties(&database).await;
-    database.execute("call tidegate.maintain()").await;
-    duties_are_done(&database).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn maintain_from_several_sessions_at_once_does_everything_once() {
-    let database = TestDatabase::unlimited().await;
-    prepare_duties(&database).await;
-    let mut sessions = tokio::task::JoinSet::new();
-    for _ in 0..4 {
-        let mut session = database.session().await;
-        sessions.spawn(async move {
-            for _ in 0..5 {
-                run(&mut session, "call tidegate.maintain()").await;
-            }
-        });
-    }
-    sessions.join_all().await;
-    // What another session folded while this one moved something waits for the next time.
-    database.execute("update tidegate.maintenance set ran_at = '-infinity'").await;
-    database.execute("call tidegate.maintain()").await;
-    duties_are_done(&database).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_duty_waits_for_its_period_unless_the_clock_stepped_back() {
-    let database = TestDatabase::unlimited().await;
-    database.execute("call tidegate.maintain()").await;
-    let ran = |duty: &str| format!("select ran_at from tidegate.maintenance where duty = '{duty}'");
-    let first = database.value(&ran("make_partitions")).await;
-    database.execute("call tidegate.maintain()").await;
-    assert_eq!(database.value(&ran("make_partitions")).await, first);
-
-    database.execute("update tidegate.maintenance set ran_at = clock_timestamp() + interval '1 hour'").await;
-    database.execute("call tidegate.maintain()").await;
-    assert_eq!(database.number("select count(*) from tidegate.maintenance where ran_at > clock_timestamp()").await, 0);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn early_responses_that_must_still_wait_do_not_keep_the_sweep_from_the_others() {
-    let database = TestDatabase::unlimited().await;
-    BY_DEADLINE.fill(&database, 5).await;
-    database.execute("select tidegate.respond('{}', id => id) from tidegate.request").await;
-    let ready = database.request_in_no_queue("direct").await;
-    database.execute(&format!("insert into tidegate.response_inbox (request_id, response) values ('{ready}', '{{}}')")).await;
-
-    assert_eq!(database.number("tidegate.sweep_inbox(3)").await, 1);
-    assert_eq!(database.value(&format!("select req_status from tidegate.request where id = '{ready}'")).await, "completed");
-    assert_eq!(database.number("select count(*) from tidegate.response_inbox where not late").await, 5);
 }

@@ -212,7 +212,9 @@ fn is_live(status: &str) -> bool {
 }
 
 /// A request of each flow in each status it can have, driven there by the public functions.
-async fn requests(database: &TestDatabase) -> Vec<(&'static str, &'static str, &'static str, Uuid)> {
+async fn requests(
+    database: &TestDatabase,
+) -> Vec<(&'static str, &'static str, &'static str, Uuid)> {
     let mut requests = Vec::new();
     // The furthest first: what waits is claimed by nobody then.
     for status in STATUSES.iter().rev() {
@@ -235,7 +237,11 @@ async fn arrange(session: &mut PgConnection, id: Uuid, flow: &str, movement: &Mo
         ),
     )
     .await;
-    let own = value(session, &format!("select queue from tidegate.request where id = '{id}'")).await;
+    let own = value(
+        session,
+        &format!("select queue from tidegate.request where id = '{id}'"),
+    )
+    .await;
     let queue = match own.as_str() {
         "" if flow == "decrypt" && movement.name == "claim_readiness" => "readiness",
         "" => "tx",
@@ -297,7 +303,11 @@ async fn every_movement_moves_what_its_guard_names_and_nothing_else() {
 
             let moved = value(&mut session, &fill(movement.call)).await;
 
-            let now = value(&mut session, &format!("select req_status from tidegate.request where id = '{id}'")).await;
+            let now = value(
+                &mut session,
+                &format!("select req_status from tidegate.request where id = '{id}'"),
+            )
+            .await;
             if let Some(to) = (movement.moves)(flow, status) {
                 assert_eq!((moved.as_str(), now.as_str()), ("1", to), "{what}");
             } else if movement.name == "respond with a verdict of no" && *flow != "proof" {
@@ -306,7 +316,10 @@ async fn every_movement_moves_what_its_guard_names_and_nothing_else() {
             } else {
                 assert_eq!((moved.as_str(), now.as_str()), ("0", *status), "{what}");
                 let after = everything(&mut session).await;
-                let (before, after) = (without(&before, movement.aside), without(&after, movement.aside));
+                let (before, after) = (
+                    without(&before, movement.aside),
+                    without(&after, movement.aside),
+                );
                 assert!(before == after, "{what}: {}", difference(&before, &after));
             }
             run(&mut session, "rollback").await;
@@ -316,7 +329,9 @@ async fn every_movement_moves_what_its_guard_names_and_nothing_else() {
 
 /// The parts of `everything` that a movement may not touch.
 fn without(state: &str, aside: &[&str]) -> String {
-    let keep = state.split("\n== ").filter(|part| !aside.iter().any(|name| part.starts_with(name)));
+    let keep = state
+        .split("\n== ")
+        .filter(|part| !aside.iter().any(|name| part.starts_with(name)));
     keep.collect::<Vec<_>>().join("\n== ")
 }
 

@@ -75,10 +75,18 @@ async fn live(session: &mut PgConnection, random: &mut StdRng) {
 }
 
 /// Settles each claim in one of the ways, or leaves it held.
-async fn settle_some(session: &mut PgConnection, random: &mut StdRng, ways: &[&str], claims: &[crate::support::sql::Claim]) {
+async fn settle_some(
+    session: &mut PgConnection,
+    random: &mut StdRng,
+    ways: &[&str],
+    claims: &[crate::support::sql::Claim],
+) {
     for claim in claims {
         if random.random_bool(0.9) {
-            let way = ways.choose(random).unwrap().replace('%', &leases(std::slice::from_ref(claim)));
+            let way = ways
+                .choose(random)
+                .unwrap()
+                .replace('%', &leases(std::slice::from_ref(claim)));
             run(session, &format!("select tidegate.{way}")).await;
         }
     }
@@ -93,14 +101,26 @@ async fn the_events_of_random_lives_replay_to_their_requests() {
         for step in 0..60 {
             live(&mut session, &mut random).await;
             if step % 5 == 0 {
-                assert_eq!(violations(&mut session).await, NO_VIOLATIONS, "seed {seed}, step {step}");
+                assert_eq!(
+                    violations(&mut session).await,
+                    NO_VIOLATIONS,
+                    "seed {seed}, step {step}"
+                );
             }
         }
         assert_eq!(violations(&mut session).await, NO_VIOLATIONS, "seed {seed}");
     }
-    let reached = column(&mut session, "select distinct to_status::text from tidegate.request_event").await;
+    let reached = column(
+        &mut session,
+        "select distinct to_status::text from tidegate.request_event",
+    )
+    .await;
     assert_eq!(reached.len(), STATUSES.len(), "{reached:?}");
-    let causes = column(&mut session, "select distinct cause from tidegate.request_event").await;
+    let causes = column(
+        &mut session,
+        "select distinct cause from tidegate.request_event",
+    )
+    .await;
     assert!(causes.len() >= 15, "{causes:?}");
 }
 
@@ -124,10 +144,20 @@ async fn hand_edits_of_many_rows_at_once_are_recorded_one_by_one() {
     .await;
 
     assert_eq!(history_violations(&mut session).await, NO_VIOLATIONS);
-    assert_eq!(database.number("select count(*) from tidegate.request_event where transition_no = 1").await, 150);
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.request_event where transition_no = 1")
+            .await,
+        150
+    );
     run(&mut session, "select tidegate.fold_counts()").await;
     assert_eq!(history_violations(&mut session).await, NO_VIOLATIONS);
-    assert_eq!(database.number("select count(*) from tidegate.request_count_delta").await, 0);
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.request_count_delta")
+            .await,
+        0
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -147,89 +177,69 @@ async fn an_insert_that_turns_into_an_update_is_recorded_as_what_it_did() {
     .await;
 
     assert_eq!(history_violations(&mut session).await, NO_VIOLATIONS);
-    assert_eq!(database.number("select count(*) from tidegate.request_event").await, 3);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn events_land_in_the_partition_of_their_requests_day() {
-    let database = TestDatabase::unlimited().await;
-    let mut session = database.session().await;
-    // The template may be of an earlier day.
-    run(&mut session, "select tidegate.make_partitions()").await;
-    let insert = |id: &str| {
-        format!(
-            "insert into tidegate.request (id, kind, flow, req_status, deadline_at, payload)
-             values ({id}, 'direct', 'direct', 'processing', now() + interval '1 hour', '{{}}')"
-        )
-    };
-    for (id, day) in [
-        ("tidegate.uuid_v7()", "now()"),
-        ("tidegate.uuid_v7(date_trunc('day', now(), 'UTC'))", "now()"),
-        ("tidegate.uuid_v7_floor(date_trunc('day', now(), 'UTC') + interval '1 day')", "now() + interval '1 day'"),
-        ("tidegate.uuid_v7(date_trunc('day', now(), 'UTC') + interval '2 days' - interval '1 ms')", "now() + interval '1 day'"),
-        ("tidegate.uuid_v7(now() + interval '3 days')", "now() + interval '3 days'"),
-    ] {
-        let expected = format!("select 'request_event_' || to_char(({day}) at time zone 'UTC', 'YYYY_MM_DD')");
-        let expected = value(&mut session, &expected).await;
-        run(&mut session, "begin").await;
-        run(&mut session, &insert(id)).await;
-        assert_eq!(column(&mut session, "select relname::text from pg_class as c join tidegate.request_event as e on e.tableoid = c.oid").await, [expected], "{id}");
-        run(&mut session, "rollback").await;
-    }
-    // Days that have no partition, and ids that are no times at all.
-    for id in ["tidegate.uuid_v7(now() - interval '2 days')", "tidegate.uuid_v7(now() + interval '30 days')", "gen_random_uuid()"] {
-        run(&mut session, "begin").await;
-        run(&mut session, &insert(id)).await;
-        assert_eq!(
-            column(&mut session, "select relname::text from pg_class as c join tidegate.request_event as e on e.tableoid = c.oid").await,
-            ["request_event_default"],
-            "{id}"
-        );
-        run(&mut session, "rollback").await;
-    }
-    assert_eq!(column(&mut session, "select tidegate.make_partitions(4)").await.len(), 1, "today's and the next three are there");
-    assert_eq!(column(&mut session, "select tidegate.make_partitions(4)").await, NO_VIOLATIONS);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn making_partitions_does_not_hold_up_submissions_behind_an_open_transaction() {
-    let database = TestDatabase::unlimited().await;
-    database.execute("select tidegate.make_partitions()").await;
-    let partitions = "select count(*) from pg_inherits where inhparent = 'tidegate.request_event'::regclass";
-    let before = database.number(partitions).await;
-    let mut idle = database.session().await;
-    run(&mut idle, "begin; select tidegate.submit('direct', '{}')").await;
-
-    let mut maintenance = database.session().await;
-    let made = tokio::spawn(async move { column(&mut maintenance, "select tidegate.make_partitions(4)").await });
-    database.submit("direct").await;
-    let _ = made.await.unwrap();
-    run(&mut idle, "commit").await;
-
-    database.execute("select tidegate.make_partitions(4)").await;
-    assert_eq!(database.number(partitions).await, before + 1);
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.request_event")
+            .await,
+        3
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_removed_request_takes_its_shares_and_references_along_and_is_not_counted() {
     let database = TestDatabase::unlimited().await;
     let mut session = database.session().await;
-    let id = database.request_in("user_decrypt", "receipt_received").await;
-    let other = database.request_in("user_decrypt", "receipt_received").await;
+    let id = database
+        .request_in("user_decrypt", "receipt_received")
+        .await;
+    let other = database
+        .request_in("user_decrypt", "receipt_received")
+        .await;
     for part in ["a", "b", "c"] {
-        run(&mut session, &format!("select tidegate.respond('1', id => '{id}', part => '{part}')")).await;
-        run(&mut session, &format!("select tidegate.respond('1', id => '{other}', part => '{part}')")).await;
+        run(
+            &mut session,
+            &format!("select tidegate.respond('1', id => '{id}', part => '{part}')"),
+        )
+        .await;
+        run(
+            &mut session,
+            &format!("select tidegate.respond('1', id => '{other}', part => '{part}')"),
+        )
+        .await;
     }
 
-    run(&mut session, &format!("delete from tidegate.request where id = '{id}'")).await;
+    run(
+        &mut session,
+        &format!("delete from tidegate.request where id = '{id}'"),
+    )
+    .await;
 
-    for (table, left) in [("response_part", 3), ("request_reference", 1), ("request", 1), ("awaiting_response", 0)] {
+    for (table, left) in [
+        ("response_part", 3),
+        ("request_reference", 1),
+        ("request", 1),
+        ("awaiting_response", 0),
+    ] {
         let rows = format!("select count(*) from tidegate.{table}");
         assert_eq!(database.number(&rows).await, left, "{table}");
     }
-    assert_eq!(column(&mut session, "select row(kind, req_status, requests)::text from tidegate.request_overview").await, ["(user_decrypt,completed,1)"]);
+    assert_eq!(
+        column(
+            &mut session,
+            "select row(kind, req_status, requests)::text from tidegate.request_overview"
+        )
+        .await,
+        ["(user_decrypt,completed,1)"]
+    );
     run(&mut session, "select tidegate.fold_counts()").await;
-    assert_eq!(column(&mut session, "select row(kind, req_status, requests)::text from tidegate.request_overview").await, ["(user_decrypt,completed,1)"]);
+    assert_eq!(
+        column(
+            &mut session,
+            "select row(kind, req_status, requests)::text from tidegate.request_overview"
+        )
+        .await,
+        ["(user_decrypt,completed,1)"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -267,10 +277,17 @@ async fn four_writers_at_once_keep_at_least_95_percent_of_the_updates_hot() {
     }
     assert_eq!(writers.join_all().await.into_iter().sum::<i64>(), REQUESTS);
 
-    let updates = "select n_tup_upd from pg_stat_user_tables where relid = 'tidegate.request'::regclass";
-    eventually("the statistics have arrived", || async { database.number(updates).await >= 2 * REQUESTS }).await;
+    let updates =
+        "select n_tup_upd from pg_stat_user_tables where relid = 'tidegate.request'::regclass";
+    eventually("the statistics have arrived", || async {
+        database.number(updates).await >= 2 * REQUESTS
+    })
+    .await;
     let hot = "select 100 * n_tup_hot_upd / n_tup_upd from pg_stat_user_tables where relid = 'tidegate.request'::regclass";
     let hot = database.number(hot).await;
     assert!(hot >= 95, "{hot} % of the updates are HOT");
-    assert_eq!(violations(&mut database.session().await).await, NO_VIOLATIONS);
+    assert_eq!(
+        violations(&mut database.session().await).await,
+        NO_VIOLATIONS
+    );
 }

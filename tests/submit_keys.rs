@@ -1,11 +1,8 @@
 //! Does an idempotency key stand for one request, as long as it should and not longer?
 
-use proptest::{collection::vec, prelude::*};
-
 use crate::support::{
     TestDatabase,
     invariants::violations,
-    property::{Asked, for_all},
     sql::{refused, run, table_text, value},
     until_blocked,
 };
@@ -15,7 +12,9 @@ const NO_ROWS: [&str; 0] = [];
 /// Submits and returns the outcome and the id.
 async fn submit(database: &TestDatabase, arguments: &str) -> (String, String) {
     let told = database
-        .value(&format!("select outcome || ' ' || id from tidegate.submit({arguments})"))
+        .value(&format!(
+            "select outcome || ' ' || id from tidegate.submit({arguments})"
+        ))
         .await;
     let (outcome, id) = told.split_once(' ').unwrap();
     (outcome.to_owned(), id.to_owned())
@@ -44,17 +43,35 @@ async fn a_key_used_again_with_the_same_payload_is_the_same_request_wherever_it_
         .await;
         assert_eq!(told, expected, "{step}");
     }
-    assert_eq!(database.number("select count(*) from tidegate.request").await, 1);
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.request")
+            .await,
+        1
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_used_again_with_another_payload_is_refused_and_names_the_request() {
     let database = TestDatabase::unlimited().await;
     let (_, id) = submit(&database, "'direct', '{\"list\": [1, 2]}', 'k'").await;
-    for other in ["{\"list\": [2, 1]}", "{\"list\": [1, 2], \"more\": null}", "{\"List\": [1, 2]}", "{\"list\": [\"1\", 2]}", "{}"] {
-        let refusal = database.refused(&format!("select * from tidegate.submit('direct', '{other}', 'k')")).await;
+    for other in [
+        "{\"list\": [2, 1]}",
+        "{\"list\": [1, 2], \"more\": null}",
+        "{\"List\": [1, 2]}",
+        "{\"list\": [\"1\", 2]}",
+        "{}",
+    ] {
+        let refusal = database
+            .refused(&format!(
+                "select * from tidegate.submit('direct', '{other}', 'k')"
+            ))
+            .await;
         assert_eq!(refusal.code, "TG004", "{other}");
-        assert!(refusal.message.contains(&id) && refusal.message.contains("\"k\""), "{refusal:?}");
+        assert!(
+            refusal.message.contains(&id) && refusal.message.contains("\"k\""),
+            "{refusal:?}"
+        );
     }
 }
 
@@ -74,10 +91,20 @@ async fn a_key_belongs_to_its_kind_and_its_submitter() {
     .iter()
     .enumerate()
     {
-        assert_eq!(submit(&database, arguments).await.0, "accepted", "{place}: {arguments}");
+        assert_eq!(
+            submit(&database, arguments).await.0,
+            "accepted",
+            "{place}: {arguments}"
+        );
     }
-    assert_eq!(submit(&database, "'direct', '4', 'k', 'you'").await.0, "replayed");
-    assert_eq!(submit(&database, "'direct', '8', repeat('é', 255)").await.0, "accepted");
+    assert_eq!(
+        submit(&database, "'direct', '4', 'k', 'you'").await.0,
+        "replayed"
+    );
+    assert_eq!(
+        submit(&database, "'direct', '8', repeat('é', 255)").await.0,
+        "accepted"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -85,13 +112,23 @@ async fn a_key_is_free_again_exactly_when_its_window_ends() {
     let database = TestDatabase::unlimited().await;
     database.execute("update tidegate.policy set dedup_window = '2 hours' where kind = 'direct' and stage = 'tx'").await;
     let (_, first) = submit(&database, "'direct', '1', 'k'").await;
-    assert_eq!(database.value("select expires_at - first_seen from tidegate.dedup").await, "02:00:00");
+    assert_eq!(
+        database
+            .value("select expires_at - first_seen from tidegate.dedup")
+            .await,
+        "02:00:00"
+    );
 
     // Just inside: a minute before its end.
     database.execute("update tidegate.dedup set first_seen = first_seen - interval '119 minutes', expires_at = expires_at - interval '119 minutes'").await;
-    assert_eq!(submit(&database, "'direct', '1', 'k'").await, ("replayed".to_owned(), first.clone()));
+    assert_eq!(
+        submit(&database, "'direct', '1', 'k'").await,
+        ("replayed".to_owned(), first.clone())
+    );
     // Just outside: its end was this instant, or a microsecond ago.
-    database.execute("update tidegate.dedup set expires_at = clock_timestamp()").await;
+    database
+        .execute("update tidegate.dedup set expires_at = clock_timestamp()")
+        .await;
     let (outcome, second) = submit(&database, "'direct', '2', 'k'").await;
     assert_eq!(outcome, "accepted");
     assert_ne!(first, second);
@@ -100,7 +137,11 @@ async fn a_key_is_free_again_exactly_when_its_window_ends() {
         "(1,t,02:00:00)"
     );
     // The function decides by the instant it is given: the end itself is outside.
-    for (offset, found) in [("- interval '1 microsecond'", "t"), ("", "f"), ("+ interval '1 microsecond'", "f")] {
+    for (offset, found) in [
+        ("- interval '1 microsecond'", "t"),
+        ("", "f"),
+        ("+ interval '1 microsecond'", "f"),
+    ] {
         assert_eq!(
             database
                 .value(&format!("select (tidegate.dedup_find(d.scope, d.key, d.fingerprint, d.expires_at {offset})).request_id is not null from tidegate.dedup as d"))
@@ -116,39 +157,70 @@ async fn a_key_is_free_again_after_its_request_failed_timed_out_or_was_removed()
         ("select tidegate.cancel('{id}')", "1"),
         ("select tidegate.fail_internal(array['{id}'::uuid])", "2"),
         ("select tidegate.time_out(array['{id}'::uuid])", "1"),
-        ("select tidegate.cancel('{id}'); delete from tidegate.request", "1"),
-        ("select tidegate.time_out(array['{id}'::uuid]); delete from tidegate.request", "2"),
-        ("set session_replication_role = replica; update tidegate.request set req_status = 'completed'; delete from tidegate.request; delete from pgmq.q_readiness; set session_replication_role = origin", "1"),
+        (
+            "select tidegate.cancel('{id}'); delete from tidegate.request",
+            "1",
+        ),
+        (
+            "select tidegate.time_out(array['{id}'::uuid]); delete from tidegate.request",
+            "2",
+        ),
+        (
+            "set session_replication_role = replica; update tidegate.request set req_status = 'completed'; delete from tidegate.request; delete from pgmq.q_readiness; set session_replication_role = origin",
+            "1",
+        ),
     ] {
         let database = TestDatabase::unlimited().await;
         let (_, first) = submit(&database, "'public_decrypt', '1', 'k'").await;
         database.execute(&end.replace("{id}", &first)).await;
 
-        let (outcome, second) = submit(&database, &format!("'public_decrypt', '{payload}', 'k'")).await;
+        let (outcome, second) =
+            submit(&database, &format!("'public_decrypt', '{payload}', 'k'")).await;
 
         assert_eq!(outcome, "accepted", "{end}");
         assert_ne!(first, second);
-        assert_eq!(submit(&database, &format!("'public_decrypt', '{payload}', 'k'")).await, ("replayed".to_owned(), second));
+        assert_eq!(
+            submit(&database, &format!("'public_decrypt', '{payload}', 'k'")).await,
+            ("replayed".to_owned(), second)
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_first_arrivals_at_once_one_makes_the_request_and_the_other_finds_it() {
-    for (payload, first_ends, expected) in [("1", "commit", "replayed"), ("1", "rollback", "accepted"), ("2", "commit", "TG004"), ("2", "rollback", "accepted")] {
+    for (payload, first_ends, expected) in [
+        ("1", "commit", "replayed"),
+        ("1", "rollback", "accepted"),
+        ("2", "commit", "TG004"),
+        ("2", "rollback", "accepted"),
+    ] {
         let database = TestDatabase::unlimited().await;
         let mut first = database.session().await;
-        run(&mut first, "begin; select tidegate.submit('direct', '1', 'k')").await;
+        run(
+            &mut first,
+            "begin; select tidegate.submit('direct', '1', 'k')",
+        )
+        .await;
 
         let mut second = database.session().await;
         let sql = format!("select outcome from tidegate.submit('direct', '{payload}', 'k')");
         let arrival = tokio::spawn(async move {
-            if expected == "TG004" { refused(&mut second, &sql).await.code } else { value(&mut second, &sql).await }
+            if expected == "TG004" {
+                refused(&mut second, &sql).await.code
+            } else {
+                value(&mut second, &sql).await
+            }
         });
         until_blocked(&database, 1).await;
         run(&mut first, first_ends).await;
 
         assert_eq!(arrival.await.unwrap(), expected, "{first_ends}");
-        assert_eq!(database.number("select count(*) from tidegate.request").await, 1);
+        assert_eq!(
+            database
+                .number("select count(*) from tidegate.request")
+                .await,
+            1
+        );
         assert_eq!(violations(&mut first).await, NO_ROWS);
     }
 }
@@ -157,17 +229,34 @@ async fn of_two_first_arrivals_at_once_one_makes_the_request_and_the_other_finds
 async fn of_two_re_acceptances_at_once_one_wins() {
     let database = TestDatabase::unlimited().await;
     let (_, id) = submit(&database, "'direct', '1', 'k'").await;
-    database.execute(&format!("select tidegate.cancel('{id}')")).await;
+    database
+        .execute(&format!("select tidegate.cancel('{id}')"))
+        .await;
     let mut first = database.session().await;
-    run(&mut first, "begin; select tidegate.submit('direct', '1', 'k')").await;
+    run(
+        &mut first,
+        "begin; select tidegate.submit('direct', '1', 'k')",
+    )
+    .await;
 
     let mut second = database.session().await;
-    let arrival = tokio::spawn(async move { value(&mut second, "select outcome from tidegate.submit('direct', '1', 'k')").await });
+    let arrival = tokio::spawn(async move {
+        value(
+            &mut second,
+            "select outcome from tidegate.submit('direct', '1', 'k')",
+        )
+        .await
+    });
     until_blocked(&database, 1).await;
     run(&mut first, "commit").await;
 
     assert_eq!(arrival.await.unwrap(), "replayed");
-    assert_eq!(database.number("select count(*) from tidegate.request").await, 2);
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.request")
+            .await,
+        2
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -180,8 +269,22 @@ async fn a_key_twice_in_a_batch_is_one_request_accepted_once() {
                as s(id, outcome, req_status, queue, queue_position, retry_after_seconds, place) order by place",
         )
         .await;
-    assert_eq!(told, ["accepted 1", "replayed 1", "accepted 2", "accepted 3", "replayed 2"]);
-    assert_eq!(database.number("select count(*) from tidegate.request").await, 3);
+    assert_eq!(
+        told,
+        [
+            "accepted 1",
+            "replayed 1",
+            "accepted 2",
+            "accepted 3",
+            "replayed 2"
+        ]
+    );
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.request")
+            .await,
+        3
+    );
 
     let refusal = database
         .refused("select * from tidegate.submit_batch('direct', array['1', '2']::jsonb[], array['c', 'c'])")
@@ -202,97 +305,51 @@ async fn a_thousand_duplicates_write_nothing_and_take_no_transaction_id() {
     let mut session = database.session().await;
     let written = "select string_agg(relname || ' ' || n_tup_ins + n_tup_upd + n_tup_del + n_dead_tup, ', ' order by relname)
                    from pg_stat_user_tables where n_tup_ins + n_tup_upd + n_tup_del + n_dead_tup > 0";
-    run(&mut session, "select pg_stat_force_next_flush(); select pg_stat_clear_snapshot()").await;
+    run(
+        &mut session,
+        "select pg_stat_force_next_flush(); select pg_stat_clear_snapshot()",
+    )
+    .await;
     let sizes = "select sum(pg_table_size(oid)) from pg_class where relkind = 'r' and relnamespace in ('tidegate'::regnamespace, 'pgmq'::regnamespace)";
     let sequences = "select (select last_value from pgmq.q_tx_msg_id_seq)";
-    let before = (value(&mut session, written).await, value(&mut session, sizes).await, value(&mut session, sequences).await, table_text(&mut session, "dedup").await);
+    let before = (
+        value(&mut session, written).await,
+        value(&mut session, sizes).await,
+        value(&mut session, sequences).await,
+        table_text(&mut session, "dedup").await,
+    );
 
     for _ in 0..200 {
         run(&mut session, "begin").await;
-        assert_eq!(value(&mut session, "select outcome from tidegate.submit('direct', '{\"a\": 1.0}', 'k')").await, "replayed");
+        assert_eq!(
+            value(
+                &mut session,
+                "select outcome from tidegate.submit('direct', '{\"a\": 1.0}', 'k')"
+            )
+            .await,
+            "replayed"
+        );
         assert_eq!(
             value(&mut session, "select bool_and(s.outcome = 'replayed') from tidegate.submit_batch('direct', array_fill('{\"a\": 1}'::jsonb, array[4]), array_fill('k'::text, array[4])) as s").await,
             "t"
         );
-        assert_eq!(value(&mut session, "select txid_current_if_assigned()").await, "");
+        assert_eq!(
+            value(&mut session, "select txid_current_if_assigned()").await,
+            ""
+        );
         run(&mut session, "commit").await;
     }
 
-    run(&mut session, "select pg_stat_force_next_flush(); select pg_stat_clear_snapshot()").await;
-    let after = (value(&mut session, written).await, value(&mut session, sizes).await, value(&mut session, sequences).await, table_text(&mut session, "dedup").await);
+    run(
+        &mut session,
+        "select pg_stat_force_next_flush(); select pg_stat_clear_snapshot()",
+    )
+    .await;
+    let after = (
+        value(&mut session, written).await,
+        value(&mut session, sizes).await,
+        value(&mut session, sequences).await,
+        table_text(&mut session, "dedup").await,
+    );
     assert_eq!(before, after);
-}
-
-/// JSON as text, in one of the many spellings of a value.
-fn json() -> impl Strategy<Value = String> {
-    let number = prop_oneof![
-        "-?(0|[1-9][0-9]{0,3})(\\.[0-9]{1,4})?([eE][+-]?[0-9])?",
-        Just("1".to_owned()),
-        Just("1.0".to_owned()),
-        Just("1e0".to_owned()),
-        Just("-0.0".to_owned()),
-        Just("100e-2".to_owned()),
-    ];
-    let text = prop_oneof![
-        "[a-c\\.0é€😀]{0,3}",
-        Just("1.0".to_owned()),
-        Just("\\\"1.0".to_owned()),
-        Just("\\\\".to_owned()),
-        Just("\\n.00".to_owned()),
-        Just("\\u0031.0".to_owned()),
-    ]
-    .prop_map(|text| format!("\"{text}\""));
-    let leaf = prop_oneof![
-        3 => number,
-        2 => text.clone(),
-        1 => Just("null".to_owned()),
-        1 => Just("true".to_owned()),
-    ];
-    leaf.prop_recursive(4, 24, 4, move |inner| {
-        prop_oneof![
-            vec(inner.clone(), 0..4).prop_map(|items| format!("[{}]", items.join(","))),
-            vec((text.clone(), inner), 0..4).prop_map(|items| {
-                let items: Vec<_> = items.into_iter().map(|(key, value)| format!("{key} : {value}")).collect();
-                format!("{{{}}}", items.join(", "))
-            }),
-        ]
-    })
-}
-
-#[test]
-fn two_payloads_have_one_canonical_text_exactly_when_they_are_equal() {
-    let database = Asked::new();
-    let judge = |a: &str, b: &str| {
-        database.value(&format!(
-            "select row(a = b, tidegate.canonical(a) = tidegate.canonical(b), tidegate.canonical(a)::jsonb = a)::text
-             from (select $json${a}$json$::jsonb as a, $json${b}$json$::jsonb as b) as pair"
-        ))
-    };
-    // The same value with all numbers written longer, against another value, and against itself.
-    for_all(400, &(json(), json()), |(a, b)| {
-        let longer = database.value(&format!(
-            "select regexp_replace($json${a}$json$::jsonb::text, '(\"(?:[^\"\\\\]|\\\\.)*\")|([0-9]+)(\\.[0-9]+)?', '\\1\\2\\3', 'g')"
-        ));
-        for (a, b) in [(&a, &b), (&a, &a), (&longer, &a), (&b, &longer)] {
-            let verdict = judge(a, b);
-            prop_assert!(verdict == "(t,t,t)" || verdict == "(f,f,t)", "{}: {} and {}", verdict, a, b);
-        }
-        Ok(())
-    });
-    for (a, b) in [
-        ("1", "1.0"),
-        ("1.0", "1e0"),
-        ("1200e-2", "12.000"),
-        ("-0.0", "0"),
-        ("{\"a\": 1, \"b\": 2.0}", "{\"b\": 2, \"a\": 1}"),
-        ("{\"é\": 1.0, \"zz\": 1}", "{\"é\": 1, \"zz\": 1}"),
-        ("{\"zzz\": 1, \"éé\": [1.10], \"€\": 0}", "{\"€\": 0.0, \"éé\": [1.1], \"zzz\": 1}"),
-        ("[{\"x\": [1.0, {\"y\": 2.50}]}]", "[{\"x\": [1, {\"y\": 2.5}]}]"),
-        ("123456789012345678901234567890.10", "123456789012345678901234567890.1"),
-    ] {
-        assert_eq!(judge(a, b), "(t,t,t)", "{a} and {b}");
-    }
-    for (a, b) in [("[1, 2]", "[2, 1]"), ("\"1.0\"", "\"1\""), ("{\"a.0\": 1}", "{\"a\": 1}"), ("1", "\"1\""), ("null", "[]"), ("10", "1"), ("1.01", "1.1"), ("{\"a\": \"x\\\" : 1.0\"}", "{\"a\": \"x\\\" : 1\"}")] {
-        assert_eq!(judge(a, b), "(f,f,t)", "{a} and {b}");
-    }
 }

@@ -143,7 +143,10 @@ pub async fn everything(session: &mut PgConnection) -> String {
         "queue_drain",
         "request_overview",
     ] {
-        parts.push(format!("\n== {table}\n{}", table_text(session, table).await));
+        parts.push(format!(
+            "\n== {table}\n{}",
+            table_text(session, table).await
+        ));
     }
     parts.concat()
 }
@@ -220,8 +223,10 @@ impl TestDatabase {
     pub async fn request_in(&self, kind: &str, status: &str) -> Uuid {
         let id = self.submit(kind).await.0;
         if status == "failure" {
-            self.execute(&format!("select tidegate.fail_internal(array['{id}']::uuid[])"))
-                .await;
+            self.execute(&format!(
+                "select tidegate.fail_internal(array['{id}']::uuid[])"
+            ))
+            .await;
         }
         let queued = self.status(tidegate::request::RequestId(id)).await == "queued";
         if queued && status == "timed_out" {
@@ -246,8 +251,13 @@ impl TestDatabase {
                 self.execute(&receipt).await;
             }
             if status == "completed" {
-                let accept = if kind == "input_proof" { "true" } else { "null" };
-                let respond = format!("select tidegate.respond('{{}}', id => '{id}', accept => {accept})");
+                let accept = if kind == "input_proof" {
+                    "true"
+                } else {
+                    "null"
+                };
+                let respond =
+                    format!("select tidegate.respond('{{}}', id => '{id}', accept => {accept})");
                 self.execute(&respond).await;
             } else if status == "timed_out" {
                 self.execute(&format!("select tidegate.time_out(array['{id}']::uuid[])"))
@@ -255,6 +265,19 @@ impl TestDatabase {
             }
         }
         assert_eq!(self.status(tidegate::request::RequestId(id)).await, status);
+        id
+    }
+
+    /// A request in `receipt_received`, put there past the queues.
+    pub async fn request_in_no_queue(&self, kind: &str) -> String {
+        let id = self.value("select tidegate.uuid_v7()").await;
+        self.execute(&format!(
+            "insert into tidegate.request (id, kind, flow, req_status, deadline_at, payload)
+             select '{id}', name, flow, 'processing', now() + interval '1 h', '{{}}' from tidegate.kind where name = '{kind}';
+             update tidegate.request set req_status = 'tx_in_flight' where id = '{id}';
+             update tidegate.request set req_status = 'receipt_received' where id = '{id}'"
+        ))
+        .await;
         id
     }
 }
