@@ -9,8 +9,8 @@ create table tidegate.queue (
   paused          boolean not null default false,
   created_at      timestamptz not null default clock_timestamp(),
   constraint queue_name_is_lower_snake_case check (name ~ '^[a-z][a-z0-9_]{0,39}$'),
-  constraint queue_per_seconds_is_zero_to_a_million check (per_seconds between 0 and 1000000),
-  constraint queue_burst_is_at_least_one check (burst between 1 and 1000000),
+  constraint queue_per_seconds_is_zero_to_a_million check (per_seconds = 0 or per_seconds between 0.0001 and 1000000),
+  constraint queue_burst_is_at_least_one check (burst between 1 and 10000),
   constraint queue_max_concurrency_is_not_negative check (max_concurrency >= 0),
   constraint queue_readiness_is_limited_by_concurrency check (stage = 'tx' or per_seconds is null),
   constraint queue_tx_is_limited_by_rate check (stage = 'readiness' or max_concurrency is null)

@@ -29,7 +29,8 @@ pub enum StoreError {
     /// The transition is not legal (TG001).
     #[error("{0}")]
     IllegalTransition(String),
-    /// The value cannot be stored, such as JSON with a NUL character (SQLSTATE class 22).
+    /// The value cannot be stored, such as JSON with a NUL character (SQLSTATE class 22), or nested too deep or too large
+    /// for the database (class 54).
     #[error("the database cannot store this value: {0}")]
     Unstorable(String),
     /// The database has no Tidegate schema, or an older one.
@@ -100,8 +101,10 @@ impl From<sqlx::Error> for StoreError {
             "57P01" | "57P02" | "57P03" | "57P05" | "53300" | "3D000" | "28000" | "28P01" => {
                 Self::Unavailable(message)
             }
+            // A value that a named constraint forbids.
+            "23502" | "23514" => Self::Misuse(message),
             code if code.starts_with("08") => Self::Unavailable(message),
-            code if code.starts_with("22") => Self::Unstorable(message),
+            code if code.starts_with("22") || code.starts_with("54") => Self::Unstorable(message),
             _ => Self::Database(error),
         }
     }

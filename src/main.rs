@@ -2,21 +2,18 @@
 
 use std::process::ExitCode;
 
-fn main() -> ExitCode {
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments
-        .next()
-        .is_some_and(|word| word == "embedded-postgres-keeper")
-    {
-        if let Some(directory) = arguments.next() {
-            return match tidegate::embedded_postgres::keep(directory.as_ref()) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(error) => {
-                    eprintln!("{error}");
-                    ExitCode::FAILURE
-                }
-            };
+use clap::Parser;
+use tidegate::cli::Cli;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let cli = Cli::parse();
+    tidegate::telemetry::start(cli.default_log_filter());
+    match cli.run().await {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("tidegate: {error:#}");
+            ExitCode::FAILURE
         }
     }
-    ExitCode::SUCCESS
 }

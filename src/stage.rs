@@ -51,7 +51,9 @@ pub trait Transact: Send + Sync + 'static {
 pub struct Receipt {
     /// The downstream's name for it, under which responses may come.
     pub reference: Option<String>,
-    /// The response, when it came with the receipt.
+    /// The response, when it came with the receipt. It answers a `direct` request in the same step, and a decrypt of a
+    /// single response; for others (a proof wants a verdict, a threshold wants named shares) it is kept as one that does
+    /// not fit.
     pub response: Option<Value>,
 }
 

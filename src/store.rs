@@ -11,7 +11,9 @@ use sqlx::PgPool;
 
 pub use self::{
     claims::{Claimed, Lease},
-    operations::{QueueOverview, RecoverStep, RequestCount, Setting, StrayStep, WorkerOverview},
+    operations::{
+        Change, Lives, QueueOverview, RecoverStep, RequestCount, Setting, StrayStep, WorkerOverview,
+    },
     requests::{Admission, Cancelled, Outlook, Responded, Response, Submission, Submitted, Ticket},
     settles::{Moved, Passed},
 };

@@ -4,8 +4,9 @@
 //! behind, an hour ago what a step forward does.
 
 use crate::support::{
-    TestDatabase, eventually,
-    invariants::violations,
+    TestDatabase,
+    at_rest::violations,
+    eventually,
     sql::{column, leases, run, value},
 };
 

@@ -2,7 +2,7 @@
 
 use crate::support::{
     TestDatabase,
-    invariants::violations,
+    at_rest::violations,
     sql::{leases, run, value},
     until_blocked,
 };

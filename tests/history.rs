@@ -7,8 +7,9 @@ use sqlx::PgConnection;
 use tokio::sync::Barrier;
 
 use crate::support::{
-    TestDatabase, eventually,
-    invariants::{history_violations, violations},
+    TestDatabase,
+    at_rest::{history_violations, violations},
+    eventually,
     sql::{STATUSES, claim, column, leases, run, value},
 };
 

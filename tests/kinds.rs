@@ -2,7 +2,7 @@
 
 use crate::support::{
     TestDatabase,
-    invariants::history_violations,
+    at_rest::history_violations,
     sql::{claim, column, leases, refused, run, value},
     until_blocked,
 };

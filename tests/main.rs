@@ -2,7 +2,10 @@
 #![allow(missing_docs, clippy::unwrap_used, unreachable_pub, reason = "tests")]
 
 mod canonical;
+mod claimers;
+mod cli;
 mod clock;
+mod comments;
 mod constraints;
 mod deadlines;
 mod duties;
@@ -11,13 +14,26 @@ mod fencing;
 mod guards;
 mod hand_edits;
 mod history;
+mod http;
 mod kinds;
+mod limits;
+mod lock_order;
+mod low_water_mark;
+mod pacing_model;
 mod partitions;
+mod plans;
 mod positions;
+mod races;
+mod recovery;
+mod responses;
 mod retry_after;
 mod roles;
-mod smoke;
+mod snapshot;
+mod sql_docs;
+mod state_machine_docs;
 mod submit;
 mod submit_keys;
 mod support;
+mod tidy;
 mod transitions;
+mod worker;

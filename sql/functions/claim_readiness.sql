@@ -16,7 +16,8 @@ create or replace function tidegate.claim_readiness(queue text, worker text, bat
     claimed_at   timestamptz,
     deadline_at  timestamptz,
     submitter    text,
-    timeout_ms   integer
+    timeout_ms   integer,
+    paced        boolean
   )
   language plpgsql
   security definer
@@ -42,6 +43,11 @@ begin
 
   if v_queue.max_concurrency is not null then
     perform pg_advisory_xact_lock(tidegate.queue_lock_key(claim_readiness.queue, 'concurrency'));
+    -- Looked at again: the wait may have been long enough for a pause or another limit.
+    v_queue := tidegate.require_queue(claim_readiness.queue, 'readiness');
+    if v_queue.paused then
+      return;
+    end if;
     v_now := clock_timestamp();
     v_held := tidegate.held_count(claim_readiness.queue, v_now);
     v_limit := least(v_limit, v_queue.max_concurrency - v_held);
@@ -104,7 +110,7 @@ begin
     )
     select
       row(claim_readiness.queue, c.msg_id, v_nonce)::tidegate.lease, c.id, c.kind, c.payload, c.readiness_attempt,
-      p.attempts, v_now, v_now, c.deadline_at, c.submitter, p.timeout_ms
+      p.attempts, v_now, v_now, c.deadline_at, c.submitter, p.timeout_ms, false
     from claimed as c
     join tidegate.policy as p on p.kind = c.kind and p.stage = 'readiness'
     order by c.msg_id;

@@ -21,7 +21,8 @@ create or replace function tidegate.claim_tx(queue text, worker text, batch inte
     claimed_at   timestamptz,
     deadline_at  timestamptz,
     submitter    text,
-    timeout_ms   integer
+    timeout_ms   integer,
+    paced        boolean
   )
   language plpgsql
   security definer
@@ -53,17 +54,22 @@ begin
   if v_queue.per_seconds is not null then
     -- Held to the end of the transaction: nobody else may read the arrival time before this claim has moved it.
     perform pg_advisory_xact_lock(tidegate.queue_lock_key(claim_tx.queue, 'pacing'));
+    -- Looked at again: the wait may have been long enough for a pause or another rate.
+    v_queue := tidegate.require_queue(claim_tx.queue, 'tx');
+    if v_queue.paused or v_queue.per_seconds = 0 then
+      return;
+    end if;
     v_pacing := tidegate.queue_counter(claim_tx.queue, 'pacing');
     v_now := clock_timestamp();
     select p.slots, p.tat_ns, p.interval_ns, p.tolerance_ns into v_slots, v_tat_ns, v_gap_ns, v_burst_ns
     from tidegate.pacing_slots(pg_sequence_last_value(v_pacing), v_queue.per_seconds, v_queue.burst, v_now) as p;
+    -- Stored even when nothing may be sent yet: an arrival time far ahead (the clock stepped back, the rate was raised)
+    -- would be brought back to the same distance at each claim, and stop the queue until the clock gets there.
+    if v_tat_ns < pg_sequence_last_value(v_pacing) then
+      perform setval(v_pacing, v_tat_ns);
+    end if;
     v_limit := least(v_limit, v_slots);
     if v_limit = 0 then
-      -- Further ahead than a reservation can bring it: the clock has stepped back, or the rate was raised. Stored, or
-      -- each claim would find it as far ahead again.
-      if pg_sequence_last_value(v_pacing) > v_tat_ns then
-        perform setval(v_pacing, v_tat_ns);
-      end if;
       return;
     end if;
   else
@@ -153,7 +159,7 @@ begin
           v_tat_ns + (row_number() over (order by c.msg_id) - 1) * v_gap_ns - v_burst_ns
         ) / 1000 / 1000000.0))
       end,
-      v_now, c.deadline_at, c.submitter, p.timeout_ms
+      v_now, c.deadline_at, c.submitter, p.timeout_ms, v_pacing is not null
     from claimed as c
     join tidegate.policy as p on p.kind = c.kind and p.stage = 'tx'
     order by c.msg_id;

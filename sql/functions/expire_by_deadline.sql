@@ -9,8 +9,7 @@ create or replace function tidegate.expire_by_deadline(batch integer default 100
   set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_due  record;
-  v_left timestamptz;
+  v_due record;
 begin
   select * into v_due from tidegate.next_due('expire_by_deadline', 'deadline_at', batch);
   more := v_due.more;
@@ -20,15 +19,6 @@ begin
     '{deadline_exceeded,deadline_exceeded,deadline_exceeded}',
     tidegate.error_json('deadline_exceeded', 'the deadline passed before it was answered', true)
   );
-
-  -- One that moved to its other queue while this sweep waited is left, because its message may not be locked after
-  -- rows: the next batch, a transaction of its own, meets it again.
-  select min(r.deadline_at) into v_left from tidegate.request as r where r.id = any(v_due.ids) and r.req_status in ('queued', 'processing', 'tx_in_flight');
-  if v_left is not null then
-    more := true;
-    update tidegate.maintenance as m
-    set cursor_at = v_left, cursor_id = '00000000-0000-0000-0000-000000000000'
-    where m.duty = 'expire_by_deadline';
-  end if;
+  more := tidegate.look_again('expire_by_deadline', 'deadline_at', v_due.ids, '{queued,processing,tx_in_flight}') or more;
 end;
 $$;

@@ -9,8 +9,7 @@ create or replace function tidegate.expire_by_readiness(batch integer default 10
   set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_due  record;
-  v_left timestamptz;
+  v_due record;
 begin
   select * into v_due from tidegate.next_due('expire_by_readiness', 'readiness_deadline_at', batch);
   more := v_due.more;
@@ -19,15 +18,6 @@ begin
     v_due.ids, '{queued}', 'timed_out', '{readiness_timed_out}',
     tidegate.error_json('readiness_timed_out', 'not ready in time', true)
   );
-
-  -- One that moved to its other queue while this sweep waited is left, because its message may not be locked after
-  -- rows: the next batch, a transaction of its own, meets it again.
-  select min(r.readiness_deadline_at) into v_left from tidegate.request as r where r.id = any(v_due.ids) and r.req_status = 'queued';
-  if v_left is not null then
-    more := true;
-    update tidegate.maintenance as m
-    set cursor_at = v_left, cursor_id = '00000000-0000-0000-0000-000000000000'
-    where m.duty = 'expire_by_readiness';
-  end if;
+  more := tidegate.look_again('expire_by_readiness', 'readiness_deadline_at', v_due.ids, '{queued}') or more;
 end;
 $$;

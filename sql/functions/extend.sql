@@ -14,6 +14,10 @@ declare
   v_now  timestamptz;
 begin
   perform tidegate.require_lease_time(lease_for);
+  -- With the claims' lock, shared: a claim that still saw the old lease, and saw it run out, would let one too many in.
+  perform pg_advisory_xact_lock_shared(tidegate.queue_lock_key(q.name, 'concurrency'))
+  from tidegate.queue as q
+  where q.name = (select min(l.queue) from unnest(leases) as l) and q.max_concurrency is not null;
   select * into v_held from tidegate.lock_held(leases);
   if v_held.ids is null then
     return;

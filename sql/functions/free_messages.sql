@@ -1,9 +1,9 @@
 -- tidegate.free_messages: gives messages back: nobody holds them, and each is visible from its time on
 --
--- A message that may be taken at once can lie below the queue's low-water mark, which is then lowered. Lowering
--- holds the mark's lock until this transaction ends, and whoever raises the mark takes the same lock and looks
--- again (`raise_mark`): else a raise that did not see this message yet would leave it behind. Messages with a
--- finite time need none of this, they are found through the index on the visibility time.
+-- A message that may be taken at once can lie below the queue's low-water mark, which is then lowered. Giving one back
+-- holds the mark's lock until this transaction ends, wherever the mark stands, because whoever raises the mark takes
+-- the same lock and looks again (`raise_mark`): else a raise that did not see this message yet would leave it behind.
+-- Messages with a finite time need none of this, they are found through the index on the visibility time.
 create or replace function tidegate.free_messages(p_queue text, p_msg_ids bigint[], p_visible timestamptz[])
   returns void
   language plpgsql
@@ -26,7 +26,7 @@ begin
   from unnest(p_msg_ids, p_visible) as freed(msg_id, visible)
   where freed.visible = '-infinity';
 
-  if v_first < pg_sequence_last_value(v_mark) then
+  if v_first is not null then
     perform pg_advisory_xact_lock(tidegate.queue_lock_key(p_queue, 'mark'));
     if v_first < pg_sequence_last_value(v_mark) then
       perform setval(v_mark, greatest(v_first, 1));

@@ -30,7 +30,7 @@ create or replace function tidegate.recover(
   set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_now   timestamptz := clock_timestamp();
+  v_now   timestamptz;
   v_seen  record;
   v_state record;
 begin
@@ -62,11 +62,20 @@ begin
 
   if not dry_run then
     perform tidegate.lock_messages(v_seen.queues, v_seen.msg_ids);
-    perform from (select 1 from tidegate.request as r where r.id = any(v_seen.ids) order by r.id for update) as locked;
+    perform from (
+      select 1
+      from unnest(v_seen.ids, v_seen.queues, v_seen.msg_ids) as s(id, queue, msg_id)
+      join tidegate.request as r on r.id = s.id
+      where r.queue is not distinct from s.queue and r.msg_id is not distinct from s.msg_id
+      order by r.id
+      for update of r
+    ) as locked;
   end if;
+  -- After the locks: a lease taken while they were waited for is a live one.
+  v_now := clock_timestamp();
 
-  -- Looked at again, in a statement after the locks. A message belongs to the request only if both name each other. A
-  -- row that names another message by now has moved on meanwhile: its message was neither locked nor looked for.
+  -- Looked at again, in a statement after the locks. A message belongs to the request only if both name each other.
+  -- A request that names another message by now has moved on, or another recovery was faster: it is left alone.
   for v_state in
     select
       d.queue as queue_now, d.target_queue,

@@ -1,9 +1,9 @@
 -- tidegate.recover_queue: the writing half of `recover`, for requests of one queue; returns how many were renumbered
 --
 -- The caller has locked the messages and the rows. `p_freed` are messages to take out of lost hands, `p_done` those
--- of requests whose outcome is unknown; `p_missing` are requests without a message in `p_target_queue`. A queue that was dropped and made again numbers from 1, so its
--- sequence is first set beyond every number that rows and messages know; a number that another request's message
--- has by now is replaced by a fresh one.
+-- of requests whose outcome is unknown; `p_missing` are requests without a message in `p_target_queue`. A queue that was
+-- dropped and made again numbers from 1, so its sequence is first set beyond every number that rows and messages
+-- know; a number that another request's message has by now is replaced by a fresh one.
 create or replace function tidegate.recover_queue(
   p_queue           text,
   p_target_queue    text,
@@ -21,6 +21,7 @@ declare
   v_sequence   regclass := tidegate.queue_sequence(p_target_queue);
   v_mark       regclass := tidegate.queue_counter(p_target_queue, 'mark');
   v_greatest   bigint;
+  v_taken      boolean;
   v_placed     bigint[];
   v_renumbered bigint := 0;
 begin
@@ -46,8 +47,22 @@ begin
   end if;
 
   perform pg_advisory_xact_lock(tidegate.queue_lock_key(p_target_queue, 'mark'));
-  execute format('select max(msg_id) from %s', tidegate.queue_table(p_target_queue)) into v_greatest;
-  v_greatest := greatest(v_greatest, (select max(m) from unnest(p_missing_msg_ids) as m));
+  execute format(
+    $sql$
+      select max(msg_id), coalesce(bool_or(msg_id = any($1)), false)
+      from %1$s
+      where msg_id = any($1) or msg_id = (select max(msg_id) from %1$s)
+    $sql$,
+    tidegate.queue_table(p_target_queue)
+  ) into v_greatest, v_taken using p_missing_msg_ids;
+  if p_queue is not distinct from p_target_queue then
+    v_greatest := greatest(v_greatest, (select max(m) from unnest(p_missing_msg_ids) as m));
+    -- The signs of a queue made again. Rows of later batches count too, or a fresh number would be one of theirs. A scan
+    -- of all requests, but only now.
+    if v_taken or v_greatest > coalesce(pg_sequence_last_value(v_sequence), 0) then
+      select greatest(v_greatest, max(r.msg_id)) into v_greatest from tidegate.request as r where r.queue = p_target_queue;
+    end if;
+  end if;
   if v_greatest > coalesce(pg_sequence_last_value(v_sequence), 0) then
     perform setval(v_sequence, v_greatest);
   end if;
@@ -80,7 +95,9 @@ begin
     where r.id = m.id and (m.msg_id is null or m.msg_id <> all(coalesce(v_placed, '{}')))
     returning r.id, r.msg_id
   )
-  select count(*), tidegate.send_messages(p_target_queue, array_agg(m.id order by m.msg_id), array_agg(m.msg_id order by m.msg_id))
+  select
+    count(*),
+    tidegate.send_messages(p_target_queue, array_agg(m.id order by m.msg_id), array_agg(m.msg_id order by m.msg_id))
   into v_renumbered
   from moved as m
   having count(*) > 0;

@@ -3,7 +3,9 @@
 -- Returns how many it brought back to light. Three ways to be hidden: a submission or a release that committed long
 -- after it drew its number (below the low-water mark), or after its time (before the due mark); and a hold that
 -- reaches further than its lease can, because the clock stepped back. Runs as a maintenance duty, one at a time.
-create or replace function tidegate.rescan_queue(queue text, p_now timestamptz default clock_timestamp())
+-- Without `p_now` each step reads the clock after it sees the messages: a lease that was taken between this call and
+-- the look would reach further than it could at the call.
+create or replace function tidegate.rescan_queue(queue text, p_now timestamptz default null)
   returns bigint
   language plpgsql
   security definer
@@ -13,7 +15,8 @@ as $$
 declare
   v_mark    regclass := tidegate.queue_counter(rescan_queue.queue, 'mark');
   v_due     regclass := tidegate.queue_counter(rescan_queue.queue, 'due');
-  v_now_us  bigint := (extract(epoch from p_now) * 1000000)::bigint;
+  v_now     timestamptz;
+  v_now_us  bigint;
   v_first   bigint;
   v_visible timestamptz;
   v_found   bigint := 0;
@@ -24,19 +27,22 @@ begin
   execute format(
     $sql$
       update %1$s as m
-      set vt = $1
+      set vt = coalesce($1, clock_timestamp())
       where m.msg_id = any(array(
         select h.msg_id
         from %1$s as h
-        where h.headers is not null and h.vt > $1 and not tidegate.is_held(h.headers, h.vt, $1)
+        where h.headers is not null and h.vt > $2 and h.vt > coalesce($1, clock_timestamp())
+          and not tidegate.is_held(h.headers, h.vt, coalesce($1, clock_timestamp()))
         for update skip locked
       ))
     $sql$,
     tidegate.queue_table(rescan_queue.queue)
-  ) using p_now;
+  ) using p_now, coalesce(p_now, clock_timestamp());
   get diagnostics v_freed = row_count;
 
   perform pg_advisory_xact_lock(tidegate.queue_lock_key(rescan_queue.queue, 'mark'));
+  v_now := coalesce(p_now, clock_timestamp());
+  v_now_us := (extract(epoch from v_now) * 1000000)::bigint;
 
   execute format(
     $sql$ select msg_id from %s where msg_id < $1 and vt = '-infinity' order by msg_id limit 1 $sql$,
@@ -50,7 +56,7 @@ begin
   execute format(
     $sql$ select vt from %s where vt > '-infinity' and vt <= $1 order by vt limit 1 $sql$,
     tidegate.queue_table(rescan_queue.queue)
-  ) into v_visible using least(p_now, to_timestamp(coalesce(pg_sequence_last_value(v_due), 0) / 1000000.0));
+  ) into v_visible using least(v_now, to_timestamp(coalesce(pg_sequence_last_value(v_due), 0) / 1000000.0));
   if v_visible is not null then
     perform setval(v_due, greatest((extract(epoch from v_visible) * 1000000)::bigint - 1, 1));
     v_found := v_found + 1;

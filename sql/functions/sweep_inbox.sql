@@ -10,8 +10,7 @@ create or replace function tidegate.sweep_inbox(batch integer default 1000)
   set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_ids   uuid[];
-  v_ready uuid[];
+  v_ids uuid[];
 begin
   perform tidegate.lock_references(array(
     select i.reference
@@ -22,6 +21,8 @@ begin
     limit batch
   ));
 
+  -- Only requests that await a response or have ended: the others' responses stay early, and must keep neither this
+  -- sweep from later ones nor, by a lock on their rows, a claim or a settle waiting.
   select array_agg(distinct addressed.id) into v_ids
   from (
     select r.id
@@ -36,10 +37,7 @@ begin
     return 0;
   end if;
 
-  select array_agg(locked.id) filter (where locked.req_status not in ('queued', 'processing', 'tx_in_flight')) into v_ready
-  from (
-    select r.id, r.req_status from tidegate.request as r where r.id = any(v_ids) order by r.id for update
-  ) as locked;
-  return tidegate.apply_inbox(v_ready);
+  perform from (select 1 from tidegate.request as r where r.id = any(v_ids) order by r.id for update) as locked;
+  return tidegate.apply_inbox(v_ids);
 end;
 $$;

@@ -26,6 +26,8 @@ create or replace trigger kind_queues
 create or replace function tidegate.kind_policies()
   returns trigger
   language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   if new.flow = 'decrypt' then

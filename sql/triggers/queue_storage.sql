@@ -1,7 +1,8 @@
 -- tidegate.queue_storage: a row in `queue` brings its pgmq table, its counters and its gate with it
 --
 -- The storage parameters suit a table whose rows all die young: room on each page for the claim's new version,
--- vacuum after a few thousand dead rows however large the table.
+-- vacuum after a few thousand dead rows however large the table. Runs as its owner, as the kinds' triggers do: an
+-- operator who may write the row may not write schema pgmq.
 create or replace function tidegate.queue_storage()
   returns trigger
   language plpgsql
@@ -63,6 +64,8 @@ create or replace trigger queue_identity
 create or replace function tidegate.queue_gate()
   returns trigger
   language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   insert into tidegate.gate (queue) values (new.name) on conflict do nothing;
@@ -74,3 +77,33 @@ create or replace trigger queue_gate
   after insert on tidegate.queue
   for each row
   execute function tidegate.queue_gate();
+
+-- A queue goes with its storage, and only when nothing is in it: rows keep the queue they are in.
+create or replace function tidegate.queue_removal()
+  returns trigger
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_depth bigint;
+begin
+  execute format('select count(*) from (select 1 from %s limit 1) as first', tidegate.queue_table(old.name)) into v_depth;
+  if v_depth > 0 then
+    raise exception using
+      errcode = 'TG005',
+      message = format('queue "%s" holds messages and may not be deleted', old.name),
+      hint = 'point its kinds elsewhere and let it drain';
+  end if;
+  perform pgmq.drop_queue(old.name);
+  execute format('drop sequence tidegate.%I', 'pacing_' || old.name);
+  execute format('drop sequence tidegate.%I', 'mark_' || old.name);
+  execute format('drop sequence tidegate.%I', 'due_' || old.name);
+  return old;
+end;
+$$;
+
+create or replace trigger queue_removal
+  before delete on tidegate.queue
+  for each row
+  execute function tidegate.queue_removal();

@@ -30,7 +30,8 @@ join tidegate.kind as k on k.name = r.kind
 cross join tidegate.setting as s
 left join waiting as w on w.request_id = r.id and w.queue = r.queue and w.msg_id = r.msg_id
 left join tidegate.queue as ready on ready.name = case when r.req_status = 'queued' then coalesce(r.queue, k.readiness_queue) end
-left join tidegate.queue as tx on tx.name = case when r.req_status = 'queued' then k.tx_queue else coalesce(r.queue, k.tx_queue) end
+left join tidegate.queue as tx
+  on tx.name = case when r.req_status = 'queued' then k.tx_queue else coalesce(r.queue, k.tx_queue) end
 left join tx_waiting as t on t.queue = k.tx_queue and r.req_status = 'queued'
 cross join lateral (
   select

@@ -29,8 +29,8 @@ pub struct Claimed {
     pub lease: Lease,
     /// The request.
     pub request: Request,
-    /// How long after the claim its send may start.
-    pub send_in: Duration,
+    /// How long after the claim its send may start; none when the queue has no rate limit.
+    pub send_in: Option<Duration>,
     /// How long the policy lets one call run.
     pub timeout: Duration,
 }
@@ -47,7 +47,7 @@ struct ClaimedRow {
     timeout_ms: i32,
     deadline_at: DateTime<Utc>,
     submitter: Option<String>,
-    send_in_us: i64,
+    send_in_us: Option<i64>,
 }
 
 impl From<ClaimedRow> for Claimed {
@@ -67,7 +67,7 @@ impl From<ClaimedRow> for Claimed {
                 deadline_at: row.deadline_at,
                 submitter: row.submitter,
             },
-            send_in: Duration::from_micros(u64::try_from(row.send_in_us).unwrap_or_default()),
+            send_in: row.send_in_us.map(microseconds),
             timeout: Duration::from_millis(count(row.timeout_ms).into()),
         }
     }
@@ -116,6 +116,29 @@ impl Store {
         Ok(Duration::from_millis(
             u64::try_from(wait_ms).unwrap_or_default(),
         ))
+    }
+
+    /// Takes one more slot of a queue's rate: `tidegate.reserve_send`. `Ok` says in how long to send, `Err` in how long
+    /// to ask again.
+    ///
+    /// # Errors
+    ///
+    /// Unknown queue, database trouble.
+    pub async fn reserve_send(
+        &self,
+        queue: &str,
+    ) -> Result<Result<Duration, Duration>, StoreError> {
+        let (send_in_us, wait_ms): (Option<i64>, i32) =
+            sqlx::query_as(include_str!("../../sql/queries/reserve_send.sql"))
+                .bind(queue)
+                .fetch_one(&self.pool)
+                .await?;
+        Ok(match send_in_us {
+            Some(send_in_us) => Ok(microseconds(send_in_us)),
+            None => Err(Duration::from_millis(
+                u64::try_from(wait_ms).unwrap_or_default().max(1),
+            )),
+        })
     }
 
     /// Prolongs leases to `lease_for` from now: `tidegate.extend`. Returns those prolonged; the others are lost.
@@ -171,6 +194,10 @@ impl Store {
             .await?;
         Ok(())
     }
+}
+
+fn microseconds(count: i64) -> Duration {
+    Duration::from_micros(u64::try_from(count).unwrap_or_default())
 }
 
 pub(super) fn milliseconds(duration: Duration) -> i64 {

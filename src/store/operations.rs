@@ -19,6 +19,34 @@ pub struct Setting {
     pub value: String,
 }
 
+/// A setting that `config_set` changed.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+pub struct Change {
+    /// What it belongs to, such as `queue tx`.
+    pub subject: String,
+    /// The column.
+    pub name: String,
+    /// What it was; none for no limit, or not set.
+    pub old_value: Option<String>,
+    /// What it is now.
+    pub new_value: Option<String>,
+}
+
+/// What history says about a set of requests, read from rows and events alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow, Serialize)]
+pub struct Lives {
+    /// Requests without a row.
+    pub missing: i64,
+    /// Requests that have not ended.
+    pub unfinished: i64,
+    /// Requests with more or fewer than one terminal status in their history, of those that have one.
+    pub finished_twice: i64,
+    /// Steps that no rule allows, or that do not follow from the step before.
+    pub illegal_steps: i64,
+    /// Sends whose worker was lost.
+    pub recovered: i64,
+}
+
 /// One batch of `recover`.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
 pub struct RecoverStep {
@@ -126,6 +154,33 @@ impl Store {
                 .fetch_all(&self.pool)
                 .await?,
         )
+    }
+
+    /// Changes a setting by its documented name: `tidegate.config_set`. Returns what changed.
+    ///
+    /// # Errors
+    ///
+    /// A name or value that makes no sense, database trouble.
+    pub async fn config_set(&self, name: &str, value: &str) -> Result<Vec<Change>, StoreError> {
+        Ok(
+            sqlx::query_as(include_str!("../../sql/queries/config_set.sql"))
+                .bind(name)
+                .bind(value)
+                .fetch_all(&self.pool)
+                .await?,
+        )
+    }
+
+    /// Reads the history of requests and counts what is wrong with it.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn lives(&self, ids: &[Uuid]) -> Result<Lives, StoreError> {
+        Ok(sqlx::query_as(include_str!("../../sql/queries/lives.sql"))
+            .bind(ids)
+            .fetch_one(&self.pool)
+            .await?)
     }
 
     /// One bounded batch of recovery: `tidegate.recover`.

@@ -1,8 +1,10 @@
 //! A database per test, cloned from a template that is named by a fingerprint of the SQL.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod at_rest;
 pub mod invariants;
 pub mod property;
+pub mod race;
 pub mod sql;
 
 use std::{
@@ -24,10 +26,19 @@ use tidegate::{
     store::{Admission, Store, Submission, Submitted},
 };
 
+/// A program that stops the server when nobody uses it any more: whichever of ours this test program was built with.
+const KEEPER: &str = match (
+    option_env!("CARGO_BIN_EXE_tidegate"),
+    option_env!("CARGO_BIN_EXE_tidegate-worker"),
+) {
+    (Some(program), _) | (None, Some(program)) => program,
+    (None, None) => "",
+};
+
 /// Where tests find PostgreSQL: `DATABASE_URL`, else a private cluster that all test runs of this user share.
 enum Server {
     Given(String),
-    Embedded(EmbeddedPostgres),
+    Embedded(Box<EmbeddedPostgres>),
 }
 
 impl Server {
@@ -37,7 +48,7 @@ impl Server {
             Ok(url) if !url.is_empty() => Self::Given(url),
             _ => {
                 let directory = test_cluster_directory();
-                let keeper = [env!("CARGO_BIN_EXE_tidegate"), "embedded-postgres-keeper"]
+                let keeper = [KEEPER, "embedded-postgres-keeper"]
                     .into_iter()
                     .map(Into::into)
                     .chain([directory.clone().into_os_string()])
@@ -47,10 +58,9 @@ impl Server {
                     durable: false,
                     keeper: Some(keeper),
                 };
-                Self::Embedded(
-                    EmbeddedPostgres::start(&options)
-                        .unwrap_or_else(|error| panic!("tests need PostgreSQL: {error}")),
-                )
+                let server = EmbeddedPostgres::start(&options)
+                    .unwrap_or_else(|error| panic!("tests need PostgreSQL: {error}"));
+                Self::Embedded(Box::new(server))
             }
         })
     }
@@ -327,10 +337,14 @@ async fn template() -> String {
         .clone()
 }
 
-/// Drops templates of other fingerprints, and databases that killed runs have left behind.
+/// Drops templates that are a day old, and databases that killed runs have left behind. Younger templates may belong
+/// to another checkout that is being tested at this moment.
 async fn sweep(admin: &mut PgConnection) {
     let names: Vec<String> = sqlx::query_scalar(
-        r"select datname::text from pg_database where datname like 'tidegate\_template\_%' or datname like 'tidegate\_test\_%'",
+        r"select datname::text from pg_database
+          where datname like 'tidegate\_test\_%'
+             or (datname like 'tidegate\_template\_%'
+                 and (pg_stat_file('base/' || oid || '/PG_VERSION')).modification < now() - interval '1 day')",
     )
     .fetch_all(&mut *admin)
     .await

@@ -1,0 +1,46 @@
+# `make` lists the commands. CI runs what these run.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+.PHONY: help
+help: ## List the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: ## Install PostgreSQL's programs where that can be done without asking (Debian, as root)
+	@if [ -n "$$DATABASE_URL" ] || [ -n "$$TIDEGATE_POSTGRES_BIN" ] \
+	  || { command -v postgres && command -v initdb; } >/dev/null \
+	  || ls /usr/lib/postgresql/*/bin/postgres /usr/pgsql-*/bin/postgres /opt/homebrew/opt/postgresql*/bin/postgres \
+	       /usr/local/opt/postgresql*/bin/postgres 2>/dev/null | grep -q . \
+	  || { command -v pg_config >/dev/null && [ -x "$$(pg_config --bindir)/postgres" ]; }; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends postgresql; \
+	else \
+	  echo "PostgreSQL is needed: apt-get install postgresql, brew install postgresql@17, or set DATABASE_URL" >&2; exit 1; \
+	fi
+
+.PHONY: build
+build: ## Build both programs, optimised
+	cargo build --release --workspace
+
+.PHONY: demo
+demo: setup build ## Show it all working, in under a minute after the build
+	target/release/tidegate demo
+
+.PHONY: test
+test: setup lint ## Run the lints and every test
+	cargo test --workspace
+
+.PHONY: lint
+lint: ## Check formatting, lints and documentation
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+.PHONY: bench
+bench: setup ## Measure submit, drain and whole lives, in requests per second
+	cargo bench --bench throughput
+
+.PHONY: ci
+ci: test ## What CI runs

@@ -1,0 +1,330 @@
+//! Requests per second: submit, drain and the whole life of `direct` requests with a no-op stage.
+//!
+//! Worker processes are this program again. Everything is durable (`fsync`, `synchronous_commit` on), on a PostgreSQL
+//! that shares the machine. Figures are noisy: compare within one run.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    reason = "a benchmark stops at the first thing that is wrong"
+)]
+
+use std::{
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::value::RawValue;
+use sqlx::PgPool;
+use tidegate::{
+    config::{DatabaseLocation, KEEPER_COMMAND},
+    database::{self, PoolSettings},
+    embedded_postgres,
+    request::{Request, RequestError},
+    schema,
+    stage::{Receipt, Sent, Stages, Transact},
+    store::{Admission, Store},
+    worker::{self, WorkerOptions},
+};
+use tokio_util::sync::CancellationToken;
+
+/// Takes everything at once and answers with the receipt.
+struct Noop;
+
+impl Transact for Noop {
+    async fn send(&self, _: &Request) -> Sent {
+        Sent::Receipt(Receipt {
+            reference: None,
+            response: Some(serde_json::Value::Bool(true)),
+        })
+    }
+
+    async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, RequestError> {
+        Ok(None)
+    }
+}
+
+const BATCH: usize = 500;
+
+fn main() {
+    let arguments: Vec<_> = std::env::args().collect();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    match arguments.get(1).map(String::as_str) {
+        Some("--worker") => runtime.block_on(work(&arguments[2])),
+        Some(KEEPER_COMMAND) => embedded_postgres::keep(arguments[2].as_ref()).unwrap(),
+        _ => runtime.block_on(measure()),
+    }
+}
+
+async fn work(url: &str) {
+    let pool = database::connect(url, &PoolSettings::default())
+        .await
+        .unwrap();
+    let stages = ["public_decrypt", "user_decrypt", "input_proof", "direct"]
+        .into_iter()
+        .fold(Stages::new(), |stages, kind| stages.transact(kind, Noop));
+    let options = WorkerOptions {
+        queues: vec!["tx".to_owned()],
+        batch: BATCH,
+        concurrency: 4 * BATCH,
+        ..WorkerOptions::default()
+    };
+    worker::run(Store::new(pool), stages, options, CancellationToken::new())
+        .await
+        .unwrap();
+}
+
+fn number(name: &str, default: usize) -> usize {
+    std::env::var(name)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(default)
+}
+
+async fn measure() {
+    let requests = number("REQUESTS", 100_000);
+    let rounds = number("ROUNDS", 3);
+    let location = DatabaseLocation::find(std::env::var("DATABASE_URL").ok())
+        .await
+        .unwrap();
+    println!(
+        "{requests} direct requests of 100 bytes, no-op stage, batches of {BATCH}; median of {rounds} rounds"
+    );
+    println!(
+        "{:<34} {:>10} {:>24} {:>8} {:>12}",
+        "what", "requests/s", "rounds", "HOT", "WAL/request"
+    );
+    for processes in [1, 2, 4] {
+        report(
+            &format!("drain, {processes} worker processes"),
+            rounds,
+            || drain(&location, requests, processes),
+        )
+        .await;
+    }
+    report("whole life, 2 worker processes", rounds, || {
+        whole_life(&location, requests, 2)
+    })
+    .await;
+    report("submit, 2 sessions, batches", rounds, || {
+        submit_only(&location, requests)
+    })
+    .await;
+}
+
+struct Figure {
+    per_second: f64,
+    hot: f64,
+    wal_bytes: f64,
+}
+
+async fn report<F, Fut>(what: &str, rounds: usize, run: F)
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = Figure>,
+{
+    let mut figures = Vec::new();
+    for _ in 0..rounds {
+        figures.push(run().await);
+    }
+    figures.sort_by(|a, b| a.per_second.total_cmp(&b.per_second));
+    let all: Vec<_> = figures
+        .iter()
+        .map(|figure| format!("{:.0}", figure.per_second))
+        .collect();
+    let median = &figures[figures.len() / 2];
+    println!(
+        "{what:<34} {:>10.0} {:>24} {:>6.1} % {:>8.0} B",
+        median.per_second,
+        all.join(" "),
+        median.hot * 100.0,
+        median.wal_bytes
+    );
+}
+
+/// A fresh database for each round; dropped at the end.
+struct Bench {
+    admin: PgPool,
+    name: String,
+    url: String,
+    pool: PgPool,
+    store: Store,
+}
+
+impl Bench {
+    async fn new(location: &DatabaseLocation) -> Self {
+        let name = format!("tidegate_bench_{}", std::process::id());
+        let admin = database::connect(&location.url, &PoolSettings::default())
+            .await
+            .unwrap();
+        for sql in [
+            format!("drop database if exists {name} with (force)"),
+            format!("create database {name}"),
+        ] {
+            sqlx::query(&sql).execute(&admin).await.unwrap();
+        }
+        let (server, _) = location.url.rsplit_once('/').unwrap();
+        let url = format!("{server}/{name}");
+        schema::migrate(&url).await.unwrap();
+        let pool = database::connect(&url, &PoolSettings::default())
+            .await
+            .unwrap();
+        let store = Store::new(pool.clone());
+        store.initialise().await.unwrap();
+        store.config_set("tx.per_seconds", "none").await.unwrap();
+        sqlx::query("checkpoint").execute(&pool).await.unwrap();
+        Self {
+            admin,
+            name,
+            url,
+            pool,
+            store,
+        }
+    }
+
+    async fn submit(&self, requests: usize) {
+        let payload = format!("{{\"to\":\"{}\"}}", "x".repeat(91));
+        let payload = RawValue::from_string(payload).unwrap();
+        let payloads = vec![payload; BATCH];
+        let half = requests / BATCH / 2;
+        let submit = async |batches| {
+            for _ in 0..batches {
+                self.store
+                    .submit_batch("direct", &payloads, None, None, Admission::Accepted)
+                    .await
+                    .unwrap();
+            }
+        };
+        tokio::join!(submit(half), submit(requests / BATCH - half));
+    }
+
+    async fn done(&self, requests: usize) {
+        loop {
+            // Append-only drains: cheap to ask, whatever the tables hold.
+            let drained: i64 =
+                sqlx::query_scalar("select coalesce(sum(drained), 0) from tidegate.queue_drain")
+                    .fetch_one(&self.pool)
+                    .await
+                    .unwrap();
+            if usize::try_from(drained).unwrap() >= requests {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    async fn wal(&self) -> f64 {
+        sqlx::query_scalar("select (pg_current_wal_insert_lsn() - '0/0')::float8")
+            .fetch_one(&self.pool)
+            .await
+            .unwrap()
+    }
+
+    async fn hot(&self) -> f64 {
+        sqlx::query("select pg_stat_force_next_flush()")
+            .execute(&self.pool)
+            .await
+            .ok();
+        sqlx::query_scalar(
+            "select coalesce(n_tup_hot_upd::float8 / nullif(n_tup_upd, 0), 1) from pg_stat_user_tables where relname = 'request'",
+        )
+        .fetch_one(&self.pool)
+        .await
+        .unwrap()
+    }
+
+    async fn drop(self) {
+        self.pool.close().await;
+        sqlx::query(&format!("drop database {} with (force)", self.name))
+            .execute(&self.admin)
+            .await
+            .unwrap();
+    }
+
+    async fn figure(self, requests: usize, seconds: f64, wal_before: f64) -> Figure {
+        let count = f64::from(u32::try_from(requests).unwrap());
+        let figure = Figure {
+            per_second: count / seconds,
+            wal_bytes: (self.wal().await - wal_before) / count,
+            hot: self.hot().await,
+        };
+        self.drop().await;
+        figure
+    }
+}
+
+struct Workers(Vec<Child>);
+
+impl Workers {
+    fn start(url: &str, processes: usize) -> Self {
+        let program = std::env::current_exe().unwrap();
+        let start = |_| {
+            Command::new(&program)
+                .args(["--worker", url])
+                .stdin(Stdio::null())
+                .spawn()
+                .unwrap()
+        };
+        Self((0..processes).map(start).collect())
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// From the first claim to the last settle, by the database's own stamps: process start-up is not counted.
+async fn drain(location: &DatabaseLocation, requests: usize, processes: usize) -> Figure {
+    let bench = Bench::new(location).await;
+    bench.submit(requests).await;
+    let wal_before = bench.wal().await;
+    let workers = Workers::start(&bench.url, processes);
+    bench.done(requests).await;
+    drop(workers);
+    let seconds: f64 = sqlx::query_scalar(
+        "select extract(epoch from max(finished_at) - min(tx_in_flight_at))::float8 from tidegate.request",
+    )
+    .fetch_one(&bench.pool)
+    .await
+    .unwrap();
+    bench.figure(requests, seconds, wal_before).await
+}
+
+/// From the first submit to the last settle, workers running all the time.
+async fn whole_life(location: &DatabaseLocation, requests: usize, processes: usize) -> Figure {
+    let bench = Bench::new(location).await;
+    let workers = Workers::start(&bench.url, processes);
+    loop {
+        let alive: i64 = sqlx::query_scalar("select count(*) from tidegate.worker")
+            .fetch_one(&bench.pool)
+            .await
+            .unwrap();
+        if usize::try_from(alive).unwrap() == processes {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let wal_before = bench.wal().await;
+    let begun = Instant::now();
+    bench.submit(requests).await;
+    bench.done(requests).await;
+    let seconds = begun.elapsed().as_secs_f64();
+    drop(workers);
+    bench.figure(requests, seconds, wal_before).await
+}
+
+async fn submit_only(location: &DatabaseLocation, requests: usize) -> Figure {
+    let bench = Bench::new(location).await;
+    let wal_before = bench.wal().await;
+    let begun = Instant::now();
+    bench.submit(requests).await;
+    let seconds = begun.elapsed().as_secs_f64();
+    bench.figure(requests, seconds, wal_before).await
+}

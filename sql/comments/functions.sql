@@ -1,0 +1,194 @@
+-- What every function and procedure of schema `tidegate` does. Internal ones say so: call the others.
+
+-- identity and shapes
+comment on function tidegate.uuid_v7 is 'Internal: a time-ordered id (UUID version 7) of an instant.';
+comment on function tidegate.uuid_v7_floor is 'Internal: the smallest id of an instant, for ranges over ids.';
+comment on function tidegate.canonical is 'Internal: one text for equal JSON, whatever its key order and number form.';
+comment on function tidegate.error_json is 'Internal: the shape of every error that a request carries.';
+
+-- queues and their messages
+comment on function tidegate.queue_table is 'Internal: the quoted name of a queue''s pgmq table.';
+comment on function tidegate.queue_sequence is 'Internal: the sequence that numbers a queue''s messages.';
+comment on function tidegate.queue_counter is
+  'Internal: a queue''s own sequence: pacing (nanoseconds), mark (a message number) or due (microseconds).';
+comment on function tidegate.queue_lock_key is 'Internal: the advisory lock of one queue and purpose.';
+comment on function tidegate.message_request_id is
+  'The request that a message stands for; null for a message that is none of ours.';
+comment on function tidegate.is_held is 'Whether somebody holds a message: leased, and the lease has not run out.';
+comment on function tidegate.require_queue is 'Internal: the row of a queue that serves the given stage, else TG005.';
+comment on function tidegate.send_messages is
+  'Internal: puts a message for each request into a queue, under the numbers given.';
+comment on function tidegate.delete_messages is
+  'Internal: removes messages from a queue and, if asked, counts them as served.';
+comment on function tidegate.raise_mark is 'Internal: moves a queue''s low-water mark up, when nothing waits below.';
+comment on function tidegate.raise_due is
+  'Internal: notes that every message due before an instant has been dealt with.';
+comment on function tidegate.free_messages is 'Internal: gives messages back, visible from the times given.';
+comment on function tidegate.take_messages is
+  'Internal: locks waiting messages in order and puts them under one lease.';
+comment on function tidegate.lock_held is 'Internal: locks the messages that the given leases still hold.';
+comment on function tidegate.lock_messages is 'Internal: locks messages by number, whoever holds them.';
+comment on function tidegate.messages_of is
+  'Internal: which of the messages named exist, whose they are, whether somebody holds them.';
+comment on function tidegate.all_messages is
+  'The messages of every queue; queue_position reads them with their positions.';
+comment on function tidegate.held_count is 'Internal: how many messages of a queue are held.';
+comment on function tidegate.queue_has_waiting is
+  'Internal: whether a message at or after the low-water mark may be taken now.';
+comment on function tidegate.waiting_about is
+  'Internal: how many messages of a queue wait: exact below 2500, an upper bound from there.';
+comment on function tidegate.rescan_queue is
+  'Maintenance: brings messages back to light that a queue''s marks or a step of the clock hide; returns how many '
+  'times.';
+comment on function tidegate.wake is
+  'Tells the workers of a queue, if any listen, that there is something to claim; a hint.';
+comment on function tidegate.pause is
+  'Stops, or with paused => false resumes, claims from one queue or all; returns the queues that changed.';
+
+-- triggers
+comment on function tidegate.request_guard is
+  'Trigger on request: refuses what transition_rule does not allow (TG001), labels hand edits, sets the times.';
+comment on function tidegate.request_history is
+  'Trigger on request: records transitions and counts, and whether a response is awaited.';
+comment on function tidegate.request_removal is
+  'Trigger on request: what belongs to a removed request goes with it; a truncate is refused (TG001).';
+comment on function tidegate.queue_storage is
+  'Trigger on queue: makes its pgmq table and counters; name and stage stay (TG005).';
+comment on function tidegate.queue_removal is
+  'Trigger on queue: drops the storage of a queue that is deleted; refuses while it holds messages (TG005).';
+comment on function tidegate.queue_gate is 'Trigger on queue: gives it a gate.';
+comment on function tidegate.kind_queues is
+  'Trigger on kind: its queues serve the right stages (TG005), its name stays (TG002).';
+comment on function tidegate.kind_policies is 'Trigger on kind: gives it a policy row for each of its stages.';
+comment on function tidegate.queue_identity is 'Trigger on queue: its name and stage never change (TG005).';
+comment on function tidegate.kind_removal is 'Trigger on kind: one that has requests may not be deleted (TG002).';
+
+-- when to come back
+comment on function tidegate.eta_seconds is
+  'In how many seconds a request at this place is expected to be answered; pure, times in milliseconds.';
+comment on function tidegate.response_backoff_seconds is
+  'How many seconds to wait before asking again for a response awaited this long.';
+comment on function tidegate.eta_inputs is
+  'Internal: the limits, the size of the tx queue and the settings that an ETA depends on.';
+comment on function tidegate.message_place is
+  'Internal: where a message stands: held or not, how many wait before it, when it is due.';
+comment on function tidegate.request_outlook is 'All that a poll of one request tells; no row for an unknown id.';
+comment on function tidegate.request_position is
+  'How many waiting messages stand before a request''s; 0: next, or held; null: in no queue, or unknown.';
+comment on function tidegate.request_retry_after is
+  'In how many seconds to ask for a request again; 0: it has ended; null: unknown.';
+
+-- submitting
+comment on function tidegate.submittable_kind is
+  'Internal: a kind that requests can be submitted to, else TG002 or TG003.';
+comment on function tidegate.dedup_find is
+  'Internal: the request that an idempotency key stands for; TG004 when the payload differs.';
+comment on function tidegate.dedup_claim is
+  'Internal: makes an idempotency key stand for a request, unless it stands for one already.';
+comment on function tidegate.dedup_claim_all is
+  'Internal: dedup_claim for each request of a submission that has a key.';
+comment on function tidegate.submit_requests is 'Internal: what submit and submit_batch share.';
+comment on function tidegate.submit_batch is
+  'Submits up to 10000 requests of one kind, all or none; returns a row for each, in order.';
+comment on function tidegate.submit is
+  'Submits one request; returns its id, outcome (accepted or replayed), place and when to come back.';
+comment on function tidegate.end_requests is
+  'Internal: ends requests from outside any lease, and removes their messages.';
+comment on function tidegate.cancel is
+  'queued or processing to failure: returns cancelled, not_cancellable with the status that forbids it, or unknown.';
+
+-- claiming
+comment on function tidegate.require_lease_time is
+  'Internal: TG007 unless a lease has a length from 0.1 seconds to one day.';
+comment on function tidegate.pacing_slots is
+  'Internal: how many sends may be reserved now at a rate, and from when on.';
+comment on function tidegate.claim_readiness is
+  'Takes up to batch queued requests for their check, under a lease; no more at once than the queue''s '
+  'max_concurrency.';
+comment on function tidegate.claim_tx is
+  'processing to tx_in_flight, under a lease: takes up to batch requests to send, no faster than the queue''s '
+  'per_seconds; each may start at its send_at.';
+comment on function tidegate.reserve_send is
+  'Takes one more slot of a tx queue''s rate, for a send whose own has passed: when it may start, or how many '
+  'milliseconds until to ask again.';
+comment on function tidegate.claim_wait_ms is
+  'For how many milliseconds nothing of a queue will be claimable, 60000 at most; 0: something is now.';
+comment on function tidegate.extend is
+  'Prolongs leases that have not run out, to lease_for from now; returns those prolonged.';
+comment on function tidegate.release is
+  'Gives back requests whose check or send has not begun, with their attempt; returns those given back.';
+
+-- settling
+comment on function tidegate.backoff is
+  'Internal: how long to wait after an attempt: exponential, capped, with jitter.';
+comment on function tidegate.settle_passed is
+  'queued to processing: the readiness check passed; returns the requests that moved.';
+comment on function tidegate.settle_not_yet is
+  'Not ready: checked again after a wait, or timed_out after the last attempt; returns what became of each.';
+comment on function tidegate.settle_ended is 'Internal: what settle_failed and settle_rejected share.';
+comment on function tidegate.settle_failed is
+  'queued to failure: the readiness check said never; returns the requests that moved.';
+comment on function tidegate.settle_rejected is
+  'tx_in_flight to failure: the downstream refused for good; returns the requests that moved.';
+comment on function tidegate.settle_retry is
+  'tx_in_flight to processing: worth another attempt after a wait, or failure when none is left; returns what '
+  'became of each.';
+comment on function tidegate.lock_references is 'Internal: takes the locks of downstream references, in stripe order.';
+comment on function tidegate.response_refusal is
+  'Internal: why a response does not fit a request of this flow; null when it does.';
+comment on function tidegate.apply_response is
+  'Internal: applies one response, share or verdict to a request that awaits one.';
+comment on function tidegate.apply_inbox is
+  'Internal: applies the responses that came before their receipt; returns how many.';
+comment on function tidegate.settle_receipt is
+  'tx_in_flight to receipt_received, or a direct request with its response to completed; returns the requests that '
+  'moved.';
+comment on function tidegate.respond is
+  'Stores a response, share or verdict by id or reference; outcome completed, rejected, stored, duplicate, early or '
+  'late.';
+
+-- operators
+comment on function tidegate.time_out is
+  'By an operator: queued or receipt_received to timed_out; returns the requests that moved.';
+comment on function tidegate.fail_tx is
+  'By an operator: processing or tx_in_flight to failure, a proof also from receipt_received; returns the requests '
+  'that moved.';
+comment on function tidegate.fail_internal is
+  'By an operator: any live status to failure (internal_error); returns the requests that moved.';
+comment on function tidegate.recover_queue is 'Internal: the writing half of recover, for one queue.';
+comment on function tidegate.recover is
+  'One batch of recovery: lost senders back to processing, a message for every live request without one; go on at '
+  'next_after.';
+comment on function tidegate.stray_messages is
+  'Internal: which of these messages stand for no live request of their queue''s stage.';
+comment on function tidegate.remove_strays is
+  'One batch: deletes messages of a queue that stand for no live request; go on at next_after.';
+comment on function tidegate.config_set is
+  'Changes one setting by its documented name; returns what changed, from what to what.';
+comment on function tidegate.initialise is
+  'Writes the starter set of limits, gates and nominal times where none are set; returns what it set.';
+
+-- maintenance
+comment on function tidegate.look_again(text, text, uuid[], tidegate.request_status[]) is
+  'Internal: lets the next deadline sweep begin before what this one had to pass over.';
+comment on function tidegate.next_due is
+  'Internal: the next requests whose deadline has passed, going on from the last sweep.';
+comment on function tidegate.expire_by_deadline is
+  'Maintenance: queued, processing, tx_in_flight to failure, past deadline_at; one batch.';
+comment on function tidegate.expire_by_readiness is
+  'Maintenance: queued to timed_out, past readiness_deadline_at; one batch.';
+comment on function tidegate.expire_responses is
+  'Maintenance: receipt_received to timed_out, when the response is overdue; one batch.';
+comment on function tidegate.sweep_inbox is
+  'Maintenance: applies or marks late what waits in response_inbox; returns how many it applied.';
+comment on function tidegate.fold_counts is
+  'Maintenance: folds the count deltas and forgets old drains; returns how many deltas.';
+comment on function tidegate.make_partitions is
+  'Maintenance: makes the history partitions of today and the days ahead; returns their names.';
+comment on function tidegate.worker_seen is 'A worker says that it is alive, or stopping.';
+comment on function tidegate.forget_workers is 'Maintenance: removes workers not seen for a day; returns how many.';
+comment on function tidegate.duty_begins is
+  'Maintenance: whether this session is to run a duty now; takes its lock to the end of the transaction.';
+comment on function tidegate.duty_ends is 'Maintenance: notes that a duty ran, and for how long.';
+comment on procedure tidegate.maintain is
+  'Runs the maintenance duties that are due; call it on its own, outside a transaction.';

@@ -1,0 +1,349 @@
+-- What every type, table, column and index of schema `tidegate` holds, in the database itself: psql shows it with \d+.
+-- A table's comment says who writes it. The partitions of `request_event` by day carry none of their own.
+
+comment on schema tidegate is
+  'Tidegate, a request relay: requests, their queues, limits, policies and history; written through its functions.';
+
+-- types
+comment on type tidegate.request_status is
+  'Where a request is: queued (waits for or is under its readiness check), processing (may run; waits in its tx '
+  'queue), tx_in_flight (a worker holds it for sending), receipt_received (the downstream took it; its response is '
+  'awaited), completed (terminal: answered), timed_out (terminal: not ready or not answered in time), failure '
+  '(terminal: refused, rejected, cancelled or given up).';
+comment on type tidegate.flow is
+  'Which statuses a kind passes through: decrypt (readiness check, send, response or shares), proof (send, '
+  'verdict), direct (send, response; the receipt may be the response).';
+comment on type tidegate.stage is
+  'What workers do: readiness (ask whether a request can run; limited by concurrency), tx (send it downstream; '
+  'limited by rate).';
+comment on type tidegate.lease is
+  'What a worker holds: one message of a queue, under the nonce that its claim wrote; every settle names it.';
+comment on column tidegate.lease.queue is 'The queue of the message.';
+comment on column tidegate.lease.msg_id is 'The number of the message in its queue.';
+comment on column tidegate.lease.nonce is
+  'The random number of the claim; when the message no longer carries it, the lease is lost.';
+
+-- queue
+comment on table tidegate.queue is
+  'One row per queue, with its limits; written by operators, its pgmq table, counters and gate come with it.';
+comment on column tidegate.queue.name is 'Name in lower snake case; the messages are in pgmq.q_NAME; never changes.';
+comment on column tidegate.queue.stage is 'The one stage this queue serves; never changes.';
+comment on column tidegate.queue.per_seconds is
+  'D, sends per second across the fleet, tx queues only; null: no limit, 0: stopped.';
+comment on column tidegate.queue.burst is 'How many sends may start at once after a pause; 1: evenly paced.';
+comment on column tidegate.queue.max_concurrency is
+  'C, requests under check at once across the fleet, readiness queues only; null: no limit, 0: stopped.';
+comment on column tidegate.queue.paused is 'Whether claims are stopped; set by tidegate.pause.';
+comment on column tidegate.queue.created_at is 'When the queue was added.';
+
+-- gate
+comment on table tidegate.gate is
+  'One row per queue: its high and low water marks and its state; the row comes with the queue, operators set the '
+  'marks; submit does not look at it yet.';
+comment on column tidegate.gate.queue is 'The queue whose depth the gate watches.';
+comment on column tidegate.gate.state is 'accepting or too_many_requests.';
+comment on column tidegate.gate.mode is
+  'strict (the depth is never to pass high_water) or soft (it may, by the submissions in flight).';
+comment on column tidegate.gate.high_water is 'The depth, in messages, at which the gate closes.';
+comment on column tidegate.gate.low_water is 'The depth, in messages, at which it opens again.';
+comment on column tidegate.gate.depth is 'The depth, in messages, at the last change of state; not a live count.';
+comment on column tidegate.gate.epoch is 'How many times the state has changed.';
+comment on column tidegate.gate.forced is 'Whether an operator holds the state by hand.';
+comment on column tidegate.gate.changed_at is 'When the state last changed.';
+
+-- gate_event
+comment on table tidegate.gate_event is 'Append-only: one row per change of a gate''s state; nothing changes it yet.';
+comment on column tidegate.gate_event.queue is 'The queue of the gate.';
+comment on column tidegate.gate_event.epoch is 'Which change of this gate it was, from 1.';
+comment on column tidegate.gate_event.state is 'The state it changed to.';
+comment on column tidegate.gate_event.depth is 'The depth at the change, in messages.';
+comment on column tidegate.gate_event.cause is 'Why it changed.';
+comment on column tidegate.gate_event.actor is 'The database user in whose session it changed.';
+comment on column tidegate.gate_event.at is 'When it changed.';
+
+-- kind
+comment on table tidegate.kind is
+  'One row per kind of request: its flow, queues, nominal times and deadlines; written by operators.';
+comment on column tidegate.kind.name is 'Name in lower snake case; never changes.';
+comment on column tidegate.kind.flow is 'Which statuses its requests pass through; copied onto each request at submit.';
+comment on column tidegate.kind.readiness_queue is
+  'The queue in which new requests wait for their check; decrypt flows only.';
+comment on column tidegate.kind.tx_queue is 'The queue in which requests wait to be sent.';
+comment on column tidegate.kind.response_threshold is
+  'How many shares complete a request; 1: a single response; above 1 for decrypt flows only; copied at submit.';
+comment on column tidegate.kind.readiness_ms is
+  'R, the nominal time of a readiness check, milliseconds; required for decrypt flows before submitting.';
+comment on column tidegate.kind.processing_ms is
+  'P, the nominal time from send to response, milliseconds; required before submitting.';
+comment on column tidegate.kind.tx_confirmation_ms is
+  'T, the nominal time of a send, milliseconds; required before submitting.';
+comment on column tidegate.kind.eta is
+  'nominal: ETAs come from the configured times; observed is reserved and not acted on yet.';
+comment on column tidegate.kind.readiness_timeout is
+  'How long a new request may stay queued before it ends as timed_out; fixed on the request at submit.';
+comment on column tidegate.kind.deadline is
+  'How long a new request may take until its receipt before it ends in failure; fixed on the request at submit.';
+comment on column tidegate.kind.response_timeout is
+  'How long a response is awaited after the receipt before the request ends as timed_out.';
+comment on column tidegate.kind.retention is
+  'How long finished requests are meant to be kept; nothing deletes them yet; null: for ever.';
+comment on column tidegate.kind.created_at is 'When the kind was added.';
+
+-- policy
+comment on table tidegate.policy is
+  'One row per kind and stage: attempts, backoff, timeouts, semantics; comes with the kind, changed by operators.';
+comment on column tidegate.policy.kind is 'The kind.';
+comment on column tidegate.policy.stage is 'The stage.';
+comment on column tidegate.policy.attempts is 'Checks or sends in all, the first included.';
+comment on column tidegate.policy.base_ms is 'Backoff after the first attempt, milliseconds.';
+comment on column tidegate.policy.factor is 'By what each further backoff is multiplied.';
+comment on column tidegate.policy.cap_ms is 'The longest backoff, milliseconds, jitter included.';
+comment on column tidegate.policy.jitter_ms is 'Random part of a backoff, up to this many milliseconds more or less.';
+comment on column tidegate.policy.timeout_mode is
+  'How the timeout of a call is found: fixed (timeout_ms); percentile, phased and adaptive are reserved.';
+comment on column tidegate.policy.timeout_ms is
+  'Timeout of one call, milliseconds; handed to the worker with the claim.';
+comment on column tidegate.policy.percentile is
+  'Reserved for timeout_mode percentile: which share of past calls was faster, between 0 and 1.';
+comment on column tidegate.policy.safety_factor is
+  'Reserved for timeout_mode percentile: by what the percentile is multiplied.';
+comment on column tidegate.policy.connect_ms is 'Reserved for timeout_mode phased: time to connect, milliseconds.';
+comment on column tidegate.policy.first_byte_ms is
+  'Reserved for timeout_mode phased: time to the first byte, milliseconds.';
+comment on column tidegate.policy.body_ms is 'Reserved for timeout_mode phased: time for the body, milliseconds.';
+comment on column tidegate.policy.deadline_ms is
+  'Budget of the whole stage, milliseconds; checked against margin_ms only, for now.';
+comment on column tidegate.policy.margin_ms is 'Part of deadline_ms kept in reserve, milliseconds.';
+comment on column tidegate.policy.retry_on is
+  'Reserved: error codes and classes worth another attempt; today the worker decides.';
+comment on column tidegate.policy.respect_retry_after is
+  'Reserved: whether the dependency''s own Retry-After replaces the backoff.';
+comment on column tidegate.policy.semantics is
+  'at_most_once (a send that may have left is never repeated), at_least_once or exactly_once (both: it is repeated '
+  'after a look for its receipt).';
+comment on column tidegate.policy.dedup_window is
+  'How long an idempotency key stands for its request; the row of stage tx counts.';
+comment on column tidegate.policy.span_reorder is 'By how much duplicates may arrive late; at most dedup_window.';
+comment on column tidegate.policy.hedge_after_ms is 'Reserved: after how many milliseconds a second call is started.';
+comment on column tidegate.policy.hedge_max is 'Reserved: how many further calls at most.';
+comment on column tidegate.policy.hedge_share is 'Reserved: the largest share of extra calls, 0 to 1.';
+comment on column tidegate.policy.breaker_error_rate is
+  'Reserved: share of failed calls that opens the breaker, 0 to 1.';
+comment on column tidegate.policy.breaker_latency_ms is 'Reserved: latency that opens the breaker, milliseconds.';
+comment on column tidegate.policy.breaker_samples_min is 'Reserved: calls in the window before the breaker judges.';
+comment on column tidegate.policy.breaker_window_ms is 'Reserved: length of the sliding window, milliseconds.';
+comment on column tidegate.policy.breaker_open_ms is 'Reserved: how long the breaker stays open, milliseconds.';
+comment on column tidegate.policy.breaker_probes is 'Reserved: calls let through while half open.';
+comment on column tidegate.policy.version is 'Reserved: the version of the policy, from 1.';
+
+-- setting
+comment on table tidegate.setting is
+  'One row: what holds for every kind; written by operators and tidegate.initialise.';
+comment on column tidegate.setting.only_row is 'Always true: there is one row.';
+comment on column tidegate.setting.min_seconds is
+  'The smallest Retry-After of a request on its way to its receipt, seconds.';
+comment on column tidegate.setting.max_seconds is
+  'The largest Retry-After of a request on its way to its receipt, seconds; also the answer while a queue is '
+  'stopped.';
+comment on column tidegate.setting.safety_margin is
+  'M, the share added to every estimate, 0 to 1; required before submitting.';
+comment on column tidegate.setting.initialised_at is 'When tidegate.initialise first ran; null: never.';
+
+-- response_backoff
+comment on table tidegate.response_backoff is
+  'B(E): how long to wait before asking again for an awaited response; written by operators.';
+comment on column tidegate.response_backoff.from_elapsed is
+  'The row counts from this long after the receipt, until the next row does.';
+comment on column tidegate.response_backoff.seconds is 'The Retry-After, seconds.';
+
+-- transition_rule
+comment on table tidegate.transition_rule is
+  'The state machine as rows: what is not here is impossible; written by migrate.';
+comment on column tidegate.transition_rule.flow is 'The flow the rule belongs to.';
+comment on column tidegate.transition_rule.from_status is 'The status before; null: the request is new.';
+comment on column tidegate.transition_rule.to_status is 'The status after.';
+comment on column tidegate.transition_rule.cause is 'Why a request may take this step; several causes may share one.';
+comment on index tidegate.transition_rule_is_listed_once is
+  'Serves the guard, which looks for (flow, from, to); no rule twice.';
+comment on index tidegate.transition_rule_entry_is_listed_once is 'No entry rule twice.';
+
+-- request
+comment on table tidegate.request is
+  'One row per request: the truth about it; written by Tidegate''s functions, checked by its guard.';
+comment on column tidegate.request.id is 'The caller''s job_id: a UUID version 7 made here, so ids ascend with time.';
+comment on column tidegate.request.kind is 'Its kind; never changes.';
+comment on column tidegate.request.flow is 'Its kind''s flow at submit; never changes.';
+comment on column tidegate.request.req_status is 'Where it is now.';
+comment on column tidegate.request.previous_status is
+  'Its status before the last update of this row; the guard keeps it for the history.';
+comment on column tidegate.request.transition_no is 'How many transitions it has made, its entry included.';
+comment on column tidegate.request.cause is 'Why it made the last one; hand_edit: somebody updated the row.';
+comment on column tidegate.request.readiness_attempt is 'Readiness checks begun; one given back is not counted.';
+comment on column tidegate.request.tx_attempt is 'Sends begun; one given back unsent is not counted.';
+comment on column tidegate.request.response_threshold is 'How many shares complete it; its kind''s at submit.';
+comment on column tidegate.request.queue is 'The queue of its current message; null when it has none.';
+comment on column tidegate.request.msg_id is
+  'The number of its current message; a message counts only while its request names it.';
+comment on column tidegate.request.submitted_at is 'When it was submitted.';
+comment on column tidegate.request.deadline_at is
+  'When it ends in failure if it has no receipt by then; fixed at submit.';
+comment on column tidegate.request.readiness_deadline_at is
+  'When it times out if it is still queued; fixed at submit; decrypt flows only.';
+comment on column tidegate.request.queued_at is 'When it last entered queued.';
+comment on column tidegate.request.processing_at is 'When it last entered processing.';
+comment on column tidegate.request.tx_in_flight_at is 'When it last entered tx_in_flight.';
+comment on column tidegate.request.receipt_received_at is 'When it entered receipt_received.';
+comment on column tidegate.request.finished_at is 'When it ended.';
+comment on column tidegate.request.worker is
+  'The worker that claimed it last; null before, and after a check given back or put off.';
+comment on column tidegate.request.submitter is 'Who submitted it, as the caller said.';
+comment on column tidegate.request.reference is 'The downstream''s name for it, from the receipt.';
+comment on column tidegate.request.payload is 'What the caller submitted; never changed by Tidegate.';
+comment on column tidegate.request.response is 'The downstream''s answer; of shares: {"shares": {part: response}}.';
+comment on column tidegate.request.error is
+  'Why it failed, timed out or is being tried again: {"code", "message", "retryable"}.';
+comment on index tidegate.request_deadline_at_idx is
+  'Serves expire_by_deadline: each row is visited about once, when its deadline passes.';
+comment on index tidegate.request_readiness_deadline_at_idx is
+  'Serves expire_by_readiness: each row is visited about once, when its deadline passes.';
+comment on index tidegate.request_kind_id_idx is 'Serves lists of one kind, newest first.';
+
+-- request_event
+comment on table tidegate.request_event is
+  'Append-only history, one row per transition, partitioned by day of the request; written by a trigger on request.';
+comment on column tidegate.request_event.request_id is 'The request.';
+comment on column tidegate.request_event.transition_no is 'Which of its transitions this was, from 1.';
+comment on column tidegate.request_event.from_status is 'The status before; null: it was submitted.';
+comment on column tidegate.request_event.to_status is 'The status after.';
+comment on column tidegate.request_event.at is 'When.';
+comment on column tidegate.request_event.attempt is 'Checks (into or out of queued) or sends begun by then.';
+comment on column tidegate.request_event.cause is 'Why; hand_edit: somebody updated the row.';
+comment on column tidegate.request_event.worker is 'The worker that claimed it last.';
+comment on column tidegate.request_event.detail is
+  'The error of a failure, timeout or retry; of a hand edit: {"session_user"}.';
+comment on table tidegate.request_event_default is
+  'The part of request_event for requests that no partition by day was made for.';
+comment on column tidegate.request_event_default.request_id is 'The request.';
+comment on column tidegate.request_event_default.transition_no is 'Which of its transitions this was, from 1.';
+comment on column tidegate.request_event_default.from_status is 'The status before; null: it was submitted.';
+comment on column tidegate.request_event_default.to_status is 'The status after.';
+comment on column tidegate.request_event_default.at is 'When.';
+comment on column tidegate.request_event_default.attempt is 'Checks (into or out of queued) or sends begun by then.';
+comment on column tidegate.request_event_default.cause is 'Why; hand_edit: somebody updated the row.';
+comment on column tidegate.request_event_default.worker is 'The worker that claimed it last.';
+comment on column tidegate.request_event_default.detail is
+  'The error of a failure, timeout or retry; of a hand edit: {"session_user"}.';
+
+-- awaiting_response
+comment on table tidegate.awaiting_response is
+  'The requests in receipt_received, so that overdue ones are found; written by a trigger on request.';
+comment on column tidegate.awaiting_response.request_id is 'The request.';
+comment on column tidegate.awaiting_response.due_at is
+  'When it times out: its receipt plus the kind''s response_timeout.';
+comment on index tidegate.awaiting_response_due_at_idx is 'Serves expire_responses: the longest overdue first.';
+
+-- request_reference
+comment on table tidegate.request_reference is
+  'Downstream reference to request; written by settle_receipt, kept as long as the request, for late responses.';
+comment on column tidegate.request_reference.reference is
+  'The downstream''s name for the request; the first request to bring it keeps it.';
+comment on column tidegate.request_reference.request_id is 'The request.';
+comment on index tidegate.request_reference_request_id_idx is
+  'Serves the inbox, which looks for the references of a request, and the removal of requests.';
+
+-- response_part
+comment on table tidegate.response_part is 'Shares of a response, the first of each part counts; written by respond.';
+comment on column tidegate.response_part.request_id is 'The request.';
+comment on column tidegate.response_part.part is 'The name of the share, such as its sender''s.';
+comment on column tidegate.response_part.response is 'The share.';
+comment on column tidegate.response_part.received_at is 'When it was stored.';
+
+-- response_inbox
+comment on table tidegate.response_inbox is
+  'Responses that came before their request awaited one, or too late for it; written by respond and settle_receipt.';
+comment on column tidegate.response_inbox.id is 'Order of arrival.';
+comment on column tidegate.response_inbox.request_id is 'The request addressed; null when only its reference is known.';
+comment on column tidegate.response_inbox.reference is 'The downstream reference addressed, if any.';
+comment on column tidegate.response_inbox.part is 'The name of the share, if it is one.';
+comment on column tidegate.response_inbox.accept is 'The verdict, if it is one.';
+comment on column tidegate.response_inbox.late is
+  'False: waits for the receipt; true: could not be applied any more (or does not fit) and is kept to be read.';
+comment on column tidegate.response_inbox.received_at is 'When it came.';
+comment on column tidegate.response_inbox.response is 'What came.';
+comment on index tidegate.response_inbox_request_id_idx is
+  'Serves the receipt, which looks for early responses by request.';
+comment on index tidegate.response_inbox_reference_idx is
+  'Serves the receipt, which looks for early responses by reference.';
+
+-- dedup
+comment on table tidegate.dedup is 'Idempotency keys and the request each stands for; written by submit.';
+comment on column tidegate.dedup.scope is 'The kind and submitter within which the key counts, KIND:SUBMITTER.';
+comment on column tidegate.dedup.key is 'The caller''s idempotency key, 1 to 255 characters.';
+comment on column tidegate.dedup.fingerprint is 'SHA-256 of the payload in canonical form.';
+comment on column tidegate.dedup.request_id is 'The request that the key stands for.';
+comment on column tidegate.dedup.first_seen is 'When that request was accepted.';
+comment on column tidegate.dedup.expires_at is 'Until when the key stands for it.';
+comment on index tidegate.dedup_expires_at_idx is 'Finds expired keys, oldest first.';
+
+-- worker
+comment on table tidegate.worker is 'Who is alive; written by each worker through worker_seen, rarely.';
+comment on column tidegate.worker.name is 'The worker''s name; requests and messages that it holds name it.';
+comment on column tidegate.worker.stages is 'The stages it runs.';
+comment on column tidegate.worker.queues is 'The queues it drains.';
+comment on column tidegate.worker.started_at is 'When it was first seen.';
+comment on column tidegate.worker.last_seen_at is 'When it was last seen.';
+comment on column tidegate.worker.stopped_at is 'When it said that it is stopping; null: it has not.';
+
+-- maintenance
+comment on table tidegate.maintenance is
+  'One row per maintenance duty: how often it is due and how far it has come; written by tidegate.maintain.';
+comment on column tidegate.maintenance.duty is 'The duty.';
+comment on column tidegate.maintenance.period is 'How often it is due.';
+comment on column tidegate.maintenance.ran_at is 'When it last began.';
+comment on column tidegate.maintenance.took_ms is
+  'How long it took then, milliseconds; a duty that takes long runs less often.';
+comment on column tidegate.maintenance.cursor_at is
+  'Of the deadline sweeps: deadlines before this one have been dealt with.';
+comment on column tidegate.maintenance.cursor_id is
+  'Of the deadline sweeps: the last request dealt with among those with the same deadline.';
+
+-- request_count_delta, request_count
+comment on table tidegate.request_count_delta is
+  'Append-only: changes of the counts, per statement; written by a trigger on request, folded by fold_counts.';
+comment on column tidegate.request_count_delta.kind is 'The kind.';
+comment on column tidegate.request_count_delta.req_status is 'The status.';
+comment on column tidegate.request_count_delta.delta is 'How many requests entered it; negative: left it.';
+comment on table tidegate.request_count is
+  'Requests by kind and status, without the deltas not yet folded; written by fold_counts; read request_overview.';
+comment on column tidegate.request_count.kind is 'The kind.';
+comment on column tidegate.request_count.req_status is 'The status.';
+comment on column tidegate.request_count.requests is 'How many.';
+
+-- queue_drain
+comment on table tidegate.queue_drain is
+  'Append-only: messages that left a queue because their stage ended them; written by the settles, kept for ten '
+  'minutes.';
+comment on column tidegate.queue_drain.queue is 'The queue.';
+comment on column tidegate.queue_drain.at is 'When.';
+comment on column tidegate.queue_drain.drained is 'How many messages at once.';
+comment on index tidegate.queue_drain_queue_at_idx is 'Serves queue_drain_rate: the drains of the last minutes.';
+
+-- schema_state, schema_history
+comment on table tidegate.schema_state is 'One row: what migrate last applied; written by migrate.';
+comment on column tidegate.schema_state.only_row is 'Always true: there is one row.';
+comment on column tidegate.schema_state.fingerprint is 'Of all migrations and all files below sql/.';
+comment on column tidegate.schema_state.version is 'The version of the program that applied them.';
+comment on column tidegate.schema_state.applied_at is 'When.';
+
+-- The migration tool makes this table before it runs the first migration.
+do $$
+begin
+  if to_regclass('tidegate.schema_history') is not null then
+    comment on table tidegate.schema_history is 'The migrations applied, one row each; written by migrate.';
+    comment on column tidegate.schema_history.version is 'The number of the migration.';
+    comment on column tidegate.schema_history.name is 'Its name.';
+    comment on column tidegate.schema_history.applied_on is 'When it was applied.';
+    comment on column tidegate.schema_history.checksum is 'The checksum of its text.';
+  end if;
+end;
+$$;

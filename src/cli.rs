@@ -1,0 +1,159 @@
+//! The command line: one file a command.
+
+mod config;
+mod demo;
+mod get;
+mod init;
+mod migrate;
+mod pause;
+mod recover;
+mod serve;
+mod status;
+mod submit;
+mod table;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::Context;
+use clap::{Args, Parser, Subcommand};
+
+use crate::{
+    config::DatabaseLocation,
+    database::{self, PoolSettings},
+    embedded_postgres,
+    store::Store,
+};
+
+/// A request relay on PostgreSQL: takes requests, checks them, sends them on no faster than the downstream allows,
+/// keeps the answers, and tells every caller when to come back.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tidegate",
+    version,
+    propagate_version = true,
+    after_help = "Start with `tidegate demo`, or: `tidegate migrate`, `tidegate init`, `tidegate serve`.\n\
+                  Without a database URL, a private PostgreSQL is made from this machine's own binaries."
+)]
+pub struct Cli {
+    #[command(flatten)]
+    database: DatabaseArgs,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Args)]
+struct DatabaseArgs {
+    /// The database, such as `postgres://user@host/name`
+    #[arg(long, env = "DATABASE_URL", global = true, hide_env_values = true)]
+    database_url: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Bring the database to this version; harmless to repeat
+    Migrate(migrate::Migrate),
+    /// Write a starter set of limits and nominal times; keeps what is set
+    Init(init::Init),
+    /// Change limits and nominal times while everything runs
+    #[command(subcommand)]
+    Config(config::Config),
+    /// Serve the HTTP API
+    Serve(serve::Serve),
+    /// Submit one request
+    Submit(submit::Submit),
+    /// Show where a request stands, or its result
+    Get(get::Get),
+    /// Put lost requests back on their way; safe at any time
+    Recover(recover::Recover),
+    /// Show requests, queues and workers
+    Status(status::Status),
+    /// Stop claims from a queue, everywhere; what is held goes on
+    Pause(pause::Pause),
+    /// Resume claims from a queue
+    Resume(pause::Resume),
+    /// Show it all working: an API node, three workers, a simulated downstream, several hundred requests
+    Demo(demo::Demo),
+    /// Stop the embedded PostgreSQL when nobody uses it any more
+    #[command(hide = true)]
+    EmbeddedPostgresKeeper {
+        /// The server's directory
+        directory: PathBuf,
+    },
+}
+
+impl Cli {
+    /// What is logged unless `RUST_LOG` says otherwise.
+    #[must_use]
+    pub fn default_log_filter(&self) -> &'static str {
+        match self.command {
+            Command::Serve(_) => "info",
+            _ => "warn",
+        }
+    }
+
+    /// Runs the command; the exit code is its answer.
+    ///
+    /// # Errors
+    ///
+    /// Anything that stops it, in words for people.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        let database = self.database;
+        match self.command {
+            Command::Migrate(command) => command.run(database).await,
+            Command::Init(command) => command.run(database).await,
+            Command::Config(command) => command.run(database).await,
+            Command::Serve(command) => command.run(database).await,
+            Command::Submit(command) => command.run(database).await,
+            Command::Get(command) => command.run(database).await,
+            Command::Recover(command) => command.run(database).await,
+            Command::Status(command) => command.run(database).await,
+            Command::Pause(command) => command.run(database).await,
+            Command::Resume(command) => command.run(database).await,
+            Command::Demo(command) => command.run(database).await,
+            Command::EmbeddedPostgresKeeper { directory } => {
+                tokio::task::spawn_blocking(move || embedded_postgres::keep(&directory)).await??;
+                Ok(ExitCode::SUCCESS)
+            }
+        }
+    }
+}
+
+/// A store, and the database it is in: the embedded server runs as long as this lives.
+struct Connected {
+    store: Store,
+    location: DatabaseLocation,
+}
+
+impl DatabaseArgs {
+    async fn locate(self) -> anyhow::Result<DatabaseLocation> {
+        DatabaseLocation::find(self.database_url)
+            .await
+            .context("there is no database URL, and the embedded PostgreSQL cannot be used")
+    }
+
+    async fn connect(self, connections_max: u32) -> anyhow::Result<Connected> {
+        let location = self.locate().await?;
+        let settings = PoolSettings {
+            connections_max,
+            ..PoolSettings::default()
+        };
+        let pool = database::connect(&location.url, &settings).await.context(
+            "check the URL (`--database-url` or DATABASE_URL) and that PostgreSQL is running",
+        )?;
+        let store = Store::new(pool);
+        store.check_ready().await?;
+        Ok(Connected { store, location })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Cli;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,189 @@
+//! `tidegate demo`: real processes on a database of their own, watched from here.
+
+mod callers;
+mod fleet;
+mod picture;
+mod verdict;
+
+use std::{process::ExitCode, time::Duration};
+
+use anyhow::Context;
+use clap::Args;
+use tokio::time::Instant;
+
+use self::{callers::Callers, fleet::Fleet, picture::Picture};
+use super::DatabaseArgs;
+use crate::{
+    database::{self, PoolSettings},
+    schema,
+    store::Store,
+};
+
+/// D of the demo: a few hundred requests take well under a minute.
+const RATE: u32 = 22;
+
+/// C of the demo.
+const CONCURRENCY: u32 = 10;
+
+/// What else differs from the starter set: times that the simulated downstream keeps.
+const SETTINGS: [(&str, &str); 5] = [
+    ("readiness_check_seconds", "0.3"),
+    ("public_decrypt_processing_seconds", "1"),
+    ("user_decrypt_processing_seconds", "1.2"),
+    ("input_proof_processing_seconds", "1"),
+    ("direct_processing_seconds", "0.2"),
+];
+
+#[derive(Debug, Args)]
+pub(super) struct Demo {
+    /// Requests to submit
+    #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u32).range(4..=5000))]
+    requests: u32,
+    /// Keep the demo's database for looking around
+    #[arg(long)]
+    keep: bool,
+}
+
+impl Demo {
+    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
+        let location = database.locate().await?;
+        let name = format!("tidegate_demo_{}", std::process::id());
+        let url = database_beside(&location.url, &name);
+        let admin = database::connect(&location.url, &one_connection()).await?;
+        sqlx::query(&format!("create database {name}"))
+            .execute(&admin)
+            .await
+            .context("the demo needs a database of its own, and may not create one")?;
+
+        let outcome = self.on(&url).await;
+
+        if self.keep {
+            println!("database kept: psql '{url}'");
+        } else if let Err(error) = sqlx::query(&format!("drop database {name} with (force)"))
+            .execute(&admin)
+            .await
+        {
+            eprintln!("the demo's database {name} could not be dropped: {error}");
+        }
+        drop(location);
+        outcome
+    }
+
+    async fn on(&self, url: &str) -> anyhow::Result<ExitCode> {
+        println!(
+            "Setting up: schema, starter set, {RATE} sends per second, {CONCURRENCY} checks at once"
+        );
+        schema::migrate(url).await?;
+        let pool = database::connect(url, &PoolSettings::default()).await?;
+        let store = Store::new(pool);
+        store.initialise().await?;
+        store
+            .config_set("tx.per_seconds", &RATE.to_string())
+            .await?;
+        store
+            .config_set("readiness.max_concurrency", &CONCURRENCY.to_string())
+            .await?;
+        for (name, value) in SETTINGS {
+            store.config_set(name, value).await?;
+        }
+
+        println!("Starting: 1 API node, 1 simulated downstream, 3 workers");
+        let mut fleet = Fleet::start(url, RATE, CONCURRENCY).await?;
+        println!(
+            "Submitting {} requests of four kinds; each caller obeys Retry-After\n",
+            self.requests
+        );
+        let callers = Callers::start(&fleet.api, self.requests);
+        let watched = self.watch(&store, &callers, &mut fleet).await;
+        let verdict = match watched {
+            Ok(()) => verdict::reach(&store, &callers, &fleet).await,
+            Err(error) => Err(error),
+        };
+        fleet.stop().await;
+        let verdict = verdict?;
+        println!("{verdict}");
+        Ok(if verdict.holds() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
+    }
+
+    /// Draws until every caller has its answer; on the way one worker is killed and one is asked to stop.
+    async fn watch(
+        &self,
+        store: &Store,
+        callers: &Callers,
+        fleet: &mut Fleet,
+    ) -> anyhow::Result<()> {
+        let mut picture = Picture::new();
+        let patience =
+            Instant::now() + Duration::from_secs(60 + u64::from(self.requests / RATE) * 2);
+        let (mut killed, mut stopped) = (false, false);
+        while !callers.all_answered() {
+            let answered = callers.answered();
+            if !killed && answered * 2 >= self.requests {
+                killed = true;
+                picture.event(&fleet.kill_worker(0).await?);
+            }
+            if !stopped && answered * 4 >= self.requests * 3 {
+                stopped = true;
+                picture.event(&fleet.stop_worker(1).await?);
+            }
+            fleet.check_alive()?;
+            picture.draw(store, callers).await?;
+            anyhow::ensure!(
+                Instant::now() < patience,
+                "the demo does not come to an end: {} of {} answered",
+                callers.answered(),
+                self.requests
+            );
+            tokio::select! {
+                () = callers.wait() => {}
+                () = tokio::time::sleep(picture.period()) => {}
+            }
+        }
+        picture.draw(store, callers).await?;
+        Ok(())
+    }
+}
+
+fn one_connection() -> PoolSettings {
+    PoolSettings {
+        connections_max: 1,
+        ..PoolSettings::default()
+    }
+}
+
+/// The URL of another database on the same server.
+fn database_beside(url: &str, name: &str) -> String {
+    let (server, query) = url
+        .split_once('?')
+        .map_or((url, String::new()), |(server, query)| {
+            (server, format!("?{query}"))
+        });
+    let authority = server.find("://").map_or(0, |at| at + 3);
+    let end = server[authority..]
+        .find('/')
+        .map_or(server.len(), |at| authority + at);
+    format!("{}/{name}{query}", &server[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::database_beside;
+
+    #[test]
+    fn only_the_database_of_a_url_is_replaced() {
+        for (url, beside) in [
+            ("postgres://a@h:5/x", "postgres://a@h:5/demo"),
+            ("postgres://a@h", "postgres://a@h/demo"),
+            (
+                "postgres://a@%2Frun:5432/x?sslmode=disable",
+                "postgres://a@%2Frun:5432/demo?sslmode=disable",
+            ),
+        ] {
+            assert_eq!(database_beside(url, "demo"), beside);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What the demo shows while it runs: redrawn in place on a terminal, a line now and then elsewhere.
+
+use std::{
+    io::{IsTerminal, Write, stdout},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::callers::{Answer, Callers};
+use crate::{
+    cli::table::table,
+    store::{QueueOverview, RequestCount, Store},
+};
+
+pub(super) struct Picture {
+    live: bool,
+    begun: Instant,
+    drawn_lines: usize,
+    drawn_at: Option<Instant>,
+    events: Vec<String>,
+}
+
+impl Picture {
+    pub(super) fn new() -> Self {
+        Self {
+            live: stdout().is_terminal(),
+            begun: Instant::now(),
+            drawn_lines: 0,
+            drawn_at: None,
+            events: Vec::new(),
+        }
+    }
+
+    /// How long to wait before the next look.
+    pub(super) fn period(&self) -> Duration {
+        Duration::from_millis(if self.live { 250 } else { 500 })
+    }
+
+    /// Something that happened, kept in view.
+    pub(super) fn event(&mut self, what: &str) {
+        let line = format!("{:>5.1} s  {what}", self.begun.elapsed().as_secs_f64());
+        if self.live {
+            self.events.push(line);
+        } else {
+            println!("{line}");
+        }
+    }
+
+    pub(super) async fn draw(&mut self, store: &Store, callers: &Callers) -> anyhow::Result<()> {
+        let due = self
+            .drawn_at
+            .is_none_or(|at| at.elapsed() >= Duration::from_secs(2));
+        if !self.live && !due && !callers.all_answered() {
+            return Ok(());
+        }
+        self.drawn_at = Some(Instant::now());
+        let requests = store.request_overview().await?;
+        let queues = store.queue_overview().await?;
+        if self.live {
+            self.redraw(&requests, &queues, callers)?;
+        } else {
+            self.line(&requests, &queues, callers);
+        }
+        Ok(())
+    }
+
+    fn line(&self, requests: &[RequestCount], queues: &[QueueOverview], callers: &Callers) {
+        let mut line = format!("{:>5.1} s ", self.begun.elapsed().as_secs_f64());
+        for (status, count) in by_status(requests) {
+            line.push_str(&format!(" {status} {count}"));
+        }
+        line.push_str(" |");
+        for queue in queues {
+            line.push_str(&format!(
+                " {} waiting {} held {}",
+                queue.queue, queue.waiting, queue.held
+            ));
+        }
+        line.push_str(&format!(" | {}", estimates(&callers.answers())));
+        println!("{line}");
+    }
+
+    fn redraw(
+        &mut self,
+        requests: &[RequestCount],
+        queues: &[QueueOverview],
+        callers: &Callers,
+    ) -> anyhow::Result<()> {
+        let mut text = format!(
+            "{:>5.1} s   {} of {} answered   {}\n\n",
+            self.begun.elapsed().as_secs_f64(),
+            callers.answered(),
+            callers.expected(),
+            estimates(&callers.answers())
+        );
+        let rows = by_status(requests)
+            .into_iter()
+            .map(|(status, count)| [status, bar(count), count.to_string()]);
+        text.push_str(&format!("{}\n\n", table(["status", "", "requests"], rows)));
+        let rows = queues.iter().map(|queue| {
+            [
+                queue.queue.clone(),
+                bar(queue.waiting),
+                queue.waiting.to_string(),
+                queue.held.to_string(),
+                queue.per_second_10s.to_string(),
+                queue.gate.clone(),
+            ]
+        });
+        text.push_str(&format!(
+            "{}\n\n",
+            table(["queue", "", "waiting", "held", "drained/s", "gate"], rows)
+        ));
+        for event in &self.events {
+            text.push_str(event);
+            text.push('\n');
+        }
+
+        let mut out = stdout().lock();
+        if self.drawn_lines > 0 {
+            // Back to where the last picture began, and away with it.
+            write!(out, "\x1b[{}A\x1b[J", self.drawn_lines)?;
+        }
+        write!(out, "{text}")?;
+        out.flush()?;
+        self.drawn_lines = text.lines().count();
+        Ok(())
+    }
+}
+
+/// Counts by status over all kinds, in the order of a life.
+fn by_status(requests: &[RequestCount]) -> Vec<(String, i64)> {
+    crate::request::Status::ALL
+        .iter()
+        .map(|status| {
+            let count = requests
+                .iter()
+                .filter(|count| count.status == status.as_str())
+                .map(|count| count.requests)
+                .sum();
+            (status.to_string(), count)
+        })
+        .filter(|(_, count)| *count > 0)
+        .collect()
+}
+
+fn bar(count: i64) -> String {
+    let length = usize::try_from(count / 8).unwrap_or_default().min(50);
+    format!("{:<50}", "▇".repeat(length))
+}
+
+/// Predicted against actual, over everybody answered so far.
+pub(super) fn estimates(answers: &[Answer]) -> String {
+    if answers.is_empty() {
+        return "no answers yet".to_owned();
+    }
+    let count = u32::try_from(answers.len()).unwrap_or(u32::MAX);
+    let mean = |of: fn(&Answer) -> Duration| {
+        (answers.iter().map(of).sum::<Duration>() / count).as_secs_f64()
+    };
+    let polls: u32 = answers.iter().map(|answer| answer.polls).sum();
+    format!(
+        "predicted {:.1} s, took {:.1} s, {:.1} polls each",
+        mean(|answer| answer.predicted),
+        mean(|answer| answer.actual),
+        f64::from(polls) / f64::from(count)
+    )
+}

@@ -1,0 +1,32 @@
+//! `tidegate init`
+
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::{DatabaseArgs, table::table};
+
+#[derive(Debug, Args)]
+pub(super) struct Init {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Init {
+    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
+        let connected = database.connect(1).await?;
+        let settings = connected.store.initialise().await?;
+        if self.json {
+            println!("{}", serde_json::to_string_pretty(&settings)?);
+        } else if settings.is_empty() {
+            println!("everything was set before; nothing changed");
+        } else {
+            let rows = settings
+                .into_iter()
+                .map(|setting| [setting.subject, setting.name, setting.value]);
+            println!("{}", table(["set for", "name", "value"], rows));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,39 @@
+//! `tidegate migrate`
+
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::DatabaseArgs;
+use crate::schema;
+
+#[derive(Debug, Args)]
+pub(super) struct Migrate {
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Migrate {
+    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
+        let location = database.locate().await?;
+        let (done, applied) = if self.dry_run {
+            (schema::plan(&location.url).await?, "would apply")
+        } else {
+            (schema::migrate(&location.url).await?, "applied")
+        };
+        for migration in &done.migrations {
+            println!("{applied} {migration}");
+        }
+        if done.sql_applied {
+            println!("{applied} functions, triggers, views and roles");
+        }
+        if done == schema::Migrated::default() {
+            println!("the database is up to date");
+        }
+        if location.is_embedded() {
+            println!("database: {}", location.url);
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,99 @@
+//! `tidegate status`
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+
+use super::{
+    DatabaseArgs,
+    table::{or_dash, table},
+};
+
+#[derive(Debug, Args)]
+pub(super) struct Status {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Status {
+    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
+        let connected = database.connect(1).await?;
+        let requests = connected.store.request_overview().await?;
+        let queues = connected.store.queue_overview().await?;
+        let workers = connected.store.worker_overview().await?;
+        if self.json {
+            println!(
+                "{}",
+                serde_json::to_string_pretty(
+                    &json!({ "requests": requests, "queues": queues, "workers": workers })
+                )?
+            );
+            return Ok(ExitCode::SUCCESS);
+        }
+
+        let rows = requests
+            .into_iter()
+            .map(|count| [count.kind, count.status, count.requests.to_string()]);
+        println!("{}\n", table(["kind", "status", "requests"], rows));
+        let rows = queues.into_iter().map(|queue| {
+            let limit = match (queue.per_seconds, queue.max_concurrency) {
+                _ if queue.paused => "paused".to_owned(),
+                (Some(rate), _) => format!("{rate}/s"),
+                (None, Some(limit)) => format!("{limit} at once"),
+                (None, None) => "none".to_owned(),
+            };
+            [
+                queue.queue,
+                queue.stage,
+                limit,
+                queue.waiting.to_string(),
+                queue.held.to_string(),
+                queue.backing_off.to_string(),
+                queue.per_second_10s.to_string(),
+                queue.per_second_1m.to_string(),
+                queue.gate,
+            ]
+        });
+        println!(
+            "{}\n",
+            table(
+                [
+                    "queue",
+                    "stage",
+                    "limit",
+                    "waiting",
+                    "held",
+                    "backing off",
+                    "drained/s 10s",
+                    "1m",
+                    "gate"
+                ],
+                rows
+            )
+        );
+        let rows = workers.into_iter().map(|worker| {
+            let state = match (worker.alive, worker.stopped_at) {
+                (true, _) => "alive",
+                (false, Some(_)) => "stopped",
+                (false, None) => "lost",
+            };
+            [
+                worker.name,
+                worker.queues.join(" "),
+                state.to_owned(),
+                worker.held.to_string(),
+                or_dash(Some(worker.last_seen_at.format("%Y-%m-%d %H:%M:%SZ"))),
+            ]
+        });
+        println!(
+            "{}",
+            table(["worker", "queues", "state", "held", "last seen"], rows)
+        );
+        if connected.location.is_embedded() {
+            println!("\ndatabase: {}", connected.location.url);
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

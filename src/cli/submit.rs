@@ -1,0 +1,81 @@
+//! `tidegate submit`
+
+use std::{io::Read, process::ExitCode};
+
+use anyhow::{Context, bail};
+use chrono::{DateTime, Utc};
+use clap::Args;
+use serde_json::{json, value::RawValue};
+
+use super::DatabaseArgs;
+use crate::store::{Admission, Submission, Submitted};
+
+#[derive(Debug, Args)]
+pub(super) struct Submit {
+    /// The kind, such as `direct` or `user_decrypt`
+    kind: String,
+    /// The payload as JSON; `-` reads it from standard input
+    #[arg(default_value = "{}")]
+    payload: String,
+    /// The same key and payload within the window is the same request
+    #[arg(long)]
+    idempotency_key: Option<String>,
+    /// Who submits
+    #[arg(long)]
+    submitter: Option<String>,
+    /// The earliest start, such as 2030-01-31T09:00:00Z
+    #[arg(long)]
+    not_before: Option<DateTime<Utc>>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Submit {
+    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
+        let mut payload = self.payload;
+        if payload == "-" {
+            payload.clear();
+            std::io::stdin()
+                .read_to_string(&mut payload)
+                .context("cannot read the payload from standard input")?;
+        }
+        let submission = Submission {
+            // The HTTP spelling is welcome here too.
+            kind: self.kind.replace('-', "_"),
+            payload: RawValue::from_string(payload.trim().to_owned())
+                .context("the payload is not JSON")?,
+            idempotency_key: self.idempotency_key,
+            submitter: self.submitter,
+            admission: Admission::Enforce,
+            not_before: self.not_before,
+        };
+
+        let connected = database.connect(1).await?;
+        let (outcome, ticket) = match connected.store.submit(&submission).await? {
+            Submitted::Accepted(ticket) => ("accepted", ticket),
+            Submitted::Replayed(ticket) => ("replayed", ticket),
+            Submitted::Refused { retry_after } => bail!(
+                "the gate is closed, nothing was stored: submit again in {} s",
+                retry_after.as_secs()
+            ),
+        };
+        let seconds = ticket.retry_after.as_secs();
+        if self.json {
+            println!(
+                "{}",
+                json!({
+                    "job_id": ticket.id,
+                    "outcome": outcome,
+                    "state": ticket.status,
+                    "position": ticket.position,
+                    "retry_after_seconds": seconds,
+                })
+            );
+        } else {
+            println!("{}", ticket.id);
+            eprintln!("{outcome}: {}; ask again in {seconds} s", ticket.status);
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

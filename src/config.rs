@@ -1,0 +1,76 @@
+//! Where a program finds its database.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use crate::embedded_postgres::{EmbeddedPostgres, EmbeddedPostgresError, Options};
+
+/// The hidden subcommand, of every program of ours, that stops the embedded server when nobody uses it any more.
+pub const KEEPER_COMMAND: &str = "embedded-postgres-keeper";
+
+/// The database's name in the embedded server.
+const EMBEDDED_DATABASE: &str = "tidegate";
+
+/// A database to connect to. The embedded server, when it is that, runs at least as long as this value lives.
+#[derive(Debug)]
+pub struct DatabaseLocation {
+    /// For sqlx, tokio-postgres and psql alike.
+    pub url: String,
+    embedded: Option<EmbeddedPostgres>,
+}
+
+impl DatabaseLocation {
+    /// The URL given, or else the embedded server's, which is started when it is not running.
+    ///
+    /// # Errors
+    ///
+    /// When there is no URL, and no PostgreSQL on this machine or it does not start.
+    pub async fn find(url: Option<String>) -> Result<Self, EmbeddedPostgresError> {
+        if let Some(url) = url.filter(|url| !url.is_empty()) {
+            return Ok(Self {
+                url,
+                embedded: None,
+            });
+        }
+        Self::embedded(EmbeddedPostgres::default_directory()).await
+    }
+
+    /// The embedded server in a directory, started when it is not running.
+    ///
+    /// # Errors
+    ///
+    /// When there is no PostgreSQL on this machine or it does not start.
+    pub async fn embedded(directory: PathBuf) -> Result<Self, EmbeddedPostgresError> {
+        let keeper = std::env::current_exe().ok().map(|program| {
+            vec![
+                program.into_os_string(),
+                OsString::from(KEEPER_COMMAND),
+                directory.clone().into_os_string(),
+            ]
+        });
+        let options = Options {
+            directory,
+            durable: true,
+            keeper,
+        };
+        let started = tokio::task::spawn_blocking(move || {
+            let server = EmbeddedPostgres::start(&options)?;
+            server.ensure_database(EMBEDDED_DATABASE)?;
+            Ok(server)
+        });
+        let server = match started.await {
+            Ok(server) => server?,
+            // The runtime is ending, or the thread panicked, which its own message has said.
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        };
+        Ok(Self {
+            url: server.url(EMBEDDED_DATABASE),
+            embedded: Some(server),
+        })
+    }
+
+    /// Whether this is the embedded server.
+    #[must_use]
+    pub fn is_embedded(&self) -> bool {
+        self.embedded.is_some()
+    }
+}

@@ -1,0 +1,125 @@
+//! A body: its media type, its size, its JSON. Everything that reads a body reads it here.
+
+use std::sync::Arc;
+
+use axum::{
+    body::{Body, BodyDataStream},
+    extract::{FromRequest, Request},
+    http::{
+        HeaderMap,
+        header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT},
+    },
+};
+use futures_util::StreamExt;
+use serde::de::DeserializeOwned;
+
+use super::{
+    Api, json,
+    problem::{
+        INCOMPLETE_BODY, INVALID_BODY, MALFORMED_JSON, PAYLOAD_TOO_LARGE, Problem, UNSTORABLE,
+        UNSUPPORTED_MEDIA_TYPE,
+    },
+};
+
+/// How much of a body that is too large is read and thrown away, in bytes. A client that is still sending when the
+/// connection closes sees a reset instead of the 413, so it is heard out, up to here and to the request's timeout.
+const HEARD_OUT: usize = 64 * 1024 * 1024;
+
+/// The largest buffer that a `Content-Length` alone is given, in bytes: the header costs its sender nothing.
+const TRUSTED: usize = 64 * 1024;
+
+/// A JSON body.
+pub(super) struct Json<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<Api>> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
+        require_json(request.headers())?;
+        let bytes = read(request, api.body_limit).await?;
+        parse(&bytes).map(Self)
+    }
+}
+
+fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
+    if let Some(coding) = text(CONTENT_ENCODING)
+        && !coding.eq_ignore_ascii_case("identity")
+    {
+        return Err(
+            UNSUPPORTED_MEDIA_TYPE.because(format!("the body comes as {coding}; send it as it is"))
+        );
+    }
+    let Some(media_type) = text(CONTENT_TYPE) else {
+        return Err(UNSUPPORTED_MEDIA_TYPE.because("say Content-Type: application/json"));
+    };
+    let essence = media_type
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    if essence == "application/json" || essence.ends_with("+json") {
+        Ok(())
+    } else {
+        Err(UNSUPPORTED_MEDIA_TYPE.because(format!(
+            "say Content-Type: application/json, not {media_type}"
+        )))
+    }
+}
+
+/// The whole body, if it is within the limit; never holds more than that.
+async fn read(request: Request, limit: usize) -> Result<Vec<u8>, Problem> {
+    let too_large = || PAYLOAD_TOO_LARGE.because(format!("a body has at most {limit} bytes"));
+    let announced = request
+        .headers()
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    let asks_first = request.headers().contains_key(EXPECT);
+    let mut stream = Body::into_data_stream(request.into_body());
+
+    if announced.is_some_and(|announced| announced > limit) {
+        // Who sends `Expect: 100-continue` has sent nothing yet, and is told in time.
+        if !asks_first {
+            hear_out(stream).await;
+        }
+        return Err(too_large());
+    }
+
+    let mut bytes = Vec::with_capacity(announced.unwrap_or(0).min(TRUSTED));
+    while let Some(chunk) = stream.next().await {
+        let chunk = chunk.map_err(|error| INCOMPLETE_BODY.because(error.to_string()))?;
+        if bytes.len() + chunk.len() > limit {
+            hear_out(stream).await;
+            return Err(too_large());
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+async fn hear_out(mut stream: BodyDataStream) {
+    let mut heard = 0;
+    while let Some(Ok(chunk)) = stream.next().await {
+        heard += chunk.len();
+        if heard > HEARD_OUT {
+            return;
+        }
+    }
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let value = serde_json::from_slice(bytes).map_err(|error| {
+        // The message ends in the line and column.
+        let class = if error.is_data() {
+            &INVALID_BODY
+        } else {
+            &MALFORMED_JSON
+        };
+        class.because(error.to_string())
+    })?;
+    match json::objection(bytes) {
+        None => Ok(value),
+        Some(objection) => Err(UNSTORABLE.because(objection)),
+    }
+}

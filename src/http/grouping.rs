@@ -1,0 +1,246 @@
+//! Submissions that arrive at once share a statement, and so a commit: under load most of what a submission costs.
+//!
+//! Each kind and submitter has a lane. The first submission of an idle lane starts the lane's task and is sent at
+//! once, alone; what arrives while its statement runs waits, and is the next group. Nothing ever waits *for* a group
+//! to fill. The task ends when its lane is empty.
+//!
+//! - **A caller hears of success only after the commit**, and each hears of its own request only.
+//! - **One bad request does not fail its neighbours.** `submit_batch` takes all or none, so a group that is refused for
+//!   what may be one member's fault is halved and sent again, until the refusal has a single owner.
+//! - **A caller who leaves** takes only its own request out, if its group has not been sent yet.
+//! - **A lane's task that panics or hangs** costs the group it was sending: its callers get an error that tells them to
+//!   come back, and the lane goes on with the next group.
+//! - **The database is down:** every group fails as soon as the pool says so. Nothing is retried here, because nobody
+//!   was promised anything yet, and the callers know best whether they still want it.
+//! - **Too much at once:** a group ends at a number of requests and of bytes; the rest is the next group. What waits in
+//!   memory is bounded by the calls that the API admits.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures_util::FutureExt;
+use serde_json::value::RawValue;
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::{
+    error::StoreError,
+    store::{Admission, Store, Submission, Submitted},
+};
+
+/// Requests in one statement at most.
+const GROUP_REQUESTS: usize = 500;
+
+/// Payload bytes in one statement at most, give or take one request.
+const GROUP_BYTES: usize = 4 * 1024 * 1024;
+
+/// What a submission is answered with. A group shares one error, which cannot be cloned.
+pub(super) type Answer = Result<Submitted, Arc<StoreError>>;
+
+/// Whose requests may share a statement.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Lane {
+    kind: String,
+    submitter: Option<String>,
+}
+
+struct Waiting {
+    payload: Box<RawValue>,
+    key: Option<String>,
+    answer: oneshot::Sender<Answer>,
+}
+
+/// One statement's requests, in columns as the statement wants them.
+#[derive(Default)]
+struct Group {
+    payloads: Vec<Box<RawValue>>,
+    keys: Vec<Option<String>>,
+    answers: Vec<oneshot::Sender<Answer>>,
+}
+
+impl Group {
+    fn push(&mut self, waiting: Waiting) {
+        self.payloads.push(waiting.payload);
+        self.keys.push(waiting.key);
+        self.answers.push(waiting.answer);
+    }
+
+    fn split_off(&mut self, at: usize) -> Self {
+        Self {
+            payloads: self.payloads.split_off(at),
+            keys: self.keys.split_off(at),
+            answers: self.answers.split_off(at),
+        }
+    }
+}
+
+/// Sends submissions in groups.
+#[derive(Clone)]
+pub(super) struct Submitter(Arc<Shared>);
+
+struct Shared {
+    store: Store,
+    /// Half of the connections: submissions of many kinds must not keep the polls from theirs.
+    statements: Semaphore,
+    /// How long a group may take. Longer than its callers wait, so that a group that is given up has none left.
+    patience: Duration,
+    /// The lanes that have a task; a lane without one is not here.
+    lanes: Mutex<HashMap<Lane, VecDeque<Waiting>>>,
+}
+
+impl Submitter {
+    /// Over this store, for callers who wait no longer than `patience`.
+    pub(super) fn new(store: Store, patience: Duration) -> Self {
+        let connections = store.pool().options().get_max_connections() as usize;
+        Self(Arc::new(Shared {
+            store,
+            statements: Semaphore::new((connections / 2).max(1)),
+            patience: patience + Duration::from_secs(1),
+            lanes: Mutex::default(),
+        }))
+    }
+
+    /// Submits a request, which has no `not_before`, together with others of its lane.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Store::submit`]; [`StoreError::Unavailable`] also when its group was given up.
+    pub(super) async fn submit(&self, submission: Submission) -> Answer {
+        let lane = Lane {
+            kind: submission.kind,
+            submitter: submission.submitter,
+        };
+        let (answer, answered) = oneshot::channel();
+        self.enqueue(
+            lane,
+            Waiting {
+                payload: submission.payload,
+                key: submission.idempotency_key,
+                answer,
+            },
+        );
+        answered.await.unwrap_or_else(|_| {
+            Err(Arc::new(StoreError::Unavailable(
+                "the submission's group was given up".to_owned(),
+            )))
+        })
+    }
+
+    fn enqueue(&self, lane: Lane, waiting: Waiting) {
+        let mut lanes = self.lanes();
+        if let Some(queue) = lanes.get_mut(&lane) {
+            // Where the queue would have to grow, those who have left make room first.
+            if queue.len() == queue.capacity() {
+                queue.retain(|waiting| !waiting.answer.is_closed());
+            }
+            queue.push_back(waiting);
+        } else {
+            lanes.insert(lane.clone(), VecDeque::from([waiting]));
+            tokio::spawn(self.clone().drain(lane));
+        }
+    }
+
+    /// Sends a lane's groups, one after the other, until the lane is empty.
+    async fn drain(self, lane: Lane) {
+        loop {
+            // Taken before the group is: while this waits for its turn, the group grows.
+            let turn = self.0.statements.acquire().await;
+            let Some(group) = self.next_group(&lane) else {
+                return;
+            };
+            let sending = AssertUnwindSafe(self.send(&lane, group)).catch_unwind();
+            match tokio::time::timeout(self.0.patience, sending).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => tracing::error!(lane.kind, "a group of submissions panicked"),
+                Err(_) => tracing::warn!(lane.kind, "a group of submissions took too long"),
+            }
+            drop(turn);
+        }
+    }
+
+    /// What waits now, up to the bounds; without anything, the lane is closed.
+    fn next_group(&self, lane: &Lane) -> Option<Group> {
+        let mut lanes = self.lanes();
+        let queue = lanes.get_mut(lane)?;
+        let mut group = Group::default();
+        let mut bytes = 0;
+        while group.answers.len() < GROUP_REQUESTS
+            && bytes < GROUP_BYTES
+            && let Some(waiting) = queue.pop_front()
+        {
+            if !waiting.answer.is_closed() {
+                bytes += waiting.payload.get().len();
+                group.push(waiting);
+            }
+        }
+        if group.answers.is_empty() {
+            lanes.remove(lane);
+            return None;
+        }
+        Some(group)
+    }
+
+    /// Sends a group, in as many parts as it takes to give each member its own answer.
+    async fn send(&self, lane: &Lane, group: Group) {
+        let mut parts = vec![group];
+        while let Some(mut part) = parts.pop() {
+            match self.submit_part(lane, &part).await {
+                Ok(submitted) => {
+                    if submitted.len() != part.answers.len() {
+                        tracing::error!(
+                            lane.kind,
+                            "submit_batch answers for another number of requests"
+                        );
+                    }
+                    for (answer, submitted) in part.answers.into_iter().zip(submitted) {
+                        // Who has left is not told.
+                        let _ = answer.send(Ok(submitted));
+                    }
+                }
+                Err(error) if part.answers.len() > 1 && may_be_one_members(&error) => {
+                    let rest = part.split_off(part.answers.len() / 2);
+                    parts.push(rest);
+                    parts.push(part);
+                }
+                Err(error) => {
+                    let error = Arc::new(error);
+                    for answer in part.answers {
+                        let _ = answer.send(Err(Arc::clone(&error)));
+                    }
+                }
+            }
+        }
+    }
+
+    async fn submit_part(&self, lane: &Lane, part: &Group) -> Result<Vec<Submitted>, StoreError> {
+        let keys = part.keys.iter().any(Option::is_some);
+        self.0
+            .store
+            .submit_batch(
+                &lane.kind,
+                &part.payloads,
+                keys.then_some(part.keys.as_slice()),
+                lane.submitter.as_deref(),
+                Admission::Enforce,
+            )
+            .await
+    }
+
+    fn lanes(&self) -> MutexGuard<'_, HashMap<Lane, VecDeque<Waiting>>> {
+        // Nothing that holds the lock can leave the lanes half changed.
+        self.0.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether an error may be about one request of a group, rather than about its kind or the database.
+fn may_be_one_members(error: &StoreError) -> bool {
+    match error {
+        StoreError::KeyReused(_) | StoreError::Unstorable(_) | StoreError::Misuse(_) => true,
+        // Such as a payload that a kind's own constraint or trigger refuses.
+        StoreError::Database(_) => !error.is_transient(),
+        _ => false,
+    }
+}

@@ -1,0 +1,121 @@
+//! Callbacks of the downstream: a response, a share or a verdict.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::State,
+    http::{StatusCode, header::RETRY_AFTER},
+    response::{IntoResponse, Response as HttpResponse},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::{
+    Api,
+    body::Json,
+    path::JobPath,
+    problem::{INVALID_BODY, Problem, RESPONSE_MISFIT},
+};
+use crate::{
+    error::StoreError,
+    request::{RequestId, Status},
+    store::{Response, Store},
+};
+
+/// What an early response's 202 says. Its sender has nothing to come back for; clients that expect the header on every
+/// 202 find it.
+const EARLY_RETRY_AFTER: &str = "1";
+
+/// The body of `POST /v1/responses`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Addressed {
+    job_id: Option<Uuid>,
+    reference: Option<String>,
+    part: Option<String>,
+    accept: Option<bool>,
+    response: Box<RawValue>,
+}
+
+/// The body of `POST /v1/{kind}/{job_id}/responses`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Unaddressed {
+    part: Option<String>,
+    accept: Option<bool>,
+    response: Box<RawValue>,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    outcome: String,
+    job_id: Option<RequestId>,
+    state: Option<Status>,
+}
+
+/// `POST /v1/responses`: for the request with this `job_id`, or with this `reference` on its receipt.
+///
+/// 200 with the outcome; 202 when it is early, that is, kept until the receipt is stored. 400 when the body is not one
+/// of these or not addressed by exactly one of them, 404 for a job id that no request has, 422 when the response does
+/// not fit the request's flow: a proof without a verdict, a share where none is collected.
+pub(super) async fn respond(
+    State(api): State<Arc<Api>>,
+    Json(body): Json<Addressed>,
+) -> Result<HttpResponse, Problem> {
+    if body.job_id.is_some() == body.reference.is_some() {
+        return Err(INVALID_BODY.because("name the request by job_id or by reference, one of them"));
+    }
+    store(
+        &api.store,
+        &Response {
+            id: body.job_id.map(RequestId),
+            reference: body.reference,
+            part: body.part,
+            accept: body.accept,
+            response: body.response,
+        },
+    )
+    .await
+}
+
+/// `POST /v1/{kind}/{job_id}/responses`: as [`respond`], addressed by the path; 404 also for an id of another kind.
+pub(super) async fn respond_to_job(
+    State(api): State<Arc<Api>>,
+    job: JobPath,
+    Json(body): Json<Unaddressed>,
+) -> Result<HttpResponse, Problem> {
+    // A request never changes its kind, so there is no race between this look and what follows.
+    job.find(&api.store).await?;
+    store(
+        &api.store,
+        &Response {
+            id: Some(job.id),
+            reference: None,
+            part: body.part,
+            accept: body.accept,
+            response: body.response,
+        },
+    )
+    .await
+}
+
+async fn store(store: &Store, response: &Response) -> Result<HttpResponse, Problem> {
+    let responded = store.respond(response).await.map_err(|error| match error {
+        // The address is there, so what makes no sense is the response for that request.
+        StoreError::Misuse(detail) => RESPONSE_MISFIT.because(detail),
+        error => error.into(),
+    })?;
+    let early = responded.outcome == "early";
+    let answer = axum::Json(Answer {
+        outcome: responded.outcome,
+        job_id: responded.id,
+        state: responded.status,
+    });
+    Ok(if early {
+        let headers = [(RETRY_AFTER, EARLY_RETRY_AFTER)];
+        (StatusCode::ACCEPTED, headers, answer).into_response()
+    } else {
+        answer.into_response()
+    })
+}

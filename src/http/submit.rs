@@ -1,0 +1,146 @@
+//! Submitting a request.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{FromRequestParts, State},
+    http::{HeaderName, HeaderValue, header::LOCATION, request::Parts},
+    response::{IntoResponse, Response},
+};
+use chrono::{DateTime, Utc};
+use serde_json::value::RawValue;
+
+use super::{
+    Api,
+    body::Json,
+    path::{KindPath, location, unknown},
+    poll,
+    problem::{GATE_CLOSED, INVALID_HEADER, Problem, UNKNOWN_KIND, whole_seconds},
+};
+use crate::{
+    error::StoreError,
+    store::{Admission, Submission, Submitted},
+};
+
+static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+static NOT_BEFORE: HeaderName = HeaderName::from_static("tidegate-not-before");
+static REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// What a submission's headers ask for.
+#[derive(Debug)]
+pub(super) struct Wishes {
+    /// `Idempotency-Key`: 1 to 255 visible characters.
+    idempotency_key: Option<String>,
+    /// `Tidegate-Not-Before`: the earliest start, in RFC 3339.
+    not_before: Option<DateTime<Utc>>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Wishes {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        Ok(Self {
+            idempotency_key: single(parts, &IDEMPOTENCY_KEY)?.map(key).transpose()?,
+            not_before: single(parts, &NOT_BEFORE)?.map(time).transpose()?,
+        })
+    }
+}
+
+/// A header's value; two of one would leave open which counts.
+fn single<'a>(parts: &'a Parts, name: &HeaderName) -> Result<Option<&'a HeaderValue>, Problem> {
+    let mut values = parts.headers.get_all(name).iter();
+    let value = values.next();
+    match values.next() {
+        None => Ok(value),
+        Some(_) => Err(INVALID_HEADER.because(format!("{name} is there twice"))),
+    }
+}
+
+fn key(value: &HeaderValue) -> Result<String, Problem> {
+    match value.to_str() {
+        Ok(key)
+            if (1..=255).contains(&key.len())
+                && key.bytes().all(|byte| byte.is_ascii_graphic()) =>
+        {
+            Ok(key.to_owned())
+        }
+        _ => Err(INVALID_HEADER.because("Idempotency-Key has 1 to 255 visible ASCII characters")),
+    }
+}
+
+fn time(value: &HeaderValue) -> Result<DateTime<Utc>, Problem> {
+    value
+        .to_str()
+        .ok()
+        .and_then(|text| DateTime::parse_from_rfc3339(text).ok())
+        .map(|time| time.to_utc())
+        .ok_or_else(|| {
+            INVALID_HEADER
+                .because("Tidegate-Not-Before is a time in RFC 3339, such as 2030-01-31T12:00:00Z")
+        })
+}
+
+/// `POST /v1/{kind}`: 202 when the request is stored, durably; a replay answers as a poll of the earlier request does,
+/// marked `Idempotency-Replayed: true`. 429 when the gate is closed, 422 when the key stands for another payload.
+///
+/// A caller who gets 503, or nothing, does not know whether the request was stored, and is safe to submit it again
+/// under the same `Idempotency-Key`.
+pub(super) async fn submit(
+    State(api): State<Arc<Api>>,
+    KindPath { kind }: KindPath,
+    wishes: Wishes,
+    Json(payload): Json<Box<RawValue>>,
+) -> Result<Response, Problem> {
+    let submission = Submission {
+        kind: kind.clone(),
+        payload,
+        idempotency_key: wishes.idempotency_key,
+        submitter: None,
+        admission: Admission::Enforce,
+        not_before: wishes.not_before,
+    };
+    let submitted = if submission.not_before.is_some() {
+        // A group has one start for all.
+        match api.store.submit(&submission).await {
+            Ok(submitted) => submitted,
+            Err(error) => return Err(refusal(&error, &kind)),
+        }
+    } else {
+        match api.submitter.submit(submission).await {
+            Ok(submitted) => submitted,
+            Err(error) => return Err(refusal(&error, &kind)),
+        }
+    };
+
+    match submitted {
+        Submitted::Accepted(ticket) => Ok((
+            [(LOCATION, location(&kind, ticket.id))],
+            poll::accepted(&ticket),
+        )
+            .into_response()),
+        Submitted::Replayed(ticket) => {
+            let outlook = api.store.outlook(ticket.id).await?;
+            let outlook = outlook.ok_or_else(|| unknown(ticket.id))?;
+            let headers = [
+                (REPLAYED.clone(), "true".to_owned()),
+                (LOCATION, location(&kind, ticket.id)),
+            ];
+            Ok((headers, poll::answer(outlook)).into_response())
+        }
+        Submitted::Refused { retry_after } => {
+            let seconds = whole_seconds(retry_after);
+            let detail = format!("nothing was stored; submit again in {seconds} s");
+            Err(GATE_CLOSED.because(detail).after(retry_after))
+        }
+    }
+}
+
+/// Unknown kinds in the words of the path; everything else as the database says it.
+fn refusal(error: &StoreError, kind: &str) -> Problem {
+    match error {
+        StoreError::UnknownKind(_) => {
+            UNKNOWN_KIND.because(format!("there is no kind \"{}\"", kind.replace('_', "-")))
+        }
+        error => error.into(),
+    }
+}

@@ -1,0 +1,32 @@
+//! Runs the maintenance duties that are due, beside whatever else a process does.
+//!
+//! What the duties are, how often each runs and that one process at a time runs it is decided in `tidegate.maintain`.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::store::Store;
+
+/// How often a process asks whether a duty is due.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// Maintains until `shutdown`.
+pub async fn run(store: Store, shutdown: CancellationToken) {
+    let mut failing = false;
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            () = tokio::time::sleep(PERIOD) => {}
+        }
+        match store.maintain().await {
+            Ok(()) => failing = false,
+            // Said once, not every second.
+            Err(error) if !failing => {
+                failing = true;
+                tracing::warn!(%error, "maintenance is held up");
+            }
+            Err(_) => {}
+        }
+    }
+}

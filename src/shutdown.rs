@@ -1,0 +1,31 @@
+//! How a program is told to stop.
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// A token that is cancelled by the first SIGTERM or SIGINT. The second one ends the process at once.
+///
+/// # Errors
+///
+/// When the process may not watch signals.
+pub fn on_signal() -> std::io::Result<CancellationToken> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let token = CancellationToken::new();
+    let cancelled = token.clone();
+    tokio::spawn(async move {
+        for first in [true, false] {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            if !first {
+                // 130: ended by a signal, as shells report it.
+                std::process::exit(130);
+            }
+            tracing::info!("stopping; a second signal ends at once");
+            cancelled.cancel();
+        }
+    });
+    Ok(token)
+}

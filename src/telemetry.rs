@@ -1,0 +1,20 @@
+//! Logs: to stderr, filtered by `RUST_LOG`, as JSON when `TIDEGATE_LOG=json`.
+
+use std::io::{IsTerminal, stderr};
+
+use tracing_subscriber::EnvFilter;
+
+/// Starts logging. Called once, by binaries.
+pub fn start(default_filter: &str) {
+    let filter =
+        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default_filter));
+    let logs = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(stderr)
+        .with_ansi(stderr().is_terminal());
+    if std::env::var("TIDEGATE_LOG").is_ok_and(|format| format == "json") {
+        logs.json().init();
+    } else {
+        logs.init();
+    }
+}

@@ -1,0 +1,237 @@
+//! A worker process: claim → run → settle, for one or more queues, until it is told to stop.
+//!
+//! Stateless: everything a crash could lose is in the database, and what this process held goes to others when its
+//! leases run out.
+
+mod batch;
+mod calls;
+mod leases;
+mod queue;
+mod settler;
+
+use std::{collections::BTreeSet, time::Duration};
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use self::queue::QueueWorker;
+use crate::{
+    error::StoreError,
+    listener::{self, Wakeups},
+    maintenance,
+    request::Stage,
+    stage::Stages,
+    store::Store,
+};
+
+/// How often a worker says that it is alive.
+const SEEN_PERIOD: Duration = Duration::from_secs(10);
+
+/// How a worker works.
+#[derive(Debug, Clone)]
+pub struct WorkerOptions {
+    /// Who it is, in the tables and to operators; unique in the fleet.
+    pub name: String,
+    /// The queues it drains, each by the stage the queue serves.
+    pub queues: Vec<String>,
+    /// How long a claim holds; prolonged while a call runs.
+    pub lease: Duration,
+    /// Requests claimed at once, at most.
+    pub batch: usize,
+    /// Requests held at once per queue, at most: being called or being settled.
+    pub concurrency: usize,
+    /// How often an idle queue is looked at when nothing is heard of it.
+    pub poll: Duration,
+    /// How long running calls may go on after a stop.
+    pub grace: Duration,
+}
+
+impl Default for WorkerOptions {
+    fn default() -> Self {
+        let host = nix::unistd::gethostname()
+            .ok()
+            .and_then(|name| name.into_string().ok())
+            .unwrap_or_else(|| "host".to_owned());
+        Self {
+            name: format!(
+                "{host}-{}-{:04x}",
+                std::process::id(),
+                rand::random::<u16>()
+            ),
+            queues: vec!["readiness".to_owned(), "tx".to_owned()],
+            lease: Duration::from_secs(30),
+            batch: 500,
+            concurrency: 256,
+            poll: Duration::from_secs(2),
+            grace: Duration::from_secs(20),
+        }
+    }
+}
+
+/// Why a worker does not start, or stops by itself.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkerError {
+    /// A queue it is told to drain holds kinds it has no stage for.
+    #[error(
+        "queue \"{queue}\" holds kinds that this worker has no {stage} stage for: {}; give them a stage, or a queue of their own",
+        kinds.join(", ")
+    )]
+    MissingStages {
+        /// The queue.
+        queue: String,
+        /// The stage it serves.
+        stage: Stage,
+        /// The kinds.
+        kinds: Vec<String>,
+    },
+    /// There is no such queue.
+    #[error("there is no queue \"{0}\"; see `select name, stage from tidegate.queue`")]
+    UnknownQueue(String),
+    /// An option makes no sense.
+    #[error("{0}")]
+    Options(String),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Drains the queues until `shutdown`, then finishes what runs, within the grace period, and gives the rest back.
+///
+/// Database outages are waited out. One connection of the store's pool listens; each queue uses two or three.
+///
+/// # Errors
+///
+/// At the start: an unknown queue, a kind without a stage, options that make no sense, no database. Later: a kind
+/// that an operator has added to a queue and that this worker has no stage for.
+pub async fn run(
+    store: Store,
+    stages: Stages,
+    options: WorkerOptions,
+    shutdown: CancellationToken,
+) -> Result<(), WorkerError> {
+    check_options(&options)?;
+    store.check_ready().await?;
+    let mut served = Vec::new();
+    for queue in &options.queues {
+        served.push((queue.clone(), stage_of(&store, &stages, queue).await?));
+    }
+
+    // Ends the helpers when the queues are done, whatever the reason.
+    let helpers_end = CancellationToken::new();
+    let wakeups = Wakeups::default();
+    let mut helpers = JoinSet::new();
+    helpers.spawn(listener::listen(
+        store.pool().clone(),
+        wakeups.clone(),
+        helpers_end.clone(),
+    ));
+    helpers.spawn(maintenance::run(store.clone(), helpers_end.clone()));
+    helpers.spawn(say_alive(
+        store.clone(),
+        options.clone(),
+        served.clone(),
+        helpers_end.clone(),
+    ));
+
+    let stop = shutdown.child_token();
+    let mut queues = JoinSet::new();
+    for (queue, stage) in served {
+        let worker = QueueWorker::new(
+            store.clone(),
+            stages.clone(),
+            options.clone(),
+            wakeups.clone(),
+            queue,
+            stage,
+        );
+        queues.spawn(worker.run(stop.clone()));
+    }
+    let mut outcome = Ok(());
+    while let Some(ended) = queues.join_next().await {
+        let ended = ended.unwrap_or_else(|error| {
+            Err(WorkerError::Options(format!(
+                "a queue's worker broke down: {error}"
+            )))
+        });
+        // One queue that cannot go on stops the others too: a half-working process hides its trouble.
+        if ended.is_err() {
+            stop.cancel();
+        }
+        outcome = outcome.and(ended);
+    }
+
+    helpers_end.cancel();
+    while helpers.join_next().await.is_some() {}
+    outcome
+}
+
+fn check_options(options: &WorkerOptions) -> Result<(), WorkerError> {
+    let problem = if options.queues.is_empty() {
+        "a worker needs a queue to drain"
+    } else if options.queues.iter().collect::<BTreeSet<_>>().len() < options.queues.len() {
+        "each queue is named once"
+    } else if options.batch == 0 || options.concurrency == 0 {
+        "batch and concurrency are at least 1"
+    } else if options.lease < Duration::from_millis(500)
+        || options.lease > Duration::from_secs(86_400)
+    {
+        "a worker's lease is between half a second and one day"
+    } else if options.poll.is_zero() {
+        "the poll interval is above zero"
+    } else {
+        return Ok(());
+    };
+    Err(WorkerError::Options(problem.to_owned()))
+}
+
+/// The stage a queue serves, when this worker has one for every kind in it.
+async fn stage_of(store: &Store, stages: &Stages, queue: &str) -> Result<Stage, WorkerError> {
+    let Some((stage, kinds)) = store.queue_kinds(queue).await? else {
+        return Err(WorkerError::UnknownQueue(queue.to_owned()));
+    };
+    let kinds: Vec<_> = kinds
+        .into_iter()
+        .filter(|kind| match stage {
+            Stage::Readiness => !stages.readiness.contains_key(kind),
+            Stage::Tx => !stages.transact.contains_key(kind),
+        })
+        .collect();
+    if kinds.is_empty() {
+        Ok(stage)
+    } else {
+        Err(WorkerError::MissingStages {
+            queue: queue.to_owned(),
+            stage,
+            kinds,
+        })
+    }
+}
+
+/// Keeps this worker's row in `tidegate.worker` fresh, and marks it stopped at the end.
+async fn say_alive(
+    store: Store,
+    options: WorkerOptions,
+    served: Vec<(String, Stage)>,
+    end: CancellationToken,
+) {
+    let stages: BTreeSet<_> = served.iter().map(|(_, stage)| stage.as_str()).collect();
+    let stages: Vec<_> = stages.into_iter().collect();
+    let queues: Vec<_> = served.iter().map(|(queue, _)| queue.as_str()).collect();
+    loop {
+        let stopping = end.is_cancelled();
+        if let Err(error) = store
+            .worker_seen(&options.name, &stages, &queues, stopping)
+            .await
+        {
+            tracing::debug!(%error, "could not say that this worker is alive");
+        }
+        if stopping {
+            return;
+        }
+        tokio::select! {
+            () = end.cancelled() => {}
+            () = tokio::time::sleep(SEEN_PERIOD) => {}
+        }
+    }
+}

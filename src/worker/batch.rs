@@ -1,0 +1,151 @@
+//! Outcomes that one SQL function settles together.
+
+use std::time::Duration;
+
+use super::settler::Outcome;
+use crate::{
+    error::StoreError,
+    request::RequestError,
+    stage::Receipt,
+    store::{Lease, Store},
+};
+
+/// Outcomes of one sort, each with the lease it settles.
+pub(super) enum Batch {
+    Passed(Vec<Lease>),
+    NotYet(Vec<(Lease, Option<Duration>)>),
+    CheckFailed(Vec<(Lease, RequestError)>),
+    Receipts(Vec<(Lease, Receipt)>),
+    Retries(Vec<(Lease, RequestError, Option<Duration>, bool)>),
+    Rejected(Vec<(Lease, RequestError)>),
+    Released(Vec<Lease>),
+}
+
+/// What settling a batch brought about.
+#[derive(Default)]
+pub(super) struct Settled {
+    /// How many requests moved; the others were not this holder's any more.
+    pub(super) moved: usize,
+    /// Queues that were empty before and have something to claim now.
+    pub(super) wake: Vec<String>,
+}
+
+impl Batch {
+    /// Sorts outcomes into the batches that settle them.
+    pub(super) fn sort(outcomes: impl Iterator<Item = (Lease, Outcome)>) -> Vec<Self> {
+        let mut passed = Vec::new();
+        let mut not_yet = Vec::new();
+        let mut check_failed = Vec::new();
+        let mut receipts = Vec::new();
+        let mut retries = Vec::new();
+        let mut rejected = Vec::new();
+        let mut released = Vec::new();
+        for (lease, outcome) in outcomes {
+            match outcome {
+                Outcome::Passed => passed.push(lease),
+                Outcome::NotYet(after) => not_yet.push((lease, after)),
+                Outcome::CheckFailed(error) => check_failed.push((lease, error)),
+                Outcome::Receipt(receipt) => receipts.push((lease, receipt)),
+                Outcome::Retry {
+                    error,
+                    after,
+                    may_have_left,
+                } => retries.push((lease, error, after, may_have_left)),
+                Outcome::Rejected(error) => rejected.push((lease, error)),
+                Outcome::Release => released.push(lease),
+            }
+        }
+        let mut batches = vec![
+            Self::Passed(passed),
+            Self::NotYet(not_yet),
+            Self::CheckFailed(check_failed),
+            Self::Receipts(receipts),
+            Self::Retries(retries),
+            Self::Rejected(rejected),
+            Self::Released(released),
+        ];
+        batches.retain(|batch| batch.len() > 0);
+        batches
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Passed(leases) | Self::Released(leases) => leases.len(),
+            Self::NotYet(outcomes) => outcomes.len(),
+            Self::CheckFailed(outcomes) | Self::Rejected(outcomes) => outcomes.len(),
+            Self::Receipts(outcomes) => outcomes.len(),
+            Self::Retries(outcomes) => outcomes.len(),
+        }
+    }
+
+    /// Keeps only outcomes whose lease satisfies `keep`.
+    pub(super) fn retain(&mut self, keep: impl Fn(&Lease) -> bool) {
+        match self {
+            Self::Passed(leases) | Self::Released(leases) => leases.retain(keep),
+            Self::NotYet(outcomes) => outcomes.retain(|outcome| keep(&outcome.0)),
+            Self::CheckFailed(outcomes) | Self::Rejected(outcomes) => {
+                outcomes.retain(|outcome| keep(&outcome.0));
+            }
+            Self::Receipts(outcomes) => outcomes.retain(|outcome| keep(&outcome.0)),
+            Self::Retries(outcomes) => outcomes.retain(|outcome| keep(&outcome.0)),
+        }
+    }
+
+    /// One batch, one statement, one transaction.
+    pub(super) async fn settle(&self, store: &Store, queue: &str) -> Result<Settled, StoreError> {
+        let moved = match self {
+            Self::Passed(leases) => {
+                let passed = store.settle_passed(queue, leases).await?;
+                let mut settled = Settled {
+                    moved: passed.len(),
+                    ..Settled::default()
+                };
+                settled.wake = passed
+                    .into_iter()
+                    .filter(|passed| passed.wake)
+                    .map(|passed| passed.queue)
+                    .collect();
+                settled.wake.sort();
+                settled.wake.dedup();
+                return Ok(settled);
+            }
+            Self::NotYet(outcomes) => store.settle_not_yet(queue, outcomes).await?,
+            Self::CheckFailed(outcomes) => store.settle_failed(queue, outcomes).await?,
+            Self::Receipts(outcomes) => store.settle_receipt(queue, outcomes).await?,
+            Self::Retries(outcomes) => store.settle_retry(queue, outcomes).await?,
+            Self::Rejected(outcomes) => store.settle_rejected(queue, outcomes).await?,
+            Self::Released(leases) => store.release(queue, leases).await?,
+        };
+        Ok(Settled {
+            moved: moved.len(),
+            ..Settled::default()
+        })
+    }
+
+    /// What to settle instead of a batch that cannot be stored.
+    ///
+    /// Receipts carry what a downstream wrote, and not all of that can be stored: each is tried alone, and one that
+    /// cannot be stored even so ends its request.
+    pub(super) fn instead(self, reason: &str) -> Vec<Self> {
+        match self {
+            Self::Receipts(receipts) if receipts.len() > 1 => receipts
+                .into_iter()
+                .map(|receipt| Self::Receipts(vec![receipt]))
+                .collect(),
+            Self::Receipts(receipts) => receipts
+                .into_iter()
+                .map(|(lease, _)| {
+                    let error = RequestError::new(
+                        "unstorable_response",
+                        format!(
+                            "the downstream took it, but its answer cannot be stored: {reason}"
+                        ),
+                        false,
+                    );
+                    Self::Rejected(vec![(lease, error)])
+                })
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+}

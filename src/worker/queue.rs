@@ -1,0 +1,279 @@
+//! One queue of a worker: claims what it can start at once, and starts it.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{Semaphore, mpsc},
+    task::JoinSet,
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    WorkerError, WorkerOptions,
+    calls::{Call, Handler},
+    leases::Leases,
+    settler::{self, Settler},
+};
+use crate::{
+    error::StoreError,
+    listener::Wakeups,
+    request::Stage,
+    stage::Stages,
+    store::{Claimed, Store},
+};
+
+/// While a few slots are free, how long to wait for more before claiming for those few.
+const GATHER: Duration = Duration::from_millis(3);
+
+/// The least time between two claims of a rate-limited queue: a claim reserves up to 100 ms ahead.
+const PACED_PAUSE: Duration = Duration::from_millis(25);
+
+/// Drains one queue.
+pub(super) struct QueueWorker {
+    store: Store,
+    stages: Stages,
+    options: WorkerOptions,
+    wakeups: Wakeups,
+    queue: String,
+    stage: Stage,
+}
+
+/// What a round of claiming says about the next one.
+enum Next {
+    /// There may be more.
+    Now,
+    /// The rate limit is reached.
+    Paced,
+    /// Nothing can be claimed for this long, unless the queue's bell rings.
+    Idle(Duration),
+}
+
+impl QueueWorker {
+    pub(super) fn new(
+        store: Store,
+        stages: Stages,
+        options: WorkerOptions,
+        wakeups: Wakeups,
+        queue: String,
+        stage: Stage,
+    ) -> Self {
+        Self {
+            store,
+            stages,
+            options,
+            wakeups,
+            queue,
+            stage,
+        }
+    }
+
+    /// Claims until `stop`; then waits for its calls, within the grace period, and settles what they said.
+    pub(super) async fn run(self, stop: CancellationToken) -> Result<(), WorkerError> {
+        let slots = Arc::new(Semaphore::new(self.options.concurrency));
+        let leases = Arc::new(Leases::new(self.queue.clone(), self.options.lease));
+        let (outcomes, outcomes_in) = mpsc::channel(self.options.concurrency);
+        let settler = tokio::spawn(
+            Settler::new(
+                self.store.clone(),
+                self.wakeups.clone(),
+                self.queue.clone(),
+                self.stage,
+                self.options.batch,
+                Arc::clone(&leases),
+            )
+            .run(outcomes_in),
+        );
+        let keeper_end = CancellationToken::new();
+        let keeper = tokio::spawn(Arc::clone(&leases).keep(self.store.clone(), keeper_end.clone()));
+
+        let mut calls = JoinSet::new();
+        let outcome = self
+            .claim_until(&stop, &slots, &leases, &outcomes, &mut calls)
+            .await;
+
+        // What has not begun sees the stop and gives itself back; what runs may go on for a while.
+        let stop_calls = tokio::time::timeout(self.options.grace, async {
+            while calls.join_next().await.is_some() {}
+        });
+        if stop_calls.await.is_err() {
+            tracing::warn!(
+                tidegate.queue = self.queue,
+                calls = calls.len(),
+                "calls outlasted the grace period"
+            );
+            calls.shutdown().await;
+            if self.stage == Stage::Readiness {
+                // A check has no effect: others may begin it anew at once. A send has to be looked for first.
+                for lease in leases.take_all() {
+                    let _ = outcomes.send(settler::release(lease)).await;
+                }
+            }
+        }
+        drop(outcomes);
+        let _ = settler.await;
+        keeper_end.cancel();
+        let _ = keeper.await;
+        outcome
+    }
+
+    async fn claim_until(
+        &self,
+        stop: &CancellationToken,
+        slots: &Arc<Semaphore>,
+        leases: &Arc<Leases>,
+        outcomes: &mpsc::Sender<settler::Report>,
+        calls: &mut JoinSet<()>,
+    ) -> Result<(), WorkerError> {
+        let bell = self.wakeups.of_queue(&self.queue);
+        let mut trouble = Duration::ZERO;
+        loop {
+            let room = tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                room = self.room(slots) => room,
+            };
+            // Calls that have ended leave their result here; it is empty, but takes memory.
+            while calls.try_join_next().is_some() {}
+
+            let next = match self.claim(room).await {
+                Ok((claimed, asked_at)) => {
+                    trouble = Duration::ZERO;
+                    let count = claimed.len();
+                    let paced = claimed.iter().any(|claimed| claimed.send_in.is_some());
+                    self.start(claimed, asked_at, stop, slots, leases, outcomes, calls)
+                        .await?;
+                    match count {
+                        0 => self.idle().await,
+                        _ if paced => Next::Paced,
+                        _ => Next::Now,
+                    }
+                }
+                Err(error) => {
+                    trouble =
+                        (trouble * 2).clamp(Duration::from_millis(100), Duration::from_secs(5));
+                    tracing::warn!(tidegate.queue = self.queue, %error, pause_ms = trouble.as_millis(), "cannot claim");
+                    tokio::select! {
+                        () = stop.cancelled() => return Ok(()),
+                        () = tokio::time::sleep(trouble) => {}
+                    }
+                    Next::Now
+                }
+            };
+            match next {
+                Next::Now => {}
+                Next::Paced => tokio::select! {
+                    () = stop.cancelled() => return Ok(()),
+                    () = tokio::time::sleep(PACED_PAUSE) => {}
+                },
+                Next::Idle(wait) => tokio::select! {
+                    () = stop.cancelled() => return Ok(()),
+                    () = bell.notified() => {}
+                    () = tokio::time::sleep(wait) => {}
+                },
+            }
+        }
+    }
+
+    /// How many requests could be started now: waits until there is one, and a moment for more.
+    async fn room(&self, slots: &Arc<Semaphore>) -> usize {
+        let wanted = self.options.batch.min(self.options.concurrency.div_ceil(4));
+        // Only this task takes permits, so what is free now stays free.
+        drop(slots.acquire().await);
+        if slots.available_permits() < wanted {
+            let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
+            drop(tokio::time::timeout(GATHER, slots.acquire_many(wanted)).await);
+        }
+        slots.available_permits().min(self.options.batch)
+    }
+
+    async fn claim(&self, room: usize) -> Result<(Vec<Claimed>, Instant), StoreError> {
+        let asked_at = Instant::now();
+        let claimed = self
+            .store
+            .claim(
+                self.stage,
+                &self.queue,
+                &self.options.name,
+                room,
+                self.options.lease,
+            )
+            .await?;
+        Ok((claimed, asked_at))
+    }
+
+    /// When to look again at a queue that had nothing to claim.
+    async fn idle(&self) -> Next {
+        match self.store.claim_wait(&self.queue).await {
+            Ok(wait) => Next::Idle(wait.clamp(Duration::from_millis(1), self.options.poll)),
+            Err(_) => Next::Idle(self.options.poll),
+        }
+    }
+
+    /// Starts a call for each claimed request.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of one loop, taken apart for reading"
+    )]
+    async fn start(
+        &self,
+        claimed: Vec<Claimed>,
+        asked_at: Instant,
+        stop: &CancellationToken,
+        slots: &Arc<Semaphore>,
+        leases: &Arc<Leases>,
+        outcomes: &mpsc::Sender<settler::Report>,
+        calls: &mut JoinSet<()>,
+    ) -> Result<(), WorkerError> {
+        let claimed_at = Instant::now();
+        let mut strange = Vec::new();
+        for claimed in claimed {
+            let lease = claimed.lease;
+            let Some(handler) = Handler::of(&self.stages, self.stage, &claimed.request.kind) else {
+                strange.push((claimed.lease, claimed.request.kind));
+                continue;
+            };
+            // There is a permit for each: no more were claimed than were free.
+            let Ok(permit) = Arc::clone(slots).acquire_owned().await else {
+                break;
+            };
+            let call = Call {
+                store: self.store.clone(),
+                queue: self.queue.clone(),
+                claimed,
+                claimed_at,
+                handler,
+                stop: stop.clone(),
+            };
+            let outcomes = outcomes.clone();
+            let held = Arc::clone(leases);
+            leases.hold(lease, asked_at);
+            let running = calls.spawn(async move {
+                let outcome = call.run().await;
+                let _ = outcomes
+                    .send(settler::Report {
+                        lease,
+                        outcome,
+                        permit: Some(permit),
+                    })
+                    .await;
+                drop(held);
+            });
+            leases.abort_with(lease, running);
+        }
+
+        if strange.is_empty() {
+            return Ok(());
+        }
+        let mut kinds: Vec<_> = strange.iter().map(|(_, kind)| kind.clone()).collect();
+        kinds.sort();
+        kinds.dedup();
+        for (lease, _) in strange {
+            let _ = outcomes.send(settler::release(lease)).await;
+        }
+        Err(WorkerError::MissingStages {
+            queue: self.queue.clone(),
+            stage: self.stage,
+            kinds,
+        })
+    }
+}

@@ -1,0 +1,187 @@
+//! Reports outcomes to the database, a few milliseconds' worth in one statement.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{OwnedSemaphorePermit, mpsc},
+    time::Instant,
+};
+
+use super::{batch::Batch, leases::Leases};
+use crate::{
+    error::StoreError,
+    listener::Wakeups,
+    request::{RequestError, Stage},
+    stage::Receipt,
+    store::{Lease, Store},
+};
+
+/// How long an outcome waits for company.
+const GATHER: Duration = Duration::from_millis(2);
+
+/// The least time between two wake-up calls to other processes.
+const WAKE_PAUSE: Duration = Duration::from_millis(50);
+
+/// What a call said.
+pub(super) enum Outcome {
+    Passed,
+    NotYet(Option<Duration>),
+    CheckFailed(RequestError),
+    Receipt(Receipt),
+    Retry {
+        error: RequestError,
+        after: Option<Duration>,
+        may_have_left: bool,
+    },
+    Rejected(RequestError),
+    Release,
+}
+
+impl Outcome {
+    /// Another attempt, when the policy says so; the request may have left.
+    pub(super) fn retry(error: RequestError) -> Self {
+        Self::Retry {
+            error,
+            after: None,
+            may_have_left: true,
+        }
+    }
+}
+
+/// An outcome with the lease it settles. The slot is free again once it is settled.
+pub(super) struct Report {
+    pub(super) lease: Lease,
+    pub(super) outcome: Outcome,
+    pub(super) permit: Option<OwnedSemaphorePermit>,
+}
+
+/// A request given back unbegun.
+pub(super) fn release(lease: Lease) -> Report {
+    Report {
+        lease,
+        outcome: Outcome::Release,
+        permit: None,
+    }
+}
+
+/// Settles one queue's outcomes.
+pub(super) struct Settler {
+    store: Store,
+    wakeups: Wakeups,
+    queue: String,
+    stage: Stage,
+    batch: usize,
+    leases: Arc<Leases>,
+    woken_at: Option<Instant>,
+}
+
+impl Settler {
+    pub(super) fn new(
+        store: Store,
+        wakeups: Wakeups,
+        queue: String,
+        stage: Stage,
+        batch: usize,
+        leases: Arc<Leases>,
+    ) -> Self {
+        Self {
+            store,
+            wakeups,
+            queue,
+            stage,
+            batch,
+            leases,
+            woken_at: None,
+        }
+    }
+
+    /// Settles until every sender is gone.
+    pub(super) async fn run(mut self, mut reports: mpsc::Receiver<Report>) {
+        let mut round = Vec::with_capacity(self.batch);
+        while reports.recv_many(&mut round, self.batch).await > 0 {
+            let gathered = tokio::time::sleep(GATHER);
+            tokio::pin!(gathered);
+            while round.len() < self.batch {
+                let room = self.batch - round.len();
+                tokio::select! {
+                    () = &mut gathered => break,
+                    more = reports.recv_many(&mut round, room) => if more == 0 { break },
+                }
+            }
+            self.settle(&mut round).await;
+            round.clear();
+        }
+    }
+
+    async fn settle(&mut self, reports: &mut Vec<Report>) {
+        let leases: Vec<_> = reports.iter().map(|report| report.lease).collect();
+        // The permits live until everything is settled: what this process holds stays bounded.
+        let mut permits = Vec::with_capacity(reports.len());
+        let mut batches = Batch::sort(reports.drain(..).map(|report| {
+            permits.push(report.permit);
+            (report.lease, report.outcome)
+        }));
+        while let Some(mut batch) = batches.pop() {
+            if let Err(StoreError::Unstorable(reason)) = self.persist(&mut batch).await {
+                batches.extend(batch.instead(&reason));
+            }
+        }
+        self.leases.forget(leases);
+    }
+
+    /// Settles a batch, again and again while the database is away and the leases hold.
+    async fn persist(&mut self, batch: &mut Batch) -> Result<(), StoreError> {
+        let mut pause = Duration::from_millis(50);
+        loop {
+            let error = match batch.settle(&self.store, &self.queue).await {
+                Ok(settled) => {
+                    if settled.moved < batch.len() {
+                        // Others have taken these over, or they were cancelled: nothing to do.
+                        let lost = batch.len() - settled.moved;
+                        tracing::debug!(
+                            tidegate.queue = self.queue,
+                            lost,
+                            "outcomes of requests held no more"
+                        );
+                    }
+                    self.wake(&settled.wake).await;
+                    // A check that has ended frees one of its queue's places, and more may wait for them.
+                    if self.stage == Stage::Readiness {
+                        self.wakeups.wake_queue(&self.queue);
+                    }
+                    return Ok(());
+                }
+                Err(error) => error,
+            };
+            if !error.is_transient() {
+                tracing::error!(tidegate.queue = self.queue, %error, count = batch.len(), "cannot settle");
+                return Err(error);
+            }
+            batch.retain(|lease| self.leases.holds(lease));
+            if batch.len() == 0 {
+                tracing::warn!(tidegate.queue = self.queue, %error, "leases ran out before their outcomes could be stored");
+                return Err(error);
+            }
+            tracing::warn!(tidegate.queue = self.queue, %error, count = batch.len(), "cannot settle yet");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_secs(2));
+        }
+    }
+
+    /// Tells the workers of queues that were empty, here and elsewhere; elsewhere at most once in a while, because
+    /// every NOTIFY waits for every other at commit.
+    async fn wake(&mut self, queues: &[String]) {
+        for queue in queues {
+            self.wakeups.wake_queue(queue);
+        }
+        if queues.is_empty() || self.woken_at.is_some_and(|at| at.elapsed() < WAKE_PAUSE) {
+            return;
+        }
+        self.woken_at = Some(Instant::now());
+        for queue in queues {
+            if let Err(error) = self.store.wake(queue).await {
+                tracing::debug!(%error, "could not wake other workers");
+            }
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The command line as a person meets it: real processes.
+
+use std::process::{Output, Stdio};
+
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    net::TcpListener,
+    process::Command,
+};
+
+use crate::support::TestDatabase;
+
+/// A port of loopback where nobody answers.
+const NOBODY: &str = "postgres://nobody@127.0.0.1:1/nowhere";
+
+fn tidegate(url: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    command
+        .env("DATABASE_URL", url)
+        .env_remove("RUST_LOG")
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    command
+}
+
+async fn run(url: &str, arguments: &[&str]) -> Output {
+    tidegate(url).args(arguments).output().await.unwrap()
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn help_names_every_command_and_says_how_to_begin() {
+    let help = run(NOBODY, &["--help"]).await;
+
+    assert!(help.status.success());
+    for word in [
+        "migrate",
+        "init",
+        "serve",
+        "submit",
+        "get",
+        "recover",
+        "status",
+        "pause",
+        "resume",
+        "config",
+        "demo",
+        "DATABASE_URL",
+        "tidegate migrate",
+    ] {
+        assert!(
+            out(&help).contains(word),
+            "--help does not say {word}:\n{}",
+            out(&help)
+        );
+    }
+    assert!(!out(&help).contains("keeper"), "{}", out(&help));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_is_set_up_and_a_request_goes_in_and_comes_out() {
+    let database = TestDatabase::empty().await;
+
+    let planned = run(&database.url, &["migrate", "--dry-run"]).await;
+    assert!(out(&planned).contains("would apply"), "{}", out(&planned));
+    assert_eq!(database.text("to_regclass('tidegate.request')").await, None);
+
+    let migrated = run(&database.url, &["migrate"]).await;
+    assert!(migrated.status.success(), "{}", err(&migrated));
+    let again = run(&database.url, &["migrate"]).await;
+    assert!(out(&again).contains("up to date"), "{}", out(&again));
+
+    let refused = run(&database.url, &["submit", "direct"]).await;
+    assert!(!refused.status.success());
+    assert!(err(&refused).contains("tidegate init"), "{}", err(&refused));
+
+    let initialised = run(&database.url, &["init"]).await;
+    assert!(
+        out(&initialised).contains("per_seconds"),
+        "{}",
+        out(&initialised)
+    );
+    let again = run(&database.url, &["init"]).await;
+    assert!(out(&again).contains("nothing changed"), "{}", out(&again));
+
+    let submitted = run(&database.url, &["submit", "direct", r#"{"a":1}"#, "--json"]).await;
+    assert!(submitted.status.success(), "{}", err(&submitted));
+    let ticket: Value = serde_json::from_slice(&submitted.stdout).unwrap();
+    assert_eq!(ticket["retry_after_seconds"], 3);
+
+    let got = run(&database.url, &["get", ticket["job_id"].as_str().unwrap()]).await;
+    assert!(out(&got).contains("direct is processing"), "{}", out(&got));
+
+    let status = run(&database.url, &["status", "--json"]).await;
+    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
+    assert_eq!(status["requests"][0]["requests"], 1);
+    let status = run(&database.url, &["status"]).await;
+    assert!(out(&status).contains("10/s"), "{}", out(&status));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_who_migrate_at_once_both_succeed() {
+    let database = TestDatabase::empty().await;
+
+    let (one, other) = tokio::join!(
+        run(&database.url, &["migrate"]),
+        run(&database.url, &["migrate"])
+    );
+
+    assert!(one.status.success(), "{}", err(&one));
+    assert!(other.status.success(), "{}", err(&other));
+    assert_eq!(
+        database.text("select string_agg(nspname, ',') from pg_namespace n where exists (select from pg_class where relnamespace = n.oid and relkind = 'r' and nspname = 'public')").await,
+        None
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_cannot_work_says_what_to_do() {
+    let empty = TestDatabase::empty().await;
+    let ready = TestDatabase::new().await;
+    let missing = "00000000-0000-7000-8000-000000000000";
+    for (url, arguments, word) in [
+        (NOBODY, &["status"][..], "check the URL"),
+        (NOBODY, &["migrate"], "cannot be reached"),
+        (
+            NOBODY,
+            &["serve", "--listen", "127.0.0.1:0"],
+            "check the URL",
+        ),
+        ("nonsense", &["status"], "makes no sense"),
+        (&empty.url, &["status"], "tidegate migrate"),
+        (
+            &empty.url,
+            &["serve", "--listen", "127.0.0.1:0"],
+            "tidegate migrate",
+        ),
+        (&ready.url, &["submit", "nope"], "there is no kind \"nope\""),
+        (&ready.url, &["submit", "direct", "{not json"], "not JSON"),
+        (&ready.url, &["get", missing], "there is no request"),
+        (&ready.url, &["pause", "nope"], "there is no queue"),
+        (
+            &ready.url,
+            &["config", "set", "nope", "1"],
+            "there is no setting",
+        ),
+        (
+            &ready.url,
+            &["config", "set", "tx.per_seconds", "-1"],
+            "queue_per_seconds_is_zero_to_a_million",
+        ),
+    ] {
+        let output = run(url, arguments).await;
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(
+            err(&output).contains(word),
+            "{arguments:?} says\n{}",
+            err(&output)
+        );
+        assert!(
+            !err(&output).contains("panicked"),
+            "{arguments:?} says\n{}",
+            err(&output)
+        );
+    }
+    let usage = run(&ready.url, &["get", "not-an-id"]).await;
+    assert_eq!(usage.status.code(), Some(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_port_in_use_is_named() {
+    let database = TestDatabase::new().await;
+    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+
+    let output = run(&database.url, &["serve", "--listen", &address]).await;
+
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        err(&output).contains(&format!("{address} is in use")),
+        "{}",
+        err(&output)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_serves_until_it_is_told_to_stop() {
+    let database = TestDatabase::new().await;
+    let mut node = tidegate(&database.url)
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(node.stdout.take().unwrap()).lines();
+    let line = lines.next_line().await.unwrap().unwrap();
+    let url = line.strip_prefix("listening on ").unwrap();
+
+    let ready = reqwest::get(format!("{url}/readyz")).await.unwrap();
+    assert_eq!(ready.status(), 200);
+
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(node.id().unwrap()).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    assert!(node.wait().await.unwrap().success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn recover_says_what_it_found_and_whether_anything_was_wrong() {
+    let database = TestDatabase::unlimited().await;
+    let id = database.submit("direct").await;
+    let fine = run(&database.url, &["recover"]).await;
+    assert_eq!(fine.status.code(), Some(0), "{}", out(&fine));
+
+    database
+        .execute("select * from pgmq.purge_queue('tx')")
+        .await;
+    let dry = run(&database.url, &["recover", "--dry-run"]).await;
+    assert_eq!(dry.status.code(), Some(3));
+    assert!(
+        out(&dry).contains("1 without a message, would be rebuilt"),
+        "{}",
+        out(&dry)
+    );
+    assert!(out(&dry).contains(&id.to_string()), "{}", out(&dry));
+    assert_eq!(database.number("select count(*) from pgmq.q_tx").await, 0);
+
+    let done = run(&database.url, &["recover", "--json"]).await;
+    assert_eq!(done.status.code(), Some(3));
+    let summary: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(summary["rebuilt"], 1);
+    assert_eq!(database.number("select count(*) from pgmq.q_tx").await, 1);
+    assert_eq!(
+        run(&database.url, &["recover"]).await.status.code(),
+        Some(0)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn recovering_everything_needs_force_while_workers_hold_something() {
+    let database = TestDatabase::unlimited().await;
+    let id = database.submit("direct").await;
+    database
+        .execute("select * from tidegate.claim_tx('tx', 'alive', 1, '1 minute')")
+        .await;
+
+    let refused = run(&database.url, &["recover", "--all"]).await;
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(err(&refused).contains("--force"), "{}", err(&refused));
+    assert_eq!(database.status(id).await, "tx_in_flight");
+
+    let forced = run(&database.url, &["recover", "--all", "--force"]).await;
+    assert_eq!(forced.status.code(), Some(3), "{}", err(&forced));
+    assert_eq!(database.status(id).await, "processing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_change_while_everything_runs() {
+    let database = TestDatabase::new().await;
+
+    let changed = run(&database.url, &["config", "set", "tx.per_seconds", "25"]).await;
+    assert!(out(&changed).contains("25"), "{}", out(&changed));
+    let paused = run(&database.url, &["pause", "--all"]).await;
+    assert!(out(&paused).contains("paused tx"), "{}", out(&paused));
+    let resumed = run(&database.url, &["resume", "tx"]).await;
+    assert!(out(&resumed).contains("resumed tx"), "{}", out(&resumed));
+
+    assert_eq!(
+        database.text("select string_agg(name || paused || coalesce(per_seconds::text, '-'), ' ' order by name) from tidegate.queue").await,
+        Some("readinesstrue- txfalse25".to_owned())
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_url_the_embedded_server_is_started_and_used() {
+    let directory = tempfile::Builder::new()
+        .prefix("tidegate-cli-")
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .tempdir()
+        .unwrap();
+    let run = async |arguments: &[&str]| {
+        let output = tidegate("")
+            .env("TIDEGATE_POSTGRES_DIR", directory.path())
+            .args(arguments)
+            .output()
+            .await
+            .unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", err(&output));
+        out(&output)
+    };
+
+    run(&["migrate"]).await;
+    run(&["init"]).await;
+    let id = run(&["submit", "direct"]).await;
+    assert!(run(&["get", id.trim()]).await.contains("processing"));
+
+    let running = async || {
+        tokio::fs::try_exists(directory.path().join("data/postmaster.pid"))
+            .await
+            .unwrap()
+    };
+    crate::support::eventually("the keeper stops the server", || async { !running().await }).await;
+}

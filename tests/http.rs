@@ -1,0 +1,180 @@
+//! What callers, downstreams and load balancers see over HTTP: a real server, a real client.
+
+mod grouping;
+mod health;
+mod limits;
+mod poll;
+mod refusals;
+mod responses;
+mod shutdown;
+mod submit;
+
+use std::net::SocketAddr;
+
+use reqwest::{Client, RequestBuilder, StatusCode, header::HeaderMap};
+use serde_json::{Value, json};
+use sqlx::PgConnection;
+use tidegate::{
+    http::{HttpOptions, router, serve},
+    store::Store,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::support::TestDatabase;
+
+/// A server on a free port, and a client of it.
+struct Api {
+    address: SocketAddr,
+    client: Client,
+    shutdown: CancellationToken,
+    served: JoinHandle<std::io::Result<()>>,
+    _stop: DropGuard,
+}
+
+/// An answer, read whole.
+#[derive(Debug)]
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Value,
+}
+
+impl Api {
+    async fn of(database: &TestDatabase) -> Self {
+        Self::start(database.store.clone(), &HttpOptions::default()).await
+    }
+
+    async fn start(store: Store, options: &HttpOptions) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shutdown = CancellationToken::new();
+        let served = tokio::spawn(serve(listener, router(store, options), shutdown.clone()));
+        Self {
+            address,
+            client: Client::builder().no_proxy().build().unwrap(),
+            _stop: shutdown.clone().drop_guard(),
+            shutdown,
+            served,
+        }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    fn posting(&self, path: &str, body: &Value) -> RequestBuilder {
+        self.client.post(self.url(path)).json(body)
+    }
+
+    /// Posts text that need not be JSON, as JSON.
+    async fn post_text(&self, path: &str, body: impl Into<reqwest::Body>) -> Answer {
+        let posting = self.client.post(self.url(path));
+        answer(
+            posting
+                .header("content-type", "application/json")
+                .body(body),
+        )
+        .await
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Answer {
+        answer(self.posting(path, body)).await
+    }
+
+    async fn post_with_key(&self, path: &str, key: &str, body: &Value) -> Answer {
+        answer(self.posting(path, body).header("idempotency-key", key)).await
+    }
+
+    async fn get(&self, path: &str) -> Answer {
+        answer(self.client.get(self.url(path))).await
+    }
+
+    async fn delete(&self, path: &str) -> Answer {
+        answer(self.client.delete(self.url(path))).await
+    }
+
+    /// Submits a request that must be taken; returns its path.
+    async fn submit(&self, kind: &str) -> String {
+        let taken = self.post(&format!("/v1/{kind}"), &json!({"n": 1})).await;
+        assert_eq!(taken.status, 202, "{taken:?}");
+        taken.header("location").to_owned()
+    }
+
+    /// A connection of its own, for what a proper client would not send.
+    async fn raw(&self, sent: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(sent.as_bytes()).await.unwrap();
+        stream
+    }
+}
+
+impl Answer {
+    fn header(&self, name: &str) -> &str {
+        self.headers
+            .get(name)
+            .map_or("", |value| value.to_str().unwrap())
+    }
+
+    fn retry_after(&self) -> u64 {
+        self.header("retry-after").parse().unwrap()
+    }
+
+    /// Checks that this is a whole problem with this status and code.
+    fn assert_problem(&self, status: u16, code: &str) {
+        assert_eq!(self.status, status, "{self:?}");
+        assert_eq!(self.header("content-type"), "application/problem+json");
+        assert_eq!(self.header("cache-control"), "no-store");
+        assert_eq!(self.body["code"], code, "{self:?}");
+        assert_eq!(self.body["status"], status);
+        for member in ["type", "title", "detail"] {
+            assert!(self.body[member].is_string(), "{member} of {self:?}");
+        }
+        assert!(self.body["retryable"].is_boolean());
+        if status == 429 || status == 503 {
+            assert!(self.retry_after() >= 1);
+        }
+    }
+
+    fn detail(&self) -> &str {
+        self.body["detail"].as_str().unwrap()
+    }
+}
+
+async fn answer(request: RequestBuilder) -> Answer {
+    let response = request.send().await.unwrap();
+    let status = response.status();
+    let headers = response.headers().clone();
+    let text = response.text().await.unwrap();
+    Answer {
+        status,
+        headers,
+        body: serde_json::from_str(&text).unwrap_or(Value::String(text)),
+    }
+}
+
+/// All that a server says before it closes the connection.
+async fn read_to_end(mut stream: TcpStream) -> String {
+    let mut text = String::new();
+    // A reset after the answer is the end, too.
+    let _ = stream.read_to_string(&mut text).await;
+    text
+}
+
+/// Holds every submission at its first statement until the session commits.
+async fn hold_submissions(database: &TestDatabase) -> PgConnection {
+    let mut session = database.session().await;
+    sqlx::raw_sql("begin; lock table tidegate.kind in access exclusive mode")
+        .execute(&mut session)
+        .await
+        .unwrap();
+    session
+}
+
+async fn let_go(mut session: PgConnection) {
+    sqlx::raw_sql("commit").execute(&mut session).await.unwrap();
+}

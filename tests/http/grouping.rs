@@ -1,0 +1,263 @@
+use std::{collections::HashSet, sync::Arc};
+
+use futures_util::future::join_all;
+use serde_json::json;
+use sqlx::PgConnection;
+use tidegate::http::HttpOptions;
+use tokio::task::JoinHandle;
+
+use super::{Answer, Api, hold_submissions, let_go};
+use crate::support::{TestDatabase, eventually, until_blocked};
+
+/// How many transactions the requests came in.
+async fn transactions(database: &TestDatabase) -> i64 {
+    database
+        .number("select count(distinct xmin::text) from tidegate.request")
+        .await
+}
+
+struct Crowd {
+    held: PgConnection,
+    first: JoinHandle<Answer>,
+    rest: Vec<JoinHandle<Answer>>,
+}
+
+/// Posts so many requests at once, with a key each, of which the first's statement is held until all others are in.
+async fn crowd(
+    database: &TestDatabase,
+    size: usize,
+    key: fn(usize) -> String,
+) -> (Arc<Api>, Crowd) {
+    let options = HttpOptions {
+        concurrency_limit: size,
+        ..HttpOptions::default()
+    };
+    let api = Arc::new(Api::start(database.store.clone(), &options).await);
+    let post = |place: usize| {
+        let api = Arc::clone(&api);
+        tokio::spawn(async move {
+            loop {
+                let body = json!({ "place": place });
+                let answer = api.post_with_key("/v1/direct", &key(place), &body).await;
+                // The probe below may have been where this wanted to be.
+                if answer.body["code"] != "overloaded" {
+                    return answer;
+                }
+            }
+        })
+    };
+    let held = hold_submissions(database).await;
+    let first = post(0);
+    until_blocked(database, 1).await;
+    let rest = (1..size).map(post).collect();
+    eventually("every place is taken", || async {
+        api.get("/v1/direct/x").await.status == 503
+    })
+    .await;
+    (api, Crowd { held, first, rest })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_arrives_during_a_statement_shares_the_next() {
+    let database = TestDatabase::new().await;
+    let (_api, crowd) = crowd(&database, 200, |place| format!("k{place}")).await;
+
+    let_go(crowd.held).await;
+
+    let mut ids = HashSet::new();
+    for answer in join_all(crowd.rest.into_iter().chain([crowd.first])).await {
+        let answer = answer.unwrap();
+        assert_eq!(answer.status, 202, "{answer:?}");
+        ids.insert(answer.body["job_id"].to_string());
+    }
+    assert_eq!(ids.len(), 200);
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.request")
+            .await,
+        200
+    );
+    let transactions = transactions(&database).await;
+    assert!(
+        transactions <= 10,
+        "{transactions} transactions for 200 requests"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_reused_key_among_two_hundred_costs_its_owner_only() {
+    let database = TestDatabase::new().await;
+    Api::of(&database)
+        .await
+        .post_with_key("/v1/direct", "k77", &json!("another payload"))
+        .await;
+    let (_api, crowd) = crowd(&database, 200, |place| format!("k{place}")).await;
+
+    let_go(crowd.held).await;
+
+    for (place, answer) in join_all([crowd.first].into_iter().chain(crowd.rest))
+        .await
+        .into_iter()
+        .enumerate()
+    {
+        let answer = answer.unwrap();
+        if place == 77 {
+            answer.assert_problem(422, "idempotency_key_reused");
+        } else {
+            assert_eq!(answer.status, 202, "{place}: {answer:?}");
+            let id = answer.body["job_id"].as_str().unwrap();
+            // Nobody has got a neighbour's request.
+            let payload =
+                format!("select payload ->> 'place' from tidegate.request where id = '{id}'");
+            assert_eq!(database.text(&payload).await.unwrap(), place.to_string());
+        }
+    }
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.request")
+            .await,
+        200
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_unstorable_payload_in_a_group_costs_its_owner_only() {
+    let database = TestDatabase::new().await;
+    let api = Arc::new(Api::of(&database).await);
+    let held = hold_submissions(&database).await;
+    let post = |body: String| {
+        let api = Arc::clone(&api);
+        tokio::spawn(async move { api.post_text("/v1/direct", body).await })
+    };
+    let first = post("0".to_owned());
+    until_blocked(&database, 1).await;
+    let bad = post("\"\\u0000\"".to_owned());
+    let good: Vec<_> = (1..20).map(|n| post(n.to_string())).collect();
+    let_go(held).await;
+
+    bad.await.unwrap().assert_problem(422, "unstorable");
+    for answer in join_all(good.into_iter().chain([first])).await {
+        assert_eq!(answer.unwrap().status, 202);
+    }
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.request")
+            .await,
+        20
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_a_group_repeats_is_one_request_and_one_acceptance() {
+    let database = TestDatabase::new().await;
+    let (_api, crowd) = crowd(&database, 20, |place| {
+        if place == 0 { "first" } else { "same" }.to_owned()
+    })
+    .await;
+
+    let_go(crowd.held).await;
+
+    let rest: Vec<_> = join_all(crowd.rest)
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
+    // They are nineteen payloads, so one is taken and the others are refused, whatever the order.
+    let taken = rest.iter().filter(|answer| answer.status == 202).count();
+    let refused = rest
+        .iter()
+        .filter(|answer| answer.body["code"] == "idempotency_key_reused")
+        .count();
+    assert_eq!((taken, refused), (1, 18), "{rest:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crowd_of_one_key_and_payload_is_one_request_and_the_rest_replays() {
+    let database = TestDatabase::new().await;
+    let api = Arc::new(Api::of(&database).await);
+    let held = hold_submissions(&database).await;
+    let post = |key: &'static str| {
+        let api = Arc::clone(&api);
+        tokio::spawn(async move { api.post_with_key("/v1/direct", key, &json!({})).await })
+    };
+    let first = post("first");
+    until_blocked(&database, 1).await;
+    let rest: Vec<_> = (0..30).map(|_| post("same")).collect();
+    let_go(held).await;
+
+    let rest: Vec<_> = join_all(rest)
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
+    assert_eq!(first.await.unwrap().status, 202);
+    assert!(rest.iter().all(|answer| answer.status == 202), "{rest:?}");
+    let ids: HashSet<_> = rest
+        .iter()
+        .map(|answer| answer.body["job_id"].to_string())
+        .collect();
+    assert_eq!(ids.len(), 1);
+    let new = rest
+        .iter()
+        .filter(|answer| answer.header("idempotency-replayed").is_empty())
+        .count();
+    assert_eq!(new, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_who_leave_take_nobody_with_them() {
+    let database = TestDatabase::new().await;
+    let api = Api::of(&database).await;
+    let held = hold_submissions(&database).await;
+    let body = r#"{"left": true}"#;
+    let request = format!(
+        "POST /v1/direct HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    // The first to leave owns the statement that is running.
+    let mut leaving = vec![api.raw(&request).await];
+    until_blocked(&database, 1).await;
+    let staying: Vec<_> = (0..20)
+        .map(|_| tokio::spawn(super::answer(api.posting("/v1/direct", &json!({})))))
+        .collect();
+    for _ in 0..20 {
+        leaving.push(api.raw(&request).await);
+    }
+    drop(leaving);
+    let_go(held).await;
+
+    for answer in join_all(staying).await {
+        assert_eq!(answer.unwrap().status, 202);
+    }
+    let stayed = "select count(*) from tidegate.request where not payload ? 'left'";
+    assert_eq!(database.number(stayed).await, 20);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_whose_session_is_killed_answers_503_and_the_next_goes_through() {
+    let database = TestDatabase::new().await;
+    let api = Api::of(&database).await;
+    let held = hold_submissions(&database).await;
+    let posting = tokio::spawn(super::answer(api.posting("/v1/direct", &json!({}))));
+    until_blocked(&database, 1).await;
+
+    database
+        .execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity
+             where datname = current_database() and wait_event_type = 'Lock'",
+        )
+        .await;
+
+    posting
+        .await
+        .unwrap()
+        .assert_problem(503, "database_unavailable");
+    let_go(held).await;
+    api.submit("direct").await;
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.request")
+            .await,
+        1
+    );
+}

@@ -1,0 +1,167 @@
+use serde_json::json;
+use tidegate::{
+    request::{RequestError, Stage},
+    store::Claimed,
+};
+
+use super::{Api, responses::send_all};
+use crate::support::TestDatabase;
+
+async fn claim(database: &TestDatabase) -> Vec<Claimed> {
+    let lease = std::time::Duration::from_secs(60);
+    database
+        .store
+        .claim(Stage::Tx, "tx", "test", 100, lease)
+        .await
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_poll_follows_the_request_to_its_result() {
+    let database = TestDatabase::unlimited().await;
+    let api = Api::of(&database).await;
+    let path = api.submit("direct").await;
+
+    let waiting = api.get(&path).await;
+    assert_eq!(waiting.status, 202);
+    assert_eq!(waiting.header("cache-control"), "no-store");
+    assert_eq!(waiting.body["status"], "queued");
+    assert_eq!(waiting.body["state"], "processing");
+    assert_eq!(waiting.body["position"], 0);
+    assert_eq!(waiting.body["eta_seconds"], waiting.retry_after());
+    assert!(waiting.body["elapsed_seconds"].is_u64());
+    assert!(path.ends_with(waiting.body["job_id"].as_str().unwrap()));
+
+    let claimed = claim(&database).await;
+    let in_flight = api.get(&path).await;
+    assert_eq!(in_flight.status, 202);
+    assert_eq!(in_flight.body["state"], "tx_in_flight");
+    assert!(in_flight.retry_after() >= 1);
+
+    database
+        .store
+        .settle_receipt("tx", &[(claimed[0].lease, Default::default())])
+        .await
+        .unwrap();
+    let awaiting = api.get(&path).await;
+    assert_eq!(awaiting.status, 202);
+    assert_eq!(awaiting.body["state"], "receipt_received");
+    assert!(awaiting.body["position"].is_null());
+    assert_eq!(awaiting.retry_after(), 4);
+
+    api.post(
+        &format!("{path}/responses"),
+        &json!({"response": {"x": [1.50, "\u{fc}"]}}),
+    )
+    .await;
+    let ended = api.get(&path).await;
+    assert_eq!(ended.status, 200);
+    assert_eq!(ended.header("retry-after"), "");
+    assert_eq!(ended.header("cache-control"), "no-store");
+    assert_eq!(ended.body["status"], "succeeded");
+    assert_eq!(ended.body["state"], "completed");
+    assert_eq!(ended.body["result"], json!({"x": [1.5, "\u{fc}"]}));
+    assert!(ended.body.get("error").is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_request_says_why() {
+    let database = TestDatabase::unlimited().await;
+    let api = Api::of(&database).await;
+    let path = api.submit("direct").await;
+    let claimed = claim(&database).await;
+    let error = RequestError::new("rejected", "no such contract", false);
+    database
+        .store
+        .settle_rejected("tx", &[(claimed[0].lease, error)])
+        .await
+        .unwrap();
+
+    let failed = api.get(&path).await;
+
+    assert_eq!(failed.status, 200);
+    assert_eq!(failed.body["status"], "failed");
+    assert_eq!(
+        failed.body["error"],
+        json!({"code": "rejected", "message": "no such contract", "retryable": false})
+    );
+    assert!(failed.body.get("result").is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_whose_response_is_overdue_is_timed_out() {
+    let database = TestDatabase::unlimited().await;
+    let api = Api::of(&database).await;
+    database
+        .execute("update tidegate.kind set response_timeout = '1 ms'")
+        .await;
+    let path = api.submit("direct").await;
+    send_all(&database, "0x1").await;
+    crate::support::eventually("the request times out", || async {
+        database.execute("select tidegate.expire_responses()").await;
+        api.get(&path).await.status == 200
+    })
+    .await;
+
+    let ended = api.get(&path).await;
+
+    assert_eq!(ended.body["status"], "timed_out");
+    assert_eq!(ended.body["state"], "timed_out");
+    assert!(ended.body["error"]["code"].is_string(), "{ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_a_request_of_the_kind_is_unknown() {
+    let database = TestDatabase::new().await;
+    let api = Api::of(&database).await;
+    let path = api.submit("direct").await;
+    let id = path.rsplit('/').next().unwrap();
+
+    for path in [
+        format!("/v1/input-proof/{id}"),
+        "/v1/direct/01890000-0000-7000-8000-000000000000".to_owned(),
+        "/v1/direct/7".to_owned(),
+        "/v1/direct/%00".to_owned(),
+    ] {
+        api.get(&path).await.assert_problem(404, "unknown_request");
+        api.delete(&path)
+            .await
+            .assert_problem(404, "unknown_request");
+        let response = json!({"response": 1});
+        let refused = api.post(&format!("{path}/responses"), &response).await;
+        refused.assert_problem(404, "unknown_request");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiting_request_is_cancelled_however_often_one_asks() {
+    let database = TestDatabase::new().await;
+    let api = Api::of(&database).await;
+    let path = api.submit("user-decrypt").await;
+
+    for _ in 0..2 {
+        let cancelled = api.delete(&path).await;
+        assert_eq!(cancelled.status, 200, "{cancelled:?}");
+        assert_eq!(cancelled.body["outcome"], "cancelled");
+        assert_eq!(cancelled.body["state"], "failure");
+    }
+
+    let ended = api.get(&path).await;
+    assert_eq!(ended.status, 200);
+    assert_eq!(ended.body["status"], "failed");
+    assert_eq!(ended.body["error"]["code"], "cancelled");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_was_sent_cannot_be_cancelled() {
+    let database = TestDatabase::unlimited().await;
+    let api = Api::of(&database).await;
+    let path = api.submit("direct").await;
+    claim(&database).await;
+
+    let refused = api.delete(&path).await;
+
+    refused.assert_problem(409, "not_cancellable");
+    assert!(refused.detail().contains("tx_in_flight"));
+    assert_eq!(api.get(&path).await.body["state"], "tx_in_flight");
+}

@@ -1,0 +1,263 @@
+//! Does the low-water mark of a queue, below which claims do not look, ever hide a message?
+
+use std::time::Duration;
+
+use crate::support::{
+    TestDatabase,
+    invariants::violations,
+    race::{Held, Session, settle, submit_many},
+};
+
+/// Submits and drains so many requests that the next claims raise the mark to thousands.
+async fn drive_up(database: &TestDatabase) -> i64 {
+    let mut session = Session::open(database).await;
+    submit_many(database, "direct", 7000).await;
+    for _ in 0..7 {
+        drain(&mut session, 1000).await;
+    }
+    submit_many(database, "direct", 50).await;
+    drain(&mut session, 50).await;
+    mark(database).await
+}
+
+async fn drain(session: &mut Session, batch: i32) {
+    let held = session.claim("tx", batch).await;
+    session
+        .texts(&settle("settle_rejected", &held, "null"))
+        .await;
+}
+
+async fn mark(database: &TestDatabase) -> i64 {
+    database
+        .number("select coalesce(pg_sequence_last_value('tidegate.mark_tx'), 0)")
+        .await
+}
+
+fn ids(held: &[Held]) -> Vec<String> {
+    held.iter().map(|held| held.id.to_string()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_given_back_below_the_mark_is_claimed_next() {
+    for (function, more) in [
+        ("release", ""),
+        ("settle_retry", "null, array[interval '0']"),
+        ("settle_retry", "null, array[interval '-1 second']"),
+    ] {
+        let database = TestDatabase::unlimited().await;
+        let first = database.submit("direct").await;
+        let mut holder = Session::open(&database).await;
+        let held = holder.claim("tx", 1).await;
+        let mark_above = drive_up(&database).await;
+        assert!(mark_above > 4000, "{mark_above}");
+        let behind = database.submit("direct").await;
+
+        assert_eq!(
+            holder.texts(&settle(function, &held, more)).await,
+            [first.to_string()]
+        );
+
+        assert_eq!(
+            ids(&holder.claim("tx", 2).await),
+            [first.to_string(), behind.to_string()],
+            "{function}"
+        );
+        assert_eq!(violations(&database.pool).await, Vec::<String>::new());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_recovered_below_the_mark_is_claimed_next() {
+    let database = TestDatabase::unlimited().await;
+    let first = database.submit("direct").await;
+    let mut holder = Session::open(&database).await;
+    holder.claim("tx", 1).await;
+    drive_up(&database).await;
+
+    holder
+        .texts("select reset from tidegate.recover(reset_all => true)")
+        .await;
+
+    assert_eq!(ids(&holder.claim("tx", 2).await), [first.to_string()]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_comes_due_below_the_mark_is_claimed_in_its_turn() {
+    let database = TestDatabase::unlimited().await;
+    let expired = database.submit("direct").await;
+    let backing_off = database.submit("direct").await;
+    let mut holder = Session::open(&database).await;
+    holder.claim("tx", 1).await;
+    let held = holder.claim("tx", 1).await;
+    holder
+        .texts(&settle(
+            "settle_retry",
+            &held,
+            "null, array[interval '1 minute']",
+        ))
+        .await;
+    let delayed = holder
+        .text("select id from tidegate.submit('direct', '{}', not_before => clock_timestamp() + interval '1 minute')")
+        .await;
+    let first = database.number("select min(msg_id) from pgmq.q_tx").await;
+    let mark_above = drive_up(&database).await;
+    assert!(mark_above > first + 3, "{mark_above}");
+    database.submit("direct").await;
+    // The minute passes.
+    database
+        .execute("update pgmq.q_tx set vt = clock_timestamp() where vt > clock_timestamp()")
+        .await;
+
+    let mut found = Vec::new();
+    let all_found = async {
+        while found.len() < 4 {
+            found.extend(ids(&holder.claim("tx", 3).await));
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), all_found)
+        .await
+        .expect("they never came due");
+    for id in [expired.to_string(), backing_off.to_string(), delayed] {
+        assert!(found.contains(&id), "{id}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_that_commits_while_the_mark_is_being_raised_is_not_left_behind() {
+    // The claim that raises the mark is still open: the release waits, and lowers the mark again.
+    let database = TestDatabase::unlimited().await;
+    let first = database.submit("direct").await;
+    let mut holder = Session::open(&database).await;
+    let held = holder.claim("tx", 1).await;
+    let mut raiser = almost_driven_up(&database).await;
+    raiser.execute("begin").await;
+    drain(&mut raiser, 1).await;
+    assert!(mark(&database).await > held[0].msg_id);
+    let release = holder.start(&settle("release", &held, ""));
+    release.until_blocked_by(&database, &raiser).await;
+    raiser.commit().await;
+
+    assert_eq!(release.finish().await.1, [first.to_string()]);
+    assert_eq!(ids(&raiser.claim("tx", 1).await), [first.to_string()]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mark_raised_while_a_release_is_uncommitted_does_not_leave_it_behind() {
+    let database = TestDatabase::unlimited().await;
+    let first = database.submit("direct").await;
+    let mut holder = Session::open(&database).await;
+    let held = holder.claim("tx", 1).await;
+    let mut raiser = almost_driven_up(&database).await;
+    holder.execute("begin").await;
+    holder.texts(&settle("release", &held, "")).await;
+    // This claim sees neither the release nor anything else that waits so far down.
+    drain(&mut raiser, 1).await;
+    holder.commit().await;
+
+    assert_eq!(ids(&raiser.claim("tx", 1).await), [first.to_string()]);
+}
+
+/// As [`drive_up`], but the next claim will be the one that raises the mark.
+async fn almost_driven_up(database: &TestDatabase) -> Session {
+    let mut session = Session::open(database).await;
+    submit_many(database, "direct", 7000).await;
+    // One claim: it begins at the bottom, so the mark stays.
+    drain(&mut session, 7000).await;
+    submit_many(database, "direct", 2).await;
+    session
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_submission_that_commits_late_below_the_mark_is_found_by_the_rescan() {
+    let database = TestDatabase::unlimited().await;
+    let mut late = Session::begin(&database).await;
+    let id = late
+        .text("select id from tidegate.submit('direct', '{}')")
+        .await;
+    let mark_above = drive_up(&database).await;
+    late.commit().await;
+    let number = database.number("select min(msg_id) from pgmq.q_tx").await;
+    assert!(number < mark_above, "it must lie below the mark");
+    let mut session = Session::open(&database).await;
+
+    assert_eq!(
+        session.text("select tidegate.rescan_queue('tx')").await,
+        "1"
+    );
+
+    assert_eq!(ids(&session.claim("tx", 1).await), [id]);
+    assert_eq!(
+        session.text("select tidegate.rescan_queue('tx')").await,
+        "0"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_submission_that_commits_a_little_late_needs_no_rescan() {
+    let database = TestDatabase::unlimited().await;
+    drive_up(&database).await;
+    let mut late = Session::begin(&database).await;
+    let id = late
+        .text("select id from tidegate.submit('direct', '{}')")
+        .await;
+    // The slack of 2000 numbers covers it.
+    submit_many(&database, "direct", 1500).await;
+    let mut session = Session::open(&database).await;
+    for _ in 0..3 {
+        drain(&mut session, 500).await;
+    }
+    late.commit().await;
+
+    assert_eq!(ids(&session.claim("tx", 1).await), [id]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rescan_takes_nothing_from_a_live_holder_and_frees_a_hold_longer_than_its_lease() {
+    let database = TestDatabase::unlimited().await;
+    submit_many(&database, "direct", 2).await;
+    let mut session = Session::open(&database).await;
+    let held = session.claim("tx", 2).await;
+    assert_eq!(
+        session.text("select tidegate.rescan_queue('tx')").await,
+        "0"
+    );
+
+    // The clock stepped back by an hour since this one was taken.
+    session
+        .execute(&format!(
+            "update pgmq.q_tx set vt = vt + interval '1 hour' where msg_id = {}",
+            held[0].msg_id
+        ))
+        .await;
+    assert_eq!(
+        session.text("select tidegate.rescan_queue('tx')").await,
+        "1"
+    );
+    let again = session.claim("tx", 2).await;
+    assert_eq!(ids(&again), ids(&held[..1]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rescan_takes_nothing_from_a_lease_that_begins_just_then() {
+    let database = TestDatabase::unlimited().await;
+    database.submit("direct").await;
+    let mut worker = Session::begin(&database).await;
+    // The rescan is called, and stops at its first look at a table; this lease begins after that.
+    worker.execute("lock table tidegate.queue").await;
+    let rescan = Session::open(&database)
+        .await
+        .start("select tidegate.rescan_queue('tx')");
+    rescan.until_blocked_by(&database, &worker).await;
+    let held = worker.claim("tx", 1).await;
+    worker.commit().await;
+
+    assert_eq!(rescan.finish().await.1, ["0"]);
+    assert!(worker.claim("tx", 1).await.is_empty());
+    assert_eq!(
+        worker
+            .texts(&settle("settle_receipt", &held, ""))
+            .await
+            .len(),
+        1
+    );
+}

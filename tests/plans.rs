@@ -1,0 +1,119 @@
+//! Are rows of a large `request` table reached by index alone?
+
+use crate::support::{
+    TestDatabase,
+    race::{Session, settle, submit_many},
+};
+
+/// 200,000 requests: most have ended, some await a response, 1,000 of each wait in the queues.
+async fn large() -> TestDatabase {
+    let database = TestDatabase::unlimited().await;
+    let mut loader = Session::open(&database).await;
+    loader
+        .execute(
+            "set session_replication_role = replica;
+             insert into tidegate.request (id, kind, flow, req_status, transition_no, cause, deadline_at, readiness_deadline_at,
+               processing_at, receipt_received_at, finished_at, payload, response)
+             select
+               tidegate.uuid_v7(clock_timestamp() - interval '2 hours' + n * interval '20 milliseconds'),
+               case n % 2 when 0 then 'direct' else 'public_decrypt' end,
+               (case n % 2 when 0 then 'direct' else 'decrypt' end)::tidegate.flow,
+               (case when n % 10 = 0 then 'receipt_received' else 'completed' end)::tidegate.request_status, 4, 'receipt',
+               clock_timestamp() + interval '1 hour' + n * interval '1 second',
+               case when n % 2 = 1 then clock_timestamp() + interval '1 hour' + n * interval '1 second' end,
+               clock_timestamp(), clock_timestamp(), case when n % 10 <> 0 then clock_timestamp() end, '{}', '{}'
+             from generate_series(1, 200000) as n;
+             insert into tidegate.awaiting_response (request_id, due_at)
+             select id, clock_timestamp() + interval '1 hour' from tidegate.request where req_status = 'receipt_received';
+             set session_replication_role = origin",
+        )
+        .await;
+    submit_many(&database, "direct", 1000).await;
+    submit_many(&database, "public_decrypt", 1000).await;
+    for table in [
+        "tidegate.request",
+        "tidegate.awaiting_response",
+        "pgmq.q_tx",
+        "pgmq.q_readiness",
+    ] {
+        loader.execute(&format!("vacuum analyze {table}")).await;
+    }
+    loader.close().await;
+    database
+}
+
+/// Sequential scans of the large tables so far, by this session too.
+async fn scans(session: &mut Session) -> Vec<String> {
+    session.texts("select pg_stat_force_next_flush()").await;
+    session
+        .texts(
+            "select relname, seq_scan from pg_stat_user_tables
+             where schemaname = 'tidegate' and relname in ('request', 'awaiting_response') order by 1",
+        )
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_everyday_function_scans_the_requests() {
+    let database = large().await;
+    let mut session = Session::open(&database).await;
+    let id = session
+        .text("select id from tidegate.submit('direct', '{}')")
+        .await;
+    let waiting = session
+        .text("select request_id from tidegate.awaiting_response limit 1")
+        .await;
+
+    let before = scans(&mut session).await;
+
+    // More than five times each: a plan may turn from custom to generic.
+    for round in 0..8 {
+        let mut calls = vec![
+            format!("select place from tidegate.request_outlook('{id}')"),
+            format!("select tidegate.request_position('{id}')"),
+            format!("select tidegate.request_retry_after('{id}')"),
+            format!("select outcome from tidegate.submit('direct', '{{}}', idempotency_key => 'key-{round}')"),
+            format!("select outcome from tidegate.submit('direct', '{{}}', idempotency_key => 'key-{round}')"),
+            "select count(*) from tidegate.submit_batch('public_decrypt', array_fill('{}'::jsonb, array[50]))".to_owned(),
+            format!("select outcome from tidegate.respond('1', id => '{waiting}')"),
+            format!("select outcome from tidegate.respond('1', reference => 'ref-{round}-1')"),
+            "select expired from tidegate.expire_by_deadline()".to_owned(),
+            "select expired from tidegate.expire_by_readiness()".to_owned(),
+            "select expired from tidegate.expire_responses()".to_owned(),
+            "select tidegate.sweep_inbox()".to_owned(),
+            "select tidegate.rescan_queue('tx')".to_owned(),
+            "select examined from tidegate.recover(100)".to_owned(),
+            "select removed from tidegate.remove_strays('tx')".to_owned(),
+        ];
+        for batch in [1, 20] {
+            let held = session.claim("readiness", batch).await;
+            calls.push(match round % 4 {
+                0 => settle("settle_passed", &held, ""),
+                1 => settle("settle_not_yet", &held, ""),
+                2 => settle("release", &held, ""),
+                _ => settle("settle_failed", &held, "null"),
+            });
+            let held = session.claim("tx", batch).await;
+            let references = format!(
+                "(select array_agg('ref-{round}-' || n) from generate_series(1, {batch}) as n)"
+            );
+            calls.push(match round % 4 {
+                0 => settle("settle_receipt", &held, &references),
+                1 => settle("settle_retry", &held, "null"),
+                2 => settle("settle_rejected", &held, "null"),
+                _ => settle("release", &held, ""),
+            });
+            let cancelled = session
+                .text("select message ->> 'id' from pgmq.q_tx where headers is null limit 1")
+                .await;
+            calls.push(format!(
+                "select outcome from tidegate.cancel('{cancelled}')"
+            ));
+            calls.push(format!("select count(*) from tidegate.fail_internal(array['{cancelled}'::uuid, '{waiting}'])"));
+        }
+        for sql in calls {
+            session.texts(&sql).await;
+            assert_eq!(scans(&mut session).await, before, "round {round}: {sql}");
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Sessions held at their critical point: one does its work and leaves it uncommitted, another starts and waits.
+
+use std::time::Duration;
+
+use sqlx::{Connection, Executor, PgConnection, Row, ValueRef, postgres::PgRow};
+use tidegate::request::RequestId;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+use super::{TestDatabase, eventually};
+
+/// A connection of one actor.
+pub struct Session {
+    connection: PgConnection,
+    pub pid: i32,
+}
+
+/// What a statement said: its rows as text, or its SQLSTATE with the message.
+pub type Said = Result<Vec<String>, (String, String)>;
+
+impl Session {
+    pub async fn open(database: &TestDatabase) -> Self {
+        let mut connection = database.session().await;
+        let pid = sqlx::query_scalar("select pg_backend_pid()")
+            .fetch_one(&mut connection)
+            .await
+            .unwrap();
+        Self { connection, pid }
+    }
+
+    /// A session with an open transaction.
+    pub async fn begin(database: &TestDatabase) -> Self {
+        let mut session = Self::open(database).await;
+        session.execute("begin").await;
+        session
+    }
+
+    /// Runs SQL that must succeed; several statements are fine.
+    pub async fn execute(&mut self, sql: &str) {
+        self.connection
+            .execute(sql)
+            .await
+            .unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+
+    pub async fn commit(&mut self) {
+        self.execute("commit").await;
+    }
+
+    pub async fn rollback(&mut self) {
+        self.execute("rollback").await;
+    }
+
+    /// Each row's columns as text (null is empty), separated by blanks; or the SQLSTATE.
+    pub async fn attempt(&mut self, sql: &str) -> Said {
+        // Without preparation everything comes as text.
+        match self.connection.fetch_all(sql).await {
+            Ok(rows) => Ok(rows.iter().map(line).collect()),
+            Err(sqlx::Error::Database(error)) => Err((
+                error.code().unwrap_or_default().into_owned(),
+                error.message().to_owned(),
+            )),
+            Err(error) => panic!("{sql}: {error}"),
+        }
+    }
+
+    /// The rows of a query that must succeed, as [`Session::attempt`] gives them.
+    pub async fn texts(&mut self, sql: &str) -> Vec<String> {
+        self.attempt(sql)
+            .await
+            .unwrap_or_else(|error| panic!("{sql}: {error:?}"))
+    }
+
+    /// The single value of a query, as text.
+    pub async fn text(&mut self, sql: &str) -> String {
+        let mut rows = self.texts(sql).await;
+        assert_eq!(rows.len(), 1, "{sql}: {rows:?}");
+        rows.remove(0)
+    }
+
+    /// Starts a statement in a task of its own.
+    pub fn start(mut self, sql: &str) -> Running {
+        let sql = sql.to_owned();
+        Running {
+            pid: self.pid,
+            task: tokio::spawn(async move {
+                let said = self.attempt(&sql).await;
+                (self, said)
+            }),
+        }
+    }
+
+    /// Claims from a queue; the stage is that of the queue.
+    pub async fn claim(&mut self, queue: &str, batch: i32) -> Vec<Held> {
+        self.claim_for(queue, batch, "30 seconds").await
+    }
+
+    /// Claims under a lease of the given length.
+    pub async fn claim_for(&mut self, queue: &str, batch: i32, lease_for: &str) -> Vec<Held> {
+        let function = if queue.contains("readiness") {
+            "claim_readiness"
+        } else {
+            "claim_tx"
+        };
+        let sql = format!(
+            "select lease::text as lease, (lease).msg_id, id, attempt, attempts_max
+             from tidegate.{function}('{queue}', 'worker-{}', {batch}, '{lease_for}')",
+            self.pid
+        );
+        sqlx::query(&sql)
+            .fetch_all(&mut self.connection)
+            .await
+            .unwrap_or_else(|error| panic!("{sql}: {error}"))
+            .iter()
+            .map(|row| Held {
+                lease: row.get("lease"),
+                msg_id: row.get("msg_id"),
+                id: RequestId(row.get::<Uuid, _>("id")),
+                attempt: row.get("attempt"),
+                attempts_max: row.get("attempts_max"),
+            })
+            .collect()
+    }
+
+    pub async fn close(self) {
+        self.connection.close().await.unwrap();
+    }
+}
+
+fn line(row: &PgRow) -> String {
+    let columns = (0..row.len()).map(|column| {
+        let value = row.try_get_raw(column).unwrap();
+        if value.is_null() {
+            ""
+        } else {
+            value.as_str().unwrap()
+        }
+    });
+    columns.collect::<Vec<_>>().join(" ")
+}
+
+/// A query that runs in a task, perhaps waiting for somebody.
+pub struct Running {
+    pid: i32,
+    task: JoinHandle<(Session, Said)>,
+}
+
+impl Running {
+    /// Waits until this query waits for `other`.
+    pub async fn until_blocked_by(&self, database: &TestDatabase, other: &Session) {
+        let sql = format!(
+            "select count(*) from unnest(pg_blocking_pids({})) as p where p = {}",
+            self.pid, other.pid
+        );
+        eventually("one session waits for the other", || async {
+            assert!(!self.task.is_finished(), "it finished without waiting");
+            database.number(&sql).await > 0
+        })
+        .await;
+    }
+
+    /// Waits until this query waits for `other`, or has ended without.
+    pub async fn until_blocked_or_done(&self, database: &TestDatabase, other: &Session) {
+        let sql = format!(
+            "select count(*) from unnest(pg_blocking_pids({})) as p where p = {}",
+            self.pid, other.pid
+        );
+        eventually("one session waits for the other or ends", || async {
+            self.task.is_finished() || database.number(&sql).await > 0
+        })
+        .await;
+    }
+
+    /// What it said in the end, and its session.
+    pub async fn finish(self) -> (Session, Vec<String>) {
+        let (session, said) = self.outcome().await;
+        (session, said.unwrap_or_else(|error| panic!("{error:?}")))
+    }
+
+    /// What it said in the end, be it an error.
+    pub async fn outcome(self) -> (Session, Said) {
+        tokio::time::timeout(Duration::from_secs(20), self.task)
+            .await
+            .expect("it waits where it should not")
+            .unwrap()
+    }
+}
+
+/// A claimed request, as its holder knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// The composite, as text.
+    pub lease: String,
+    pub msg_id: i64,
+    pub id: RequestId,
+    pub attempt: i32,
+    pub attempts_max: i32,
+}
+
+/// `array[…]` of leases, for a settle.
+pub fn leases<'a>(held: impl IntoIterator<Item = &'a Held>) -> String {
+    let quoted: Vec<_> = held
+        .into_iter()
+        .map(|held| format!("'{}'", held.lease))
+        .collect();
+    format!("array[{}]::tidegate.lease[]", quoted.join(", "))
+}
+
+/// A settle by its name, with the arguments after the leases: returns the ids that moved.
+pub fn settle<'a>(name: &str, held: impl IntoIterator<Item = &'a Held>, more: &str) -> String {
+    let comma = if more.is_empty() { "" } else { ", " };
+    format!(
+        "select s.id from tidegate.{name}({}{comma}{more}) as s order by s.id",
+        leases(held)
+    )
+}
+
+/// Submits `count` requests of a kind in one batch; their ids, in order.
+pub async fn submit_many(database: &TestDatabase, kind: &str, count: i32) -> Vec<RequestId> {
+    sqlx::query_scalar::<_, Uuid>(
+        "select id from tidegate.submit_batch($1, array_fill('{}'::jsonb, array[$2]), admission => 'accepted')",
+    )
+    .bind(kind)
+    .bind(count)
+    .fetch_all(&database.pool)
+    .await
+    .unwrap()
+    .into_iter()
+    .map(RequestId)
+    .collect()
+}
+
+/// Lets the leases of a queue run out: as if their time had passed.
+pub async fn expire_leases(database: &TestDatabase, queue: &str) {
+    database
+        .execute(&format!(
+            "update pgmq.q_{queue} set vt = clock_timestamp() - interval '1 millisecond' where headers is not null"
+        ))
+        .await;
+}
+
+/// `causes` of a request, joined for one assertion.
+pub async fn history(database: &TestDatabase, id: RequestId) -> String {
+    database.causes(id).await.join(" ")
+}
+
+/// Takes one request to `receipt_received`, under a reference when one is given.
+pub async fn receipt(database: &TestDatabase, kind: &str, reference: Option<&str>) -> RequestId {
+    let id = database.submit(kind).await;
+    let mut session = Session::open(database).await;
+    if database.status(id).await == "queued" {
+        let held = session.claim("readiness", 1).await;
+        assert_eq!(held[0].id, id);
+        session.texts(&settle("settle_passed", &held, "")).await;
+    }
+    let held = session.claim("tx", 1).await;
+    assert_eq!(held[0].id, id);
+    let refs = reference.map_or_else(String::new, |reference| format!("array['{reference}']"));
+    session.texts(&settle("settle_receipt", &held, &refs)).await;
+    id
+}

@@ -1,0 +1,207 @@
+//! House rules that a program can check.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use tidegate::schema;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every file below a directory of the project with this ending, with its text.
+fn files(below: &str, ending: &str) -> Vec<(String, String)> {
+    fn walk(directory: &Path, ending: &str, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(&path, ending, found);
+            } else if path
+                .extension()
+                .is_some_and(|extension| extension == ending)
+            {
+                found.push(path);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(&root().join(below), ending, &mut found);
+    found.sort();
+    assert!(!found.is_empty(), "no .{ending} below {below}");
+    found
+        .into_iter()
+        .map(|path| {
+            let name = path
+                .strip_prefix(root())
+                .unwrap()
+                .to_string_lossy()
+                .into_owned();
+            (name, fs::read_to_string(path).unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn every_sql_file_is_applied_or_asked() {
+    let applied: BTreeSet<_> = schema::sql_files()
+        .into_iter()
+        .map(|(path, _)| format!("sql/{path}"))
+        .collect();
+    let rust: String = files("src", "rs")
+        .into_iter()
+        .map(|(_, text)| text)
+        .collect();
+
+    for (name, _) in files("sql", "sql") {
+        let used = match name.strip_prefix("sql/queries/") {
+            Some(query) => rust.contains(&format!("sql/queries/{query}\")")),
+            None => applied.contains(&name),
+        };
+        assert!(used, "{name} is used by nothing");
+    }
+}
+
+#[test]
+fn a_function_is_alone_in_a_file_of_its_name_and_says_what_it_does() {
+    for (name, text) in files("sql/functions", "sql") {
+        let function = Path::new(&name).file_stem().unwrap().to_str().unwrap();
+        assert!(
+            text.starts_with(&format!("-- tidegate.{function}: ")),
+            "{name} begins with `-- tidegate.{function}: …`"
+        );
+        let made = text.matches("\ncreate or replace ").count();
+        let own = [
+            format!("\ncreate or replace function tidegate.{function}("),
+            format!("\ncreate or replace procedure tidegate.{function}("),
+        ];
+        assert!(
+            made == 1 && own.iter().any(|head| text.contains(head)),
+            "{name} makes tidegate.{function} and nothing else"
+        );
+    }
+}
+
+#[test]
+fn only_the_store_asks_and_rust_never_writes_a_table() {
+    for (name, text) in files("src", "rs")
+        .into_iter()
+        .chain(files("workers/src", "rs"))
+    {
+        let store = name.starts_with("src/store");
+        assert!(
+            store || !text.contains("sql/queries/"),
+            "{name} asks past the store"
+        );
+        // The migrating driver notes what it has applied; everything else moves through functions.
+        if name != "src/schema.rs" {
+            for word in [
+                "insert into ",
+                "update tidegate.",
+                "delete from ",
+                "truncate ",
+            ] {
+                assert!(!text.contains(word), "{name} writes a table: {word}");
+            }
+        }
+    }
+    for (name, text) in files("sql/queries", "sql") {
+        for word in [
+            "insert into ",
+            "update tidegate.",
+            "delete from ",
+            "truncate ",
+        ] {
+            assert!(!text.contains(word), "{name} writes a table: {word}");
+        }
+        assert!(
+            text.starts_with("-- ") || !text.contains('$'),
+            "{name} does not say what its parameters are"
+        );
+    }
+}
+
+#[test]
+fn vocabulary_depends_on_nothing_and_workers_depend_on_the_engine() {
+    for name in ["src/request.rs", "src/stage.rs"] {
+        let text = fs::read_to_string(root().join(name)).unwrap();
+        for word in ["sqlx::", "crate::store", "crate::http", "crate::cli"] {
+            assert!(!text.contains(word), "{name} knows {word}");
+        }
+    }
+    for (name, text) in files("src", "rs") {
+        assert!(
+            !text.contains("tidegate_workers"),
+            "{name} depends on the workers"
+        );
+        if !name.starts_with("src/cli") && name != "src/main.rs" && name != "src/lib.rs" {
+            assert!(
+                !text.contains("crate::cli"),
+                "{name} depends on the command line"
+            );
+        }
+        if name != "src/schema.rs" {
+            assert!(
+                !text.contains("tokio_postgres::"),
+                "{name} uses the migrating driver"
+            );
+        }
+    }
+}
+
+#[test]
+fn sql_is_lower_case_schema_qualified_and_within_the_margin() {
+    for (name, text) in files("sql", "sql")
+        .into_iter()
+        .chain(files("migrations", "sql"))
+    {
+        for (number, line) in text.lines().enumerate() {
+            let place = format!("{name}:{}", number + 1);
+            assert!(
+                line.chars().count() <= 130,
+                "{place} is longer than 130 characters"
+            );
+            assert!(line == line.trim_end(), "{place} ends in spaces");
+            assert!(!line.contains('\t'), "{place} has a tab");
+            let code = line.split("--").next().unwrap();
+            for word in [
+                "SELECT ", "INSERT ", "UPDATE ", "DELETE ", "CREATE ", "WHERE ",
+            ] {
+                assert!(!code.contains(word), "{place}: {word}in capitals");
+            }
+        }
+        assert!(!text.contains("enable_seqscan"), "{name} bends the planner");
+    }
+}
+
+#[test]
+fn files_are_rooms_not_halls() {
+    for (name, text) in files("src", "rs")
+        .into_iter()
+        .chain(files("workers/src", "rs"))
+        .chain(files("sql/functions", "sql"))
+    {
+        let lines = text.lines().count();
+        assert!(lines <= 400, "{name} has {lines} lines: split it");
+    }
+}
+
+#[test]
+fn every_query_can_be_prepared_by_the_database_it_is_for() {
+    // A query that misspells a column fails here, not in production.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        use sqlx::Executor;
+        let database = crate::support::TestDatabase::new().await;
+        for (name, text) in files("sql/queries", "sql") {
+            if let Err(error) = database.pool.prepare(&text).await {
+                panic!("{name}: {error}");
+            }
+        }
+    });
+}

@@ -1,0 +1,461 @@
+//! What the engine does with stages: whole lives, failures, lost leases, stops.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::json;
+use tidegate::{
+    request::{Request, RequestError, RequestId},
+    stage::{Check, Readiness, Receipt, Sent, Stages, Transact},
+    store::Store,
+    worker::{self, WorkerError, WorkerOptions},
+};
+use tokio::{sync::Notify, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use crate::support::{TestDatabase, eventually};
+
+/// Stages made of closures.
+struct Checks<F>(F);
+
+impl<F> Readiness for Checks<F>
+where
+    F: Fn(&Request) -> Check + Send + Sync + 'static,
+{
+    async fn check(&self, request: &Request) -> Check {
+        (self.0)(request)
+    }
+}
+
+struct Sends<F>(F);
+
+impl<F> Transact for Sends<F>
+where
+    F: Fn(&Request) -> Sent + Send + Sync + 'static,
+{
+    async fn send(&self, request: &Request) -> Sent {
+        (self.0)(request)
+    }
+
+    async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, RequestError> {
+        Ok(None)
+    }
+}
+
+fn answer(_: &Request) -> Sent {
+    Sent::Receipt(Receipt {
+        reference: None,
+        response: Some(json!({ "ok": true })),
+    })
+}
+
+fn refer(request: &Request) -> Sent {
+    Sent::Receipt(Receipt {
+        reference: Some(format!("ref-{}", request.id)),
+        response: None,
+    })
+}
+
+/// Stages for the four built-in kinds: always ready, sent at once.
+fn all_stages() -> Stages {
+    Stages::new()
+        .readiness("public_decrypt", Checks(|_: &Request| Check::Ready))
+        .readiness("user_decrypt", Checks(|_: &Request| Check::Ready))
+        .transact("public_decrypt", Sends(refer))
+        .transact("user_decrypt", Sends(refer))
+        .transact("input_proof", Sends(refer))
+        .transact("direct", Sends(answer))
+}
+
+/// A worker in this process.
+struct Running {
+    stop: CancellationToken,
+    task: JoinHandle<Result<(), WorkerError>>,
+}
+
+impl Running {
+    fn start(store: &Store, stages: Stages, options: WorkerOptions) -> Self {
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(worker::run(store.clone(), stages, options, stop.clone()));
+        Self { stop, task }
+    }
+
+    async fn stop(self) {
+        self.stop.cancel();
+        self.task.await.unwrap().unwrap();
+    }
+}
+
+fn options() -> WorkerOptions {
+    WorkerOptions {
+        lease: Duration::from_millis(600),
+        grace: Duration::from_secs(5),
+        ..WorkerOptions::default()
+    }
+}
+
+async fn until(database: &TestDatabase, id: RequestId, status: &str) {
+    eventually(status, || async { database.status(id).await == status }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_of_every_kind_go_their_way() {
+    let database = TestDatabase::new().await;
+    let running = Running::start(&database.store, all_stages(), options());
+
+    let direct = database.submit("direct").await;
+    let proof = database.submit("input_proof").await;
+    let public = database.submit("public_decrypt").await;
+
+    until(&database, direct, "completed").await;
+    until(&database, proof, "receipt_received").await;
+    until(&database, public, "receipt_received").await;
+    assert_eq!(
+        database.causes(direct).await,
+        ["submitted", "claimed", "receipt"]
+    );
+    assert_eq!(
+        database.causes(public).await,
+        ["submitted", "readiness_passed", "claimed", "receipt"]
+    );
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_refuses_a_queue_with_kinds_it_does_not_know() {
+    let database = TestDatabase::new().await;
+    let stages = Stages::new().transact("direct", Sends(answer));
+
+    let refused = worker::run(
+        database.store.clone(),
+        stages,
+        WorkerOptions {
+            queues: vec!["tx".to_owned()],
+            ..options()
+        },
+        CancellationToken::new(),
+    )
+    .await
+    .unwrap_err();
+
+    let WorkerError::MissingStages { kinds, .. } = &refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(kinds, &["input_proof", "public_decrypt", "user_decrypt"]);
+    assert!(refused.to_string().contains("user_decrypt"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_added_later_is_given_back_and_stops_the_worker_that_does_not_know_it() {
+    let database = TestDatabase::unlimited().await;
+    let running = Running::start(&database.store, all_stages(), options());
+    until(&database, database.submit("direct").await, "completed").await;
+
+    database
+        .execute(
+            "insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms)
+             values ('strange', 'direct', 'tx', 1, 1)",
+        )
+        .await;
+    let strange = database.submit("strange").await;
+
+    let stopped = running.task.await.unwrap().unwrap_err();
+    assert!(stopped.to_string().contains("strange"), "{stopped}");
+    assert_eq!(database.status(strange).await, "processing");
+    assert_eq!(
+        database
+            .number("select max(tx_attempt) from tidegate.request where kind = 'strange'")
+            .await,
+        0
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panicking_stage_harms_only_its_own_request_and_not_for_ever() {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute("update tidegate.policy set base_ms = 1, cap_ms = 1, jitter_ms = 0")
+        .await;
+    let stages = all_stages()
+        .readiness(
+            "user_decrypt",
+            Checks(|_: &Request| -> Check { panic!("poison") }),
+        )
+        .transact(
+            "input_proof",
+            Sends(|_: &Request| -> Sent { panic!("poison") }),
+        );
+    let running = Running::start(&database.store, stages, options());
+
+    let poisoned_check = database.submit("user_decrypt").await;
+    let poisoned_send = database.submit("input_proof").await;
+    let healthy = database.submit("direct").await;
+
+    until(&database, healthy, "completed").await;
+    until(&database, poisoned_check, "failure").await;
+    until(&database, poisoned_send, "failure").await;
+    for id in [poisoned_check, poisoned_send] {
+        let error = database
+            .store
+            .outlook(id)
+            .await
+            .unwrap()
+            .unwrap()
+            .error
+            .unwrap();
+        assert!(error.message.contains("poison"), "{error:?}");
+    }
+    let causes = database.causes(poisoned_send).await;
+    assert_eq!(causes.iter().filter(|cause| *cause == "claimed").count(), 5);
+    assert_eq!(causes.last().unwrap(), "attempts_exhausted");
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_cannot_be_stored_ends_its_request_and_no_other() {
+    let database = TestDatabase::unlimited().await;
+    let stages = all_stages().transact(
+        "direct",
+        Sends(|request: &Request| {
+            let poison = request.payload.get().contains("poison");
+            Sent::Receipt(Receipt {
+                reference: None,
+                response: Some(json!({ "text": if poison { "\0" } else { "fine" } })),
+            })
+        }),
+    );
+    let mut ids = Vec::new();
+    for payload in [json!({}), json!("poison"), json!({})] {
+        let submitted = database
+            .store
+            .submit(&crate::support::submission("direct", &payload))
+            .await;
+        let tidegate::store::Submitted::Accepted(ticket) = submitted.unwrap() else {
+            panic!("not accepted");
+        };
+        ids.push(ticket.id);
+    }
+
+    let running = Running::start(&database.store, stages, options());
+
+    until(&database, ids[0], "completed").await;
+    until(&database, ids[1], "failure").await;
+    until(&database, ids[2], "completed").await;
+    running.stop().await;
+}
+
+/// A send that says when it begins and then waits to be let go.
+#[derive(Clone, Default)]
+struct Gated {
+    begun: Arc<AtomicU32>,
+    go: Arc<Notify>,
+}
+
+impl Transact for Gated {
+    async fn send(&self, request: &Request) -> Sent {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        self.go.notified().await;
+        answer(request)
+    }
+
+    async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, RequestError> {
+        Ok(None)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_is_prolonged_while_its_call_runs() {
+    let database = TestDatabase::unlimited().await;
+    let gated = Gated::default();
+    let running = Running::start(
+        &database.store,
+        all_stages().transact("direct", gated.clone()),
+        options(),
+    );
+    let id = database.submit("direct").await;
+    eventually("the send begins", || async {
+        gated.begun.load(Ordering::SeqCst) == 1
+    })
+    .await;
+
+    eventually("the lease is prolonged three times its length", || async {
+        database
+            .number("select count(*) from pgmq.q_tx where vt > last_read_at + interval '1.8 s'")
+            .await
+            == 1
+    })
+    .await;
+    gated.go.notify_one();
+
+    until(&database, id, "completed").await;
+    assert_eq!(gated.begun.load(Ordering::SeqCst), 1);
+    assert_eq!(
+        database.causes(id).await,
+        ["submitted", "claimed", "receipt"]
+    );
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_whose_lease_is_taken_away_is_dropped_and_settles_nothing() {
+    let database = TestDatabase::unlimited().await;
+    let gated = Gated::default();
+    let running = Running::start(
+        &database.store,
+        all_stages().transact("direct", gated.clone()),
+        options(),
+    );
+    let id = database.submit("direct").await;
+    eventually("the send begins", || async {
+        gated.begun.load(Ordering::SeqCst) == 1
+    })
+    .await;
+
+    database.execute("call tidegate.maintain()").await;
+    database
+        .execute("select * from tidegate.recover(reset_all => true)")
+        .await;
+
+    // The same worker claims it anew, finds no receipt and sends again. The first call may still be there: whatever it
+    // says settles nothing.
+    eventually("the send begins anew", || async {
+        gated.begun.load(Ordering::SeqCst) == 2
+    })
+    .await;
+    eventually("it completes", || async {
+        gated.go.notify_waiters();
+        database.status(id).await == "completed"
+    })
+    .await;
+    assert_eq!(
+        database.causes(id).await,
+        ["submitted", "claimed", "recovered", "claimed", "receipt"]
+    );
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_lets_running_calls_finish_and_gives_the_rest_back() {
+    let database = TestDatabase::new().await;
+    // One send per second: the others wait for their reserved time, or in the queue.
+    database
+        .execute("update tidegate.queue set per_seconds = 20 where name = 'tx'")
+        .await;
+    let gated = Gated::default();
+    for _ in 0..6 {
+        database.submit("direct").await;
+    }
+    let running = Running::start(
+        &database.store,
+        all_stages().transact("direct", gated.clone()),
+        options(),
+    );
+    eventually("a send begins", || async {
+        gated.begun.load(Ordering::SeqCst) >= 1
+    })
+    .await;
+
+    running.stop.cancel();
+    let begun = Arc::clone(&gated.begun);
+    eventually("the running calls finish", || {
+        gated.go.notify_waiters();
+        let finished = running.task.is_finished();
+        async move { finished }
+    })
+    .await;
+    running.task.await.unwrap().unwrap();
+
+    let begun = i64::from(begun.load(Ordering::SeqCst));
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.request where req_status = 'completed'")
+            .await,
+        begun
+    );
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.request where req_status = 'processing' and tx_attempt = 0")
+            .await,
+        6 - begun
+    );
+    assert_eq!(
+        database
+            .number("select count(*) from pgmq.q_tx where vt = '-infinity' and headers is null")
+            .await,
+        6 - begun
+    );
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.worker where stopped_at is not null")
+            .await,
+        1
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_sender_s_receipt_is_found_before_anything_is_sent_again() {
+    struct Found;
+    impl Transact for Found {
+        async fn send(&self, _: &Request) -> Sent {
+            panic!("sent again")
+        }
+
+        async fn find_receipt(&self, request: &Request) -> Result<Option<Receipt>, RequestError> {
+            assert!(request.attempt > 1);
+            Ok(Some(Receipt {
+                reference: None,
+                response: Some(json!("found")),
+            }))
+        }
+    }
+    let database = TestDatabase::unlimited().await;
+    let id = database.submit("direct").await;
+    database
+        .execute("select * from tidegate.claim_tx('tx', 'lost', 1, '100 ms')")
+        .await;
+
+    let running = Running::start(
+        &database.store,
+        all_stages().transact("direct", Found),
+        options(),
+    );
+
+    until(&database, id, "completed").await;
+    assert_eq!(
+        database.causes(id).await,
+        ["submitted", "claimed", "recovered", "claimed", "receipt"]
+    );
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_survive_the_loss_of_every_connection() {
+    let database = TestDatabase::unlimited().await;
+    let running = Running::start(&database.store, all_stages(), options());
+    until(&database, database.submit("direct").await, "completed").await;
+
+    let mut admin = database.session().await;
+    sqlx::raw_sql(
+        "select pg_terminate_backend(pid) from pg_stat_activity
+         where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'",
+    )
+    .execute(&mut admin)
+    .await
+    .unwrap();
+
+    let id: uuid::Uuid = sqlx::query_scalar("select id from tidegate.submit('direct', '{}')")
+        .fetch_one(&mut admin)
+        .await
+        .unwrap();
+    eventually("work goes on", || async {
+        let status = database.store.outlook(RequestId(id)).await;
+        status.is_ok_and(|outlook| outlook.is_some_and(|outlook| outlook.status.is_terminal()))
+    })
+    .await;
+    running.stop().await;
+}

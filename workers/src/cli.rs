@@ -1,0 +1,214 @@
+//! What can be said on the command line.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::{Args, Parser, Subcommand};
+use humantime::parse_duration;
+use reqwest::Url;
+use tidegate::worker::WorkerOptions;
+use tidegate_workers::{
+    http_stage::{HeaderLine, HttpOptions},
+    simulate::SimulateOptions,
+};
+
+/// Runs ready-made stages for Tidegate.
+///
+/// Durations are written with their unit: 200ms, 5s, 1m. `RUST_LOG` says what is logged to standard error. The first
+/// SIGTERM or Ctrl-C stops gracefully, the second at once.
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Drain queues with calls to your own HTTP service
+    Http {
+        #[command(flatten)]
+        worker: WorkerFlags,
+        #[command(flatten)]
+        http: HttpOptions,
+    },
+    /// Drain queues against a simulated downstream in this process; its statistics are printed at the end
+    Simulate {
+        #[command(flatten)]
+        worker: WorkerFlags,
+        #[command(flatten)]
+        simulate: SimulateOptions,
+    },
+    /// Be a simulated downstream that any number of `tidegate-worker http` processes call
+    Downstream {
+        #[command(flatten)]
+        server: ServerFlags,
+        #[command(flatten)]
+        simulate: SimulateOptions,
+    },
+    /// Stop the private PostgreSQL server in a directory once nobody uses it
+    #[command(hide = true)]
+    EmbeddedPostgresKeeper {
+        /// Where the server is kept
+        directory: PathBuf,
+    },
+}
+
+/// How to take work from the queues. What is not said is as the engine's runner has it.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "The worker")]
+pub(crate) struct WorkerFlags {
+    /// The database, as a postgres:// URL
+    #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
+    pub(crate) database_url: Option<String>,
+
+    /// A queue to drain (repeatable) [default: readiness and tx]
+    #[arg(long = "queue", value_name = "QUEUE")]
+    queues: Vec<String>,
+
+    /// What this worker is called, in leases and in the list of workers [default: host, process id, random]
+    #[arg(long)]
+    name: Option<String>,
+
+    /// How long a claimed request is this worker's before others may take it; prolonged while its call runs
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    lease: Option<Duration>,
+
+    /// How many requests are claimed at once, at most
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    batch: Option<usize>,
+
+    /// How many calls run at once, at most
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    concurrency: Option<usize>,
+
+    /// How long to wait before an empty queue is looked at again, when no notification comes
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    poll: Option<Duration>,
+
+    /// How long running calls may take to end after a stop was asked for
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    grace: Option<Duration>,
+}
+
+impl WorkerFlags {
+    pub(crate) fn options(&self) -> WorkerOptions {
+        let defaults = WorkerOptions::default();
+        WorkerOptions {
+            name: self.name.clone().unwrap_or(defaults.name),
+            queues: if self.queues.is_empty() {
+                defaults.queues
+            } else {
+                self.queues.clone()
+            },
+            lease: self.lease.unwrap_or(defaults.lease),
+            batch: self.batch.unwrap_or(defaults.batch),
+            concurrency: self.concurrency.unwrap_or(defaults.concurrency),
+            poll: self.poll.unwrap_or(defaults.poll),
+            grace: self.grace.unwrap_or(defaults.grace),
+        }
+    }
+}
+
+/// Where the simulated downstream listens, and where its responses go.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "The server")]
+pub(crate) struct ServerFlags {
+    /// Where to listen; with port 0 any free port is taken, and the first line of output says which
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    pub(crate) listen: SocketAddr,
+
+    /// Where responses are sent: the relay's address, or the whole URL of its responses; without it there are none
+    #[arg(long, value_name = "URL")]
+    pub(crate) callback_url: Option<Url>,
+
+    /// The same as --check-concurrency: a server has no other
+    #[arg(long, value_name = "C", conflicts_with = "check_concurrency")]
+    pub(crate) concurrency: Option<usize>,
+
+    /// A header of each callback, such as an API key (repeatable; in the environment: one a line)
+    #[arg(
+        long = "callback-header",
+        value_name = "NAME: VALUE",
+        env = "TIDEGATE_CALLBACK_HEADERS",
+        hide_env_values = true,
+        value_delimiter = '\n'
+    )]
+    pub(crate) callback_headers: Vec<HeaderLine>,
+
+    /// Begin the output with the address even when its port was given
+    #[arg(long)]
+    pub(crate) print_address: bool,
+
+    /// How long responses may be delivered after a stop was asked for
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
+    pub(crate) grace: Duration,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count) if count >= 1 => Ok(count),
+        _ => Err("write a whole number from 1".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn command(line: &str) -> Command {
+        Cli::try_parse_from(line.split(' ')).unwrap().command
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_is_not_said_is_as_the_engine_has_it() {
+        let Command::Simulate { worker, simulate } = command("x simulate") else {
+            panic!()
+        };
+        let (options, defaults) = (worker.options(), WorkerOptions::default());
+        assert_eq!(options.queues, defaults.queues);
+        assert_eq!(
+            (options.lease, options.batch),
+            (defaults.lease, defaults.batch)
+        );
+        assert_eq!(
+            format!("{simulate:?}"),
+            format!("{:?}", SimulateOptions::default())
+        );
+
+        let line = "x simulate --queue a --queue b --lease 1500ms --concurrency 3 --rate 20 --not-yet-rate 5%";
+        let Command::Simulate { worker, simulate } = command(line) else {
+            panic!()
+        };
+        let options = worker.options();
+        assert_eq!(options.queues, ["a", "b"]);
+        assert_eq!(
+            (options.lease, options.concurrency),
+            (Duration::from_millis(1500), 3)
+        );
+        assert_eq!(
+            (simulate.rate, simulate.not_yet_rate.get()),
+            (Some(20.0), 0.05)
+        );
+    }
+
+    #[test]
+    fn defaults_of_the_http_options_are_those_of_the_library() {
+        let line = "x http --send-url http://a/s --header X:1";
+        let Command::Http { http, .. } = command(line) else {
+            panic!()
+        };
+        let given = HttpOptions {
+            send_urls: vec!["http://a/s".parse().unwrap()],
+            headers: vec!["X: 1".parse().unwrap()],
+            ..HttpOptions::default()
+        };
+        assert_eq!(format!("{http:?}"), format!("{given:?}"));
+    }
+}

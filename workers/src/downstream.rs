@@ -1,0 +1,59 @@
+//! `tidegate-worker downstream`: the simulated downstream as a server.
+
+use std::{io::Write, sync::Arc};
+
+use anyhow::Context;
+use tidegate_workers::{
+    downstream_server,
+    http_stage::header_map,
+    simulate::{CallbackResponder, Downstream, Responder, SimulateOptions},
+};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::{cli::ServerFlags, finish};
+
+pub(crate) async fn run(
+    server: ServerFlags,
+    simulate: SimulateOptions,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    let responder = match server.callback_url {
+        Some(url) => {
+            let headers = header_map(&server.callback_headers).context("--callback-header")?;
+            let responder = CallbackResponder::new(url, headers)
+                .context("cannot make an HTTP client for --callback-url")?;
+            Some(Arc::new(responder) as Arc<dyn Responder>)
+        }
+        None => {
+            tracing::warn!("without --callback-url only requests of direct kinds are answered");
+            None
+        }
+    };
+    // Callers of a server wait for the network anyway, so it always remembers.
+    let simulate = SimulateOptions {
+        remember: true,
+        check_concurrency: server.concurrency.or(simulate.check_concurrency),
+        ..simulate
+    };
+    let downstream = Arc::new(Downstream::new(simulate, responder)?);
+
+    let listener = TcpListener::bind(server.listen).await.with_context(|| {
+        format!(
+            "cannot listen on {}: choose another --listen",
+            server.listen
+        )
+    })?;
+    let address = listener.local_addr().context("cannot tell the address")?;
+    tracing::info!(%address, "the simulated downstream listens");
+    if server.print_address || server.listen.port() == 0 {
+        let mut stdout = std::io::stdout();
+        // Whoever started this may not be reading.
+        let _ = writeln!(stdout, "listening on http://{address}").and_then(|()| stdout.flush());
+    }
+    downstream_server::serve(listener, downstream.clone(), shutdown)
+        .await
+        .context("the server broke")?;
+    finish(&downstream, server.grace).await;
+    Ok(())
+}

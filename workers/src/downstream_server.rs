@@ -1,0 +1,162 @@
+//! A simulated downstream as an HTTP server, for several worker processes that share it.
+//!
+//! It speaks the protocol of [`http_stage`](crate::http_stage), so that workers reach it as they reach an operator's
+//! own service, and is what `docs/http-stage.md` shows as an example:
+//!
+//! | call | answers |
+//! |---|---|
+//! | `POST /check/{kind}` | 200 ready, 425 not yet, 422 never, 429 too many checks at once |
+//! | `POST /send/{kind}` | 202 with a reference, 200 with the response, 422 rejected, 500, 429 too many sends |
+//! | `GET /receipt/{kind}/{id}` | 200 as the send, 404 |
+//! | `GET /stats` | [`Stats`](crate::simulate::Stats) |
+//! | `GET /healthz` | 200 |
+
+mod problem;
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Json, Router,
+    body::Bytes,
+    extract::{DefaultBodyLimit, Path, State},
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use serde::Serialize;
+use serde_json::Value;
+use tidegate::{request::RequestId, stage::Receipt};
+use tokio::{net::TcpListener, time::sleep};
+use tokio_util::sync::CancellationToken;
+
+use self::problem::Problem;
+use crate::simulate::{Checked, Downstream, SendAnswer, Stats};
+
+/// How long a send that gets no answer is kept waiting, if its caller does not give up before.
+const SILENCE: Duration = Duration::from_secs(120);
+const LONGEST_PAYLOAD: usize = 16 << 20;
+
+#[derive(Clone)]
+struct Server {
+    downstream: Arc<Downstream>,
+    shutdown: CancellationToken,
+}
+
+/// Serves `downstream` until `shutdown`, then lets calls under way end.
+///
+/// Responses on their way are not waited for: [`Downstream::drain`] does that.
+///
+/// # Errors
+///
+/// When the listener breaks.
+pub async fn serve(
+    listener: TcpListener,
+    downstream: Arc<Downstream>,
+    shutdown: CancellationToken,
+) -> std::io::Result<()> {
+    let server = Server {
+        downstream,
+        shutdown: shutdown.clone(),
+    };
+    let router = Router::new()
+        .route("/check/{kind}", post(check))
+        .route("/send/{kind}", post(send))
+        .route("/receipt/{kind}/{id}", get(receipt))
+        .route("/stats", get(stats))
+        .route("/healthz", get(async || "ok\n"))
+        .layer(DefaultBodyLimit::max(LONGEST_PAYLOAD))
+        .with_state(server);
+    axum::serve(listener, router)
+        .with_graceful_shutdown(shutdown.cancelled_owned())
+        .await
+}
+
+/// Takes the payload, as a real service would, and looks no further at it.
+async fn check(
+    State(server): State<Server>,
+    Path(kind): Path<String>,
+    headers: HeaderMap,
+    _payload: Bytes,
+) -> Result<StatusCode, Problem> {
+    let id = headers
+        .contains_key(IDEMPOTENCY_KEY)
+        .then(|| request_id(&headers))
+        .transpose()?;
+    match server.downstream.check(id, &kind).await {
+        Checked::Ready => Ok(StatusCode::OK),
+        Checked::NotYet { after } => Err(Problem::not_yet(after)),
+        Checked::Never => Err(Problem::never()),
+        Checked::TooMany { after } => Err(Problem::too_many("checks at once", after)),
+        Checked::UnknownKind => Err(Problem::unknown_kind(&kind)),
+    }
+}
+
+async fn send(
+    State(server): State<Server>,
+    Path(kind): Path<String>,
+    headers: HeaderMap,
+    _payload: Bytes,
+) -> Result<Response, Problem> {
+    let id = request_id(&headers)?;
+    match server.downstream.send(id, &kind).await {
+        SendAnswer::Taken(receipt) => Ok(taken(receipt)),
+        SendAnswer::Rejected => Err(Problem::rejected()),
+        SendAnswer::Broken => Err(Problem::broken()),
+        SendAnswer::Silence => {
+            tokio::select! {
+                () = server.shutdown.cancelled() => {}
+                () = sleep(SILENCE) => {}
+            }
+            Err(Problem::silence())
+        }
+        SendAnswer::TooMany { after } => Err(Problem::too_many("sends in a second", after)),
+        SendAnswer::UnknownKind => Err(Problem::unknown_kind(&kind)),
+    }
+}
+
+async fn receipt(
+    State(server): State<Server>,
+    Path((kind, id)): Path<(String, RequestId)>,
+) -> Result<Response, Problem> {
+    server
+        .downstream
+        .find_receipt(id, &kind)
+        .map(taken)
+        .ok_or_else(Problem::no_receipt)
+}
+
+async fn stats(State(server): State<Server>) -> Json<Stats> {
+    Json(server.downstream.stats())
+}
+
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+fn request_id(headers: &HeaderMap) -> Result<RequestId, Problem> {
+    headers
+        .get(IDEMPOTENCY_KEY)
+        .and_then(|key| key.to_str().ok()?.parse().ok())
+        .ok_or_else(Problem::no_key)
+}
+
+#[derive(Serialize)]
+struct ReceiptBody {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reference: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response: Option<Value>,
+}
+
+fn taken(receipt: Receipt) -> Response {
+    let status = match receipt.response {
+        Some(_) => StatusCode::OK,
+        None => StatusCode::ACCEPTED,
+    };
+    let body = ReceiptBody {
+        reference: receipt.reference,
+        response: receipt.response,
+    };
+    (status, Json(body)).into_response()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+//! Stages that are HTTP calls to an operator's own service.
+//!
+//! `docs/http-stage.md` describes the protocol for whoever writes the service. In short: the payload is `POST`ed to
+//! the check URL and then to the send URL of its kind, with the headers `Idempotency-Key: <request id>`,
+//! `Tidegate-Kind` and `Tidegate-Attempt`; before a request is sent again, the receipt URL is asked with `GET`.
+//!
+//! | answer | check | send | receipt |
+//! |---|---|---|---|
+//! | 2xx | ready | the receipt | the receipt |
+//! | 404 | never | rejected | there is none |
+//! | 408, 425, 429, 5xx, timeout, no connection | not yet | another attempt | not known: another attempt |
+//! | 409 | not yet | another attempt | not known: another attempt |
+//! | 3xx | not yet | another attempt | not known: another attempt |
+//! | other 4xx | never | rejected | not known: another attempt |
+//!
+//! Neither payloads nor the values of headers are ever logged, and what a caller is told never holds a URL.
+
+mod header;
+mod options;
+mod outcome;
+mod receipt;
+mod retry_after;
+mod service;
+mod url_template;
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use reqwest::Method;
+use tidegate::{
+    request::{Request, RequestError},
+    stage::{Check, Readiness, Receipt, Sent, Stages, Transact},
+};
+
+pub(crate) use self::retry_after::retry_after;
+use self::service::Service;
+pub use self::{
+    header::{HeaderError, HeaderLine, header_map},
+    options::{HttpOptions, UrlFor, UrlForError},
+    url_template::{UrlTemplate, UrlTemplateError},
+};
+use crate::kinds::BUILT_IN;
+
+/// Why HTTP stages cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpStageError {
+    /// No URL to call.
+    #[error("there is nothing to call: give --check-url, --send-url or both")]
+    NothingToCall,
+    /// Receipts without sends.
+    #[error("--receipt-url is asked before a send: give --send-url too")]
+    ReceiptWithoutSend,
+    /// A receipt URL that is the same for all requests.
+    #[error("--receipt-url must say where the request's id goes: put {{id}} into it")]
+    ReceiptWithoutId,
+    /// Two URLs where one is called.
+    #[error("{flag} is given twice for {kind}: keep one")]
+    Twice {
+        /// Which option.
+        flag: &'static str,
+        /// For what.
+        kind: String,
+    },
+    /// A header that cannot be sent.
+    #[error(transparent)]
+    Header(#[from] HeaderError),
+    /// The machine cannot make an HTTP client.
+    #[error("cannot make an HTTP client: {0}")]
+    Client(#[source] reqwest::Error),
+}
+
+/// Stages for every kind that `options` have a URL for.
+///
+/// A URL without a kind serves the built-in kinds and those named with `--kind`.
+///
+/// # Errors
+///
+/// When the options contradict each other, or the machine cannot make an HTTP client.
+pub fn stages(options: &HttpOptions) -> Result<Stages, HttpStageError> {
+    options.validate()?;
+    let service = Arc::new(Service::new(options)?);
+    let own = options.all_urls().filter_map(|url| url.kind.as_deref());
+    let kinds: BTreeSet<&str> = BUILT_IN
+        .iter()
+        .map(|(kind, _)| *kind)
+        .chain(options.kinds.iter().map(String::as_str))
+        .chain(own)
+        .collect();
+    let mut stages = Stages::new();
+    for kind in kinds {
+        let url = |urls| options::url_for(urls, kind);
+        if let Some(url) = url(&options.check_urls) {
+            let service = service.clone();
+            stages = stages.readiness(kind, HttpReadiness { service, url });
+        }
+        if let Some(send) = url(&options.send_urls) {
+            let service = service.clone();
+            let receipt = url(&options.receipt_urls);
+            stages = stages.transact(
+                kind,
+                HttpTransact {
+                    service,
+                    send,
+                    receipt,
+                },
+            );
+        }
+    }
+    Ok(stages)
+}
+
+/// The stages of one kind, where both are needed as they are.
+#[cfg(test)]
+pub(crate) fn stage_for(options: &HttpOptions, kind: &str) -> (HttpReadiness, HttpTransact) {
+    let service = Arc::new(Service::new(options).unwrap());
+    let url = |urls| options::url_for(urls, kind);
+    let readiness = HttpReadiness {
+        service: service.clone(),
+        url: url(&options.check_urls).unwrap(),
+    };
+    let transact = HttpTransact {
+        service,
+        send: url(&options.send_urls).unwrap(),
+        receipt: url(&options.receipt_urls),
+    };
+    (readiness, transact)
+}
+
+/// The readiness stage of one kind.
+pub(crate) struct HttpReadiness {
+    service: Arc<Service>,
+    url: UrlTemplate,
+}
+
+impl Readiness for HttpReadiness {
+    async fn check(&self, request: &Request) -> Check {
+        let answer = self.service.call(Method::POST, &self.url, request).await;
+        outcome::check(answer)
+    }
+}
+
+/// The tx stage of one kind.
+pub(crate) struct HttpTransact {
+    service: Arc<Service>,
+    send: UrlTemplate,
+    receipt: Option<UrlTemplate>,
+}
+
+impl Transact for HttpTransact {
+    async fn send(&self, request: &Request) -> Sent {
+        let answer = self.service.call(Method::POST, &self.send, request).await;
+        outcome::sent(answer)
+    }
+
+    /// Without a receipt URL nothing is found and the request is sent again: the service then has to recognise the
+    /// `Idempotency-Key`.
+    async fn find_receipt(&self, request: &Request) -> Result<Option<Receipt>, RequestError> {
+        let Some(url) = &self.receipt else {
+            return Ok(None);
+        };
+        let answer = self.service.call(Method::GET, url, request).await;
+        outcome::found(answer)
+    }
+}
+
+#[cfg(test)]
+mod tests;

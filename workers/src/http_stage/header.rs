@@ -1,0 +1,108 @@
+//! Headers that an operator adds to every call.
+
+use std::{convert::Infallible, fmt, str::FromStr};
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+/// Headers that the protocol sets itself.
+const RESERVED: [&str; 6] = [
+    "idempotency-key",
+    "tidegate-kind",
+    "tidegate-attempt",
+    "content-type",
+    "content-length",
+    "host",
+];
+
+/// A header, written `Name: value`, as it was given. It counts as secret: it is neither logged nor shown.
+///
+/// Any text is taken at first, and judged by [`header_map`]: whoever reads a command line repeats what it refuses.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HeaderLine(String);
+
+/// Why a text is not a header. The text itself is not repeated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderError {
+    /// No colon.
+    #[error("a header has no colon: write it as 'Name: value'")]
+    NoColon,
+    /// A name that HTTP does not allow.
+    #[error("a header's name has characters that HTTP does not allow")]
+    Name,
+    /// A value that HTTP does not allow.
+    #[error("the value of the header {0} has characters that HTTP does not allow")]
+    Value(HeaderName),
+    /// A header that is not the operator's to set.
+    #[error("the header {0} is set by the protocol: leave it out")]
+    Reserved(HeaderName),
+}
+
+impl FromStr for HeaderLine {
+    type Err = Infallible;
+
+    fn from_str(line: &str) -> Result<Self, Infallible> {
+        Ok(Self(line.to_owned()))
+    }
+}
+
+impl fmt::Debug for HeaderLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HeaderLine(…)")
+    }
+}
+
+impl HeaderLine {
+    fn parse(&self) -> Result<(HeaderName, HeaderValue), HeaderError> {
+        let (name, value) = self.0.split_once(':').ok_or(HeaderError::NoColon)?;
+        let name: HeaderName = name.trim().parse().map_err(|_| HeaderError::Name)?;
+        if RESERVED.contains(&name.as_str()) {
+            return Err(HeaderError::Reserved(name));
+        }
+        let Ok(mut value) = HeaderValue::from_str(value.trim()) else {
+            return Err(HeaderError::Value(name));
+        };
+        value.set_sensitive(true);
+        Ok((name, value))
+    }
+}
+
+/// All of them; a name that comes twice is sent twice, an empty line is nothing.
+///
+/// # Errors
+///
+/// When a line is not a header, or one that the protocol sets.
+pub fn header_map(lines: &[HeaderLine]) -> Result<HeaderMap, HeaderError> {
+    let mut headers = HeaderMap::new();
+    for line in lines.iter().filter(|line| !line.0.trim().is_empty()) {
+        let (name, value) = line.parse()?;
+        headers.append(name, value);
+    }
+    Ok(headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<HeaderMap, HeaderError> {
+        header_map(&["".parse().unwrap(), line.parse().unwrap()])
+    }
+
+    #[test]
+    fn a_header_is_read_and_its_value_not_shown() {
+        let headers = read("Authorization:  Bearer a:b ").unwrap();
+        assert_eq!(headers["authorization"], "Bearer a:b");
+        assert!(!format!("{headers:?}").contains("Bearer"));
+        let line: HeaderLine = "Authorization: Bearer".parse().unwrap();
+        assert!(!format!("{line:?}").contains("Bearer"));
+        for (line, part) in [
+            ("secret", "'Name: value'"),
+            ("secret name: x", "name"),
+            ("X: secret\nb", "the value of the header x"),
+            ("Idempotency-Key: secret", "set by the protocol"),
+        ] {
+            let error = read(line).unwrap_err().to_string();
+            assert!(error.contains(part) && !error.contains("secret"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Where the service is and how long to wait for it.
+
+use std::{str::FromStr, time::Duration};
+
+use humantime::parse_duration;
+
+use super::{HeaderLine, HttpStageError, UrlTemplate, UrlTemplateError};
+use crate::kinds::is_kind_name;
+
+/// A URL for one kind, or for all that have none of their own: written `[KIND=]URL`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UrlFor {
+    /// The kind; none means every kind without a URL of its own.
+    pub kind: Option<String>,
+    /// The URL.
+    pub url: UrlTemplate,
+}
+
+/// Why a text is not a [`UrlFor`].
+pub type UrlForError = UrlTemplateError;
+
+impl FromStr for UrlFor {
+    type Err = UrlForError;
+
+    fn from_str(text: &str) -> Result<Self, UrlForError> {
+        // A URL has a colon before its first equals sign, a kind has none.
+        let (kind, url) = match text.split_once('=') {
+            Some((kind, url)) if is_kind_name(kind) => (Some(kind.to_owned()), url),
+            _ => (None, text),
+        };
+        Ok(Self {
+            kind,
+            url: url.parse()?,
+        })
+    }
+}
+
+/// What to call, and how.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "The service")]
+pub struct HttpOptions {
+    /// Where to ask whether a request can run; {kind} and {id} are replaced (repeatable, once for each kind)
+    #[arg(long = "check-url", value_name = "[KIND=]URL")]
+    pub check_urls: Vec<UrlFor>,
+
+    /// Where to send a request
+    #[arg(long = "send-url", value_name = "[KIND=]URL")]
+    pub send_urls: Vec<UrlFor>,
+
+    /// Where to look for the receipt of an earlier send; without it the service must recognise the Idempotency-Key
+    #[arg(long = "receipt-url", value_name = "[KIND=]URL")]
+    pub receipt_urls: Vec<UrlFor>,
+
+    /// Another kind, besides the built-in ones, that a URL without a kind serves (repeatable)
+    #[arg(long = "kind", value_name = "NAME", value_parser = kind_name)]
+    pub kinds: Vec<String>,
+
+    /// A header to send along (repeatable; in the environment: one a line)
+    #[arg(
+        long = "header",
+        value_name = "NAME: VALUE",
+        env = "TIDEGATE_HTTP_HEADERS",
+        hide_env_values = true,
+        value_delimiter = '\n'
+    )]
+    pub headers: Vec<HeaderLine>,
+
+    /// How long a connection may take to be made
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]
+    pub connect_timeout: Duration,
+
+    /// How long the answer may take to begin, once connected
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
+    pub first_byte_timeout: Duration,
+
+    /// How long the answer may take to end, once begun
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
+    pub body_timeout: Duration,
+
+    /// The longest answer that is read, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 8 << 20)]
+    pub max_response_bytes: usize,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            check_urls: Vec::new(),
+            send_urls: Vec::new(),
+            receipt_urls: Vec::new(),
+            kinds: Vec::new(),
+            headers: Vec::new(),
+            connect_timeout: Duration::from_secs(2),
+            first_byte_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(10),
+            max_response_bytes: 8 << 20,
+        }
+    }
+}
+
+fn kind_name(text: &str) -> Result<String, String> {
+    if is_kind_name(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("a kind's name is lower snake case and starts with a letter".to_owned())
+    }
+}
+
+impl HttpOptions {
+    pub(super) fn all_urls(&self) -> impl Iterator<Item = &UrlFor> {
+        let receipts_and_sends = self.receipt_urls.iter().chain(&self.send_urls);
+        self.check_urls.iter().chain(receipts_and_sends)
+    }
+
+    pub(super) fn validate(&self) -> Result<(), HttpStageError> {
+        if self.all_urls().next().is_none() {
+            return Err(HttpStageError::NothingToCall);
+        }
+        for (flag, urls) in [
+            ("--check-url", &self.check_urls),
+            ("--send-url", &self.send_urls),
+            ("--receipt-url", &self.receipt_urls),
+        ] {
+            for (n, url) in urls.iter().enumerate() {
+                if urls[..n].iter().any(|earlier| earlier.kind == url.kind) {
+                    let kind = url.kind.as_deref().unwrap_or("all other kinds");
+                    return Err(HttpStageError::Twice {
+                        flag,
+                        kind: kind.to_owned(),
+                    });
+                }
+            }
+        }
+        for receipt in &self.receipt_urls {
+            if !receipt.url.names_the_request() {
+                return Err(HttpStageError::ReceiptWithoutId);
+            }
+            let has_send = match &receipt.kind {
+                Some(kind) => url_for(&self.send_urls, kind).is_some(),
+                None => !self.send_urls.is_empty(),
+            };
+            if !has_send {
+                return Err(HttpStageError::ReceiptWithoutSend);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The URL of `kind`: its own, or the one for all.
+pub(super) fn url_for(urls: &[UrlFor], kind: &str) -> Option<UrlTemplate> {
+    let of = |wanted: Option<&str>| urls.iter().find(move |url| url.kind.as_deref() == wanted);
+    of(Some(kind))
+        .or_else(|| of(None))
+        .map(|found| found.url.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(check: &[&str], send: &[&str], receipt: &[&str]) -> HttpOptions {
+        let urls = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+        HttpOptions {
+            check_urls: urls(check),
+            send_urls: urls(send),
+            receipt_urls: urls(receipt),
+            ..HttpOptions::default()
+        }
+    }
+
+    #[test]
+    fn a_kinds_own_url_wins_over_the_one_for_all() {
+        let options = options(&[], &["http://a/s?x=1", "direct=http://b/s"], &[]);
+        let url = |kind| {
+            url_for(&options.send_urls, kind)
+                .unwrap()
+                .fill(kind, "7")
+                .unwrap()
+        };
+        assert_eq!(url("direct").as_str(), "http://b/s");
+        assert_eq!(url("input_proof").as_str(), "http://a/s?x=1");
+        assert!(url_for(&options.check_urls, "direct").is_none());
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        let says = |options: HttpOptions| options.validate().unwrap_err().to_string();
+        assert!(says(options(&[], &[], &[])).contains("--send-url"));
+        assert!(says(options(&[], &["http://a", "http://b"], &[])).contains("all other kinds"));
+        assert!(says(options(&[], &["x=http://a", "x=http://b"], &[])).contains("twice for x"));
+        assert!(says(options(&[], &["http://a"], &["http://a/r"])).contains("{id}"));
+        assert!(says(options(&["http://a"], &[], &["http://a/{id}"])).contains("give --send-url"));
+        assert!(
+            options(&[], &["http://a"], &["x=http://a/{id}"])
+                .validate()
+                .is_ok()
+        );
+    }
+}

@@ -1,0 +1,131 @@
+//! What the service writes: receipts, and problems (RFC 9457).
+
+use reqwest::header::{CONTENT_TYPE, LOCATION};
+use serde_json::{Map, Value};
+use tidegate::{request::RequestError, stage::Receipt};
+
+use super::service::{Answer, Unreadable};
+
+/// The database indexes references, and an index takes no long ones.
+const LONGEST_REFERENCE: usize = 1024;
+const LONGEST_MESSAGE: usize = 1000;
+const LONGEST_CODE: usize = 64;
+
+/// The receipt in a successful answer.
+///
+/// The reference is the body's `reference`, or else the header `Tidegate-Reference`, or else `Location`. A body that
+/// is empty, or not JSON by its own account, says nothing. One that is JSON has to be an object.
+pub(super) fn read_receipt(answer: &Answer) -> Result<Receipt, RequestError> {
+    let body = answer.body.as_ref().map_err(|unreadable| {
+        refusal(match unreadable {
+            Unreadable::TooLong => "is too long",
+            Unreadable::TooSlow => "did not end in time",
+            Unreadable::Broken => "broke off",
+        })
+    })?;
+    let mut fields = if body.is_empty() || !is_json(answer) {
+        Map::new()
+    } else {
+        match serde_json::from_slice(body) {
+            Ok(Value::Object(fields)) => fields,
+            Ok(_) => return Err(refusal("is not a JSON object")),
+            Err(_) => return Err(refusal("is not JSON")),
+        }
+    };
+    let reference = match fields.remove("reference") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(text)) => Some(text),
+        Some(Value::Number(number)) => Some(number.to_string()),
+        Some(_) => return Err(refusal("has a reference that is neither text nor a number")),
+    };
+    let reference = reference
+        .or_else(|| header(answer, "tidegate-reference"))
+        .or_else(|| header(answer, LOCATION.as_str()))
+        .filter(|reference| !reference.is_empty());
+    if reference
+        .as_ref()
+        .is_some_and(|text| text.len() > LONGEST_REFERENCE || text.contains('\0'))
+    {
+        return Err(refusal(
+            "has a reference that is too long or holds a NUL character",
+        ));
+    }
+    let response = fields
+        .remove("response")
+        .filter(|response| !response.is_null());
+    if response.as_ref().is_some_and(holds_nul) {
+        return Err(refusal(
+            "has a response with a NUL character, which cannot be stored",
+        ));
+    }
+    Ok(Receipt {
+        reference,
+        response,
+    })
+}
+
+fn refusal(why: &str) -> RequestError {
+    RequestError::new(
+        "unreadable_receipt",
+        format!("the service took the request, but its answer {why}"),
+        true,
+    )
+}
+
+/// PostgreSQL stores no NUL character, and one in a response would hold up all that is settled with it.
+fn holds_nul(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(values) => values.iter().any(holds_nul),
+        Value::Object(fields) => fields
+            .iter()
+            .any(|(name, value)| name.contains('\0') || holds_nul(value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Why a service refused, in its own words.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Problem {
+    /// A word for programs.
+    pub(super) code: Option<String>,
+    /// A sentence for people.
+    pub(super) message: Option<String>,
+    pub(super) retryable: bool,
+}
+
+/// The problem in an answer; `None` when it explains nothing.
+pub(super) fn read_problem(answer: &Answer) -> Option<Problem> {
+    if !is_json(answer) {
+        return None;
+    }
+    let body = answer.body.as_ref().ok()?;
+    let fields: Map<String, Value> = serde_json::from_slice(body).ok()?;
+    let text = |name: &str| fields.get(name).and_then(Value::as_str);
+    let is_word = |code: &&str| {
+        let word = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+        !code.is_empty() && code.len() <= LONGEST_CODE && code.bytes().all(word)
+    };
+    Some(Problem {
+        code: text("code").filter(is_word).map(str::to_owned),
+        message: text("detail")
+            .or_else(|| text("title"))
+            .map(|message| message.chars().take(LONGEST_MESSAGE).collect()),
+        retryable: fields.get("retryable").and_then(Value::as_bool) == Some(true),
+    })
+}
+
+/// Whether the body is JSON by its own account; one without an account is taken for it.
+fn is_json(answer: &Answer) -> bool {
+    let Some(media_type) = header(answer, CONTENT_TYPE.as_str()) else {
+        return true;
+    };
+    let essence = media_type.split(';').next().unwrap_or_default().trim();
+    let essence = essence.to_ascii_lowercase();
+    essence == "application/json" || essence.ends_with("+json")
+}
+
+fn header(answer: &Answer, name: &str) -> Option<String> {
+    let value = answer.headers.get(name)?.to_str().ok()?;
+    Some(value.to_owned())
+}

@@ -1,0 +1,159 @@
+//! One call to the service, in phases: connect, first byte, body.
+
+use std::time::Duration;
+
+use reqwest::{
+    Client, Method, Response, StatusCode,
+    header::{CONTENT_TYPE, HeaderMap},
+    redirect,
+};
+use tidegate::request::Request;
+use tokio::time::timeout;
+
+use super::{HttpOptions, HttpStageError, UrlTemplate, header_map};
+
+/// An error's explanation beyond this is not worth reading.
+const LONGEST_EXPLANATION: usize = 64 << 10;
+
+/// Many servers close a connection that was idle for five seconds. A send that meets the closing may have left or
+/// not, so connections are closed here before.
+const IDLE: Duration = Duration::from_secs(4);
+
+/// What the service answered.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    /// What could be read of it.
+    pub(super) body: Result<Vec<u8>, Unreadable>,
+}
+
+/// Why a body was not read to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unreadable {
+    TooLong,
+    TooSlow,
+    Broken,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoAnswer {
+    /// No connection: nothing of the request has left.
+    NotConnected,
+    /// The answer did not begin in time.
+    TooSlow,
+    /// The connection broke before the answer began.
+    Broken,
+}
+
+/// The service, and the connections to it, which calls share.
+pub(super) struct Service {
+    client: Client,
+    /// The client bounds the connect phase by itself but does not say when it ended, so the first byte is awaited
+    /// for both together.
+    first_byte: Duration,
+    body: Duration,
+    longest_body: usize,
+}
+
+impl Service {
+    pub(super) fn new(options: &HttpOptions) -> Result<Self, HttpStageError> {
+        let client = Client::builder()
+            .user_agent(concat!("tidegate-worker/", env!("CARGO_PKG_VERSION")))
+            .default_headers(header_map(&options.headers)?)
+            .redirect(redirect::Policy::none())
+            .connect_timeout(options.connect_timeout)
+            .pool_idle_timeout(IDLE)
+            .build()
+            .map_err(HttpStageError::Client)?;
+        Ok(Self {
+            client,
+            first_byte: options
+                .connect_timeout
+                .saturating_add(options.first_byte_timeout),
+            body: options.body_timeout,
+            longest_body: options.max_response_bytes,
+        })
+    }
+
+    /// Calls `url` about `request`: a `POST` carries the payload.
+    pub(super) async fn call(
+        &self,
+        method: Method,
+        url: &UrlTemplate,
+        request: &Request,
+    ) -> Result<Answer, NoAnswer> {
+        let id = request.id.to_string();
+        let url = url.fill(&request.kind, &id).map_err(|error| {
+            tracing::error!(request = id, kind = request.kind, %error, "the URL cannot be filled");
+            NoAnswer::NotConnected
+        })?;
+        let mut call = self
+            .client
+            .request(method.clone(), url)
+            .header("idempotency-key", &id)
+            .header("tidegate-kind", &request.kind)
+            .header("tidegate-attempt", request.attempt);
+        if method == Method::POST {
+            call = call
+                .header(CONTENT_TYPE, "application/json")
+                .body(request.payload.get().to_owned());
+        }
+
+        let no_answer = match timeout(self.first_byte, call.send()).await {
+            Ok(Ok(response)) => return Ok(self.read(response, request).await),
+            // A connection that takes too long is an error of this kind too.
+            Ok(Err(error)) if error.is_connect() => {
+                let error = error.without_url();
+                tracing::debug!(request = id, kind = request.kind, ?error, "not connected");
+                NoAnswer::NotConnected
+            }
+            Ok(Err(error)) => {
+                let error = error.without_url();
+                tracing::debug!(request = id, kind = request.kind, ?error, "no answer");
+                NoAnswer::Broken
+            }
+            Err(_) => NoAnswer::TooSlow,
+        };
+        Err(no_answer)
+    }
+
+    async fn read(&self, mut response: Response, request: &Request) -> Answer {
+        let status = response.status();
+        let headers = std::mem::take(response.headers_mut());
+        if matches!(status.as_u16(), 300..=399 | 401 | 403 | 405) {
+            // Most often the operator's mistake rather than the request's.
+            tracing::warn!(request = %request.id, kind = request.kind, %status, "unexpected answer");
+        }
+        let longest = if status.is_success() {
+            self.longest_body
+        } else {
+            self.longest_body.min(LONGEST_EXPLANATION)
+        };
+        // Read to its end even where nobody looks at it: only then can the connection be used again.
+        let body = match timeout(self.body, read_body(&mut response, longest)).await {
+            Ok(body) => body,
+            Err(_) => Err(Unreadable::TooSlow),
+        };
+        Answer {
+            status,
+            headers,
+            body,
+        }
+    }
+}
+
+async fn read_body(response: &mut Response, longest: usize) -> Result<Vec<u8>, Unreadable> {
+    let longer = |length| usize::try_from(length).map_or(true, |length: usize| length > longest);
+    if response.content_length().is_some_and(longer) {
+        return Err(Unreadable::TooLong);
+    }
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|_| Unreadable::Broken)? {
+        if body.len() + chunk.len() > longest {
+            return Err(Unreadable::TooLong);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}

@@ -1,0 +1,155 @@
+//! The stages against a local service that answers as each test tells it.
+
+mod calls;
+mod meanings;
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{Request as Call, State},
+    http::{HeaderMap, Response},
+};
+use serde_json::{json, value::to_raw_value};
+use tidegate::request::RequestId;
+use tokio::{net::TcpListener, time::sleep};
+use uuid::Uuid;
+
+use super::*;
+
+type Seen = Vec<(String, String, HeaderMap, String)>;
+type Answers = Arc<dyn Fn() -> Response<Body> + Send + Sync>;
+
+/// A service with one answer for everything.
+#[derive(Clone)]
+struct Fake {
+    answers: Answers,
+    delay: Duration,
+    seen: Arc<Mutex<Seen>>,
+    address: SocketAddr,
+}
+
+impl Fake {
+    async fn start(answers: impl Fn() -> Response<Body> + Send + Sync + 'static) -> Self {
+        Self::start_slow(Duration::ZERO, answers).await
+    }
+
+    async fn start_slow(
+        delay: Duration,
+        answers: impl Fn() -> Response<Body> + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let fake = Self {
+            answers: Arc::new(answers),
+            delay,
+            seen: Arc::default(),
+            address: listener.local_addr().unwrap(),
+        };
+        let router = Router::new().fallback(answer).with_state(fake.clone());
+        tokio::spawn(async { axum::serve(listener, router).await });
+        fake
+    }
+
+    fn stage(&self) -> (HttpReadiness, HttpTransact) {
+        self.stage_with(&HttpOptions::default())
+    }
+
+    fn stage_with(&self, options: &HttpOptions) -> (HttpReadiness, HttpTransact) {
+        stage_at(self.address, options)
+    }
+}
+
+async fn answer(State(fake): State<Fake>, call: Call) -> Response<Body> {
+    let (parts, body) = call.into_parts();
+    let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+    fake.seen.lock().unwrap().push((
+        parts.method.to_string(),
+        parts.uri.to_string(),
+        parts.headers,
+        String::from_utf8(body.to_vec()).unwrap(),
+    ));
+    sleep(fake.delay).await;
+    (fake.answers)()
+}
+
+fn stage_at(address: SocketAddr, options: &HttpOptions) -> (HttpReadiness, HttpTransact) {
+    let service = Arc::new(Service::new(options).unwrap());
+    let url = |path: &str| format!("http://{address}{path}").parse().unwrap();
+    let readiness = HttpReadiness {
+        service: service.clone(),
+        url: url("/check/{kind}"),
+    };
+    let transact = HttpTransact {
+        service,
+        send: url("/send/{kind}"),
+        receipt: Some(url("/receipt/{kind}/{id}")),
+    };
+    (readiness, transact)
+}
+
+fn request() -> Request {
+    Request {
+        id: RequestId(Uuid::now_v7()),
+        kind: "direct".to_owned(),
+        payload: to_raw_value(&json!({ "secret": 7 })).unwrap(),
+        attempt: 2,
+        attempts_max: 3,
+        deadline_at: chrono::Utc::now(),
+        submitter: None,
+    }
+}
+
+fn response(status: u16, headers: &[(&str, &str)], body: &'static str) -> Response<Body> {
+    let builder = Response::builder().status(status);
+    headers
+        .iter()
+        .fold(builder, |builder, (name, value)| {
+            builder.header(*name, *value)
+        })
+        .body(Body::from(body))
+        .unwrap()
+}
+
+/// What each stage makes of one answer.
+async fn outcomes(
+    status: u16,
+    headers: &'static [(&'static str, &'static str)],
+    body: &'static str,
+) -> (Check, Sent, Result<Option<Receipt>, RequestError>) {
+    let fake = Fake::start(move || response(status, headers, body)).await;
+    let (readiness, transact) = fake.stage();
+    let request = request();
+    (
+        readiness.check(&request).await,
+        transact.send(&request).await,
+        transact.find_receipt(&request).await,
+    )
+}
+
+fn retry(sent: Sent) -> (String, Option<u64>, bool) {
+    match sent {
+        Sent::Retry {
+            error,
+            after,
+            may_have_left,
+        } => {
+            assert!(error.retryable);
+            (
+                error.code,
+                after.map(|after| after.as_secs()),
+                may_have_left,
+            )
+        }
+        other => panic!("not a retry: {other:?}"),
+    }
+}
+
+const JSON: (&str, &str) = ("content-type", "application/json");

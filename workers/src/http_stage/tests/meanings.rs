@@ -1,0 +1,165 @@
+//! What each answer of the service means.
+
+use super::*;
+
+#[tokio::test]
+async fn every_status_has_its_meaning() {
+    for status in [200, 201, 202, 204] {
+        let (check, sent, found) = outcomes(status, &[], "").await;
+        assert_eq!(check, Check::Ready, "{status}");
+        assert_eq!(sent, Sent::Receipt(Receipt::default()), "{status}");
+        assert_eq!(found, Ok(Some(Receipt::default())), "{status}");
+    }
+    for (status, left) in [
+        (301, true),
+        (303, true),
+        (308, true),
+        (408, true),
+        (409, true),
+        (425, false),
+        (429, false),
+        (500, true),
+        (502, true),
+        (503, true),
+        (504, true),
+        (599, true),
+    ] {
+        let (check, sent, found) = outcomes(status, &[], "").await;
+        assert_eq!(check, Check::NotYet { after: None }, "{status}");
+        let code = format!("http_{status}");
+        assert_eq!(retry(sent), (code.clone(), None, left), "{status}");
+        assert_eq!(found.unwrap_err().code, code);
+    }
+    for status in [400, 401, 403, 404, 405, 410, 413, 422, 451] {
+        let (check, sent, found) = outcomes(status, &[], "").await;
+        assert!(
+            matches!(check, Check::Failed(error) if error.code == "not_possible"),
+            "{status}"
+        );
+        assert!(
+            matches!(sent, Sent::Rejected(error) if error.code == "rejected"),
+            "{status}"
+        );
+        assert_eq!(
+            found.is_ok_and(|found| found.is_none()),
+            status == 404,
+            "{status}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_services_retry_after_is_honoured() {
+    let seven = Some(Duration::from_secs(7));
+    for status in [409, 425, 429, 500, 503] {
+        let (check, sent, _) = outcomes(status, &[("retry-after", "7")], "").await;
+        assert_eq!(check, Check::NotYet { after: seven }, "{status}");
+        let (_, after, left) = retry(sent);
+        assert_eq!(after, Some(7), "{status}");
+        assert_eq!(
+            left,
+            matches!(status, 409 | 500),
+            "{status}: a 503 with a time is an overload"
+        );
+    }
+    let fake = Fake::start(|| {
+        let then = httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(60));
+        response(429, &[("retry-after", &then)], "")
+    })
+    .await;
+    let (_, after, _) = retry(fake.stage().1.send(&request()).await);
+    assert!(matches!(after, Some(58..=60)), "{after:?}");
+}
+
+#[tokio::test]
+async fn a_receipt_is_read_from_body_or_headers() {
+    let receipt = |reference: Option<&str>, response| {
+        Sent::Receipt(Receipt {
+            reference: reference.map(str::to_owned),
+            response,
+        })
+    };
+    let plain: &[_] = &[("content-type", "text/plain"), ("location", "/jobs/1")];
+    let headers: &[_] = &[("tidegate-reference", "t-1"), ("location", "/jobs/1")];
+    let cases: [(&'static [_], &'static str, Sent); 7] = [
+        (
+            &[JSON],
+            r#"{"reference":"r-1","more":0}"#,
+            receipt(Some("r-1"), None),
+        ),
+        (&[JSON], r#"{"reference":17}"#, receipt(Some("17"), None)),
+        (
+            &[JSON],
+            r#"{"response":{"x":1}}"#,
+            receipt(None, Some(json!({ "x": 1 }))),
+        ),
+        (
+            &[],
+            r#"{"reference":null,"response":null}"#,
+            receipt(None, None),
+        ),
+        (headers, "", receipt(Some("t-1"), None)),
+        (
+            headers,
+            r#"{"reference":"r-1"}"#,
+            receipt(Some("r-1"), None),
+        ),
+        (plain, "thank you", receipt(Some("/jobs/1"), None)),
+    ];
+    for (headers, body, expected) in cases {
+        let (_, sent, found) = outcomes(202, headers, body).await;
+        assert_eq!(
+            found.map(|found| Sent::Receipt(found.unwrap())).as_ref(),
+            Ok(&expected),
+            "{body}"
+        );
+        assert_eq!(sent, expected, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_receipt_that_cannot_be_read_is_asked_for_again() {
+    for body in [
+        "thank you",
+        r#"{"reference":"#,
+        "[]",
+        "7",
+        r#"{"reference":{}}"#,
+        r#"{"reference":"a\u0000b"}"#,
+        r#"{"response":[{"a\u0000":1}]}"#,
+    ] {
+        let (check, sent, found) = outcomes(200, &[JSON], body).await;
+        assert_eq!(check, Check::Ready, "a check's body does not matter");
+        assert_eq!(
+            retry(sent),
+            ("unreadable_receipt".to_owned(), None, true),
+            "{body}"
+        );
+        assert_eq!(found.unwrap_err().code, "unreadable_receipt");
+    }
+    let long = format!(r#"{{"reference":"{}"}}"#, "x".repeat(1025));
+    let (_, sent, _) = outcomes(200, &[JSON], long.leak()).await;
+    assert_eq!(retry(sent).0, "unreadable_receipt");
+}
+
+#[tokio::test]
+async fn a_refusal_is_passed_on_in_the_services_own_words() {
+    let headers: &[_] = &[("content-type", "application/problem+json; charset=utf-8")];
+    let body = r#"{"title":"No","detail":"the account is closed","code":"account_closed","retryable":true}"#;
+    let error = RequestError::new("account_closed", "the account is closed", true);
+    let (check, sent, _) = outcomes(422, headers, body).await;
+    assert_eq!(check, Check::Failed(error.clone()));
+    assert_eq!(sent, Sent::Rejected(error));
+
+    let (_, sent, _) = outcomes(400, headers, r#"{"title":"No","code":"two words"}"#).await;
+    assert_eq!(
+        sent,
+        Sent::Rejected(RequestError::new("rejected", "No", false))
+    );
+    let (_, sent, _) = outcomes(400, &[("content-type", "text/html")], "<h1>No</h1>").await;
+    let message = "the service answered 400 Bad Request";
+    assert_eq!(
+        sent,
+        Sent::Rejected(RequestError::new("rejected", message, false))
+    );
+}

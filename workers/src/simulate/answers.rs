@@ -1,0 +1,46 @@
+//! What a simulated downstream tells those who ask.
+
+use std::time::Duration;
+
+use tidegate::stage::Receipt;
+
+/// What a readiness check is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checked {
+    /// It can run.
+    Ready,
+    /// Not now.
+    NotYet {
+        /// When to ask again.
+        after: Option<Duration>,
+    },
+    /// It never can.
+    Never,
+    /// The check broke the concurrency limit.
+    TooMany {
+        /// When to ask again.
+        after: Duration,
+    },
+    /// The downstream does not serve this kind.
+    UnknownKind,
+}
+
+/// What a send is told.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SendAnswer {
+    /// The request was taken, now or by an earlier send.
+    Taken(Receipt),
+    /// It was refused for good.
+    Rejected,
+    /// A server error: it may have been taken or not.
+    Broken,
+    /// No answer will come, though the request was taken.
+    Silence,
+    /// The send broke the rate limit.
+    TooMany {
+        /// When there is room again.
+        after: Duration,
+    },
+    /// The downstream does not serve this kind.
+    UnknownKind,
+}

@@ -1,0 +1,130 @@
+//! How often something happens, and the dice that decide it.
+
+use std::{
+    fmt,
+    str::FromStr,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+
+/// A probability: written as a number from 0 to 1, or as a percentage such as `5%`.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
+pub struct Chance(f64);
+
+impl Chance {
+    /// It does not happen.
+    pub const NEVER: Self = Self(0.0);
+
+    /// A probability from a number; `None` unless it is from 0 to 1.
+    #[must_use]
+    pub fn new(probability: f64) -> Option<Self> {
+        (0.0..=1.0)
+            .contains(&probability)
+            .then_some(Self(probability))
+    }
+
+    /// As a number from 0 to 1.
+    #[must_use]
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+
+    /// Whether it never happens.
+    #[must_use]
+    pub fn is_never(self) -> bool {
+        self.0 <= 0.0
+    }
+
+    /// Whether it happens this time.
+    pub fn happens(self, rng: &mut impl Rng) -> bool {
+        !self.is_never() && rng.random::<f64>() < self.0
+    }
+}
+
+/// A text that is not a probability.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "\"{0}\" is not a probability: write a number from 0 to 1, such as 0.05, or a percentage, such as 5%"
+)]
+pub struct NotAChance(String);
+
+impl FromStr for Chance {
+    type Err = NotAChance;
+
+    fn from_str(text: &str) -> Result<Self, NotAChance> {
+        let (number, unit) = match text.strip_suffix('%') {
+            Some(percent) => (percent, 100.0),
+            None => (text, 1.0),
+        };
+        number
+            .trim()
+            .parse::<f64>()
+            .ok()
+            .and_then(|number| Self::new(number / unit))
+            .ok_or_else(|| NotAChance(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Chance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A seeded source of randomness that many tasks share without waiting for each other.
+///
+/// Each roll has a generator of its own, so the n-th roll of a seed is always the same one.
+#[derive(Debug)]
+pub(super) struct Dice {
+    seed: u64,
+    rolled: AtomicU64,
+}
+
+impl Dice {
+    pub(super) const fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            rolled: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn roll(&self) -> SmallRng {
+        let turn = self.rolled.fetch_add(1, Ordering::Relaxed);
+        SmallRng::seed_from_u64(self.seed.wrapping_add(turn))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chance_is_a_number_or_a_percentage() {
+        for (text, probability) in [("0", 0.0), ("0.25", 0.25), ("25%", 0.25), ("1", 1.0)] {
+            assert_eq!(text.parse(), Ok(Chance(probability)), "{text}");
+        }
+        for text in ["", "%", "1.1", "-0.1", "101%", "often", "NaN"] {
+            let error = text.parse::<Chance>().unwrap_err().to_string();
+            assert!(error.contains("such as 5%"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_same_seed_rolls_the_same_numbers() {
+        let numbers = |seed| {
+            let dice = Dice::new(seed);
+            std::iter::repeat_with(|| dice.roll().random::<f64>())
+                .take(1000)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(numbers(7), numbers(7));
+        assert_ne!(numbers(7), numbers(8));
+        let quarter: Chance = "25%".parse().unwrap();
+        let dice = Dice::new(7);
+        let often = (0..10_000)
+            .filter(|_| quarter.happens(&mut dice.roll()))
+            .count();
+        assert!((2_300..2_700).contains(&often), "{often} of 10000");
+    }
+}

@@ -1,0 +1,224 @@
+//! How long something takes: a fixed time, or one drawn from a distribution.
+
+use std::{fmt, str::FromStr, time::Duration};
+
+use rand::Rng;
+use rand_distr::StandardNormal;
+
+/// No draw is longer than this: a heavy tail must not keep a call for ever.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// A distribution of latencies.
+///
+/// Written `constant:5ms` (or just `5ms`), `uniform:1ms-5ms`, or `lognormal:3.6s,0.35`, which is the median and the
+/// standard deviation of the logarithm.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Latency {
+    /// Always the same.
+    Constant(Duration),
+    /// Anything between two times, equally likely.
+    Uniform {
+        /// The shortest.
+        min: Duration,
+        /// The longest.
+        max: Duration,
+    },
+    /// Skewed to the right, as answers over a network are.
+    LogNormal {
+        /// Half of the draws are shorter.
+        median: Duration,
+        /// The standard deviation of the logarithm; 0 makes it constant.
+        sigma: f64,
+    },
+}
+
+impl Latency {
+    /// No time at all.
+    pub const ZERO: Self = Self::Constant(Duration::ZERO);
+
+    /// Whether every draw is zero.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        match self {
+            Self::Constant(time) => time.is_zero(),
+            Self::Uniform { max, .. } => max.is_zero(),
+            Self::LogNormal { median, .. } => median.is_zero(),
+        }
+    }
+
+    /// Draws a latency; an hour at most.
+    pub fn draw(&self, rng: &mut impl Rng) -> Duration {
+        let drawn = match *self {
+            Self::Constant(time) => time,
+            Self::Uniform { min, max } => rng.random_range(min..=max),
+            Self::LogNormal { median, sigma } => {
+                let normal: f64 = rng.sample(StandardNormal);
+                let seconds = median.as_secs_f64() * (sigma * normal).exp();
+                Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST)
+            }
+        };
+        drawn.min(LONGEST)
+    }
+}
+
+/// Why a text is not a latency.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LatencyError {
+    /// The word before the colon is none of the distributions.
+    #[error(
+        "there is no distribution \"{0}\": write constant:5ms, uniform:1ms-5ms or lognormal:3.6s,0.35"
+    )]
+    UnknownDistribution(String),
+    /// A duration that is none.
+    #[error("\"{0}\" is not a duration ({1}): write it with its unit, such as 5ms or 3.6s")]
+    NotADuration(String, String),
+    /// `uniform` without its two times.
+    #[error(
+        "\"{0}\" is not a range: write the shortest and the longest time, as in uniform:1ms-5ms"
+    )]
+    NotARange(String),
+    /// `uniform` from a long to a short time.
+    #[error("the range {0} runs backwards: write the shorter time first")]
+    Backwards(String),
+    /// `lognormal` without a usable spread.
+    #[error(
+        "\"{0}\" is not a median and a spread between 0 and 10: write them as in lognormal:3.6s,0.35"
+    )]
+    NotAMedianAndSpread(String),
+}
+
+impl FromStr for Latency {
+    type Err = LatencyError;
+
+    fn from_str(text: &str) -> Result<Self, LatencyError> {
+        let (name, rest) = text.split_once(':').unwrap_or(("constant", text));
+        match name.trim() {
+            "constant" => Ok(Self::Constant(duration(rest)?)),
+            "uniform" => {
+                let (min, max) = rest
+                    .split_once('-')
+                    .ok_or_else(|| LatencyError::NotARange(rest.to_owned()))?;
+                let (min, max) = (duration(min)?, duration(max)?);
+                if min > max {
+                    return Err(LatencyError::Backwards(rest.to_owned()));
+                }
+                Ok(Self::Uniform { min, max })
+            }
+            "lognormal" => {
+                let refusal = || LatencyError::NotAMedianAndSpread(rest.to_owned());
+                let (median, sigma) = rest.split_once(',').ok_or_else(refusal)?;
+                let median = duration(median)?;
+                let sigma: f64 = sigma.trim().parse().map_err(|_| refusal())?;
+                if !(0.0..=10.0).contains(&sigma) {
+                    return Err(refusal());
+                }
+                Ok(Self::LogNormal { median, sigma })
+            }
+            unknown => Err(LatencyError::UnknownDistribution(unknown.to_owned())),
+        }
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, LatencyError> {
+    let text = text.trim();
+    humantime::parse_duration(text)
+        .map_err(|error| LatencyError::NotADuration(text.to_owned(), error.to_string()))
+}
+
+impl fmt::Display for Latency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let human = humantime::format_duration;
+        match *self {
+            Self::Constant(time) => write!(f, "constant:{}", human(time)),
+            Self::Uniform { min, max } => write!(f, "uniform:{}-{}", human(min), human(max)),
+            Self::LogNormal { median, sigma } => write!(f, "lognormal:{},{sigma}", human(median)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{SeedableRng, rngs::SmallRng};
+
+    use super::*;
+
+    const fn ms(count: u64) -> Duration {
+        Duration::from_millis(count)
+    }
+
+    #[test]
+    fn every_distribution_is_read() {
+        let cases = [
+            ("0s", Latency::ZERO),
+            ("0", Latency::ZERO),
+            ("5ms", Latency::Constant(ms(5))),
+            ("constant:5ms", Latency::Constant(ms(5))),
+            ("constant:1.5s", Latency::Constant(ms(1500))),
+            (
+                "uniform:1ms-5ms",
+                Latency::Uniform {
+                    min: ms(1),
+                    max: ms(5),
+                },
+            ),
+            (
+                "uniform: 0s - 5ms",
+                Latency::Uniform {
+                    min: ms(0),
+                    max: ms(5),
+                },
+            ),
+            (
+                "lognormal:3.6s,0.35",
+                Latency::LogNormal {
+                    median: ms(3600),
+                    sigma: 0.35,
+                },
+            ),
+        ];
+        for (text, latency) in cases {
+            assert_eq!(text.parse(), Ok(latency), "{text}");
+            assert_eq!(
+                latency.to_string().parse(),
+                Ok(latency),
+                "{latency} reads back"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_an_example() {
+        for (text, part) in [
+            ("poisson:5ms", "there is no distribution \"poisson\""),
+            ("constant:5", "with its unit"),
+            ("fast", "\"fast\" is not a duration"),
+            ("uniform:5ms", "uniform:1ms-5ms"),
+            ("uniform:5ms-1ms", "runs backwards"),
+            ("lognormal:3.6s", "lognormal:3.6s,0.35"),
+            ("lognormal:3.6s,wide", "between 0 and 10"),
+            ("lognormal:3.6s,-1", "between 0 and 10"),
+            ("lognormal:3.6s,NaN", "between 0 and 10"),
+        ] {
+            let error = text.parse::<Latency>().unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn draws_follow_the_distribution() {
+        let mut rng = SmallRng::seed_from_u64(1);
+        let uniform: Latency = "uniform:1ms-5ms".parse().unwrap();
+        let lognormal: Latency = "lognormal:100ms,0.35".parse().unwrap();
+        let mut below = 0;
+        for _ in 0..10_000 {
+            assert!((ms(1)..=ms(5)).contains(&uniform.draw(&mut rng)));
+            below += u32::from(lognormal.draw(&mut rng) < ms(100));
+        }
+        assert!(
+            (4_700..5_300).contains(&below),
+            "{below} of 10000 below the median"
+        );
+        let wild: Latency = "lognormal:1h,10".parse().unwrap();
+        assert!((0..1000).all(|_| wild.draw(&mut rng) <= LONGEST));
+    }
+}

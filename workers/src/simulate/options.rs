@@ -1,0 +1,213 @@
+//! What a simulated downstream can be told to do.
+
+use std::{path::PathBuf, time::Duration};
+
+use super::{Chance, Latency, Rate, SimulatedKind};
+
+/// How responses name the request they are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum RespondBy {
+    /// By the reference of the receipt, as downstreams do that know nothing of job ids.
+    #[default]
+    Reference,
+    /// By job id; receipts then carry no reference.
+    JobId,
+}
+
+/// The behaviour of a simulated downstream. The default is one that answers everything at once and never fails.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "The simulated downstream")]
+pub struct SimulateOptions {
+    /// How long a readiness check takes: constant:5ms, uniform:1ms-5ms or lognormal:3.6s,0.35 (median, spread)
+    #[arg(long, value_name = "LATENCY", default_value = "0s")]
+    pub readiness_latency: Latency,
+
+    /// How long the answer to a send takes
+    #[arg(long, value_name = "LATENCY", default_value = "0s")]
+    pub send_latency: Latency,
+
+    /// How long after it was taken a request is answered; each share draws its own
+    #[arg(long, value_name = "LATENCY", default_value = "0s")]
+    pub response_latency: Latency,
+
+    /// How often a check says "not yet"
+    #[arg(long, value_name = "CHANCE", default_value = "0")]
+    pub not_yet_rate: Chance,
+
+    /// When a "not yet" asks to be asked again; 0s leaves that to the kind's policy
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = humantime::parse_duration)]
+    pub not_yet_after: Duration,
+
+    /// How often a check says "never"
+    #[arg(long, value_name = "CHANCE", default_value = "0")]
+    pub check_failure_rate: Chance,
+
+    /// How often a send fails with a server error; half of those take the request all the same
+    #[arg(long, value_name = "CHANCE", default_value = "0")]
+    pub send_error_rate: Chance,
+
+    /// How often a send is taken but never answered
+    #[arg(long, value_name = "CHANCE", default_value = "0")]
+    pub drop_rate: Chance,
+
+    /// How often a request is refused for good
+    #[arg(long, value_name = "CHANCE", default_value = "0")]
+    pub reject_rate: Chance,
+
+    /// How often the verdict on a proof is "no"
+    #[arg(long, value_name = "CHANCE", default_value = "0")]
+    pub verdict_reject_rate: Chance,
+
+    /// How often a request that was taken is never answered
+    #[arg(long, value_name = "CHANCE", default_value = "0")]
+    pub silent_rate: Chance,
+
+    /// Sends per second that the downstream accepts; those beyond are counted as violations and refused
+    #[arg(long, value_name = "D", value_parser = per_second)]
+    pub rate: Option<f64>,
+
+    /// How many sends it accepts at once, on top of the rate
+    #[arg(long, value_name = "B", default_value_t = 1)]
+    pub burst: u32,
+
+    /// Readiness checks that it runs at once; those beyond are counted as violations and refused
+    #[arg(long, value_name = "C")]
+    pub check_concurrency: Option<usize>,
+
+    /// In how many shares a `user_decrypt` is answered
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub shares: u32,
+
+    /// Another kind that it serves, besides the built-in ones: NAME:FLOW or NAME:decrypt:SHARES (repeatable)
+    #[arg(long = "kind", value_name = "NAME:FLOW")]
+    pub kinds: Vec<SimulatedKind>,
+
+    /// How responses name the request they are for
+    #[arg(long, value_name = "BY", default_value = "reference")]
+    pub respond_by: RespondBy,
+
+    /// Seed of all that is random here; the n-th roll of a seed is always the same
+    #[arg(long)]
+    pub seed: Option<u64>,
+
+    /// Append one line of JSON for each event to this file
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+
+    /// Remember requests even when nothing else here needs it, so that duplicates are counted
+    #[arg(long)]
+    pub remember: bool,
+}
+
+fn per_second(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(rate) if f64::is_finite(rate) && rate > 0.0 => Ok(rate),
+        _ => Err("write a number of sends per second above 0, such as 20 or 0.5".to_owned()),
+    }
+}
+
+impl Default for SimulateOptions {
+    fn default() -> Self {
+        Self {
+            readiness_latency: Latency::ZERO,
+            send_latency: Latency::ZERO,
+            response_latency: Latency::ZERO,
+            not_yet_rate: Chance::NEVER,
+            not_yet_after: Duration::from_secs(1),
+            check_failure_rate: Chance::NEVER,
+            send_error_rate: Chance::NEVER,
+            drop_rate: Chance::NEVER,
+            reject_rate: Chance::NEVER,
+            verdict_reject_rate: Chance::NEVER,
+            silent_rate: Chance::NEVER,
+            rate: None,
+            burst: 1,
+            check_concurrency: None,
+            shares: 5,
+            kinds: Vec::new(),
+            respond_by: RespondBy::default(),
+            seed: None,
+            log: None,
+            remember: false,
+        }
+    }
+}
+
+/// Why a simulated downstream cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum SimulateError {
+    /// Two things that exclude each other are to happen more often than always.
+    #[error("{first} and {second} exclude each other, so they cannot add up to more than 1")]
+    ChancesBeyondOne {
+        /// One of them.
+        first: &'static str,
+        /// The other.
+        second: &'static str,
+    },
+    /// The log cannot be written.
+    #[error("cannot append to the log {}: {error}", path.display())]
+    Log {
+        /// Where it was to be.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+}
+
+impl SimulateOptions {
+    /// The rate limit, when there is one.
+    #[must_use]
+    pub fn rate_limit(&self) -> Option<Rate> {
+        self.rate.map(|per_second| Rate {
+            per_second,
+            burst: self.burst,
+        })
+    }
+
+    /// Whether nothing here makes a request differ from any other, so that none needs to be looked at.
+    pub(super) fn is_bare(&self) -> bool {
+        let latencies = [
+            self.readiness_latency,
+            self.send_latency,
+            self.response_latency,
+        ];
+        let chances = [
+            self.not_yet_rate,
+            self.check_failure_rate,
+            self.send_error_rate,
+            self.drop_rate,
+            self.reject_rate,
+            self.verdict_reject_rate,
+            self.silent_rate,
+        ];
+        latencies.iter().all(Latency::is_zero)
+            && chances.iter().all(|chance| chance.is_never())
+            && self.rate.is_none()
+            && self.check_concurrency.is_none()
+            && self.log.is_none()
+            && !self.remember
+    }
+
+    pub(super) fn validate(&self) -> Result<(), SimulateError> {
+        let pairs = [
+            (
+                "--not-yet-rate",
+                self.not_yet_rate,
+                "--check-failure-rate",
+                self.check_failure_rate,
+            ),
+            (
+                "--send-error-rate",
+                self.send_error_rate,
+                "--drop-rate",
+                self.drop_rate,
+            ),
+        ];
+        for (first, a, second, b) in pairs {
+            if a.get() + b.get() > 1.0 {
+                return Err(SimulateError::ChancesBeyondOne { first, second });
+            }
+        }
+        Ok(())
+    }
+}

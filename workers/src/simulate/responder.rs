@@ -1,0 +1,181 @@
+//! The ways responses take back to the relay.
+
+use std::{pin::Pin, time::Duration};
+
+use reqwest::{
+    Url,
+    header::{CONTENT_TYPE, HeaderMap},
+    redirect,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tidegate::{
+    request::RequestId,
+    store::{Response, Store},
+};
+
+use crate::http_stage::retry_after;
+
+/// What the relay did with a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivered {
+    /// It was in time, or the relay did not say.
+    Taken,
+    /// It is kept until the receipt is stored.
+    Early,
+    /// Its request had ended.
+    Late,
+}
+
+impl Delivered {
+    fn from_outcome(outcome: &str) -> Self {
+        match outcome {
+            "early" => Self::Early,
+            "late" => Self::Late,
+            _ => Self::Taken,
+        }
+    }
+}
+
+/// Why a response was not delivered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotDelivered {
+    /// Another attempt may succeed.
+    Retry {
+        /// What happened.
+        why: String,
+        /// When the relay wants to be asked again.
+        after: Option<Duration>,
+    },
+    /// The relay does not want it.
+    Refused(String),
+}
+
+/// A delivery under way.
+pub type Delivery<'a> = Pin<Box<dyn Future<Output = Result<Delivered, NotDelivered>> + Send + 'a>>;
+
+/// Brings responses to the relay.
+pub trait Responder: Send + Sync + 'static {
+    /// Delivers one response, once. The simulated downstream repeats it if need be.
+    fn respond<'a>(&'a self, response: &'a Response) -> Delivery<'a>;
+
+    /// How many deliveries may run at once.
+    fn at_once(&self) -> usize;
+}
+
+/// Delivers through the database, for a downstream in the worker's own process.
+#[derive(Debug, Clone)]
+pub struct StoreResponder(pub Store);
+
+impl StoreResponder {
+    /// How many deliveries run at once, each on a connection of the store's pool.
+    pub const AT_ONCE: usize = 4;
+}
+
+impl Responder for StoreResponder {
+    fn respond<'a>(&'a self, response: &'a Response) -> Delivery<'a> {
+        Box::pin(async move {
+            match self.0.respond(response).await {
+                Ok(responded) => Ok(Delivered::from_outcome(&responded.outcome)),
+                Err(error) if error.is_transient() => Err(NotDelivered::Retry {
+                    why: error.to_string(),
+                    after: None,
+                }),
+                Err(error) => Err(NotDelivered::Refused(error.to_string())),
+            }
+        })
+    }
+
+    fn at_once(&self) -> usize {
+        Self::AT_ONCE
+    }
+}
+
+/// Delivers with `POST` requests to the relay's `/v1/responses`.
+#[derive(Debug, Clone)]
+pub struct CallbackResponder {
+    client: reqwest::Client,
+    url: Url,
+}
+
+#[derive(Serialize)]
+struct Callback<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job_id: Option<RequestId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reference: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    part: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accept: Option<bool>,
+    response: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Acknowledged {
+    outcome: String,
+}
+
+impl CallbackResponder {
+    /// Delivers to `url`, or to `/v1/responses` of it when it names no path, with `headers` on every request.
+    ///
+    /// # Errors
+    ///
+    /// When the machine cannot make an HTTP client, for want of certificates for instance.
+    pub fn new(mut url: Url, headers: HeaderMap) -> Result<Self, reqwest::Error> {
+        if url.path() == "/" {
+            url.set_path("/v1/responses");
+        }
+        let client = reqwest::Client::builder()
+            .default_headers(headers)
+            .redirect(redirect::Policy::none())
+            .connect_timeout(Duration::from_secs(2))
+            .timeout(Duration::from_secs(10))
+            .build()?;
+        Ok(Self { client, url })
+    }
+
+    async fn post(&self, response: &Response) -> Result<Delivered, NotDelivered> {
+        let body = serde_json::to_vec(&Callback {
+            job_id: response.id,
+            reference: response.reference.as_deref(),
+            part: response.part.as_deref(),
+            accept: response.accept,
+            response: &response.response,
+        })
+        .map_err(|error| NotDelivered::Refused(error.to_string()))?;
+        let answer = self
+            .client
+            .post(self.url.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .body(body)
+            .send()
+            .await
+            .map_err(|error| NotDelivered::Retry {
+                why: error.without_url().to_string(),
+                after: None,
+            })?;
+        let status = answer.status();
+        let why = format!("the relay answered {status}");
+        if status.is_success() {
+            // What the relay says beyond its status is for the statistics only.
+            let outcome = answer.json::<Acknowledged>().await.ok();
+            Ok(outcome.map_or(Delivered::Taken, |ok| Delivered::from_outcome(&ok.outcome)))
+        } else if status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429) {
+            let after = retry_after(answer.headers());
+            Err(NotDelivered::Retry { why, after })
+        } else {
+            Err(NotDelivered::Refused(why))
+        }
+    }
+}
+
+impl Responder for CallbackResponder {
+    fn respond<'a>(&'a self, response: &'a Response) -> Delivery<'a> {
+        Box::pin(self.post(response))
+    }
+
+    fn at_once(&self) -> usize {
+        64
+    }
+}
