@@ -1,16 +1,20 @@
 //! All integration tests, in one program: each module answers a question of its own.
 #![allow(missing_docs, clippy::unwrap_used, unreachable_pub, reason = "tests")]
 
+mod canonical;
 mod claim_fates;
 mod claimers;
 mod cli;
 mod clock;
 mod comments;
+mod constraints;
 mod deadlines;
+mod duties;
 mod embedded_postgres;
 mod endings;
 mod fencing;
 mod guards;
+mod hand_edits;
 mod history;
 mod http;
 mod inbox;
@@ -20,6 +24,7 @@ mod limits;
 mod lock_order;
 mod low_water_mark;
 mod pacing_model;
+mod partitions;
 mod plans;
 mod positions;
 mod races;

@@ -64,6 +64,7 @@ comment on function tidegate.queue_gate is 'Trigger on queue: gives it a gate.';
 comment on function tidegate.kind_queues is
   'Trigger on kind: its queues serve the right stages (TG005), its name stays (TG002).';
 comment on function tidegate.kind_policies is 'Trigger on kind: gives it a policy row for each of its stages.';
+comment on function tidegate.queue_identity is 'Trigger on queue: its name and stage never change (TG005).';
 comment on function tidegate.kind_removal is 'Trigger on kind: one that has requests may not be deleted (TG002).';
 
 -- when to come back

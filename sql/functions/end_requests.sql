@@ -57,12 +57,18 @@ begin
   select array_agg(m.id) as ids, array_agg(m.queue) as queues, array_agg(m.msg_id) as msg_ids into v_moved
   from moved as m;
 
-  for v_queue in select distinct q from unnest(v_moved.queues) as q join tidegate.queue as known on known.name = q order by q loop
-    perform tidegate.delete_messages(
-      v_queue,
-      array(select m.msg_id from unnest(v_moved.queues, v_moved.msg_ids) as m(queue, msg_id) where m.queue = v_queue),
-      false
-    );
+  for v_queue in
+    select distinct q from unnest(v_moved.queues) as q join tidegate.queue as known on known.name = q order by q
+  loop
+    -- A message that carries the number and stands for another request (the queue was made again) is not theirs.
+    execute format(
+      $sql$
+        delete from %s as m
+        using unnest($1, $2, $3) as ended(id, queue, msg_id)
+        where ended.queue = $4 and m.msg_id = ended.msg_id and tidegate.message_request_id(m.message) = ended.id
+      $sql$,
+      tidegate.queue_table(v_queue)
+    ) using v_moved.ids, v_moved.queues, v_moved.msg_ids, v_queue;
   end loop;
   return query select unnest(v_moved.ids), p_to;
 end;

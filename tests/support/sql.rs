@@ -267,4 +267,17 @@ impl TestDatabase {
         assert_eq!(self.status(tidegate::request::RequestId(id)).await, status);
         id
     }
+
+    /// A request in `receipt_received`, put there past the queues.
+    pub async fn request_in_no_queue(&self, kind: &str) -> String {
+        let id = self.value("select tidegate.uuid_v7()").await;
+        self.execute(&format!(
+            "insert into tidegate.request (id, kind, flow, req_status, deadline_at, payload)
+             select '{id}', name, flow, 'processing', now() + interval '1 h', '{{}}' from tidegate.kind where name = '{kind}';
+             update tidegate.request set req_status = 'tx_in_flight' where id = '{id}';
+             update tidegate.request set req_status = 'receipt_received' where id = '{id}'"
+        ))
+        .await;
+        id
+    }
 }

@@ -1,0 +1,282 @@
+//! Is nonsense refused, and by the name of the rule that it breaks?
+
+use crate::support::{
+    TestDatabase,
+    sql::{column, refused},
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_nonsense_is_refused_by_its_named_constraint() {
+    let database = TestDatabase::new().await;
+    let mut session = database.session().await;
+    let mut tried = Vec::new();
+    for (table, changes) in [
+        (
+            "queue",
+            &[
+                (
+                    "insert (name, stage) values ('Upper', 'tx')",
+                    "queue_name_is_lower_snake_case",
+                ),
+                (
+                    "set per_seconds = -1 where name = 'tx'",
+                    "queue_per_seconds_is_zero_to_a_million",
+                ),
+                (
+                    "set per_seconds = 'NaN' where name = 'tx'",
+                    "queue_per_seconds_is_zero_to_a_million",
+                ),
+                ("set burst = 0", "queue_burst_is_at_least_one"),
+                (
+                    "set max_concurrency = -1 where name = 'readiness'",
+                    "queue_max_concurrency_is_not_negative",
+                ),
+                (
+                    "set per_seconds = 1 where name = 'readiness'",
+                    "queue_readiness_is_limited_by_concurrency",
+                ),
+                (
+                    "set max_concurrency = 1 where name = 'tx'",
+                    "queue_tx_is_limited_by_rate",
+                ),
+            ][..],
+        ),
+        (
+            "gate",
+            &[
+                ("set state = 'open'", "gate_state_is_known"),
+                ("set mode = 'hard'", "gate_mode_is_known"),
+                (
+                    "set low_water = high_water",
+                    "gate_low_water_is_below_high_water",
+                ),
+                ("set low_water = -1", "gate_low_water_is_below_high_water"),
+            ],
+        ),
+        (
+            "kind",
+            &[
+                (
+                    "insert (name, flow, tx_queue) values ('1st', 'direct', 'tx')",
+                    "kind_name_is_lower_snake_case",
+                ),
+                (
+                    "insert (name, flow, tx_queue) values ('k', 'decrypt', 'tx')",
+                    "kind_has_a_readiness_queue_iff_decrypt",
+                ),
+                (
+                    "set readiness_queue = 'readiness' where name = 'direct'",
+                    "kind_has_a_readiness_queue_iff_decrypt",
+                ),
+                (
+                    "set response_threshold = 2 where name = 'direct'",
+                    "kind_threshold_needs_a_decrypt",
+                ),
+                (
+                    "set response_threshold = 0",
+                    "kind_threshold_needs_a_decrypt",
+                ),
+                (
+                    "set readiness_ms = -1",
+                    "kind_readiness_time_is_zero_to_a_day",
+                ),
+                (
+                    "set processing_ms = 86400001",
+                    "kind_processing_time_is_zero_to_a_day",
+                ),
+                (
+                    "set tx_confirmation_ms = -1",
+                    "kind_confirmation_time_is_zero_to_a_day",
+                ),
+                ("set eta = 'guessed'", "kind_eta_is_known"),
+                (
+                    "set readiness_timeout = '2 hours'",
+                    "kind_readiness_timeout_is_within_the_deadline",
+                ),
+                (
+                    "set readiness_timeout = '0 s'",
+                    "kind_readiness_timeout_is_within_the_deadline",
+                ),
+                (
+                    "set response_timeout = '0 s'",
+                    "kind_response_timeout_is_positive",
+                ),
+                ("set retention = '-1 day'", "kind_retention_is_positive"),
+            ],
+        ),
+        (
+            "policy",
+            &[
+                ("set attempts = 0", "policy_attempts_is_one_to_a_thousand"),
+                ("set base_ms = -1", "policy_base_is_not_negative"),
+                ("set factor = 0.9", "policy_factor_is_at_least_one"),
+                ("set cap_ms = base_ms - 1", "policy_cap_is_at_least_base"),
+                ("set jitter_ms = -1", "policy_jitter_is_not_negative"),
+                ("set timeout_mode = 'guess'", "policy_timeout_mode_is_known"),
+                ("set timeout_ms = 0", "policy_timeout_is_positive"),
+                ("set percentile = 1", "policy_percentile_is_a_share"),
+                (
+                    "set safety_factor = 0.5",
+                    "policy_safety_factor_is_at_least_one",
+                ),
+                ("set connect_ms = 0", "policy_phases_are_positive"),
+                (
+                    "set margin_ms = deadline_ms",
+                    "policy_deadline_is_above_margin",
+                ),
+                ("set semantics = 'mostly_once'", "policy_semantics_is_known"),
+                (
+                    "set dedup_window = '59 minutes'",
+                    "policy_dedup_window_covers_reordering",
+                ),
+                ("set hedge_share = 1.5", "policy_hedge_is_bounded"),
+                ("set breaker_probes = 0", "policy_breaker_is_sane"),
+                ("set breaker_error_rate = 2", "policy_breaker_is_sane"),
+            ],
+        ),
+        (
+            "setting",
+            &[
+                ("insert (only_row) values (false)", "setting_has_one_row"),
+                ("set min_seconds = 0", "setting_min_seconds_is_positive"),
+                (
+                    "set min_seconds = 301",
+                    "setting_min_is_at_most_max_seconds",
+                ),
+                (
+                    "set max_seconds = 86401",
+                    "setting_min_is_at_most_max_seconds",
+                ),
+                (
+                    "set safety_margin = 1.01",
+                    "setting_safety_margin_is_zero_to_one",
+                ),
+                (
+                    "set safety_margin = -0.01",
+                    "setting_safety_margin_is_zero_to_one",
+                ),
+            ],
+        ),
+        (
+            "response_backoff",
+            &[
+                (
+                    "set from_elapsed = '-1 s' where from_elapsed = '0 s'",
+                    "response_backoff_starts_at_zero_or_later",
+                ),
+                ("set seconds = 0", "response_backoff_seconds_is_positive"),
+            ],
+        ),
+    ] {
+        for (change, constraint) in changes {
+            let sql = match change.strip_prefix("insert ") {
+                Some(row) => format!("insert into tidegate.{table} {row}"),
+                None => format!("update tidegate.{table} {change}"),
+            };
+            let refusal = refused(&mut session, &sql).await;
+            assert_eq!(
+                (refusal.code.as_str(), refusal.constraint.as_str()),
+                ("23514", *constraint),
+                "{sql}"
+            );
+            tried.push((*constraint).to_owned());
+        }
+    }
+
+    tried.sort_unstable();
+    tried.dedup();
+    let there = column(
+        &mut session,
+        "select conname::text from pg_constraint
+         where contype = 'c' and conrelid = any(array['queue', 'gate', 'kind', 'policy', 'setting', 'response_backoff']::text[]::regclass[])
+         order by conname collate \"C\"",
+    )
+    .await;
+    let gone: Vec<_> = tried
+        .iter()
+        .filter(|constraint| !there.contains(constraint))
+        .collect();
+    assert!(gone.is_empty(), "gone: {gone:?}");
+    let untried: Vec<_> = there
+        .iter()
+        .filter(|constraint| !tried.contains(constraint))
+        .collect();
+    assert!(untried.is_empty(), "not tried: {untried:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_wrong_stage_a_rename_and_a_claim_from_the_wrong_side_are_refused() {
+    let database = TestDatabase::new().await;
+    let mut session = database.session().await;
+    for (sql, code) in [
+        (
+            "insert into tidegate.kind (name, flow, tx_queue) values ('k', 'direct', 'readiness')",
+            "TG005",
+        ),
+        (
+            "insert into tidegate.kind (name, flow, tx_queue) values ('k', 'direct', 'nowhere')",
+            "TG005",
+        ),
+        (
+            "insert into tidegate.kind (name, flow, tx_queue) values ('k', 'direct', null)",
+            "TG005",
+        ),
+        (
+            "insert into tidegate.kind (name, flow, readiness_queue, tx_queue) values ('k', 'decrypt', 'tx', 'tx')",
+            "TG005",
+        ),
+        (
+            "update tidegate.kind set tx_queue = 'readiness' where name = 'direct'",
+            "TG005",
+        ),
+        (
+            "update tidegate.kind set readiness_queue = 'tx' where name = 'public_decrypt'",
+            "TG005",
+        ),
+        (
+            "update tidegate.kind set name = 'other' where name = 'direct'",
+            "TG002",
+        ),
+        (
+            "update tidegate.queue set name = 'other' where name = 'tx'",
+            "TG005",
+        ),
+        (
+            "update tidegate.queue set stage = 'readiness' where name = 'tx'",
+            "TG005",
+        ),
+        ("delete from tidegate.queue where name = 'tx'", "23503"),
+        (
+            "select * from tidegate.claim_tx('readiness', 'w', 1, '30 s')",
+            "TG005",
+        ),
+        (
+            "select * from tidegate.claim_readiness('tx', 'w', 1, '30 s')",
+            "TG005",
+        ),
+        (
+            "select * from tidegate.claim_tx('nowhere', 'w', 1, '30 s')",
+            "TG005",
+        ),
+        (
+            "select * from tidegate.claim_tx(null, 'w', 1, '30 s')",
+            "TG005",
+        ),
+        (
+            "select * from tidegate.claim_tx('tx', 'w', 1, '99 ms')",
+            "TG007",
+        ),
+        (
+            "select * from tidegate.claim_tx('tx', 'w', 1, '25 hours')",
+            "TG007",
+        ),
+        (
+            "select * from tidegate.claim_readiness('readiness', 'w', 1, null)",
+            "TG007",
+        ),
+        ("select * from tidegate.pause('nowhere')", "TG005"),
+        ("select tidegate.claim_wait_ms('nowhere')", "TG005"),
+    ] {
+        assert_eq!(refused(&mut session, sql).await.code, code, "{sql}");
+    }
+}

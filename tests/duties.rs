@@ -1,0 +1,154 @@
+//! Does maintenance do every duty, alone, together and twice?
+
+use crate::support::{
+    TestDatabase,
+    at_rest::violations,
+    sql::{column, run, value},
+};
+
+const NO_ROWS: [&str; 0] = [];
+
+/// Something for every duty to do.
+async fn prepare_duties(database: &TestDatabase) {
+    database.request_in("direct", "receipt_received").await;
+    let session = &mut database.session().await;
+    run(
+        session,
+        "update tidegate.awaiting_response set due_at = clock_timestamp() - interval '1 s';
+         select tidegate.submit_batch('public_decrypt', '{1,2,3}');
+         select tidegate.submit_batch('direct', '{1,2,3}');
+         update tidegate.request set readiness_deadline_at = clock_timestamp() - interval '1 s'
+         where id = (select id from tidegate.request where req_status = 'queued' limit 1);
+         update tidegate.request set deadline_at = clock_timestamp() - interval '1 s'
+         where id = (select id from tidegate.request where req_status = 'processing' limit 1)",
+    )
+    .await;
+    run(
+        session,
+        "insert into tidegate.worker (name, stages, queues, last_seen_at) values ('gone', '{}', '{}', now() - interval '2 days');
+         select setval('tidegate.mark_tx', 1000000)",
+    )
+    .await;
+    let early = database.request_in_no_queue("input_proof").await;
+    run(session, &format!("insert into tidegate.response_inbox (request_id, accept, response) values ('{early}', true, '{{}}')")).await;
+}
+
+/// All that `prepare_duties` has left to do is done.
+async fn duties_are_done(database: &TestDatabase) {
+    let session = &mut database.session().await;
+    let ended = "select cause from tidegate.request where finished_at is not null order by cause";
+    assert_eq!(
+        column(session, ended).await,
+        [
+            "deadline_exceeded",
+            "readiness_timed_out",
+            "response_timed_out",
+            "verdict_accepted"
+        ]
+    );
+    for (what, left) in [
+        ("tidegate.worker where name = 'gone'", "0"),
+        ("tidegate.request_count_delta", "0"),
+        ("tidegate.response_inbox", "0"),
+        (
+            "tidegate.maintenance where ran_at < now() - interval '1 minute' or took_ms is null",
+            "0",
+        ),
+    ] {
+        assert_eq!(
+            value(session, &format!("select count(*) from {what}")).await,
+            left,
+            "{what}"
+        );
+    }
+    assert_eq!(
+        database.claim_tx(100).await.len(),
+        2,
+        "the hidden messages came to light"
+    );
+    assert_eq!(violations(session).await, NO_ROWS);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_call_of_maintain_runs_every_duty() {
+    let database = TestDatabase::unlimited().await;
+    prepare_duties(&database).await;
+    database.execute("call tidegate.maintain()").await;
+    duties_are_done(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn maintain_from_several_sessions_at_once_does_everything_once() {
+    let database = TestDatabase::unlimited().await;
+    prepare_duties(&database).await;
+    let mut sessions = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        let mut session = database.session().await;
+        sessions.spawn(async move {
+            for _ in 0..5 {
+                run(&mut session, "call tidegate.maintain()").await;
+            }
+        });
+    }
+    sessions.join_all().await;
+    // What another session folded while this one moved something waits for the next time.
+    database
+        .execute("update tidegate.maintenance set ran_at = '-infinity'")
+        .await;
+    database.execute("call tidegate.maintain()").await;
+    duties_are_done(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_duty_waits_for_its_period_unless_the_clock_stepped_back() {
+    let database = TestDatabase::unlimited().await;
+    database.execute("call tidegate.maintain()").await;
+    let ran = |duty: &str| format!("select ran_at from tidegate.maintenance where duty = '{duty}'");
+    let first = database.value(&ran("make_partitions")).await;
+    database.execute("call tidegate.maintain()").await;
+    assert_eq!(database.value(&ran("make_partitions")).await, first);
+
+    database
+        .execute("update tidegate.maintenance set ran_at = clock_timestamp() + interval '1 hour'")
+        .await;
+    database.execute("call tidegate.maintain()").await;
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.maintenance where ran_at > clock_timestamp()")
+            .await,
+        0
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn early_responses_that_must_still_wait_do_not_keep_the_sweep_from_the_others() {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute("select tidegate.submit_batch('direct', '{1,2,3,4,5}')")
+        .await;
+    database
+        .execute("select tidegate.respond('{}', id => id) from tidegate.request")
+        .await;
+    let ready = database.request_in_no_queue("direct").await;
+    database
+        .execute(&format!(
+            "insert into tidegate.response_inbox (request_id, response) values ('{ready}', '{{}}')"
+        ))
+        .await;
+
+    assert_eq!(database.number("tidegate.sweep_inbox(3)").await, 1);
+    assert_eq!(
+        database
+            .value(&format!(
+                "select req_status from tidegate.request where id = '{ready}'"
+            ))
+            .await,
+        "completed"
+    );
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.response_inbox where not late")
+            .await,
+        5
+    );
+}

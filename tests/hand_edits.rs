@@ -1,0 +1,152 @@
+//! What does the database make of a hand edit: what does it fill in, put back, and refuse?
+
+use crate::support::TestDatabase;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hand_edit_that_sets_nothing_but_the_status_is_completed_and_labelled() {
+    let database = TestDatabase::new().await;
+    let id = database.submit("public_decrypt").await;
+    let mut no = 1;
+
+    for (to, column) in [
+        ("processing", "processing_at"),
+        ("tx_in_flight", "tx_in_flight_at"),
+        ("processing", "processing_at"),
+        ("tx_in_flight", "tx_in_flight_at"),
+        ("receipt_received", "receipt_received_at"),
+        ("completed", "finished_at"),
+    ] {
+        let before = database.value("select clock_timestamp()").await;
+        let from = database.status(id).await;
+        database
+            .execute(&format!(
+                "update tidegate.request set req_status = '{to}' where id = '{id}'"
+            ))
+            .await;
+        no += 1;
+        assert_eq!(
+            database
+                .value(&format!(
+                    "select row(r.previous_status, r.transition_no, r.cause, r.{column} between '{before}' and clock_timestamp(),
+                       e.from_status, e.cause, e.at = r.{column}, e.detail ->> 'session_user' = session_user)::text
+                     from tidegate.request as r
+                     join tidegate.request_event as e on e.request_id = r.id and e.transition_no = r.transition_no
+                     where r.id = '{id}'"
+                ))
+                .await,
+            format!("({from},{no},hand_edit,t,{from},hand_edit,t,t)")
+        );
+    }
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.awaiting_response")
+            .await,
+        0
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hand_edit_to_receipt_received_is_awaited_and_expires_like_any_other() {
+    let database = TestDatabase::new().await;
+    let id = database.request_in("direct", "tx_in_flight").await;
+
+    database
+        .execute("update tidegate.request set req_status = 'receipt_received'")
+        .await;
+
+    assert_eq!(
+        database
+            .value(&format!(
+                "select due_at = r.receipt_received_at + interval '30 minutes'
+                 from tidegate.awaiting_response as a join tidegate.request as r on r.id = a.request_id where r.id = '{id}'"
+            ))
+            .await,
+        "t"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_status_change_the_history_fields_are_put_back() {
+    let database = TestDatabase::new().await;
+    let id = database.request_in("direct", "tx_in_flight").await;
+
+    database
+        .execute(&format!(
+            "update tidegate.request set transition_no = 40, cause = 'nonsense', previous_status = 'failure', worker = 'me' where id = '{id}';
+             update tidegate.request set transition_no = transition_no + 1, req_status = req_status where id = '{id}';
+             update tidegate.request set transition_no = null where id = '{id}'"
+        ))
+        .await;
+
+    assert_eq!(
+        database
+            .value(&format!("select row(transition_no, cause, worker)::text from tidegate.request where id = '{id}'"))
+            .await,
+        "(2,claimed,me)"
+    );
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.request_event")
+            .await,
+        2
+    );
+    // And the next transition is numbered on from there.
+    database
+        .execute(&format!("update tidegate.request set req_status = 'failure', transition_no = 99 where id = '{id}'"))
+        .await;
+    assert_eq!(
+        database
+            .value("select string_agg(transition_no || ' ' || cause, ', ' order by transition_no) from tidegate.request_event")
+            .await,
+        "1 submitted, 2 claimed, 3 hand_edit"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn identity_never_changes_and_live_rows_are_never_lost() {
+    let database = TestDatabase::new().await;
+    let live = database.submit("public_decrypt").await;
+    let done = database.request_in("direct", "completed").await;
+
+    for set in [
+        "id = gen_random_uuid()",
+        "kind = 'user_decrypt'",
+        "flow = 'proof'",
+        "kind = null",
+        "flow = 'direct', kind = 'direct', req_status = 'processing'",
+    ] {
+        for id in [live.0, done] {
+            let refusal = database
+                .refused(&format!(
+                    "update tidegate.request set {set} where id = '{id}'"
+                ))
+                .await;
+            assert_eq!(refusal.code, "TG001", "{set}");
+            assert!(refusal.message.contains(&id.to_string()), "{refusal:?}");
+        }
+    }
+    for sql in [
+        format!("delete from tidegate.request where id = '{live}'"),
+        "delete from tidegate.request".to_owned(),
+        "truncate tidegate.request".to_owned(),
+        "truncate tidegate.request cascade".to_owned(),
+    ] {
+        assert_eq!(database.refused(&sql).await.code, "TG001", "{sql}");
+    }
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.request")
+            .await,
+        2
+    );
+
+    database
+        .execute(&format!("delete from tidegate.request where id = '{done}'"))
+        .await;
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.request")
+            .await,
+        1
+    );
+}
