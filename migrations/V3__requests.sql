@@ -106,7 +106,7 @@ create table tidegate.response_inbox (
   response    jsonb,
   constraint response_inbox_is_addressed check (request_id is not null or reference is not null)
 );
-create index response_inbox_request_id_idx on tidegate.response_inbox (request_id) where not late;
+create index response_inbox_request_id_idx on tidegate.response_inbox (request_id) where request_id is not null;
 create index response_inbox_reference_idx on tidegate.response_inbox (reference) where not late;
 
 create table tidegate.dedup (

@@ -109,7 +109,7 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
             &[
                 ("set attempts = 0", "policy_attempts_is_one_to_a_thousand"),
                 ("set base_ms = -1", "policy_base_is_not_negative"),
-                ("set factor = 0.9", "policy_factor_is_at_least_one"),
+                ("set factor = 0.9", "policy_factor_is_one_to_a_thousand"),
                 ("set cap_ms = base_ms - 1", "policy_cap_is_at_least_base"),
                 ("set jitter_ms = -1", "policy_jitter_is_not_negative"),
                 ("set timeout_mode = 'guess'", "policy_timeout_mode_is_known"),
@@ -117,7 +117,7 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
                 ("set percentile = 1", "policy_percentile_is_a_share"),
                 (
                     "set safety_factor = 0.5",
-                    "policy_safety_factor_is_at_least_one",
+                    "policy_safety_factor_is_one_to_a_hundred",
                 ),
                 ("set connect_ms = 0", "policy_phases_are_positive"),
                 (

@@ -3,9 +3,9 @@
 -- Returns how many it brought back to light. Three ways to be hidden: a submission or a release that committed long
 -- after it drew its number (below the low-water mark), or after its time (before the due mark); and a hold that
 -- reaches further than its lease can, because the clock stepped back. Runs as a maintenance duty, one at a time.
--- Without `p_now` each step reads the clock after it sees the messages: a lease that was taken between this call and
--- the look would reach further than it could at the call.
-create or replace function tidegate.rescan_queue(queue text, p_now timestamptz default null)
+-- Each step reads the clock after it sees the messages: a lease that was taken between this call and the look would
+-- reach further than it could at the call.
+create or replace function tidegate.rescan_queue(queue text)
   returns bigint
   language plpgsql
   security definer
@@ -27,21 +27,21 @@ begin
   execute format(
     $sql$
       update %1$s as m
-      set vt = coalesce($1, clock_timestamp())
+      set vt = clock_timestamp()
       where m.msg_id = any(array(
         select h.msg_id
         from %1$s as h
-        where h.headers is not null and h.vt > $2 and h.vt > coalesce($1, clock_timestamp())
-          and not tidegate.is_held(h.headers, h.vt, coalesce($1, clock_timestamp()))
+        where h.headers is not null and h.vt > $1 and h.vt > clock_timestamp()
+          and not tidegate.is_held(h.headers, h.vt, clock_timestamp())
         for update skip locked
       ))
     $sql$,
     tidegate.queue_table(rescan_queue.queue)
-  ) using p_now, coalesce(p_now, clock_timestamp());
+  ) using clock_timestamp();
   get diagnostics v_freed = row_count;
 
   perform pg_advisory_xact_lock(tidegate.queue_lock_key(rescan_queue.queue, 'mark'));
-  v_now := coalesce(p_now, clock_timestamp());
+  v_now := clock_timestamp();
   v_now_us := (extract(epoch from v_now) * 1000000)::bigint;
 
   execute format(
