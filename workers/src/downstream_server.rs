@@ -8,7 +8,7 @@
 //! | `POST /check/{kind}` | 200 ready, 425 not yet, 422 never, 429 too many checks at once |
 //! | `POST /send/{kind}` | 202 with a reference, 200 with the response, 422 rejected, 500, 429 too many sends |
 //! | `GET /receipt/{kind}/{id}` | 200 as the send, 404 |
-//! | `GET /stats` | [`Stats`](crate::simulate::Stats) |
+//! | `GET /stats` | [`Stats`] |
 //! | `GET /healthz` | 200 |
 
 mod problem;
