@@ -26,8 +26,9 @@ insert into tidegate.maintenance (duty, period) values
   ('expire_by_readiness', '1 second'),
   ('expire_responses', '1 second'),
   ('sweep_inbox', '1 second'),
-  ('rescan_queues', '1 second'),
+  ('rescan_queues', '2 seconds'),
   ('fold_counts', '2 seconds'),
+  ('expire_keys', '10 seconds'),
   ('forget_workers', '1 minute'),
   ('make_partitions', '1 hour');
 
@@ -51,7 +52,7 @@ create table tidegate.queue_drain (
   at      timestamptz not null default clock_timestamp(),
   drained integer not null
 );
-create index queue_drain_queue_at_idx on tidegate.queue_drain (queue, at);
+create index queue_drain_at_idx on tidegate.queue_drain (at);
 
 -- What `migrate` last applied; the fingerprint covers every file below sql/.
 create table tidegate.schema_state (

@@ -1,5 +1,11 @@
 //! The command line: one file a command.
 
+/// Prints a line through [`out`].
+macro_rules! outln {
+    () => { $crate::cli::out(format_args!("")) };
+    ($($words:tt)*) => { $crate::cli::out(format_args!($($words)*)) };
+}
+
 mod config;
 mod demo;
 mod get;
@@ -12,7 +18,7 @@ mod status;
 mod submit;
 mod table;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
@@ -118,6 +124,9 @@ impl Cli {
     }
 }
 
+/// What a command may ask of the database: a person waits for it, and can end it.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(300);
+
 /// A store, and the database it is in: the embedded server runs as long as this lives.
 struct Connected {
     store: Store,
@@ -131,18 +140,49 @@ impl DatabaseArgs {
             .context("there is no database URL, and the embedded PostgreSQL cannot be used")
     }
 
+    /// For a command that does one thing.
     async fn connect(self, connections_max: u32) -> anyhow::Result<Connected> {
-        let location = self.locate().await?;
         let settings = PoolSettings {
             connections_max,
+            statement_timeout: STATEMENT_TIMEOUT,
             ..PoolSettings::default()
         };
-        let pool = database::connect(&location.url, &settings).await.context(
+        let mut connected = self.open(&settings).await?;
+        connected.store = connected
+            .store
+            .with_patience(STATEMENT_TIMEOUT + Duration::from_secs(5));
+        Ok(connected)
+    }
+
+    /// For a node: its callers are told to come back rather than kept waiting for a connection.
+    async fn connect_to_serve(self, connections_max: u32) -> anyhow::Result<Connected> {
+        let settings = PoolSettings {
+            connections_max,
+            acquire_timeout: Duration::from_secs(2),
+            ..PoolSettings::default()
+        };
+        self.open(&settings).await
+    }
+
+    async fn open(self, settings: &PoolSettings) -> anyhow::Result<Connected> {
+        let location = self.locate().await?;
+        let pool = database::connect(&location.url, settings).await.context(
             "check the URL (`--database-url` or DATABASE_URL) and that PostgreSQL is running",
         )?;
         let store = Store::new(pool);
         store.check_ready().await?;
         Ok(Connected { store, location })
+    }
+}
+
+/// As `println!`; when whoever read our output is gone, there is nobody to go on for.
+fn out(line: std::fmt::Arguments<'_>) {
+    use std::io::Write;
+
+    let written = writeln!(std::io::stdout(), "{line}");
+    if let Err(error) = written {
+        let closed = error.kind() == std::io::ErrorKind::BrokenPipe;
+        std::process::exit(i32::from(!closed));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sqlx::{
-    PgPool,
+    ConnectOptions, Connection, PgConnection, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
@@ -27,7 +27,7 @@ impl Default for PoolSettings {
         Self {
             connections_max: 10,
             acquire_timeout: Duration::from_secs(5),
-            statement_timeout: Duration::from_secs(30),
+            statement_timeout: Duration::from_secs(15),
             application_name: "tidegate".to_owned(),
         }
     }
@@ -44,6 +44,8 @@ pub async fn connect(url: &str, settings: &PoolSettings) -> Result<PgPool, Store
     })?;
     let options = options
         .application_name(&settings.application_name)
+        // Slow statements are the database's to log; here they would flood the log after every stall.
+        .disable_statement_logging()
         // Acknowledged means durable, whatever the server's default is.
         .options([
             ("synchronous_commit", "on".to_owned()),
@@ -54,6 +56,18 @@ pub async fn connect(url: &str, settings: &PoolSettings) -> Result<PgPool, Store
             ("idle_in_transaction_session_timeout", "60000".to_owned()),
             ("jit", "off".to_owned()),
         ]);
+    // The pool would only say that it waited: one connection outside it says why there is none.
+    let first = PgConnection::connect_with(&options);
+    match tokio::time::timeout(settings.acquire_timeout, first).await {
+        Ok(connected) => connected?.close().await?,
+        Err(_) => {
+            return Err(StoreError::Unavailable(format!(
+                "{} does not answer within {} s",
+                options.get_host(),
+                settings.acquire_timeout.as_secs()
+            )));
+        }
+    }
     PgPoolOptions::new()
         .max_connections(settings.connections_max)
         .acquire_timeout(settings.acquire_timeout)

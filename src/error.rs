@@ -86,7 +86,11 @@ impl From<sqlx::Error> for StoreError {
             .and_then(PgDatabaseError::hint)
             .map(|hint| format!("; {hint}"))
             .unwrap_or_default();
-        let message = format!("{}{hint}", database.message());
+        let message = match database.constraint() {
+            // Constraints are named as sentences.
+            Some(constraint) if code == "23514" => constraint.replace('_', " "),
+            _ => format!("{}{hint}", database.message()),
+        };
         match code.as_str() {
             "TG001" => Self::IllegalTransition(message),
             "TG002" => Self::UnknownKind(message),

@@ -15,6 +15,10 @@ use tokio_util::sync::CancellationToken;
 /// `tidegate.submit` and `tidegate.wake` name a queue that has something to claim.
 const QUEUE_CHANNEL: &str = "tidegate_queue";
 
+/// How long a connection may be quiet before it is asked whether it is still there, and how long it may take to say so.
+const QUIET: Duration = Duration::from_secs(30);
+const ANSWER: Duration = Duration::from_secs(5);
+
 /// Who is to be woken, by queue. Cheap to clone; clones share their sleepers.
 #[derive(Debug, Clone, Default)]
 pub struct Wakeups {
@@ -69,8 +73,18 @@ async fn listen_once(pool: &PgPool, wakeups: &Wakeups) -> sqlx::Result<()> {
     listener.listen(QUEUE_CHANNEL).await?;
     // What was said before this connection listened is lost: everybody looks for themselves once.
     wakeups.wake_all();
-    while let Some(notification) = listener.try_recv().await? {
-        wakeups.wake_queue(notification.payload());
+    loop {
+        match tokio::time::timeout(QUIET, listener.try_recv()).await {
+            Ok(Ok(Some(notification))) => wakeups.wake_queue(notification.payload()),
+            Ok(Ok(None)) => return Ok(()),
+            Ok(Err(error)) => return Err(error),
+            // Nothing to hear, or nobody there any more: a connection that is cut off says nothing either.
+            Err(_) => {
+                let alive = sqlx::query("select 1").execute(&mut listener);
+                if tokio::time::timeout(ANSWER, alive).await.is_err() {
+                    return Err(sqlx::Error::PoolTimedOut);
+                }
+            }
+        }
     }
-    Ok(())
 }

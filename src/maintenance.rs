@@ -19,7 +19,12 @@ pub async fn run(store: Store, shutdown: CancellationToken) {
             () = shutdown.cancelled() => return,
             () = tokio::time::sleep(PERIOD) => {}
         }
-        match store.maintain().await {
+        // A duty that is cut off goes on where it was, in whichever process runs it next.
+        let maintained = tokio::select! {
+            () = shutdown.cancelled() => return,
+            maintained = store.maintain() => maintained,
+        };
+        match maintained {
             Ok(()) => failing = false,
             // Said once, not every second.
             Err(error) if !failing => {

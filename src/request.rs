@@ -146,19 +146,24 @@ pub struct RequestError {
 }
 
 impl RequestError {
-    /// An error whose message can be stored: PostgreSQL takes no NUL character in text.
+    /// An error from its parts.
     pub fn new(code: impl Into<String>, message: impl Into<String>, retryable: bool) -> Self {
         Self {
-            code: code.into().replace('\0', ""),
-            message: message.into().replace('\0', ""),
+            code: code.into(),
+            message: message.into(),
             retryable,
         }
     }
 
-    /// As the database stores it.
+    /// As the database stores it: PostgreSQL takes no NUL character in text.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        serde_json::json!({ "code": self.code, "message": self.message, "retryable": self.retryable })
+        let clean = |text: &str| text.replace('\0', "");
+        serde_json::json!({
+            "code": clean(&self.code),
+            "message": clean(&self.message),
+            "retryable": self.retryable,
+        })
     }
 }
 

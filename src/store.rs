@@ -2,34 +2,72 @@
 //!
 //! The database decides, these methods report. What moved is always a return value: whoever settles looks at it.
 
+/// Asks the database, for no longer than the store's patience.
+///
+/// A connection that does not answer in time is closed, not given back: whatever it still brings belongs to nobody.
+macro_rules! ask {
+    ($store:expr, $query:expr, $fetch:ident) => {{
+        let store = $store;
+        let mut connection = store.pool.acquire().await?;
+        match tokio::time::timeout(store.patience, $query.$fetch(&mut *connection)).await {
+            Ok(answer) => answer?,
+            Err(_) => {
+                drop(connection.detach());
+                return Err(crate::error::StoreError::Unavailable(format!(
+                    "no answer within {} s",
+                    store.patience.as_secs()
+                )));
+            }
+        }
+    }};
+}
+
 mod claims;
 mod operations;
 mod requests;
 mod settles;
+
+use std::time::Duration;
 
 use sqlx::PgPool;
 
 pub use self::{
     claims::{Claimed, Lease},
     operations::{
-        Change, Lives, QueueOverview, RecoverStep, RequestCount, Setting, StrayStep, WorkerOverview,
+        Change, Lives, QueueOverview, Recover, RecoverStep, RequestCount, Setting, StrayStep,
+        WorkerOverview,
     },
     requests::{Admission, Cancelled, Outlook, Responded, Response, Submission, Submitted, Ticket},
     settles::{Moved, Passed},
 };
 use crate::{error::StoreError, schema};
 
+/// How long an answer is waited for, unless said otherwise: longer than the database works on a statement.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// The database, as the engine sees it.
 #[derive(Debug, Clone)]
 pub struct Store {
     pool: PgPool,
+    patience: Duration,
 }
 
 impl Store {
     /// A store over connections to a migrated database.
     #[must_use]
     pub fn new(pool: PgPool) -> Self {
-        Self { pool }
+        Self {
+            pool,
+            patience: PATIENCE,
+        }
+    }
+
+    /// The same store, waiting no longer than this for an answer. A server that is cut off from us cannot time a
+    /// statement out for us.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// The connections, for callers with a transaction of their own.
@@ -46,9 +84,11 @@ impl Store {
     ///
     /// [`StoreError::NotMigrated`] or [`StoreError::Unavailable`].
     pub async fn check_ready(&self) -> Result<(), StoreError> {
-        let applied: Option<String> = sqlx::query_scalar(include_str!("../sql/queries/ready.sql"))
-            .fetch_optional(&self.pool)
-            .await?;
+        let applied: Option<String> = ask!(
+            self,
+            sqlx::query_scalar(include_str!("../sql/queries/ready.sql")),
+            fetch_optional
+        );
         match applied {
             None => Err(StoreError::NotMigrated(
                 "its schema was never applied whole".to_owned(),

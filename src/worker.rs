@@ -24,8 +24,14 @@ use crate::{
     store::Store,
 };
 
+/// How long a worker waits for an answer of the database, if its lease is not shorter.
+const STORE_PATIENCE: Duration = Duration::from_secs(20);
+
 /// How often a worker says that it is alive.
 const SEEN_PERIOD: Duration = Duration::from_secs(10);
+
+/// How long saying so may take; it must not hold up a stop.
+const SAY_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How a worker works.
 #[derive(Debug, Clone)]
@@ -60,7 +66,7 @@ impl Default for WorkerOptions {
             ),
             queues: vec!["readiness".to_owned(), "tx".to_owned()],
             lease: Duration::from_secs(30),
-            batch: 500,
+            batch: 100,
             concurrency: 256,
             poll: Duration::from_secs(2),
             grace: Duration::from_secs(20),
@@ -111,6 +117,8 @@ pub async fn run(
     shutdown: CancellationToken,
 ) -> Result<(), WorkerError> {
     check_options(&options)?;
+    // An answer that takes half a lease is worth nothing to whoever claimed or settles under it.
+    let store = store.with_patience(STORE_PATIENCE.min(options.lease / 2));
     store.check_ready().await?;
     let mut served = Vec::new();
     for queue in &options.queues {
@@ -171,8 +179,10 @@ fn check_options(options: &WorkerOptions) -> Result<(), WorkerError> {
         "a worker needs a queue to drain"
     } else if options.queues.iter().collect::<BTreeSet<_>>().len() < options.queues.len() {
         "each queue is named once"
-    } else if options.batch == 0 || options.concurrency == 0 {
-        "batch and concurrency are at least 1"
+    } else if !(1..=10_000).contains(&options.batch)
+        || !(1..=100_000).contains(&options.concurrency)
+    {
+        "batch is between 1 and 10000, concurrency between 1 and 100000"
     } else if options.lease < Duration::from_millis(500)
         || options.lease > Duration::from_secs(86_400)
     {
@@ -220,11 +230,11 @@ async fn say_alive(
     let queues: Vec<_> = served.iter().map(|(queue, _)| queue.as_str()).collect();
     loop {
         let stopping = end.is_cancelled();
-        if let Err(error) = store
-            .worker_seen(&options.name, &stages, &queues, stopping)
-            .await
-        {
-            tracing::debug!(%error, "could not say that this worker is alive");
+        let said = store.worker_seen(&options.name, &stages, &queues, stopping);
+        match tokio::time::timeout(SAY_PATIENCE, said).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "could not say that this worker is alive"),
+            Err(_) => tracing::debug!("the database does not hear that this worker is alive"),
         }
         if stopping {
             return;

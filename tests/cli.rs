@@ -155,7 +155,7 @@ async fn a_command_that_cannot_work_says_what_to_do() {
         (
             &ready.url,
             &["config", "set", "tx.per_seconds", "-1"],
-            "queue_per_seconds_is_zero_to_a_million",
+            "queue per seconds is zero to a million",
         ),
     ] {
         let output = run(url, arguments).await;

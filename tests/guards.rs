@@ -155,7 +155,7 @@ fn movements() -> Vec<Movement> {
         },
         Movement {
             name: "recover all",
-            call: "select reset + ended + rebuilt from tidegate.recover(kind => '{kind}', reset_all => true)",
+            call: "select reset + ended + rebuilt from tidegate.recover(kind => '{kind}', reset_all => true, force => true)",
             // It is about all of a kind: let there be no other.
             due: "select tidegate.fail_internal(array(select r.id from tidegate.request as r where r.id <> '{id}' and req_status = 'tx_in_flight'))",
             moves: |_, status| (status == "tx_in_flight").then_some("processing"),
@@ -260,7 +260,8 @@ async fn arrange(session: &mut PgConnection, id: Uuid, flow: &str, movement: &Mo
     }
     let visible = match movement.message {
         Message::Held => "clock_timestamp() + interval '30 s'",
-        Message::Lost => "clock_timestamp() - interval '1 s'",
+        // Just now: what ran out long ago has been taken long ago, and claims do not look there any more.
+        Message::Lost => "clock_timestamp() - interval '1 millisecond'",
     };
     run(
         session,

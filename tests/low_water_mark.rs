@@ -75,7 +75,7 @@ async fn a_message_recovered_below_the_mark_is_claimed_next() {
     drive_up(&database).await;
 
     holder
-        .texts("select reset from tidegate.recover(reset_all => true)")
+        .texts("select reset from tidegate.recover(reset_all => true, force => true)")
         .await;
 
     assert_eq!(ids(&holder.claim("tx", 2).await), [first.to_string()]);

@@ -82,7 +82,7 @@ async fn reset_all_takes_live_leases_too() {
 
     assert_eq!(
         session
-            .texts("select reset from tidegate.recover(reset_all => true)")
+            .texts("select reset from tidegate.recover(reset_all => true, force => true)")
             .await,
         ["1"]
     );
@@ -206,12 +206,6 @@ async fn batches_cover_everything_once_and_a_kind_leaves_the_others_alone() {
             .await,
         ["2 2"]
     );
-    assert_eq!(
-        session
-            .texts("select examined, rebuilt from tidegate.recover(kind => 'no_such')")
-            .await,
-        ["0 0"]
-    );
 
     let (mut examined, mut ids, mut after) = (0, Vec::new(), "null".to_owned());
     loop {
@@ -262,4 +256,27 @@ async fn a_row_that_names_a_queue_nobody_knows_keeps_nobody_from_recovery() {
     assert_eq!(database.status(lost).await, "tx_in_flight");
     assert_eq!(database.status(other).await, "tx_in_flight");
     sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn resetting_everything_is_refused_while_live_leases_exist_unless_it_is_forced() {
+    let database = TestDatabase::unlimited().await;
+    let id = database.submit("direct").await;
+    database
+        .execute("select * from tidegate.claim_tx('tx', 'alive', 1, '1 minute')")
+        .await;
+
+    let refused = sqlx::raw_sql("select * from tidegate.recover(reset_all => true)")
+        .execute(&database.pool)
+        .await
+        .unwrap_err();
+
+    assert!(refused.to_string().contains("live leases"), "{refused}");
+    assert_eq!(database.status(id).await, "tx_in_flight");
+    assert_eq!(
+        database
+            .number("select reset from tidegate.recover(reset_all => true, dry_run => true)")
+            .await,
+        1
+    );
 }

@@ -353,7 +353,7 @@ async fn an_admin_shapes_queues_and_kinds_by_plain_sql_and_runs_the_operators_fu
     assert_eq!(
         value(
             &mut admin,
-            "select reset from tidegate.recover(reset_all => true)"
+            "select reset from tidegate.recover(reset_all => true, force => true)"
         )
         .await,
         "1"

@@ -318,7 +318,7 @@ async fn a_call_whose_lease_is_taken_away_is_dropped_and_settles_nothing() {
 
     database.execute("call tidegate.maintain()").await;
     database
-        .execute("select * from tidegate.recover(reset_all => true)")
+        .execute("select * from tidegate.recover(reset_all => true, force => true)")
         .await;
 
     // The same worker claims it anew, finds no receipt and sends again. The first call may still be there: whatever it
@@ -457,5 +457,58 @@ async fn workers_survive_the_loss_of_every_connection() {
         status.is_ok_and(|outlook| outlook.is_some_and(|outlook| outlook.status.is_terminal()))
     })
     .await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_submissions_made_at_once_none_waits_for_the_poll() {
+    let database = TestDatabase::unlimited().await;
+    // A poll so rare that whoever had to wait for it would not be seen here.
+    let running = Running::start(
+        &database.store,
+        all_stages(),
+        WorkerOptions {
+            poll: Duration::from_secs(3600),
+            ..options()
+        },
+    );
+    for _ in 0..30 {
+        let (one, other) = tokio::join!(database.submit("direct"), database.submit("direct"));
+        until(&database, one, "completed").await;
+        until(&database, other, "completed").await;
+    }
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stage_that_panics_before_it_returns_its_future_is_contained_too() {
+    struct Rash;
+    impl Transact for Rash {
+        #[expect(clippy::manual_async_fn, reason = "the panic comes before the future")]
+        fn send(&self, _: &Request) -> impl Future<Output = Sent> + Send {
+            panic!("rash");
+            #[expect(unreachable_code, reason = "gives the function its type")]
+            async {
+                Sent::Rejected(RequestError::new("never", "never", false))
+            }
+        }
+
+        async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, RequestError> {
+            Ok(None)
+        }
+    }
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute("update tidegate.policy set base_ms = 1, cap_ms = 1, jitter_ms = 0")
+        .await;
+    let running = Running::start(
+        &database.store,
+        all_stages().transact("direct", Rash),
+        options(),
+    );
+
+    let id = database.submit("direct").await;
+
+    until(&database, id, "failure").await;
     running.stop().await;
 }

@@ -57,6 +57,8 @@ comment on function tidegate.queue_storage is
 comment on function tidegate.policy_removal is 'Trigger on policy: a policy stays as long as its kind (TG002).';
 comment on function tidegate.require_read_committed is
   'Internal: raises TG007 at isolation levels above READ COMMITTED.';
+comment on function tidegate.queue_wakes is 'Trigger on queue: wakes the workers when a limit or a pause changes.';
+comment on function tidegate.expire_keys is 'Maintenance duty: forgets idempotency keys whose window has passed.';
 comment on function tidegate.queue_identity is 'Trigger on queue: name and stage stay (TG005).';
 comment on function tidegate.queue_removal is
   'Trigger on queue: drops the storage of a queue that is deleted; refuses while it holds messages (TG005).';

@@ -326,7 +326,7 @@ comment on table tidegate.queue_drain is
 comment on column tidegate.queue_drain.queue is 'The queue.';
 comment on column tidegate.queue_drain.at is 'When.';
 comment on column tidegate.queue_drain.drained is 'How many messages at once.';
-comment on index tidegate.queue_drain_queue_at_idx is 'Serves queue_drain_rate: the drains of the last minutes.';
+comment on index tidegate.queue_drain_at_idx is 'Serves queue_drain_rate: the drains of the last minutes.';
 
 -- schema_state, schema_history
 comment on table tidegate.schema_state is 'One row: what migrate last applied; written by migrate.';

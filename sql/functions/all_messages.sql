@@ -12,7 +12,9 @@ declare
   v_now   timestamptz := clock_timestamp();
   v_queue text;
 begin
-  for v_queue in select q.name from tidegate.queue as q order by q.name loop
+  for v_queue in
+    select q.name from tidegate.queue as q where to_regclass(tidegate.queue_table(q.name)) is not null order by q.name
+  loop
     return query execute format(
       $sql$
         select

@@ -1,4 +1,5 @@
--- tidegate.fold_counts: folds the append-only count deltas into one row per kind and status; a maintenance duty
+-- tidegate.fold_counts: folds the append-only count deltas into one row per kind and status; a maintenance duty, one
+-- bounded batch a call
 --
 -- Also forgets drains older than the longest window that anybody looks at. Returns how many deltas it folded.
 create or replace function tidegate.fold_counts()
@@ -17,7 +18,9 @@ begin
   end if;
 
   with taken as (
-    delete from tidegate.request_count_delta as d returning d.kind, d.req_status, d.delta
+    delete from tidegate.request_count_delta as d
+    where d.ctid = any(array(select f.ctid from tidegate.request_count_delta as f limit 10000))
+    returning d.kind, d.req_status, d.delta
   ), folded as (
     insert into tidegate.request_count as c (kind, req_status, requests)
     select t.kind, t.req_status, sum(t.delta) from taken as t group by t.kind, t.req_status

@@ -11,9 +11,16 @@ declare
   v_more  boolean;
   v_queue text;
 begin
+  -- Most calls find that somebody else has just done it all.
+  if not exists (
+    select from tidegate.maintenance as m where clock_timestamp() not between m.ran_at and m.ran_at + m.period
+  ) then
+    return;
+  end if;
+
   foreach v_duty in array array[
     'expire_by_deadline', 'expire_by_readiness', 'expire_responses', 'sweep_inbox', 'rescan_queues', 'fold_counts',
-    'forget_workers', 'make_partitions'
+    'expire_keys', 'forget_workers', 'make_partitions'
   ] loop
     v_began := clock_timestamp();
     v_more := true;
@@ -21,25 +28,35 @@ begin
     for v_batch in 1 .. 100 loop
       exit when not v_more or (v_batch = 1 and not tidegate.duty_begins(v_duty));
       v_more := false;
-      case v_duty
-        when 'expire_by_deadline' then select e.more into v_more from tidegate.expire_by_deadline() as e;
-        when 'expire_by_readiness' then select e.more into v_more from tidegate.expire_by_readiness() as e;
-        when 'expire_responses' then select e.more into v_more from tidegate.expire_responses() as e;
-        when 'sweep_inbox' then v_more := tidegate.sweep_inbox(1000) = 1000;
-        when 'fold_counts' then perform tidegate.fold_counts();
-        when 'forget_workers' then perform tidegate.forget_workers();
-        when 'make_partitions' then perform tidegate.make_partitions();
-        when 'rescan_queues' then
-          for v_queue in select q.name from tidegate.queue as q order by q.name loop
-            perform tidegate.rescan_queue(v_queue);
-          end loop;
-      end case;
+      -- A duty that fails says so, and does not keep the later ones from running.
+      begin
+        case v_duty
+          when 'expire_by_deadline' then select e.more into v_more from tidegate.expire_by_deadline() as e;
+          when 'expire_by_readiness' then select e.more into v_more from tidegate.expire_by_readiness() as e;
+          when 'expire_responses' then select e.more into v_more from tidegate.expire_responses() as e;
+          when 'sweep_inbox' then v_more := tidegate.sweep_inbox(1000) = 1000;
+          when 'fold_counts' then v_more := tidegate.fold_counts() = 10000;
+          when 'expire_keys' then v_more := tidegate.expire_keys() = 1000;
+          when 'forget_workers' then perform tidegate.forget_workers();
+          when 'make_partitions' then perform tidegate.make_partitions();
+          when 'rescan_queues' then
+            for v_queue in
+              select q.name from tidegate.queue as q
+              where to_regclass(tidegate.queue_table(q.name)) is not null
+              order by q.name
+            loop
+              perform tidegate.rescan_queue(v_queue);
+            end loop;
+        end case;
+      exception when others then
+        raise warning 'maintenance duty %: %', v_duty, sqlerrm;
+        v_more := false;
+      end;
       if not v_more then
         perform tidegate.duty_ends(v_duty, v_began);
       end if;
       commit;
     end loop;
-    commit;
   end loop;
 end;
 $$;

@@ -21,7 +21,6 @@ begin
     where (pause.queue is null or q.name = pause.queue) and q.paused <> pause.paused
     returning q.name
   loop
-    perform pg_notify('tidegate_queue', v_name);
     return next v_name;
   end loop;
 end;

@@ -1,6 +1,6 @@
 -- tidegate.raise_due: says that every message which came due before `p_at` has been dealt with
 --
--- The caller has just seen that none is left, and stays a little behind the present, because a message given back
+-- The caller has just seen that none is left before it, and stays a little behind the present, because a message given back
 -- a moment ago may not have been committed yet. `rescan_queue` lowers the mark when one was left behind.
 create or replace function tidegate.raise_due(p_queue text, p_at timestamptz)
   returns void

@@ -5,7 +5,8 @@
 -- anyone, twice, while workers run.
 --   reset      in flight, and its lease has run out or its message is gone: back to processing, claimable at once;
 --              with at_most_once semantics it ends as outcome_unknown instead (`ended`). `reset_all` resets those
---              under a live lease too: for a fleet that is known to be down.
+--              under a live lease too: for a fleet that is known to be down. Refused (TG007) while live leases
+--              exist, unless `force`.
 --   rebuilt    queued or processing without a message in its stage's queue: gets one under its old number, so its
 --              position is what it was; `renumbered` when that number belongs to another request by now.
 -- `dry_run` counts and changes nothing.
@@ -15,6 +16,7 @@ create or replace function tidegate.recover(
   dry_run        boolean default false,
   kind           text default null,
   reset_all      boolean default false,
+  force          boolean default false,
   out examined   bigint,
   out reset      bigint,
   out ended      bigint,
@@ -39,6 +41,22 @@ begin
   rebuilt := 0;
   renumbered := 0;
   ids := '{}';
+
+  if recover.kind is not null and not exists (select from tidegate.kind as k where k.name = recover.kind) then
+    raise exception using errcode = 'TG002', message = format('there is no kind "%s"', recover.kind);
+  end if;
+
+  if reset_all and not force and not dry_run and recover.after is null and exists (
+    select
+    from tidegate.all_messages() as m
+    join tidegate.queue as q on q.name = m.queue
+    where q.stage = 'tx' and m.held
+  ) then
+    raise exception using
+      errcode = 'TG007',
+      message = 'workers hold requests under live leases, and resetting them could send them twice',
+      hint = 'stop the fleet and wait for its leases to run out, or pass force => true (--force)';
+  end if;
 
   select array_agg(r.id order by r.id) as ids, array_agg(r.queue order by r.id) as queues,
     array_agg(r.msg_id order by r.id) as msg_ids

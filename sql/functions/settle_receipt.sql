@@ -69,9 +69,30 @@ begin
       insert into tidegate.response_inbox (request_id, response)
       select m.id, responses[m.place]
       from unnest(v_ids, v_places, v_statuses) as m(id, place, req_status)
-      where m.req_status = 'receipt_received' and responses[m.place] is not null;
+      join tidegate.request as r on r.id = m.id
+      where m.req_status = 'receipt_received' and responses[m.place] is not null
+        and (r.flow <> 'decrypt' or r.response_threshold > 1);
     end if;
     perform tidegate.apply_inbox(v_waiting);
+    if responses is not null then
+      -- A decrypt of one response: all of them in one statement, after the responses that came earlier.
+      with answered as (
+        update tidegate.request as r
+        set
+          req_status = 'completed', transition_no = r.transition_no + 1, cause = 'response',
+          response = responses[m.place]
+        from unnest(v_ids, v_places) as m(id, place)
+        where r.id = m.id and r.req_status = 'receipt_received' and r.flow = 'decrypt'
+          and r.response_threshold = 1 and responses[m.place] is not null
+        returning r.id
+      )
+      insert into tidegate.response_inbox (request_id, response, late)
+      select m.id, responses[m.place], true
+      from unnest(v_ids, v_places) as m(id, place)
+      join tidegate.request as r on r.id = m.id
+      where r.flow = 'decrypt' and r.response_threshold = 1 and responses[m.place] is not null
+        and not exists (select from answered as a where a.id = m.id);
+    end if;
     return query select r.id, r.req_status from tidegate.request as r where r.id = any(v_ids);
   else
     return query select * from unnest(v_ids, v_statuses);

@@ -25,14 +25,14 @@ declare
   v_mark      bigint := coalesce(pg_sequence_last_value(tidegate.queue_counter(p_queue, 'mark')), 0);
   v_due_us    bigint := coalesce(pg_sequence_last_value(tidegate.queue_counter(p_queue, 'due')), 0);
   v_due_from  timestamptz := to_timestamp(v_due_us / 1000000.0);
-  v_due_count integer := 0;
+  v_due_to    timestamptz;
   v_first     bigint;
 begin
   -- Materialized: a planner free to run a locking subquery again could lock more rows than the limit.
   execute format(
     $sql$
       with due as materialized (
-        select msg_id from %1$s where vt > $5 and vt <= $4 order by vt limit $7
+        select msg_id, vt from %1$s where vt > $5 and vt <= $4 order by vt limit $7
       ), due_taken as materialized (
         select m.msg_id
         from %1$s as m
@@ -56,20 +56,30 @@ begin
       select
         array_agg(held.msg_id order by held.msg_id),
         array_agg(held.id order by held.msg_id),
-        (select count(*) from due),
+        -- Up to here all that came due is dealt with: to the first one left over, or to the end of a full look.
+        (
+          select least(
+            min(due.vt) filter (where due.msg_id <> all(array(
+              select due_taken.msg_id from due_taken union all select fresh_taken.msg_id from fresh_taken
+            ))),
+            case when count(*) = $7 then max(due.vt) end
+          ) - interval '1 microsecond'
+          from due
+        ),
         (select min(fresh_taken.msg_id) from fresh_taken)
       from held
     $sql$,
     tidegate.queue_table(p_queue)
   )
-  into msg_ids, ids, v_due_count, v_first
+  into msg_ids, ids, v_due_to, v_first
   using p_limit, p_headers, p_visible_again, p_now, v_due_from, v_mark, v_due_limit;
 
   if v_first - v_mark > v_mark_step then
     perform tidegate.raise_mark(p_queue, v_first);
   end if;
-  if v_due_count = 0 and msg_ids is not null and p_now - v_due_from > v_due_step then
-    perform tidegate.raise_due(p_queue, p_now - v_due_slack);
+  v_due_to := least(v_due_to, p_now - v_due_slack);
+  if msg_ids is not null and v_due_to - v_due_from > v_due_step then
+    perform tidegate.raise_due(p_queue, v_due_to);
   end if;
 end;
 $$;

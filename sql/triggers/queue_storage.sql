@@ -22,6 +22,8 @@ begin
     $sql$,
     tidegate.queue_table(new.name)
   );
+  -- Visibility times pile up at one value and move all the time: statistics of a moment ago mislead the planner.
+  execute format('alter table %s alter column vt set statistics 0', tidegate.queue_table(new.name));
   if new.stage = 'readiness' then
     execute format(
       'create index if not exists %I on %s (vt) where headers is not null',
@@ -61,6 +63,22 @@ create or replace trigger queue_identity
   for each row
   execute function tidegate.queue_identity();
 
+-- A limit or a pause holds at once: whoever sleeps until the old limit allows more looks again.
+create or replace function tidegate.queue_wakes()
+  returns trigger
+  language plpgsql
+as $$
+begin
+  perform pg_notify('tidegate_queue', new.name);
+  return null;
+end;
+$$;
+
+create or replace trigger queue_wakes
+  after update on tidegate.queue
+  for each row
+  execute function tidegate.queue_wakes();
+
 create or replace function tidegate.queue_gate()
   returns trigger
   language plpgsql
@@ -88,7 +106,9 @@ as $$
 declare
   v_depth bigint;
 begin
-  execute format('select count(*) from (select 1 from %s limit 1) as first', tidegate.queue_table(old.name)) into v_depth;
+  if to_regclass(tidegate.queue_table(old.name)) is not null then
+    execute format('select count(*) from (select 1 from %s limit 1) as first', tidegate.queue_table(old.name)) into v_depth;
+  end if;
   if v_depth > 0 then
     raise exception using
       errcode = 'TG005',

@@ -35,7 +35,8 @@ begin
     ) then
       raise exception using
         errcode = 'TG001',
-        message = format('request %s of kind %s, flow %s, may not start as %s', new.id, new.kind, new.flow, new.req_status),
+        message = format(
+          'request %s of kind %s, flow %s, may not go from (entry) to %s', new.id, new.kind, new.flow, new.req_status),
         hint = 'submit it: select * from tidegate.submit(kind, payload)';
     end if;
   else

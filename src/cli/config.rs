@@ -43,7 +43,7 @@ impl Config {
                     or_dash(change.new_value),
                 ]
             });
-        println!("{}", table(["set for", "name", "was", "is"], rows));
+        outln!("{}", table(["set for", "name", "was", "is"], rows));
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -58,7 +58,7 @@ impl Demo {
         let outcome = self.on(&url).await;
 
         if self.keep {
-            println!("database kept: psql '{url}'");
+            outln!("database kept: psql '{url}'");
         } else if let Err(error) = sqlx::query(&format!("drop database {name} with (force)"))
             .execute(&admin)
             .await
@@ -70,7 +70,7 @@ impl Demo {
     }
 
     async fn on(&self, url: &str) -> anyhow::Result<ExitCode> {
-        println!(
+        outln!(
             "Setting up: schema, starter set, {RATE} sends per second, {CONCURRENCY} checks at once"
         );
         schema::migrate(url).await?;
@@ -87,9 +87,9 @@ impl Demo {
             store.config_set(name, value).await?;
         }
 
-        println!("Starting: 1 API node, 1 simulated downstream, 3 workers");
+        outln!("Starting: 1 API node, 1 simulated downstream, 3 workers");
         let mut fleet = Fleet::start(url, RATE, CONCURRENCY).await?;
-        println!(
+        outln!(
             "Submitting {} requests of four kinds; each caller obeys Retry-After\n",
             self.requests
         );
@@ -101,7 +101,7 @@ impl Demo {
         };
         fleet.stop().await;
         let verdict = verdict?;
-        println!("{verdict}");
+        outln!("{verdict}");
         Ok(if verdict.holds() {
             ExitCode::SUCCESS
         } else {

@@ -25,7 +25,7 @@ impl Get {
             bail!("there is no request {}", self.id);
         };
         if self.json {
-            println!(
+            outln!(
                 "{}",
                 json!({
                     "job_id": outlook.id,
@@ -44,28 +44,25 @@ impl Get {
             return Ok(ExitCode::SUCCESS);
         }
 
-        print!("{} is {}", outlook.kind, outlook.status);
-        match (outlook.status, outlook.position, &outlook.queue) {
-            (status, _, _) if status.is_terminal() => {}
-            (_, Some(position), Some(queue)) => print!(
-                " ({}): position {position} in {queue}; ask again in {} s",
-                outlook.place,
+        let mut line = format!("{} is {}", outlook.kind, outlook.status);
+        if !outlook.status.is_terminal() {
+            line.push_str(&format!(" ({})", outlook.place));
+            if let (Some(position), Some(queue)) = (outlook.position, &outlook.queue) {
+                line.push_str(&format!(": position {position} in {queue}"));
+            }
+            line.push_str(&format!(
+                "; ask again in {} s",
                 outlook.retry_after.as_secs()
-            ),
-            _ => print!(
-                " ({}); ask again in {} s",
-                outlook.place,
-                outlook.retry_after.as_secs()
-            ),
+            ));
         }
-        println!();
+        outln!("{line}");
         if let Some(error) = outlook.error
             && outlook.status != Status::Completed
         {
-            println!("{}: {}", error.code, error.message);
+            outln!("{}: {}", error.code, error.message);
         }
         if let Some(response) = outlook.response {
-            println!("{response}");
+            outln!("{response}");
         }
         Ok(ExitCode::SUCCESS)
     }

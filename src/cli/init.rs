@@ -18,14 +18,14 @@ impl Init {
         let connected = database.connect(1).await?;
         let settings = connected.store.initialise().await?;
         if self.json {
-            println!("{}", serde_json::to_string_pretty(&settings)?);
+            outln!("{}", serde_json::to_string_pretty(&settings)?);
         } else if settings.is_empty() {
-            println!("everything was set before; nothing changed");
+            outln!("everything was set before; nothing changed");
         } else {
             let rows = settings
                 .into_iter()
                 .map(|setting| [setting.subject, setting.name, setting.value]);
-            println!("{}", table(["set for", "name", "value"], rows));
+            outln!("{}", table(["set for", "name", "value"], rows));
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -23,16 +23,16 @@ impl Migrate {
             (schema::migrate(&location.url).await?, "applied")
         };
         for migration in &done.migrations {
-            println!("{applied} {migration}");
+            outln!("{applied} {migration}");
         }
         if done.sql_applied {
-            println!("{applied} functions, triggers, views and roles");
+            outln!("{applied} functions, triggers, views and roles");
         }
         if done == schema::Migrated::default() {
-            println!("the database is up to date");
+            outln!("the database is up to date");
         }
         if location.is_embedded() {
-            println!("database: {}", location.url);
+            outln!("database: {}", location.url);
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -46,10 +46,10 @@ impl Which {
         let changed = connected.store.pause(self.queue.as_deref(), paused).await?;
         let state = if paused { "paused" } else { "resumed" };
         if changed.is_empty() {
-            println!("nothing changed: already {state}");
+            outln!("nothing changed: already {state}");
         }
         for queue in changed {
-            println!("{state} {queue}");
+            outln!("{state} {queue}");
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -2,13 +2,12 @@
 
 use std::process::ExitCode;
 
-use anyhow::bail;
 use clap::Args;
 use serde::Serialize;
 use uuid::Uuid;
 
 use super::{DatabaseArgs, table::table};
-use crate::store::{RequestCount, Store};
+use crate::store::{Recover as Step, RequestCount, Store};
 
 /// What `recover` answers when it found something, besides 0 for nothing and 1 for an error of its own.
 const SOMETHING_WAS_WRONG: u8 = 3;
@@ -31,7 +30,7 @@ pub(super) struct Recover {
     #[arg(long)]
     kind: Option<String>,
     /// Look at this many live requests at most
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
     /// Requests per transaction
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(i32).range(1..=100_000))]
@@ -56,24 +55,11 @@ struct Summary {
 }
 
 impl Recover {
-    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
+    pub(super) async fn run(mut self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
+        // The HTTP spelling is welcome here too.
+        self.kind = self.kind.map(|kind| kind.replace('-', "_"));
         let connected = database.connect(2).await?;
         let store = connected.store;
-        if self.all && !self.force && !self.dry_run {
-            let held: i64 = store
-                .queue_overview()
-                .await?
-                .iter()
-                .filter(|queue| queue.stage == "tx")
-                .map(|queue| queue.held)
-                .sum();
-            if held > 0 {
-                bail!(
-                    "{held} requests are held by live workers: stop the fleet and wait for its leases, or add --force"
-                );
-            }
-        }
-
         let mut summary = Summary {
             dry_run: self.dry_run,
             before: store.request_overview().await?,
@@ -87,7 +73,7 @@ impl Recover {
 
         let wrong = summary.reset + summary.ended + summary.rebuilt + summary.strays_removed > 0;
         if self.json {
-            println!("{}", serde_json::to_string_pretty(&summary)?);
+            outln!("{}", serde_json::to_string_pretty(&summary)?);
         } else {
             print_summary(&summary);
         }
@@ -110,7 +96,16 @@ impl Recover {
                 return Ok(());
             }
             let step = store
-                .recover(batch, after, self.dry_run, self.kind.as_deref(), self.all)
+                .recover(
+                    &Step {
+                        batch,
+                        dry_run: self.dry_run,
+                        kind: self.kind.as_deref(),
+                        reset_all: self.all,
+                        force: self.force,
+                    },
+                    after,
+                )
                 .await?;
             summary.examined += step.examined;
             summary.reset += step.reset;
@@ -146,7 +141,7 @@ impl Recover {
 
 fn print_summary(summary: &Summary) {
     let would = if summary.dry_run { "would be " } else { "" };
-    println!("{} live requests examined", summary.examined);
+    outln!("{} live requests examined", summary.examined);
     for (count, what) in [
         (summary.reset, "lost in flight, {}reset to processing"),
         (
@@ -161,14 +156,14 @@ fn print_summary(summary: &Summary) {
         ),
     ] {
         if count > 0 {
-            println!("{count} {}", what.replace("{}", would));
+            outln!("{count} {}", what.replace("{}", would));
         }
     }
     for id in summary.ids.iter().take(20) {
-        println!("  {id}");
+        outln!("  {id}");
     }
     if summary.ids.len() > 20 {
-        println!(
+        outln!(
             "  … and {} more (--json lists them all)",
             summary.ids.len() - 20
         );
@@ -197,5 +192,5 @@ fn print_summary(summary: &Summary) {
             count_of(&summary.after, key),
         ]
     });
-    println!("\n{}", table(["kind", "status", "before", "after"], rows));
+    outln!("\n{}", table(["kind", "status", "before", "after"], rows));
 }

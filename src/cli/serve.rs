@@ -28,7 +28,7 @@ pub(super) struct Serve {
 impl Serve {
     pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
         let stop = shutdown::on_signal()?;
-        let connected = database.connect(self.connections.max(2)).await?;
+        let connected = database.connect_to_serve(self.connections.max(2)).await?;
         let listener = match TcpListener::bind(self.listen).await {
             Ok(listener) => listener,
             Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => bail!(
@@ -44,7 +44,7 @@ impl Serve {
             tracing::warn!(%address, "listening beyond loopback, and nobody has to show a key: keep it behind a gateway");
         }
         // On stdout: with port 0, this is how a parent process learns the port.
-        println!("listening on http://{address}");
+        outln!("listening on http://{address}");
 
         let options = HttpOptions {
             body_limit: self.body_limit,

@@ -24,7 +24,7 @@ impl Status {
         let queues = connected.store.queue_overview().await?;
         let workers = connected.store.worker_overview().await?;
         if self.json {
-            println!(
+            outln!(
                 "{}",
                 serde_json::to_string_pretty(
                     &json!({ "requests": requests, "queues": queues, "workers": workers })
@@ -36,7 +36,7 @@ impl Status {
         let rows = requests
             .into_iter()
             .map(|count| [count.kind, count.status, count.requests.to_string()]);
-        println!("{}\n", table(["kind", "status", "requests"], rows));
+        outln!("{}\n", table(["kind", "status", "requests"], rows));
         let rows = queues.into_iter().map(|queue| {
             let limit = match (queue.per_seconds, queue.max_concurrency) {
                 _ if queue.paused => "paused".to_owned(),
@@ -56,7 +56,7 @@ impl Status {
                 queue.gate,
             ]
         });
-        println!(
+        outln!(
             "{}\n",
             table(
                 [
@@ -87,12 +87,12 @@ impl Status {
                 or_dash(Some(worker.last_seen_at.format("%Y-%m-%d %H:%M:%SZ"))),
             ]
         });
-        println!(
+        outln!(
             "{}",
             table(["worker", "queues", "state", "held", "last seen"], rows)
         );
         if connected.location.is_embedded() {
-            println!("\ndatabase: {}", connected.location.url);
+            outln!("\ndatabase: {}", connected.location.url);
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -62,7 +62,7 @@ impl Submit {
         };
         let seconds = ticket.retry_after.as_secs();
         if self.json {
-            println!(
+            outln!(
                 "{}",
                 json!({
                     "job_id": ticket.id,
@@ -73,7 +73,7 @@ impl Submit {
                 })
             );
         } else {
-            println!("{}", ticket.id);
+            outln!("{}", ticket.id);
             eprintln!("{outcome}: {}; ask again in {seconds} s", ticket.status);
         }
         Ok(ExitCode::SUCCESS)

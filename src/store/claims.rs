@@ -93,13 +93,15 @@ impl Store {
             Stage::Readiness => include_str!("../../sql/queries/claim_readiness.sql"),
             Stage::Tx => include_str!("../../sql/queries/claim_tx.sql"),
         };
-        let rows: Vec<ClaimedRow> = sqlx::query_as(sql)
-            .bind(queue)
-            .bind(worker)
-            .bind(i32::try_from(batch).unwrap_or(i32::MAX))
-            .bind(milliseconds(lease_for))
-            .fetch_all(&self.pool)
-            .await?;
+        let rows: Vec<ClaimedRow> = ask!(
+            self,
+            sqlx::query_as(sql)
+                .bind(queue)
+                .bind(worker)
+                .bind(i32::try_from(batch).unwrap_or(i32::MAX))
+                .bind(milliseconds(lease_for)),
+            fetch_all
+        );
         Ok(rows.into_iter().map(Claimed::from).collect())
     }
 
@@ -109,10 +111,11 @@ impl Store {
     ///
     /// Unknown queue, database trouble.
     pub async fn claim_wait(&self, queue: &str) -> Result<Duration, StoreError> {
-        let wait_ms: i32 = sqlx::query_scalar(include_str!("../../sql/queries/claim_wait_ms.sql"))
-            .bind(queue)
-            .fetch_one(&self.pool)
-            .await?;
+        let wait_ms: i32 = ask!(
+            self,
+            sqlx::query_scalar(include_str!("../../sql/queries/claim_wait_ms.sql")).bind(queue),
+            fetch_one
+        );
         Ok(Duration::from_millis(
             u64::try_from(wait_ms).unwrap_or_default(),
         ))
@@ -128,11 +131,11 @@ impl Store {
         &self,
         queue: &str,
     ) -> Result<Result<Duration, Duration>, StoreError> {
-        let (send_in_us, wait_ms): (Option<i64>, i32) =
-            sqlx::query_as(include_str!("../../sql/queries/reserve_send.sql"))
-                .bind(queue)
-                .fetch_one(&self.pool)
-                .await?;
+        let (send_in_us, wait_ms): (Option<i64>, i32) = ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/reserve_send.sql")).bind(queue),
+            fetch_one
+        );
         Ok(match send_in_us {
             Some(send_in_us) => Ok(microseconds(send_in_us)),
             None => Err(Duration::from_millis(
@@ -153,13 +156,15 @@ impl Store {
         lease_for: Duration,
     ) -> Result<Vec<Lease>, StoreError> {
         let (msg_ids, nonces) = columns(leases);
-        let rows: Vec<(i64, i64)> = sqlx::query_as(include_str!("../../sql/queries/extend.sql"))
-            .bind(queue)
-            .bind(msg_ids)
-            .bind(nonces)
-            .bind(milliseconds(lease_for))
-            .fetch_all(&self.pool)
-            .await?;
+        let rows: Vec<(i64, i64)> = ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/extend.sql"))
+                .bind(queue)
+                .bind(msg_ids)
+                .bind(nonces)
+                .bind(milliseconds(lease_for)),
+            fetch_all
+        );
         Ok(rows
             .into_iter()
             .map(|(msg_id, nonce)| Lease { msg_id, nonce })
@@ -173,12 +178,14 @@ impl Store {
     /// Database trouble.
     pub async fn release(&self, queue: &str, leases: &[Lease]) -> Result<Vec<Moved>, StoreError> {
         let (msg_ids, nonces) = columns(leases);
-        let rows: Vec<MovedRow> = sqlx::query_as(include_str!("../../sql/queries/release.sql"))
-            .bind(queue)
-            .bind(msg_ids)
-            .bind(nonces)
-            .fetch_all(&self.pool)
-            .await?;
+        let rows: Vec<MovedRow> = ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/release.sql"))
+                .bind(queue)
+                .bind(msg_ids)
+                .bind(nonces),
+            fetch_all
+        );
         rows.into_iter().map(TryInto::try_into).collect()
     }
 
@@ -188,10 +195,11 @@ impl Store {
     ///
     /// Database trouble.
     pub async fn wake(&self, queue: &str) -> Result<(), StoreError> {
-        sqlx::query(include_str!("../../sql/queries/wake.sql"))
-            .bind(queue)
-            .execute(&self.pool)
-            .await?;
+        ask!(
+            self,
+            sqlx::query(include_str!("../../sql/queries/wake.sql")).bind(queue),
+            execute
+        );
         Ok(())
     }
 }

@@ -47,6 +47,21 @@ pub struct Lives {
     pub recovered: i64,
 }
 
+/// What `recover` is to do.
+#[derive(Debug, Clone, Copy)]
+pub struct Recover<'a> {
+    /// Live requests looked at per transaction.
+    pub batch: i32,
+    /// Only count.
+    pub dry_run: bool,
+    /// Only this kind.
+    pub kind: Option<&'a str>,
+    /// Reset what is under a live lease too.
+    pub reset_all: bool,
+    /// Even while live leases exist.
+    pub force: bool,
+}
+
 /// One batch of `recover`.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
 pub struct RecoverStep {
@@ -149,11 +164,11 @@ impl Store {
     ///
     /// Database trouble.
     pub async fn initialise(&self) -> Result<Vec<Setting>, StoreError> {
-        Ok(
-            sqlx::query_as(include_str!("../../sql/queries/initialise.sql"))
-                .fetch_all(&self.pool)
-                .await?,
-        )
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/initialise.sql")),
+            fetch_all
+        ))
     }
 
     /// Changes a setting by its documented name: `tidegate.config_set`. Returns what changed.
@@ -162,13 +177,13 @@ impl Store {
     ///
     /// A name or value that makes no sense, database trouble.
     pub async fn config_set(&self, name: &str, value: &str) -> Result<Vec<Change>, StoreError> {
-        Ok(
+        Ok(ask!(
+            self,
             sqlx::query_as(include_str!("../../sql/queries/config_set.sql"))
                 .bind(name)
-                .bind(value)
-                .fetch_all(&self.pool)
-                .await?,
-        )
+                .bind(value),
+            fetch_all
+        ))
     }
 
     /// Reads the history of requests and counts what is wrong with it.
@@ -177,10 +192,11 @@ impl Store {
     ///
     /// Database trouble.
     pub async fn lives(&self, ids: &[Uuid]) -> Result<Lives, StoreError> {
-        Ok(sqlx::query_as(include_str!("../../sql/queries/lives.sql"))
-            .bind(ids)
-            .fetch_one(&self.pool)
-            .await?)
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/lives.sql")).bind(ids),
+            fetch_one
+        ))
     }
 
     /// One bounded batch of recovery: `tidegate.recover`.
@@ -190,22 +206,20 @@ impl Store {
     /// Database trouble.
     pub async fn recover(
         &self,
-        batch: i32,
+        step: &Recover<'_>,
         after: Option<Uuid>,
-        dry_run: bool,
-        kind: Option<&str>,
-        reset_all: bool,
     ) -> Result<RecoverStep, StoreError> {
-        Ok(
+        Ok(ask!(
+            self,
             sqlx::query_as(include_str!("../../sql/queries/recover.sql"))
-                .bind(batch)
+                .bind(step.batch)
                 .bind(after)
-                .bind(dry_run)
-                .bind(kind)
-                .bind(reset_all)
-                .fetch_one(&self.pool)
-                .await?,
-        )
+                .bind(step.dry_run)
+                .bind(step.kind)
+                .bind(step.reset_all)
+                .bind(step.force),
+            fetch_one
+        ))
     }
 
     /// One bounded batch of removing messages without a live request: `tidegate.remove_strays`.
@@ -220,15 +234,15 @@ impl Store {
         after: Option<i64>,
         dry_run: bool,
     ) -> Result<StrayStep, StoreError> {
-        Ok(
+        Ok(ask!(
+            self,
             sqlx::query_as(include_str!("../../sql/queries/remove_strays.sql"))
                 .bind(queue)
                 .bind(batch)
                 .bind(after)
-                .bind(dry_run)
-                .fetch_one(&self.pool)
-                .await?,
-        )
+                .bind(dry_run),
+            fetch_one
+        ))
     }
 
     /// Requests by kind and status.
@@ -237,11 +251,11 @@ impl Store {
     ///
     /// Database trouble.
     pub async fn request_overview(&self) -> Result<Vec<RequestCount>, StoreError> {
-        Ok(
-            sqlx::query_as(include_str!("../../sql/queries/request_overview.sql"))
-                .fetch_all(&self.pool)
-                .await?,
-        )
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/request_overview.sql")),
+            fetch_all
+        ))
     }
 
     /// Every queue: depth, holds, drain rates, limits, gate.
@@ -250,11 +264,11 @@ impl Store {
     ///
     /// Database trouble.
     pub async fn queue_overview(&self) -> Result<Vec<QueueOverview>, StoreError> {
-        Ok(
-            sqlx::query_as(include_str!("../../sql/queries/queue_overview.sql"))
-                .fetch_all(&self.pool)
-                .await?,
-        )
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/queue_overview.sql")),
+            fetch_all
+        ))
     }
 
     /// Every worker known.
@@ -263,11 +277,11 @@ impl Store {
     ///
     /// Database trouble.
     pub async fn worker_overview(&self) -> Result<Vec<WorkerOverview>, StoreError> {
-        Ok(
-            sqlx::query_as(include_str!("../../sql/queries/worker_overview.sql"))
-                .fetch_all(&self.pool)
-                .await?,
-        )
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/worker_overview.sql")),
+            fetch_all
+        ))
     }
 
     /// The stage a queue serves, and the kinds that use it; `None` for an unknown queue.
@@ -279,11 +293,11 @@ impl Store {
         &self,
         queue: &str,
     ) -> Result<Option<(Stage, Vec<String>)>, StoreError> {
-        let rows: Vec<(String, Option<String>)> =
-            sqlx::query_as(include_str!("../../sql/queries/queue_kinds.sql"))
-                .bind(queue)
-                .fetch_all(&self.pool)
-                .await?;
+        let rows: Vec<(String, Option<String>)> = ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/queue_kinds.sql")).bind(queue),
+            fetch_all
+        );
         let Some((stage, _)) = rows.first() else {
             return Ok(None);
         };
@@ -306,13 +320,15 @@ impl Store {
         queues: &[&str],
         stopping: bool,
     ) -> Result<(), StoreError> {
-        sqlx::query(include_str!("../../sql/queries/worker_seen.sql"))
-            .bind(name)
-            .bind(stages)
-            .bind(queues)
-            .bind(stopping)
-            .execute(&self.pool)
-            .await?;
+        ask!(
+            self,
+            sqlx::query(include_str!("../../sql/queries/worker_seen.sql"))
+                .bind(name)
+                .bind(stages)
+                .bind(queues)
+                .bind(stopping),
+            execute
+        );
         Ok(())
     }
 
@@ -326,13 +342,13 @@ impl Store {
         queue: Option<&str>,
         paused: bool,
     ) -> Result<Vec<String>, StoreError> {
-        Ok(
+        Ok(ask!(
+            self,
             sqlx::query_scalar(include_str!("../../sql/queries/pause.sql"))
                 .bind(queue)
-                .bind(paused)
-                .fetch_all(&self.pool)
-                .await?,
-        )
+                .bind(paused),
+            fetch_all
+        ))
     }
 
     /// Runs the maintenance duties that are due: `tidegate.maintain`.
@@ -341,9 +357,11 @@ impl Store {
     ///
     /// Database trouble.
     pub async fn maintain(&self) -> Result<(), StoreError> {
-        sqlx::query(include_str!("../../sql/queries/maintain.sql"))
-            .execute(&self.pool)
-            .await?;
+        ask!(
+            self,
+            sqlx::query(include_str!("../../sql/queries/maintain.sql")),
+            execute
+        );
         Ok(())
     }
 }

@@ -196,15 +196,17 @@ impl Store {
     ///
     /// Unknown kind, kind without nominal times, key reused with another payload, database trouble.
     pub async fn submit(&self, submission: &Submission) -> Result<Submitted, StoreError> {
-        let row: SubmittedRow = sqlx::query_as(include_str!("../../sql/queries/submit.sql"))
-            .bind(&submission.kind)
-            .bind(Json(&submission.payload))
-            .bind(&submission.idempotency_key)
-            .bind(&submission.submitter)
-            .bind(submission.admission.as_str())
-            .bind(submission.not_before)
-            .fetch_one(&self.pool)
-            .await?;
+        let row: SubmittedRow = ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/submit.sql"))
+                .bind(&submission.kind)
+                .bind(Json(&submission.payload))
+                .bind(&submission.idempotency_key)
+                .bind(&submission.submitter)
+                .bind(submission.admission.as_str())
+                .bind(submission.not_before),
+            fetch_one
+        );
         row.try_into()
     }
 
@@ -222,15 +224,16 @@ impl Store {
         admission: Admission,
     ) -> Result<Vec<Submitted>, StoreError> {
         let payloads: Vec<_> = payloads.iter().map(Json).collect();
-        let rows: Vec<SubmittedRow> =
+        let rows: Vec<SubmittedRow> = ask!(
+            self,
             sqlx::query_as(include_str!("../../sql/queries/submit_batch.sql"))
                 .bind(kind)
                 .bind(payloads)
                 .bind(idempotency_keys)
                 .bind(submitter)
-                .bind(admission.as_str())
-                .fetch_all(&self.pool)
-                .await?;
+                .bind(admission.as_str()),
+            fetch_all
+        );
         rows.into_iter().map(TryInto::try_into).collect()
     }
 
@@ -240,11 +243,11 @@ impl Store {
     ///
     /// Database trouble.
     pub async fn outlook(&self, id: RequestId) -> Result<Option<Outlook>, StoreError> {
-        let row: Option<OutlookRow> =
-            sqlx::query_as(include_str!("../../sql/queries/request_outlook.sql"))
-                .bind(id.0)
-                .fetch_optional(&self.pool)
-                .await?;
+        let row: Option<OutlookRow> = ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/request_outlook.sql")).bind(id.0),
+            fetch_optional
+        );
         row.map(|row| {
             Ok(Outlook {
                 id: RequestId(row.id),
@@ -270,15 +273,16 @@ impl Store {
     ///
     /// Unknown request id, a response that does not fit the request's flow, database trouble.
     pub async fn respond(&self, response: &Response) -> Result<Responded, StoreError> {
-        let (id, status, outcome): (Option<Uuid>, Option<String>, String) =
+        let (id, status, outcome): (Option<Uuid>, Option<String>, String) = ask!(
+            self,
             sqlx::query_as(include_str!("../../sql/queries/respond.sql"))
                 .bind(Json(&response.response))
                 .bind(response.id.map(|id| id.0))
                 .bind(&response.reference)
                 .bind(&response.part)
-                .bind(response.accept)
-                .fetch_one(&self.pool)
-                .await?;
+                .bind(response.accept),
+            fetch_one
+        );
         Ok(Responded {
             id: id.map(RequestId),
             status: status.map(decode).transpose()?,
@@ -292,11 +296,11 @@ impl Store {
     ///
     /// Database trouble.
     pub async fn cancel(&self, id: RequestId) -> Result<Cancelled, StoreError> {
-        let (outcome, status): (String, Option<String>) =
-            sqlx::query_as(include_str!("../../sql/queries/cancel.sql"))
-                .bind(id.0)
-                .fetch_one(&self.pool)
-                .await?;
+        let (outcome, status): (String, Option<String>) = ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/cancel.sql")).bind(id.0),
+            fetch_one
+        );
         Ok(match (outcome.as_str(), status) {
             ("cancelled", _) => Cancelled::Cancelled,
             (_, Some(status)) => Cancelled::NotCancellable(decode(status)?),

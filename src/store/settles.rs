@@ -77,13 +77,14 @@ impl Store {
         leases: &[Lease],
     ) -> Result<Vec<Passed>, StoreError> {
         let (msg_ids, nonces) = columns(leases);
-        let rows: Vec<(Uuid, String, bool)> =
+        let rows: Vec<(Uuid, String, bool)> = ask!(
+            self,
             sqlx::query_as(include_str!("../../sql/queries/settle_passed.sql"))
                 .bind(queue)
                 .bind(msg_ids)
-                .bind(nonces)
-                .fetch_all(&self.pool)
-                .await?;
+                .bind(nonces),
+            fetch_all
+        );
         Ok(rows
             .into_iter()
             .map(|(id, queue, wake)| Passed {
@@ -109,13 +110,15 @@ impl Store {
             .map(|(lease, after)| (*lease, after.map(milliseconds)))
             .unzip();
         let (msg_ids, nonces) = columns(&leases);
-        let rows = sqlx::query_as(include_str!("../../sql/queries/settle_not_yet.sql"))
-            .bind(queue)
-            .bind(msg_ids)
-            .bind(nonces)
-            .bind(waits)
-            .fetch_all(&self.pool)
-            .await?;
+        let rows = ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/settle_not_yet.sql"))
+                .bind(queue)
+                .bind(msg_ids)
+                .bind(nonces)
+                .bind(waits),
+            fetch_all
+        );
         moved(rows)
     }
 
@@ -163,13 +166,15 @@ impl Store {
     ) -> Result<Vec<Moved>, StoreError> {
         let (leases, errors) = errors(outcomes);
         let (msg_ids, nonces) = columns(&leases);
-        let rows = sqlx::query_as(sql)
-            .bind(queue)
-            .bind(msg_ids)
-            .bind(nonces)
-            .bind(errors)
-            .fetch_all(&self.pool)
-            .await?;
+        let rows = ask!(
+            self,
+            sqlx::query_as(sql)
+                .bind(queue)
+                .bind(msg_ids)
+                .bind(nonces)
+                .bind(errors),
+            fetch_all
+        );
         moved(rows)
     }
 
@@ -193,14 +198,16 @@ impl Store {
             .map(|(_, receipt)| receipt.response.as_ref())
             .collect();
         let (msg_ids, nonces) = columns(&leases);
-        let rows = sqlx::query_as(include_str!("../../sql/queries/settle_receipt.sql"))
-            .bind(queue)
-            .bind(msg_ids)
-            .bind(nonces)
-            .bind(references)
-            .bind(responses)
-            .fetch_all(&self.pool)
-            .await?;
+        let rows = ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/settle_receipt.sql"))
+                .bind(queue)
+                .bind(msg_ids)
+                .bind(nonces)
+                .bind(references)
+                .bind(responses),
+            fetch_all
+        );
         moved(rows)
     }
 
@@ -224,15 +231,17 @@ impl Store {
             .collect();
         let may_have_left: Vec<_> = outcomes.iter().map(|outcome| outcome.3).collect();
         let (msg_ids, nonces) = columns(&leases);
-        let rows = sqlx::query_as(include_str!("../../sql/queries/settle_retry.sql"))
-            .bind(queue)
-            .bind(msg_ids)
-            .bind(nonces)
-            .bind(errors)
-            .bind(waits)
-            .bind(may_have_left)
-            .fetch_all(&self.pool)
-            .await?;
+        let rows = ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/settle_retry.sql"))
+                .bind(queue)
+                .bind(msg_ids)
+                .bind(nonces)
+                .bind(errors)
+                .bind(waits)
+                .bind(may_have_left),
+            fetch_all
+        );
         moved(rows)
     }
 }

@@ -53,6 +53,8 @@ impl Batch {
                 } => retries.push((lease, error, after, may_have_left)),
                 Outcome::Rejected(error) => rejected.push((lease, error)),
                 Outcome::Release => released.push(lease),
+                // Somebody else's by now: nothing to say about it.
+                Outcome::Lost => {}
             }
         }
         let mut batches = vec![
@@ -122,17 +124,17 @@ impl Batch {
         })
     }
 
-    /// What to settle instead of a batch that cannot be stored.
+    /// What to settle instead of a batch that the database refuses for good.
     ///
-    /// Receipts carry what a downstream wrote, and not all of that can be stored: each is tried alone, and one that
-    /// cannot be stored even so ends its request.
-    pub(super) fn instead(self, reason: &str) -> Vec<Self> {
+    /// One outcome may carry what cannot be stored (a downstream wrote it), and must not take the others with it: the
+    /// batch is halved until it stands alone, and then its request ends with an error of our own making.
+    pub(super) fn instead(mut self, reason: &str) -> Vec<Self> {
+        if self.len() > 1 {
+            let rest = self.split_off(self.len() / 2);
+            return vec![self, rest];
+        }
         match self {
-            Self::Receipts(receipts) if receipts.len() > 1 => receipts
-                .into_iter()
-                .map(|receipt| Self::Receipts(vec![receipt]))
-                .collect(),
-            Self::Receipts(receipts) => receipts
+            Self::Receipts(outcomes) => outcomes
                 .into_iter()
                 .map(|(lease, _)| {
                     let error = RequestError::new(
@@ -145,7 +147,20 @@ impl Batch {
                     Self::Rejected(vec![(lease, error)])
                 })
                 .collect(),
+            // Everything else is ours, and stored as we clean it: what is refused even so is left to its lease.
             _ => Vec::new(),
+        }
+    }
+
+    fn split_off(&mut self, at: usize) -> Self {
+        match self {
+            Self::Passed(leases) => Self::Passed(leases.split_off(at)),
+            Self::Released(leases) => Self::Released(leases.split_off(at)),
+            Self::NotYet(outcomes) => Self::NotYet(outcomes.split_off(at)),
+            Self::CheckFailed(outcomes) => Self::CheckFailed(outcomes.split_off(at)),
+            Self::Rejected(outcomes) => Self::Rejected(outcomes.split_off(at)),
+            Self::Receipts(outcomes) => Self::Receipts(outcomes.split_off(at)),
+            Self::Retries(outcomes) => Self::Retries(outcomes.split_off(at)),
         }
     }
 }

@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::settler::Outcome;
+use super::{leases::Leases, settler::Outcome};
 use crate::{
     request::{RequestError, Stage},
     stage::{AnyReadiness, AnyTransact, Check, Sent, Stages},
@@ -39,6 +39,7 @@ pub(super) struct Call {
     pub(super) claimed_at: Instant,
     pub(super) handler: Handler,
     pub(super) stop: CancellationToken,
+    pub(super) leases: Arc<Leases>,
 }
 
 impl Call {
@@ -54,7 +55,11 @@ impl Call {
         if self.stop.is_cancelled() {
             return Outcome::Release;
         }
-        let check = AssertUnwindSafe(stage.check(&self.claimed.request)).catch_unwind();
+        if !self.leases.holds(&self.claimed.lease) {
+            return Outcome::Lost;
+        }
+        let check =
+            AssertUnwindSafe(async { stage.check(&self.claimed.request).await }).catch_unwind();
         match tokio::time::timeout(self.claimed.timeout, check).await {
             Ok(Ok(Check::Ready)) => Outcome::Passed,
             Ok(Ok(Check::NotYet { after })) => Outcome::NotYet(after),
@@ -73,9 +78,13 @@ impl Call {
         if self.stop.is_cancelled() {
             return Outcome::Release;
         }
+        if !self.leases.holds(&self.claimed.lease) {
+            return Outcome::Lost;
+        }
         if request.attempt > 1 {
             // An earlier sender may have succeeded and been lost before it could say so.
-            let found = AssertUnwindSafe(stage.find_receipt(request)).catch_unwind();
+            let found =
+                AssertUnwindSafe(async { stage.find_receipt(request).await }).catch_unwind();
             match tokio::time::timeout(self.claimed.timeout, found).await {
                 Ok(Ok(Ok(Some(receipt)))) => return Outcome::Receipt(receipt),
                 Ok(Ok(Ok(None))) => {}
@@ -101,8 +110,11 @@ impl Call {
         {
             return Outcome::Release;
         }
+        if !self.leases.holds(&self.claimed.lease) {
+            return Outcome::Lost;
+        }
 
-        let send = AssertUnwindSafe(stage.send(request)).catch_unwind();
+        let send = AssertUnwindSafe(async { stage.send(request).await }).catch_unwind();
         match tokio::time::timeout(self.claimed.timeout, send).await {
             Ok(Ok(Sent::Receipt(receipt))) => Outcome::Receipt(receipt),
             Ok(Ok(Sent::Retry {

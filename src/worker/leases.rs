@@ -1,7 +1,7 @@
 //! What one queue's worker holds, and until when: prolongs leases while calls run, drops calls whose lease is lost.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -61,9 +61,18 @@ impl Leases {
             .is_some_and(|hold| Instant::now() + self.margin() < hold.until)
     }
 
-    /// Takes whatever is still held.
-    pub(super) fn take_all(&self) -> Vec<Lease> {
-        self.table().drain().map(|(lease, _)| lease).collect()
+    /// The leases whose calls still run.
+    pub(super) fn running(&self) -> Vec<Lease> {
+        self.table()
+            .iter()
+            .filter(|(_, hold)| hold.call.as_ref().is_some_and(|call| !call.is_finished()))
+            .map(|(lease, _)| *lease)
+            .collect()
+    }
+
+    /// How many leases are held.
+    pub(super) fn count(&self) -> usize {
+        self.table().len()
     }
 
     /// Prolongs and drops until `end`.
@@ -82,7 +91,7 @@ impl Leases {
         }
     }
 
-    /// What keeps a call from running on to the last moment of its lease: longer than the keeper's period.
+    /// What keeps a call from running on to the last moment of its lease: the keeper's period and its patience.
     fn margin(&self) -> Duration {
         self.length / 6
     }
@@ -101,7 +110,7 @@ impl Leases {
         let asked_at = Instant::now();
         let asked = store.extend(&self.queue, leases, self.length);
         // A database that stalls must not keep the keeper from dropping what is lost.
-        let prolonged = match tokio::time::timeout(self.length / 6, asked).await {
+        let prolonged = match tokio::time::timeout(self.length / 15, asked).await {
             Ok(Ok(prolonged)) => prolonged,
             Ok(Err(error)) => {
                 tracing::warn!(tidegate.queue = self.queue, %error, "cannot prolong leases");
@@ -121,6 +130,7 @@ impl Leases {
                 hold.until = asked_at + self.length;
             }
         }
+        let prolonged: HashSet<_> = prolonged.into_iter().collect();
         // What was not prolonged has run out, or somebody else has it; unless it was settled meanwhile.
         for lease in leases {
             if !prolonged.contains(lease)

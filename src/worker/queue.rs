@@ -29,6 +29,12 @@ const GATHER: Duration = Duration::from_millis(3);
 /// The least time between two claims of a rate-limited queue: a claim reserves up to 100 ms ahead.
 const PACED_PAUSE: Duration = Duration::from_millis(25);
 
+/// How long after the last work a queue is looked at again, at first; doubled each time, up to the poll interval.
+const LULL: Duration = Duration::from_millis(2);
+
+/// Above this lull, the database is asked when something comes due.
+const ASK_WHEN: Duration = Duration::from_millis(50);
+
 /// Drains one queue.
 pub(super) struct QueueWorker {
     store: Store,
@@ -73,6 +79,8 @@ impl QueueWorker {
         let slots = Arc::new(Semaphore::new(self.options.concurrency));
         let leases = Arc::new(Leases::new(self.queue.clone(), self.options.lease));
         let (outcomes, outcomes_in) = mpsc::channel(self.options.concurrency);
+        let (others, others_calls) = mpsc::unbounded_channel();
+        let waker = tokio::spawn(settler::wake_others(self.store.clone(), others_calls));
         let settler = tokio::spawn(
             Settler::new(
                 self.store.clone(),
@@ -81,6 +89,7 @@ impl QueueWorker {
                 self.stage,
                 self.options.batch,
                 Arc::clone(&leases),
+                others,
             )
             .run(outcomes_in),
         );
@@ -102,16 +111,18 @@ impl QueueWorker {
                 calls = calls.len(),
                 "calls outlasted the grace period"
             );
+            let running = leases.running();
             calls.shutdown().await;
             if self.stage == Stage::Readiness {
                 // A check has no effect: others may begin it anew at once. A send has to be looked for first.
-                for lease in leases.take_all() {
+                for lease in running {
                     let _ = outcomes.send(settler::release(lease)).await;
                 }
             }
         }
         drop(outcomes);
         let _ = settler.await;
+        let _ = waker.await;
         keeper_end.cancel();
         let _ = keeper.await;
         outcome
@@ -127,10 +138,16 @@ impl QueueWorker {
     ) -> Result<(), WorkerError> {
         let bell = self.wakeups.of_queue(&self.queue);
         let mut trouble = Duration::ZERO;
+        let mut lull = LULL;
         loop {
+            if outcomes.is_closed() {
+                return Err(WorkerError::Options(
+                    "what settles this queue has broken down".to_owned(),
+                ));
+            }
             let room = tokio::select! {
                 () = stop.cancelled() => return Ok(()),
-                room = self.room(slots) => room,
+                room = self.room(slots, outcomes) => room,
             };
             // Calls that have ended leave their result here; it is empty, but takes memory.
             while calls.try_join_next().is_some() {}
@@ -142,8 +159,11 @@ impl QueueWorker {
                     let paced = claimed.iter().any(|claimed| claimed.send_in.is_some());
                     self.start(claimed, asked_at, stop, slots, leases, outcomes, calls)
                         .await?;
+                    if count > 0 {
+                        lull = if paced { PACED_PAUSE } else { LULL };
+                    }
                     match count {
-                        0 => self.idle().await,
+                        0 => self.idle(lull).await,
                         _ if paced => Next::Paced,
                         _ => Next::Now,
                     }
@@ -167,19 +187,24 @@ impl QueueWorker {
                 },
                 Next::Idle(wait) => tokio::select! {
                     () = stop.cancelled() => return Ok(()),
-                    () = bell.notified() => {}
-                    () = tokio::time::sleep(wait) => {}
+                    () = bell.notified() => lull = LULL,
+                    () = tokio::time::sleep(wait) => lull = (lull * 2).min(self.options.poll),
                 },
             }
         }
     }
 
-    /// How many requests could be started now: waits until there is one, and a moment for more.
-    async fn room(&self, slots: &Arc<Semaphore>) -> usize {
+    /// How many requests could be started now: waits until there is one, and a moment for more when some are just being
+    /// settled.
+    async fn room(
+        &self,
+        slots: &Arc<Semaphore>,
+        outcomes: &mpsc::Sender<settler::Report>,
+    ) -> usize {
         let wanted = self.options.batch.min(self.options.concurrency.div_ceil(4));
         // Only this task takes permits, so what is free now stays free.
         drop(slots.acquire().await);
-        if slots.available_permits() < wanted {
+        if slots.available_permits() < wanted && outcomes.capacity() < outcomes.max_capacity() {
             let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
             drop(tokio::time::timeout(GATHER, slots.acquire_many(wanted)).await);
         }
@@ -201,11 +226,17 @@ impl QueueWorker {
         Ok((claimed, asked_at))
     }
 
-    /// When to look again at a queue that had nothing to claim.
-    async fn idle(&self) -> Next {
+    /// When to look again at a queue that had nothing to claim: soon after there was something, ever more rarely after.
+    ///
+    /// A submission rings only when it finds its queue empty, and of two that are made at once the second finds the
+    /// first: it is met by looking again. What is locked by somebody else at this moment is met in the same way.
+    async fn idle(&self, lull: Duration) -> Next {
+        if lull < ASK_WHEN {
+            return Next::Idle(lull);
+        }
         match self.store.claim_wait(&self.queue).await {
-            Ok(wait) => Next::Idle(wait.clamp(Duration::from_millis(1), self.options.poll)),
-            Err(_) => Next::Idle(self.options.poll),
+            Ok(wait) => Next::Idle(wait.clamp(LULL, lull)),
+            Err(_) => Next::Idle(lull),
         }
     }
 
@@ -243,9 +274,9 @@ impl QueueWorker {
                 claimed_at,
                 handler,
                 stop: stop.clone(),
+                leases: Arc::clone(leases),
             };
             let outcomes = outcomes.clone();
-            let held = Arc::clone(leases);
             leases.hold(lease, asked_at);
             let running = calls.spawn(async move {
                 let outcome = call.run().await;
@@ -256,7 +287,6 @@ impl QueueWorker {
                         permit: Some(permit),
                     })
                     .await;
-                drop(held);
             });
             leases.abort_with(lease, running);
         }

@@ -1,11 +1,8 @@
 //! Reports outcomes to the database, a few milliseconds' worth in one statement.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use tokio::{
-    sync::{OwnedSemaphorePermit, mpsc},
-    time::Instant,
-};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::{batch::Batch, leases::Leases};
 use crate::{
@@ -35,6 +32,8 @@ pub(super) enum Outcome {
     },
     Rejected(RequestError),
     Release,
+    /// Its lease ran out before the call began.
+    Lost,
 }
 
 impl Outcome {
@@ -72,7 +71,7 @@ pub(super) struct Settler {
     stage: Stage,
     batch: usize,
     leases: Arc<Leases>,
-    woken_at: Option<Instant>,
+    others: mpsc::UnboundedSender<String>,
 }
 
 impl Settler {
@@ -83,6 +82,7 @@ impl Settler {
         stage: Stage,
         batch: usize,
         leases: Arc<Leases>,
+        others: mpsc::UnboundedSender<String>,
     ) -> Self {
         Self {
             store,
@@ -91,17 +91,18 @@ impl Settler {
             stage,
             batch,
             leases,
-            woken_at: None,
+            others,
         }
     }
 
     /// Settles until every sender is gone.
-    pub(super) async fn run(mut self, mut reports: mpsc::Receiver<Report>) {
-        let mut round = Vec::with_capacity(self.batch);
+    pub(super) async fn run(self, mut reports: mpsc::Receiver<Report>) {
+        let mut round = Vec::new();
         while reports.recv_many(&mut round, self.batch).await > 0 {
             let gathered = tokio::time::sleep(GATHER);
             tokio::pin!(gathered);
-            while round.len() < self.batch {
+            // Only while other calls are under way is there anybody to wait for.
+            while round.len() < self.batch.min(self.leases.count()) {
                 let room = self.batch - round.len();
                 tokio::select! {
                     () = &mut gathered => break,
@@ -113,7 +114,7 @@ impl Settler {
         }
     }
 
-    async fn settle(&mut self, reports: &mut Vec<Report>) {
+    async fn settle(&self, reports: &mut Vec<Report>) {
         let leases: Vec<_> = reports.iter().map(|report| report.lease).collect();
         // The permits live until everything is settled: what this process holds stays bounded.
         let mut permits = Vec::with_capacity(reports.len());
@@ -122,15 +123,17 @@ impl Settler {
             (report.lease, report.outcome)
         }));
         while let Some(mut batch) = batches.pop() {
-            if let Err(StoreError::Unstorable(reason)) = self.persist(&mut batch).await {
-                batches.extend(batch.instead(&reason));
+            if let Err(error) = self.persist(&mut batch).await
+                && !error.is_transient()
+            {
+                batches.extend(batch.instead(&error.to_string()));
             }
         }
         self.leases.forget(leases);
     }
 
     /// Settles a batch, again and again while the database is away and the leases hold.
-    async fn persist(&mut self, batch: &mut Batch) -> Result<(), StoreError> {
+    async fn persist(&self, batch: &mut Batch) -> Result<(), StoreError> {
         let mut pause = Duration::from_millis(50);
         loop {
             let error = match batch.settle(&self.store, &self.queue).await {
@@ -144,7 +147,7 @@ impl Settler {
                             "outcomes of requests held no more"
                         );
                     }
-                    self.wake(&settled.wake).await;
+                    self.wake(&settled.wake);
                     // A check that has ended frees one of its queue's places, and more may wait for them.
                     if self.stage == Stage::Readiness {
                         self.wakeups.wake_queue(&self.queue);
@@ -168,20 +171,29 @@ impl Settler {
         }
     }
 
-    /// Tells the workers of queues that were empty, here and elsewhere; elsewhere at most once in a while, because
-    /// every NOTIFY waits for every other at commit.
-    async fn wake(&mut self, queues: &[String]) {
+    /// Tells the workers of queues that were empty, here and elsewhere.
+    fn wake(&self, queues: &[String]) {
         for queue in queues {
             self.wakeups.wake_queue(queue);
+            // The caller outlives this settler, so somebody listens.
+            let _ = self.others.send(queue.clone());
         }
-        if queues.is_empty() || self.woken_at.is_some_and(|at| at.elapsed() < WAKE_PAUSE) {
-            return;
+    }
+}
+
+/// Wakes the workers of other processes: the first call goes out at once, those within the next moment together,
+/// because every NOTIFY waits for every other at commit. Ends when nobody can call any more.
+pub(super) async fn wake_others(store: Store, mut calls: mpsc::UnboundedReceiver<String>) {
+    while let Some(first) = calls.recv().await {
+        let mut queues = BTreeSet::from([first]);
+        while let Ok(queue) = calls.try_recv() {
+            queues.insert(queue);
         }
-        self.woken_at = Some(Instant::now());
         for queue in queues {
-            if let Err(error) = self.store.wake(queue).await {
+            if let Err(error) = store.wake(&queue).await {
                 tracing::debug!(%error, "could not wake other workers");
             }
         }
+        tokio::time::sleep(WAKE_PAUSE).await;
     }
 }

@@ -141,7 +141,9 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
         ),
         "reserve_send" => "select wait_ms from tidegate.reserve_send('tx')".to_owned(),
         "recover" => "select examined from tidegate.recover()".to_owned(),
-        "reset_all" => "select examined from tidegate.recover(reset_all => true)".to_owned(),
+        "reset_all" => {
+            "select examined from tidegate.recover(reset_all => true, force => true)".to_owned()
+        }
         "remove_strays" => format!("select removed from tidegate.remove_strays('{queue}')"),
         "rescan_queue" => format!("select tidegate.rescan_queue('{queue}')"),
         "fail_tx" | "fail_internal" | "time_out" => {

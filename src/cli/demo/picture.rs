@@ -43,7 +43,7 @@ impl Picture {
         if self.live {
             self.events.push(line);
         } else {
-            println!("{line}");
+            outln!("{line}");
         }
     }
 
@@ -78,7 +78,7 @@ impl Picture {
             ));
         }
         line.push_str(&format!(" | {}", estimates(&callers.answers())));
-        println!("{line}");
+        outln!("{line}");
     }
 
     fn redraw(
