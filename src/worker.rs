@@ -125,6 +125,15 @@ pub async fn run(
         served.push((queue.clone(), stage_of(&store, &stages, queue).await?));
     }
 
+    tracing::info!(
+        worker.name = options.name,
+        worker.queues = options.queues.join(" "),
+        worker.batch = options.batch,
+        worker.concurrency = options.concurrency,
+        lease.length_ms = options.lease.as_millis(),
+        "working"
+    );
+
     // Ends the helpers when the queues are done, whatever the reason.
     let helpers_end = CancellationToken::new();
     let wakeups = Wakeups::default();
@@ -171,6 +180,7 @@ pub async fn run(
 
     helpers_end.cancel();
     while helpers.join_next().await.is_some() {}
+    tracing::info!(worker.name = options.name, "stopped");
     outcome
 }
 

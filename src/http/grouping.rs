@@ -154,8 +154,13 @@ impl Submitter {
             let sending = AssertUnwindSafe(self.send(&lane, group)).catch_unwind();
             match tokio::time::timeout(self.0.patience, sending).await {
                 Ok(Ok(())) => {}
-                Ok(Err(_)) => tracing::error!(lane.kind, "a group of submissions panicked"),
-                Err(_) => tracing::warn!(lane.kind, "a group of submissions took too long"),
+                Ok(Err(_)) => {
+                    tracing::error!(request.kind = lane.kind, "a group of submissions panicked")
+                }
+                Err(_) => tracing::warn!(
+                    request.kind = lane.kind,
+                    "a group of submissions took too long"
+                ),
             }
             drop(turn);
         }
@@ -191,7 +196,7 @@ impl Submitter {
                 Ok(submitted) => {
                     if submitted.len() != part.answers.len() {
                         tracing::error!(
-                            lane.kind,
+                            request.kind = lane.kind,
                             "submit_batch answers for another number of requests"
                         );
                     }

@@ -253,7 +253,7 @@ impl From<&StoreError> for Problem {
             StoreError::IllegalTransition(_) => &ILLEGAL_STATE,
             StoreError::Unstorable(_) => &UNSTORABLE,
             StoreError::NotMigrated(detail) => {
-                tracing::error!(detail, "the database is not migrated");
+                tracing::error!(error = detail, "the database is not migrated");
                 return NOT_MIGRATED
                     .because("the database is not migrated: run `tidegate migrate`");
             }

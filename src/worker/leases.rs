@@ -113,12 +113,12 @@ impl Leases {
         let prolonged = match tokio::time::timeout(self.length / 15, asked).await {
             Ok(Ok(prolonged)) => prolonged,
             Ok(Err(error)) => {
-                tracing::warn!(tidegate.queue = self.queue, %error, "cannot prolong leases");
+                tracing::warn!(queue.name = self.queue, %error, "cannot prolong leases");
                 return;
             }
             Err(_) => {
                 tracing::warn!(
-                    tidegate.queue = self.queue,
+                    queue.name = self.queue,
                     "the database does not answer; leases are not prolonged"
                 );
                 return;
@@ -150,8 +150,8 @@ impl Leases {
             // A call that has ended is only waiting to be settled.
             if let Some(call) = hold.call.take().filter(|call| !call.is_finished()) {
                 tracing::warn!(
-                    tidegate.queue = self.queue,
-                    tidegate.msg_id = lease.msg_id,
+                    queue.name = self.queue,
+                    lease.msg_id = lease.msg_id,
                     "lease lost, call dropped"
                 );
                 call.abort();

@@ -107,7 +107,7 @@ impl QueueWorker {
         });
         if stop_calls.await.is_err() {
             tracing::warn!(
-                tidegate.queue = self.queue,
+                queue.name = self.queue,
                 calls = calls.len(),
                 "calls outlasted the grace period"
             );
@@ -171,7 +171,7 @@ impl QueueWorker {
                 Err(error) => {
                     trouble =
                         (trouble * 2).clamp(Duration::from_millis(100), Duration::from_secs(5));
-                    tracing::warn!(tidegate.queue = self.queue, %error, pause_ms = trouble.as_millis(), "cannot claim");
+                    tracing::warn!(queue.name = self.queue, %error, pause_ms = trouble.as_millis(), "cannot claim");
                     tokio::select! {
                         () = stop.cancelled() => return Ok(()),
                         () = tokio::time::sleep(trouble) => {}

@@ -142,7 +142,7 @@ impl Settler {
                         // Others have taken these over, or they were cancelled: nothing to do.
                         let lost = batch.len() - settled.moved;
                         tracing::debug!(
-                            tidegate.queue = self.queue,
+                            queue.name = self.queue,
                             lost,
                             "outcomes of requests held no more"
                         );
@@ -157,15 +157,15 @@ impl Settler {
                 Err(error) => error,
             };
             if !error.is_transient() {
-                tracing::error!(tidegate.queue = self.queue, %error, count = batch.len(), "cannot settle");
+                tracing::error!(queue.name = self.queue, %error, count = batch.len(), "cannot settle");
                 return Err(error);
             }
             batch.retain(|lease| self.leases.holds(lease));
             if batch.len() == 0 {
-                tracing::warn!(tidegate.queue = self.queue, %error, "leases ran out before their outcomes could be stored");
+                tracing::warn!(queue.name = self.queue, %error, "leases ran out before their outcomes could be stored");
                 return Err(error);
             }
-            tracing::warn!(tidegate.queue = self.queue, %error, count = batch.len(), "cannot settle yet");
+            tracing::warn!(queue.name = self.queue, %error, count = batch.len(), "cannot settle yet");
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_secs(2));
         }
