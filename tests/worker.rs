@@ -484,7 +484,6 @@ async fn of_submissions_made_at_once_none_waits_for_the_poll() {
 async fn a_stage_that_panics_before_it_returns_its_future_is_contained_too() {
     struct Rash;
     impl Transact for Rash {
-        #[expect(clippy::manual_async_fn, reason = "the panic comes before the future")]
         fn send(&self, _: &Request) -> impl Future<Output = Sent> + Send {
             panic!("rash");
             #[expect(unreachable_code, reason = "gives the function its type")]

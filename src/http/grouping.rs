@@ -155,7 +155,7 @@ impl Submitter {
             match tokio::time::timeout(self.0.patience, sending).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => {
-                    tracing::error!(request.kind = lane.kind, "a group of submissions panicked")
+                    tracing::error!(request.kind = lane.kind, "a group of submissions panicked");
                 }
                 Err(_) => tracing::warn!(
                     request.kind = lane.kind,
