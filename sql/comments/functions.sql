@@ -36,7 +36,7 @@ comment on function tidegate.held_count is 'Internal: how many messages of a que
 comment on function tidegate.queue_has_waiting is
   'Internal: whether a message at or after the low-water mark may be taken now.';
 comment on function tidegate.waiting_about is
-  'Internal: how many messages of a queue wait: exact below 2500, an upper bound from there.';
+  'Internal: how many messages of a queue wait: exact up to a limit, an upper bound from there.';
 comment on function tidegate.rescan_queue is
   'Maintenance: brings messages back to light that a queue''s marks or a step of the clock hide; returns how many '
   'times.';

@@ -62,7 +62,7 @@ begin
         else 'readiness_queue'
       end;
       select * into v_kind from tidegate.kind as k where k.name = v_request.kind;
-      select * into v_inputs from tidegate.eta_inputs(v_kind, v_request.queue, v_request.req_status);
+      select * into v_inputs from tidegate.eta_inputs(v_kind, v_request.queue, v_request.req_status, 2500);
       v_seconds := tidegate.eta_seconds(
         v_where, v_place.queue_position, v_inputs.tx_queue_size, v_inputs.drain_tps, v_inputs.concurrency,
         v_kind.readiness_ms, v_kind.processing_ms, v_kind.tx_confirmation_ms, v_inputs.safety_margin,

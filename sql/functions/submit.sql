@@ -14,11 +14,15 @@ create or replace function tidegate.submit(
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint, retry_after_seconds integer
   )
-  language sql
+  language plpgsql
   security definer
   set search_path = pg_catalog, pg_temp
   set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
-  select * from tidegate.submit_requests(kind, array[payload], array[idempotency_key], submitter, admission, not_before);
+begin
+  return query select * from tidegate.submit_requests(
+    submit.kind, array[submit.payload], array[submit.idempotency_key], submit.submitter, submit.admission, submit.not_before
+  );
+end;
 $$;

@@ -14,11 +14,15 @@ create or replace function tidegate.submit_batch(
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint, retry_after_seconds integer
   )
-  language sql
+  language plpgsql
   security definer
   set search_path = pg_catalog, pg_temp
   set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
-  select * from tidegate.submit_requests(kind, payloads, idempotency_keys, submitter, admission, null);
+begin
+  return query select * from tidegate.submit_requests(
+    submit_batch.kind, submit_batch.payloads, submit_batch.idempotency_keys, submit_batch.submitter, submit_batch.admission, null
+  );
+end;
 $$;

@@ -29,6 +29,8 @@ declare
   v_payloads jsonb[];
   v_msg_ids  bigint[];
   v_waiting  bigint;
+  -- Counting costs a submission more than anything else it does: far back in a queue an upper bound will do.
+  v_counted  constant integer := 200;
 begin
   if p_admission is null or p_admission not in ('enforce', 'accepted') then
     raise exception using
@@ -67,7 +69,7 @@ begin
   end if;
 
   if v_new is not null then
-    v_waiting := tidegate.waiting_about(v_queue);
+    v_waiting := tidegate.waiting_about(v_queue, v_counted);
     v_msg_ids := array(
       select nextval(sequence) from tidegate.queue_sequence(v_queue) as sequence, generate_series(1, cardinality(v_new))
     );
@@ -115,7 +117,7 @@ begin
           end
         )
       from unnest(v_ids) with ordinality as s(id, place)
-      cross join tidegate.eta_inputs(v_kind, v_queue, v_status) as t
+      cross join tidegate.eta_inputs(v_kind, v_queue, v_status, v_counted) as t
       order by s.place;
   end if;
 end;

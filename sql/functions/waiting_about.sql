@@ -1,18 +1,21 @@
--- tidegate.waiting_about: how many messages of a queue wait, exact up to 1000, beyond that an upper bound by number
+-- tidegate.waiting_about: how many messages of a queue wait, exact up to a limit, beyond that an upper bound by number
 --
 -- Looks where a claim would: from the queue's low-water mark on, and below it at what has come due.
-create or replace function tidegate.waiting_about(p_queue text, p_now timestamptz default clock_timestamp())
+create or replace function tidegate.waiting_about(
+  p_queue       text,
+  p_exact_limit integer,
+  p_now         timestamptz default clock_timestamp()
+)
   returns bigint
   language plpgsql
   stable
 as $$
 declare
-  v_exact_limit constant integer := 1000;
-  v_mark        bigint := coalesce(pg_sequence_last_value(tidegate.queue_counter(p_queue, 'mark')), 0);
-  v_due_us      bigint := coalesce(pg_sequence_last_value(tidegate.queue_counter(p_queue, 'due')), 0);
-  v_waiting     bigint;
-  v_first       bigint;
-  v_due         bigint;
+  v_mark    bigint := coalesce(pg_sequence_last_value(tidegate.queue_counter(p_queue, 'mark')), 0);
+  v_due_us  bigint := coalesce(pg_sequence_last_value(tidegate.queue_counter(p_queue, 'due')), 0);
+  v_waiting bigint;
+  v_first   bigint;
+  v_due     bigint;
 begin
   execute format(
     $sql$
@@ -23,8 +26,8 @@ begin
       from (select m.msg_id from %1$s as m where m.msg_id >= $3 and m.vt <= $1 order by m.msg_id limit $2) as w
     $sql$,
     tidegate.queue_table(p_queue)
-  ) into v_due, v_waiting, v_first using p_now, v_exact_limit, v_mark, to_timestamp(v_due_us / 1000000.0);
-  if v_waiting < v_exact_limit then
+  ) into v_due, v_waiting, v_first using p_now, p_exact_limit, v_mark, to_timestamp(v_due_us / 1000000.0);
+  if v_waiting < p_exact_limit then
     return v_due + v_waiting;
   end if;
   return v_due + coalesce(pg_sequence_last_value(tidegate.queue_sequence(p_queue)), v_first) - v_first + 1;
