@@ -87,8 +87,7 @@ impl Server {
 }
 
 fn test_cluster_directory() -> PathBuf {
-    let user = std::env::var("USER").unwrap_or_else(|_| "anyone".to_owned());
-    std::env::temp_dir().join(format!("tidegate-tests-{user}"))
+    std::env::temp_dir().join(format!("tidegate-tests-{}", nix::unistd::geteuid()))
 }
 
 /// A migrated database of one test's own; dropped with the value.
