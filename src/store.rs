@@ -24,6 +24,7 @@ macro_rules! ask {
 
 mod claims;
 mod operations;
+mod recovery;
 mod requests;
 mod settles;
 
@@ -33,10 +34,8 @@ use sqlx::PgPool;
 
 pub use self::{
     claims::{Claimed, Lease},
-    operations::{
-        Change, Lives, QueueOverview, Recover, RecoverStep, RequestCount, Setting, StrayStep,
-        WorkerOverview,
-    },
+    operations::{Change, QueueOverview, RequestCount, Setting, WorkerOverview},
+    recovery::{Lives, Recover, RecoverStep, StrayStep},
     requests::{Admission, Cancelled, Outlook, Responded, Response, Submission, Submitted, Ticket},
     settles::{Moved, Passed},
 };
