@@ -45,6 +45,14 @@ pub(super) struct QueueWorker {
     stage: Stage,
 }
 
+/// What the worker has in hand: what it may start, what it holds, what runs, and where its outcomes go.
+struct InHand {
+    slots: Arc<Semaphore>,
+    leases: Arc<Leases>,
+    outcomes: mpsc::Sender<settler::Report>,
+    calls: JoinSet<()>,
+}
+
 /// What a round of claiming says about the next one.
 enum Next {
     /// There may be more.
@@ -76,7 +84,6 @@ impl QueueWorker {
 
     /// Claims until `stop`; then waits for its calls, within the grace period, and settles what they said.
     pub(super) async fn run(self, stop: CancellationToken) -> Result<(), WorkerError> {
-        let slots = Arc::new(Semaphore::new(self.options.concurrency));
         let leases = Arc::new(Leases::new(self.queue.clone(), self.options.lease));
         let (outcomes, outcomes_in) = mpsc::channel(self.options.concurrency);
         let (others, others_calls) = mpsc::unbounded_channel();
@@ -96,10 +103,19 @@ impl QueueWorker {
         let keeper_end = CancellationToken::new();
         let keeper = tokio::spawn(Arc::clone(&leases).keep(self.store.clone(), keeper_end.clone()));
 
-        let mut calls = JoinSet::new();
-        let outcome = self
-            .claim_until(&stop, &slots, &leases, &outcomes, &mut calls)
-            .await;
+        let mut hand = InHand {
+            slots: Arc::new(Semaphore::new(self.options.concurrency)),
+            leases,
+            outcomes,
+            calls: JoinSet::new(),
+        };
+        let outcome = self.claim_until(&stop, &mut hand).await;
+        let InHand {
+            leases,
+            outcomes,
+            mut calls,
+            ..
+        } = hand;
 
         // What has not begun sees the stop and gives itself back; what runs may go on for a while.
         let stop_calls = tokio::time::timeout(self.options.grace, async {
@@ -131,34 +147,30 @@ impl QueueWorker {
     async fn claim_until(
         &self,
         stop: &CancellationToken,
-        slots: &Arc<Semaphore>,
-        leases: &Arc<Leases>,
-        outcomes: &mpsc::Sender<settler::Report>,
-        calls: &mut JoinSet<()>,
+        hand: &mut InHand,
     ) -> Result<(), WorkerError> {
         let bell = self.wakeups.of_queue(&self.queue);
         let mut trouble = Duration::ZERO;
         let mut lull = LULL;
         loop {
-            if outcomes.is_closed() {
+            if hand.outcomes.is_closed() {
                 return Err(WorkerError::Options(
                     "what settles this queue has broken down".to_owned(),
                 ));
             }
             let room = tokio::select! {
                 () = stop.cancelled() => return Ok(()),
-                room = self.room(slots, outcomes) => room,
+                room = self.room(hand) => room,
             };
             // Calls that have ended leave their result here; it is empty, but takes memory.
-            while calls.try_join_next().is_some() {}
+            while hand.calls.try_join_next().is_some() {}
 
             let next = match self.claim(room).await {
                 Ok((claimed, asked_at)) => {
                     trouble = Duration::ZERO;
                     let count = claimed.len();
                     let paced = claimed.iter().any(|claimed| claimed.send_in.is_some());
-                    self.start(claimed, asked_at, stop, slots, leases, outcomes, calls)
-                        .await?;
+                    self.start(claimed, asked_at, stop, hand).await?;
                     if count > 0 {
                         lull = if paced { PACED_PAUSE } else { LULL };
                     }
@@ -196,11 +208,10 @@ impl QueueWorker {
 
     /// How many requests could be started now: waits until there is one, and a moment for more when some are just being
     /// settled.
-    async fn room(
-        &self,
-        slots: &Arc<Semaphore>,
-        outcomes: &mpsc::Sender<settler::Report>,
-    ) -> usize {
+    async fn room(&self, hand: &InHand) -> usize {
+        let InHand {
+            slots, outcomes, ..
+        } = hand;
         let wanted = self.options.batch.min(self.options.concurrency.div_ceil(4));
         // Only this task takes permits, so what is free now stays free.
         drop(slots.acquire().await);
@@ -241,19 +252,12 @@ impl QueueWorker {
     }
 
     /// Starts a call for each claimed request.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the parts of one loop, taken apart for reading"
-    )]
     async fn start(
         &self,
         claimed: Vec<Claimed>,
         asked_at: Instant,
         stop: &CancellationToken,
-        slots: &Arc<Semaphore>,
-        leases: &Arc<Leases>,
-        outcomes: &mpsc::Sender<settler::Report>,
-        calls: &mut JoinSet<()>,
+        hand: &mut InHand,
     ) -> Result<(), WorkerError> {
         let claimed_at = Instant::now();
         let mut strange = Vec::new();
@@ -264,7 +268,7 @@ impl QueueWorker {
                 continue;
             };
             // There is a permit for each: no more were claimed than were free.
-            let Ok(permit) = Arc::clone(slots).acquire_owned().await else {
+            let Ok(permit) = Arc::clone(&hand.slots).acquire_owned().await else {
                 break;
             };
             let call = Call {
@@ -274,11 +278,11 @@ impl QueueWorker {
                 claimed_at,
                 handler,
                 stop: stop.clone(),
-                leases: Arc::clone(leases),
+                leases: Arc::clone(&hand.leases),
             };
-            let outcomes = outcomes.clone();
-            leases.hold(lease, asked_at);
-            let running = calls.spawn(async move {
+            let outcomes = hand.outcomes.clone();
+            hand.leases.hold(lease, asked_at);
+            let running = hand.calls.spawn(async move {
                 let outcome = call.run().await;
                 let _ = outcomes
                     .send(settler::Report {
@@ -288,7 +292,7 @@ impl QueueWorker {
                     })
                     .await;
             });
-            leases.abort_with(lease, running);
+            hand.leases.abort_with(lease, running);
         }
 
         if strange.is_empty() {
@@ -298,7 +302,7 @@ impl QueueWorker {
         kinds.sort();
         kinds.dedup();
         for (lease, _) in strange {
-            let _ = outcomes.send(settler::release(lease)).await;
+            let _ = hand.outcomes.send(settler::release(lease)).await;
         }
         Err(WorkerError::MissingStages {
             queue: self.queue.clone(),
