@@ -152,3 +152,50 @@ async fn early_responses_that_must_still_wait_do_not_keep_the_sweep_from_the_oth
         5
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_whose_table_is_gone_keeps_no_duty_from_running() {
+    let database = TestDatabase::new().await;
+    database
+        .execute(
+            "insert into tidegate.queue (name, stage) values ('extra', 'tx');
+             select pgmq.drop_queue('extra')",
+        )
+        .await;
+
+    database.execute("call tidegate.maintain()").await;
+
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.maintenance where ran_at = '-infinity'")
+            .await,
+        0
+    );
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.queue_overview")
+            .await,
+        3
+    );
+    database
+        .execute("delete from tidegate.queue where name = 'extra'")
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_duty_that_fails_keeps_no_other_from_running() {
+    let database = TestDatabase::new().await;
+    // Every duty before `fold_counts` works; this one does not.
+    database
+        .execute("alter table tidegate.request_count rename to request_count_away")
+        .await;
+
+    database.execute("call tidegate.maintain()").await;
+
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.maintenance where duty in ('expire_keys', 'forget_workers', 'make_partitions') and ran_at > '-infinity'")
+            .await,
+        3
+    );
+}

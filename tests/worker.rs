@@ -511,3 +511,40 @@ async fn a_stage_that_panics_before_it_returns_its_future_is_contained_too() {
     until(&database, id, "failure").await;
     running.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_that_cannot_be_stored_as_it_is_takes_no_other_outcome_with_it() {
+    let database = TestDatabase::unlimited().await;
+    let stages = all_stages().transact(
+        "direct",
+        Sends(|request: &Request| {
+            let poison = request.payload.get().contains("poison");
+            Sent::Rejected(RequestError {
+                code: if poison { "\0" } else { "refused" }.to_owned(),
+                message: if poison { "a\0b" } else { "no" }.to_owned(),
+                retryable: false,
+            })
+        }),
+    );
+    let mut ids = Vec::new();
+    for payload in [json!({}), json!("poison"), json!({})] {
+        let submission = crate::support::submission("direct", &payload);
+        let tidegate::store::Submitted::Accepted(ticket) =
+            database.store.submit(&submission).await.unwrap()
+        else {
+            panic!("not accepted");
+        };
+        ids.push(ticket.id);
+    }
+
+    let running = Running::start(&database.store, stages, options());
+
+    for id in ids {
+        until(&database, id, "failure").await;
+        assert_eq!(
+            database.causes(id).await,
+            ["submitted", "claimed", "rejected"]
+        );
+    }
+    running.stop().await;
+}
