@@ -3,30 +3,29 @@
 -- `p_queue` is the queue the request is in (rows keep theirs when a kind is pointed elsewhere); `p_exact_limit` bounds
 -- how far the tx queue is counted (see `waiting_about`). A paused queue counts as stopped: its limit is 0.
 create or replace function tidegate.eta_inputs(
-  p_kind            tidegate.kind,
-  p_queue           text,
-  p_status          tidegate.request_status,
-  p_exact_limit     integer,
-  out tx_queue_size bigint,
-  out drain_tps     numeric,
-  out concurrency   integer,
-  out safety_margin numeric,
-  out min_seconds   integer,
-  out max_seconds   integer
+  p_kind        tidegate.kind,
+  p_queue       text,
+  p_status      tidegate.request_status,
+  p_exact_limit integer
 )
+  returns tidegate.eta_terms
   language plpgsql
   stable
 as $$
 declare
+  v_terms    tidegate.eta_terms;
   v_tx_queue text := case when p_status = 'queued' then p_kind.tx_queue else coalesce(p_queue, p_kind.tx_queue) end;
 begin
-  select s.safety_margin, s.min_seconds, s.max_seconds into safety_margin, min_seconds, max_seconds
+  select s.safety_margin, s.min_seconds, s.max_seconds, s.jitter
+  into v_terms.safety_margin, v_terms.min_seconds, v_terms.max_seconds, v_terms.jitter
   from tidegate.setting as s;
-  select case when q.paused then 0 else q.per_seconds end into drain_tps from tidegate.queue as q where q.name = v_tx_queue;
+  select case when q.paused then 0 else q.per_seconds end into v_terms.drain_tps
+  from tidegate.queue as q where q.name = v_tx_queue;
   if p_status = 'queued' then
-    select case when q.paused then 0 else q.max_concurrency end into concurrency
+    select case when q.paused then 0 else q.max_concurrency end into v_terms.concurrency
     from tidegate.queue as q where q.name = coalesce(p_queue, p_kind.readiness_queue);
-    tx_queue_size := tidegate.waiting_about(v_tx_queue, p_exact_limit);
+    v_terms.tx_queue_size := tidegate.waiting_about(v_tx_queue, p_exact_limit);
   end if;
+  return v_terms;
 end;
 $$;

@@ -1,0 +1,33 @@
+-- tidegate.cheapest_poll: in how many seconds to poll for something that may take any of these times
+--
+-- `remaining_ms` are equally likely; a poll that comes too early costs as much as coming `poll_cost_ms` late. With
+-- `jitter`, callers come up to that share earlier than the answer, which is the latest of them. Whole seconds from
+-- `min_seconds` to `max_seconds`; null when there is nothing to choose from.
+--
+-- The mean of lateness and cost has its minimum near one of the times, so only those are tried.
+create or replace function tidegate.cheapest_poll(
+  remaining_ms double precision[],
+  poll_cost_ms double precision,
+  jitter       double precision,
+  min_seconds  integer,
+  max_seconds  integer
+)
+  returns integer
+  language sql
+  immutable
+  parallel safe
+as $$
+  with candidate as (
+    select distinct least(max_seconds, greatest(min_seconds, ceil(ms * (1 + spread) / 1000)))::integer as seconds
+    from unnest(remaining_ms) as ms, (values (0), (jitter / 2), (jitter)) as widened(spread)
+  ), tried as (
+    select c.seconds, (ceil(c.seconds / (1 + jitter)) + (c.seconds - ceil(c.seconds / (1 + jitter))) * share) * 1000 as at_ms
+    from candidate as c, (values (1 / 6.0::float8), (1 / 2.0), (5 / 6.0)) as early(share)
+    where c.seconds > 10 or share = 0.5
+  )
+  select t.seconds
+  from tried as t, unnest(remaining_ms) as ms
+  group by t.seconds
+  order by avg(case when t.at_ms >= ms then t.at_ms - ms else poll_cost_ms end), t.seconds
+  limit 1
+$$;

@@ -1,0 +1,120 @@
+-- tidegate.observed_eta: when to come back for a request, from what the last minutes showed of its queues and kind
+--
+-- `seconds` is the advice and `spread_to` the latest second that jitter may make of it; `p50_ms` and `p90_ms` say in
+-- what time the answer is there with that probability. All null when there is nothing to go by: the nominal times
+-- then do.
+--
+-- A request that waits takes its wait, W, and then one of the answer times seen lately. W is counted at the configured
+-- limits, unless the queue has been seen to move slower while it had a backlog. A request that is sent takes one of
+-- those answer times that are longer than it has taken already. While nothing moves, in a queue or among the answers,
+-- for time s, nobody knows for how much longer: it is as likely to last as long again as standstills do, whose
+-- lengths have no scale of their own (a Pareto distribution, exponent 1.5).
+--
+-- A poll too early weighs as much as an answer 2.8 s late; down to 1.7 s for those that wait for long, who cannot be
+-- told to the second by one poll and should not be late in proportion.
+create or replace function tidegate.observed_eta(
+  p_kind        tidegate.kind,
+  p_place       text,
+  p_position    bigint,
+  p_queue       text,
+  p_visible_in  interval,
+  p_since_sent  interval,
+  p_age         interval,
+  p_terms       tidegate.eta_terms,
+  p_now         timestamptz,
+  out seconds   integer,
+  out spread_to integer,
+  out p50_ms    bigint,
+  out p90_ms    bigint
+)
+  language plpgsql
+  stable
+as $$
+declare
+  v_fresh     constant interval := '10 seconds';
+  v_tail      constant float8 := 0.15;
+  v_waits     constant boolean := p_place in ('readiness_queue', 'checking', 'tx_queue');
+  v_checks    constant boolean := p_place in ('readiness_queue', 'checking');
+  v_readiness tidegate.queue_pace;
+  v_tx        tidegate.queue_pace;
+  v_pace      tidegate.kind_pace;
+  v_check_ms  float8 := p_kind.readiness_ms;
+  v_wait_ms   float8 := 0;
+  v_still_ms  float8;
+  v_sent_ms   float8 := coalesce(extract(epoch from p_since_sent) * 1000, 0);
+  v_drain     numeric := p_terms.drain_tps;
+  v_remaining float8[];
+  v_rest_ms   float8;
+  v_long      float8;
+begin
+  if v_waits and (v_drain = 0 or (p_place = 'readiness_queue' and p_terms.concurrency = 0)) then
+    return;
+  end if;
+  select * into v_pace from tidegate.kind_pace as p where p.kind = p_kind.name and p.observed_at > p_now - v_fresh;
+
+  if v_pace.answer_ms is null then
+    -- Too few answers to go by: the nominal times, with their margin, but none on the wait.
+    if v_waits then
+      v_wait_ms := case p_place
+        when 'readiness_queue' then coalesce(p_position * 1000.0 / p_terms.concurrency, 0)
+        when 'checking' then p_kind.readiness_ms
+        else 0
+      end + coalesce(case when v_checks then p_terms.tx_queue_size else p_position end * 1000 / v_drain, 0);
+      v_rest_ms := (p_kind.processing_ms + p_kind.tx_confirmation_ms) * (1 + p_terms.safety_margin);
+      seconds := ceil((v_wait_ms / (1 + p_terms.jitter) + v_rest_ms) / 1000);
+      spread_to := ceil((v_wait_ms + v_rest_ms) / 1000);
+    end if;
+  else
+    if v_waits then
+      select * into v_tx from tidegate.queue_pace as p
+      where p.queue = case when v_checks then p_kind.tx_queue else p_queue end and p.observed_at > p_now - v_fresh;
+      if v_tx.per_second < coalesce(0.95 * v_drain, v_tx.per_second + 1) then
+        v_drain := v_tx.per_second;
+      end if;
+      v_wait_ms := coalesce(case when v_checks then p_terms.tx_queue_size else p_position end * 1000 / v_drain, 0);
+    end if;
+    if v_checks then
+      select * into v_readiness from tidegate.queue_pace as p
+      where p.queue = p_queue and p.observed_at > p_now - v_fresh;
+      v_check_ms := coalesce(v_readiness.held_ms, v_check_ms);
+      v_wait_ms := v_wait_ms + v_check_ms + case when p_place = 'readiness_queue'
+        then coalesce(p_position * 1000 / v_readiness.per_second, p_position * v_check_ms / p_terms.concurrency, 0)
+        else 0
+      end;
+    end if;
+    v_wait_ms := greatest(v_wait_ms, extract(epoch from p_visible_in) * 1000);
+
+    select extract(epoch from p_now - min(still.since)) * 1000 into v_still_ms
+    from (values (v_tx.still_since), (v_readiness.still_since), (v_pace.still_since)) as still(since);
+    -- What was sent after the standstill began has stood still no longer than that.
+    if not v_waits and v_still_ms is not null then
+      v_still_ms := least(v_still_ms, v_sent_ms);
+    end if;
+
+    select array_agg(a.ms - v_sent_ms order by a.ms) into v_remaining
+    from unnest(v_pace.answer_ms) as a(ms)
+    where a.ms > v_sent_ms;
+    if v_still_ms is not null then
+      v_rest_ms := coalesce(v_remaining[(cardinality(v_remaining) + 1) / 2], 0);
+      select array_agg(v_rest_ms + v_still_ms * (power(1 - (i - 0.5) / 40, -1 / 1.5) - 1) order by i) into v_remaining
+      from generate_series(1, 40) as i;
+    elsif coalesce(cardinality(v_remaining), 0) < 2 then
+      -- It takes longer than nearly all before it.
+      select array_agg(v_sent_ms * v_tail * (power(1 - (i - 0.5) / 40, -1) - 1) order by i) into v_remaining
+      from generate_series(1, 40) as i;
+    end if;
+    select array_agg(v_wait_ms + r.ms order by r.ms) into v_remaining from unnest(v_remaining) as r(ms);
+
+    p50_ms := v_remaining[ceil(0.5 * cardinality(v_remaining))];
+    p90_ms := v_remaining[ceil(0.9 * cardinality(v_remaining))];
+    v_long := least(1, greatest(0, (v_wait_ms + extract(epoch from p_age) * 1000 - 6000) / 10000));
+    spread_to := tidegate.cheapest_poll(
+      v_remaining, 2800 - 1100 * v_long, p_terms.jitter::float8, p_terms.min_seconds, p_terms.max_seconds
+    );
+    seconds := ceil(spread_to / (1 + p_terms.jitter));
+  end if;
+
+  seconds := least(p_terms.max_seconds, greatest(p_terms.min_seconds, seconds, ceil(extract(epoch from p_visible_in))));
+  spread_to := least(p_terms.max_seconds, greatest(seconds, spread_to));
+end;
+$$;
