@@ -38,13 +38,14 @@ comment on column tidegate.queue.created_at is 'When the queue was added.';
 
 -- gate
 comment on table tidegate.gate is
-  'One row per queue: its high and low water marks and its state; the row comes with the queue, operators set the '
-  'marks; submit does not look at it yet.';
+  'One row per queue: its high and low water marks and its state; the row comes with the queue, operators set it; '
+  'submit refuses new work for a queue whose gate is closed.';
 comment on column tidegate.gate.queue is 'The queue whose depth the gate watches.';
 comment on column tidegate.gate.state is 'accepting or too_many_requests.';
 comment on column tidegate.gate.mode is
   'strict (the depth is never to pass high_water) or soft (it may, by the submissions in flight).';
-comment on column tidegate.gate.high_water is 'The depth, in messages, at which the gate closes.';
+comment on column tidegate.gate.high_water is
+  'The depth, in messages, at which the gate is to close; today an operator closes it.';
 comment on column tidegate.gate.low_water is 'The depth, in messages, at which it opens again.';
 comment on column tidegate.gate.depth is 'The depth, in messages, at the last change of state; not a live count.';
 comment on column tidegate.gate.epoch is 'How many times the state has changed.';
@@ -327,6 +328,16 @@ comment on column tidegate.queue_drain.queue is 'The queue.';
 comment on column tidegate.queue_drain.at is 'When.';
 comment on column tidegate.queue_drain.drained is 'How many messages at once.';
 comment on index tidegate.queue_drain_at_idx is 'Serves queue_drain_rate: the drains of the last minutes.';
+
+-- queue_survey
+comment on table tidegate.queue_survey is
+  'How many messages wait in each stretch of a deep queue: 16384 consecutive message numbers; written by survey_queue, '
+  'up to some seconds old.';
+comment on column tidegate.queue_survey.queue is 'The queue.';
+comment on column tidegate.queue_survey.stretch is 'The stretch: its first message number, divided by 16384.';
+comment on column tidegate.queue_survey.waiting is 'How many of its messages waited when it was last counted.';
+comment on column tidegate.queue_survey.waiting_by_block is
+  'The same for each 256 numbers of it; fewer than 64 when the queue ends in it.';
 
 -- schema_state, schema_history
 comment on table tidegate.schema_state is 'One row: what migrate last applied; written by migrate.';

@@ -19,8 +19,8 @@ begin
   end if;
 
   foreach v_duty in array array[
-    'expire_by_deadline', 'expire_by_readiness', 'expire_responses', 'sweep_inbox', 'rescan_queues', 'fold_counts',
-    'expire_keys', 'forget_workers', 'make_partitions'
+    'expire_by_deadline', 'expire_by_readiness', 'expire_responses', 'sweep_inbox', 'rescan_queues', 'survey_queues',
+    'fold_counts', 'expire_keys', 'forget_workers', 'make_partitions'
   ] loop
     v_began := clock_timestamp();
     v_more := true;
@@ -46,6 +46,14 @@ begin
               order by q.name
             loop
               perform tidegate.rescan_queue(v_queue);
+            end loop;
+          when 'survey_queues' then
+            for v_queue in
+              select q.name from tidegate.queue as q
+              where to_regclass(tidegate.queue_table(q.name)) is not null
+              order by q.name
+            loop
+              perform tidegate.survey_queue(v_queue, 8);
             end loop;
         end case;
       exception when others then

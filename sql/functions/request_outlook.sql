@@ -33,6 +33,8 @@ declare
   v_elapsed interval;
   v_seconds integer;
   v_inputs  record;
+  -- Messages newer than the last survey that are counted; beyond, an upper bound tells as much.
+  v_counted constant integer := 4000;
 begin
   select * into v_request from tidegate.request as r where r.id = request_outlook.id;
   if not found then
@@ -45,7 +47,7 @@ begin
     when 'receipt_received' then v_request.receipt_received_at
     else v_request.finished_at
   end);
-  select * into v_place from tidegate.message_place(v_request.queue, v_request.msg_id);
+  select * into v_place from tidegate.message_place(v_request.queue, v_request.msg_id, v_counted);
 
   case v_request.req_status
     when 'receipt_received' then
@@ -62,7 +64,7 @@ begin
         else 'readiness_queue'
       end;
       select * into v_kind from tidegate.kind as k where k.name = v_request.kind;
-      select * into v_inputs from tidegate.eta_inputs(v_kind, v_request.queue, v_request.req_status, 2500);
+      select * into v_inputs from tidegate.eta_inputs(v_kind, v_request.queue, v_request.req_status, v_counted);
       v_seconds := tidegate.eta_seconds(
         v_where, v_place.queue_position, v_inputs.tx_queue_size, v_inputs.drain_tps, v_inputs.concurrency,
         v_kind.readiness_ms, v_kind.processing_ms, v_kind.tx_confirmation_ms, v_inputs.safety_margin,

@@ -1,5 +1,8 @@
 -- tidegate.submit_requests: what `submit` and `submit_batch` share
 --
+-- While a gate is closed, replays are answered and everything else is refused: with `p_each` request by request, else
+-- one new request has the whole submission refused. A refused one leaves nothing behind.
+--
 -- Dedup keys first (in key order), then messages, then rows. Each message's number is drawn before, because the
 -- row names it. A submission that finds its queue empty wakes the workers when it commits.
 create or replace function tidegate.submit_requests(
@@ -8,7 +11,8 @@ create or replace function tidegate.submit_requests(
   p_keys       text[],
   p_submitter  text,
   p_admission  text,
-  p_not_before timestamptz
+  p_not_before timestamptz,
+  p_each       boolean default false
 )
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint, retry_after_seconds integer
@@ -29,8 +33,10 @@ declare
   v_payloads jsonb[];
   v_msg_ids  bigint[];
   v_waiting  bigint;
-  -- Counting costs a submission more than anything else it does: far back in a queue an upper bound will do.
-  v_counted  constant integer := 200;
+  v_refused  integer;
+  -- Counting costs a submission more than anything else it does: of what the last survey does not know, an upper bound
+  -- will do. A quiet queue has less than a block of that.
+  v_counted  constant integer := 256;
 begin
   if p_admission is null or p_admission not in ('enforce', 'accepted') then
     raise exception using
@@ -57,6 +63,24 @@ begin
     return;
   end if;
 
+  if p_admission = 'enforce' then
+    v_refused := tidegate.gate_wait(v_kind);
+  end if;
+  if v_refused is not null then
+    -- Looked up and not claimed: a key that a refused request took would have to be given back.
+    v_ids := tidegate.dedup_find_all(v_kind.name, p_payloads, p_keys, p_submitter);
+    if not p_each and array_position(v_ids, null) is not null then
+      v_ids := array_fill(null::uuid, array[v_count]);
+    end if;
+    return query
+      select e.id, case when e.id is null then 'refused' else 'replayed' end, e.req_status, e.queue, e.queue_position,
+        case when e.id is null then v_refused else e.retry_after_seconds end
+      from unnest(v_ids) with ordinality as s(id, place)
+      left join lateral tidegate.request_outlook(s.id) as e on true
+      order by s.place;
+    return;
+  end if;
+
   v_own := array(select tidegate.uuid_v7() from generate_series(1, v_count));
   v_ids := v_own;
   v_new := v_own;
@@ -69,7 +93,7 @@ begin
   end if;
 
   if v_new is not null then
-    v_waiting := tidegate.waiting_about(v_queue, v_counted);
+    v_waiting := tidegate.waiting_before(v_queue, null, v_counted);
     v_msg_ids := array(
       select nextval(sequence) from tidegate.queue_sequence(v_queue) as sequence, generate_series(1, cardinality(v_new))
     );

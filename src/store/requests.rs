@@ -210,7 +210,8 @@ impl Store {
         row.try_into()
     }
 
-    /// Submits several requests of one kind, all or none: `tidegate.submit_batch`.
+    /// Submits several requests of one kind, all or none: `tidegate.submit_batch`. While a gate is closed, a batch with
+    /// a new request in it is refused whole.
     ///
     /// # Errors
     ///
@@ -232,6 +233,32 @@ impl Store {
                 .bind(idempotency_keys)
                 .bind(submitter)
                 .bind(admission.as_str()),
+            fetch_all
+        );
+        rows.into_iter().map(TryInto::try_into).collect()
+    }
+
+    /// Submits requests of one kind that have nothing to do with each other: `tidegate.submit_group`. While a gate is
+    /// closed, each is refused or replayed by itself; an error is still an error for all.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::submit`].
+    pub async fn submit_group(
+        &self,
+        kind: &str,
+        payloads: &[Box<RawValue>],
+        idempotency_keys: Option<&[Option<String>]>,
+        submitter: Option<&str>,
+    ) -> Result<Vec<Submitted>, StoreError> {
+        let payloads: Vec<_> = payloads.iter().map(Json).collect();
+        let rows: Vec<SubmittedRow> = ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/submit_group.sql"))
+                .bind(kind)
+                .bind(payloads)
+                .bind(idempotency_keys)
+                .bind(submitter),
             fetch_all
         );
         rows.into_iter().map(TryInto::try_into).collect()
