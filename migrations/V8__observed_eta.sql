@@ -14,6 +14,14 @@ create type tidegate.eta_terms as (
   jitter        numeric
 );
 
+-- When to come back: `seconds`, or with jitter up to `spread_to`; with what probability the answer is there by when.
+create type tidegate.eta as (
+  seconds   integer,
+  spread_to numeric,
+  p50_ms    bigint,
+  p90_ms    bigint
+);
+
 -- What the caller was told at submit. Written once, with the row.
 alter table tidegate.request add column eta_seconds integer;
 alter table tidegate.request add column eta_p90_ms bigint;

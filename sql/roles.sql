@@ -27,15 +27,16 @@ begin
     cross join lateral (
       select case
         when p.proname in ('request_outlook', 'request_position', 'request_retry_after', 'eta_seconds', 'is_held',
-          'response_backoff_seconds', 'all_messages', 'claim_wait_ms', 'message_request_id')
+          'response_backoff_seconds', 'spread_seconds', 'cheapest_poll', 'all_messages', 'claim_wait_ms', 'message_request_id')
           then array['tidegate_reader', 'tidegate_api', 'tidegate_worker', 'tidegate_admin']
-        when p.proname in ('submit', 'submit_batch', 'cancel') then array['tidegate_api', 'tidegate_admin']
+        when p.proname in ('submit', 'submit_batch', 'submit_group', 'cancel') then array['tidegate_api', 'tidegate_admin']
         when p.proname in ('respond') then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('claim_readiness', 'claim_tx', 'reserve_send', 'extend', 'release', 'worker_seen')
           or p.proname like 'settle\_%'
           then array['tidegate_worker', 'tidegate_admin']
-        when p.proname like 'expire\_%' or p.proname in ('sweep_inbox', 'fold_counts', 'make_partitions', 'rescan_queue',
-          'forget_workers', 'wake', 'maintain', 'duty_begins', 'duty_ends')
+        when p.proname like 'expire\_%' or p.proname in ('sweep_inbox', 'fold_counts', 'observe',
+          'count_polls', 'make_partitions', 'rescan_queue',
+          'survey_queue', 'forget_workers', 'wake', 'maintain', 'duty_begins', 'duty_ends')
           then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('recover', 'remove_strays', 'time_out', 'fail_tx', 'fail_internal', 'initialise', 'config_set',
           'pause')

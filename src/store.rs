@@ -36,7 +36,9 @@ pub use self::{
     claims::{Claimed, Lease},
     operations::{Change, QueueOverview, RequestCount, Setting, WorkerOverview},
     recovery::{Lives, Recover, RecoverStep, StrayStep},
-    requests::{Admission, Cancelled, Outlook, Responded, Response, Submission, Submitted, Ticket},
+    requests::{
+        Admission, Cancelled, Eta, Outlook, Responded, Response, Submission, Submitted, Ticket,
+    },
     settles::{Moved, Passed},
 };
 use crate::{error::StoreError, schema};

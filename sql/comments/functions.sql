@@ -10,7 +10,8 @@ comment on function tidegate.error_json is 'Internal: the shape of every error t
 comment on function tidegate.queue_table is 'Internal: the quoted name of a queue''s pgmq table.';
 comment on function tidegate.queue_sequence is 'Internal: the sequence that numbers a queue''s messages.';
 comment on function tidegate.queue_counter is
-  'Internal: a queue''s own sequence: pacing (nanoseconds), mark (a message number) or due (microseconds).';
+  'Internal: a queue''s own sequence: pacing (nanoseconds), mark (a message number), due and survey '
+  '(microseconds) or hand (a stretch of numbers).';
 comment on function tidegate.queue_lock_key is 'Internal: the advisory lock of one queue and purpose.';
 comment on function tidegate.message_request_id is
   'The request that a message stands for; null for a message that is none of ours.';
@@ -35,11 +36,18 @@ comment on function tidegate.all_messages is
 comment on function tidegate.held_count is 'Internal: how many messages of a queue are held.';
 comment on function tidegate.queue_has_waiting is
   'Internal: whether a message at or after the low-water mark may be taken now.';
-comment on function tidegate.waiting_about is
-  'Internal: how many messages of a queue wait: exact up to a limit, an upper bound from there.';
+comment on function tidegate.waiting_before is
+  'Internal: how many messages of a queue wait before one of them, or in all; deep ones by the last survey.';
+comment on function tidegate.queue_depth is
+  'Internal: how many messages a queue holds, whatever their state; beyond some thousands, those that wait.';
 comment on function tidegate.rescan_queue is
   'Maintenance: brings messages back to light that a queue''s marks or a step of the clock hide; returns how many '
   'times.';
+comment on function tidegate.survey_stretches is
+  'Internal: counts the waiting messages of some stretches of a queue again; returns how many differed.';
+comment on function tidegate.survey_queue is
+  'Maintenance: counts the waiting messages of a queue by stretches of numbers, so that positions deep in it are cheap; '
+  'returns how many stretches had changed, null when somebody else is at it.';
 comment on function tidegate.wake is
   'Tells the workers of a queue, if any listen, that there is something to claim; a hint.';
 comment on function tidegate.pause is
@@ -74,6 +82,21 @@ comment on function tidegate.eta_seconds is
   'In how many seconds a request at this place is expected to be answered; pure, times in milliseconds.';
 comment on function tidegate.response_backoff_seconds is
   'How many seconds to wait before asking again for a response awaited this long.';
+comment on function tidegate.spread_seconds is
+  'A whole second between two, at random: callers who are told the same do not come back at once.';
+comment on function tidegate.nominal_eta is 'Internal: when to come back, from place, position and nominal times.';
+comment on function tidegate.cheapest_poll is
+  'In how many seconds to poll for something that may take any of the given times: the least mean cost of coming late '
+  'and of polls that come too early.';
+comment on function tidegate.observed_eta is
+  'Internal: when to come back, from what the last minutes showed; null when that is too little.';
+comment on function tidegate.submit_etas is 'Internal: when to come back for requests that are being submitted.';
+comment on function tidegate.observe is
+  'Maintenance: notes what the last minutes showed of every queue and kind; returns how many samples it folded.';
+comment on function tidegate.observe_queue is 'Internal: how fast messages leave a queue while some wait.';
+comment on function tidegate.observe_kind is 'Internal: how long the answers of a kind take.';
+comment on function tidegate.count_polls is
+  'Adds what an API node has seen of its callers since it last said so: requests answered, polls, lateness.';
 comment on function tidegate.eta_inputs is
   'Internal: the limits, the size of the tx queue and the settings that an ETA depends on.';
 comment on function tidegate.message_place is
@@ -87,6 +110,10 @@ comment on function tidegate.request_retry_after is
 -- submitting
 comment on function tidegate.submittable_kind is
   'Internal: a kind that requests can be submitted to, else TG002 or TG003.';
+comment on function tidegate.gate_wait is
+  'Internal: in how many seconds to submit again to a kind whose gate is closed; null: its gates are open.';
+comment on function tidegate.dedup_find_all is
+  'Internal: dedup_find for each request of a submission that has a key.';
 comment on function tidegate.dedup_find is
   'Internal: the request that an idempotency key stands for; TG004 when the payload differs.';
 comment on function tidegate.dedup_claim is
@@ -96,8 +123,10 @@ comment on function tidegate.dedup_claim_all is
 comment on function tidegate.submit_requests is 'Internal: what submit and submit_batch share.';
 comment on function tidegate.submit_batch is
   'Submits up to 10000 requests of one kind, all or none; returns a row for each, in order.';
+comment on function tidegate.submit_group is
+  'Submits up to 10000 unrelated requests of one kind: as submit_batch, but a closed gate refuses each new one by itself.';
 comment on function tidegate.submit is
-  'Submits one request; returns its id, outcome (accepted or replayed), place and when to come back.';
+  'Submits one request; returns its id, outcome (accepted, replayed or refused), place and when to come back.';
 comment on function tidegate.end_requests is
   'Internal: ends requests from outside any lease, and removes their messages.';
 comment on function tidegate.cancel is

@@ -23,6 +23,22 @@ comment on column tidegate.lease.msg_id is 'The number of the message in its que
 comment on column tidegate.lease.nonce is
   'The random number of the claim; when the message no longer carries it, the lease is lost.';
 
+comment on type tidegate.eta_terms is
+  'What an ETA depends on besides the place and position of a request.';
+comment on column tidegate.eta_terms.tx_queue_size is 'Q, messages that wait in the tx queue.';
+comment on column tidegate.eta_terms.drain_tps is 'D, sends per second; null: no limit, 0: stopped or paused.';
+comment on column tidegate.eta_terms.concurrency is 'C, checks at once; null: no limit, 0: stopped or paused.';
+comment on column tidegate.eta_terms.safety_margin is 'M, a share.';
+comment on column tidegate.eta_terms.min_seconds is 'The smallest answer.';
+comment on column tidegate.eta_terms.max_seconds is 'The largest answer.';
+comment on column tidegate.eta_terms.jitter is 'By what share at most an answer is made later, at random.';
+comment on type tidegate.eta is 'When to come back for a request.';
+comment on column tidegate.eta.seconds is 'In whole seconds.';
+comment on column tidegate.eta.spread_to is 'The latest that jitter may make of it, in seconds.';
+comment on column tidegate.eta.p50_ms is 'In how many milliseconds the answer is there as likely as not; null: not known.';
+comment on column tidegate.eta.p90_ms is
+  'In how many milliseconds the answer is there with a probability of 90 percent; null: not known.';
+
 -- queue
 comment on table tidegate.queue is
   'One row per queue, with its limits; written by operators, its pgmq table, counters and gate come with it.';
@@ -38,13 +54,14 @@ comment on column tidegate.queue.created_at is 'When the queue was added.';
 
 -- gate
 comment on table tidegate.gate is
-  'One row per queue: its high and low water marks and its state; the row comes with the queue, operators set the '
-  'marks; submit does not look at it yet.';
+  'One row per queue: its high and low water marks and its state; the row comes with the queue, operators set it; '
+  'submit refuses new work for a queue whose gate is closed.';
 comment on column tidegate.gate.queue is 'The queue whose depth the gate watches.';
 comment on column tidegate.gate.state is 'accepting or too_many_requests.';
 comment on column tidegate.gate.mode is
   'strict (the depth is never to pass high_water) or soft (it may, by the submissions in flight).';
-comment on column tidegate.gate.high_water is 'The depth, in messages, at which the gate closes.';
+comment on column tidegate.gate.high_water is
+  'The depth, in messages, at which the gate is to close; today an operator closes it.';
 comment on column tidegate.gate.low_water is 'The depth, in messages, at which it opens again.';
 comment on column tidegate.gate.depth is 'The depth, in messages, at the last change of state; not a live count.';
 comment on column tidegate.gate.epoch is 'How many times the state has changed.';
@@ -145,6 +162,8 @@ comment on column tidegate.setting.min_seconds is
 comment on column tidegate.setting.max_seconds is
   'The largest Retry-After of a request on its way to its receipt, seconds; also the answer while a queue is '
   'stopped.';
+comment on column tidegate.setting.jitter is
+  'By what share at most Retry-After is made later than the ETA, at random, so that callers spread out; 0: not at all.';
 comment on column tidegate.setting.safety_margin is
   'M, the share added to every estimate, 0 to 1; required before submitting.';
 comment on column tidegate.setting.initialised_at is 'When tidegate.initialise first ran; null: never.';
@@ -198,6 +217,9 @@ comment on column tidegate.request.worker is
   'The worker that claimed it last; null before, and after a check given back or put off.';
 comment on column tidegate.request.submitter is 'Who submitted it, as the caller said.';
 comment on column tidegate.request.reference is 'The downstream''s name for it, from the receipt.';
+comment on column tidegate.request.eta_seconds is 'In how many seconds its caller was told to come back, at submit.';
+comment on column tidegate.request.eta_p90_ms is
+  'In how many milliseconds its caller was told to find the answer with a probability of 90 percent; null: was not told.';
 comment on column tidegate.request.payload is 'What the caller submitted; never changed by Tidegate.';
 comment on column tidegate.request.response is 'The downstream''s answer; of shares: {"shares": {part: response}}.';
 comment on column tidegate.request.error is
@@ -327,6 +349,93 @@ comment on column tidegate.queue_drain.queue is 'The queue.';
 comment on column tidegate.queue_drain.at is 'When.';
 comment on column tidegate.queue_drain.drained is 'How many messages at once.';
 comment on index tidegate.queue_drain_at_idx is 'Serves queue_drain_rate: the drains of the last minutes.';
+
+-- queue_survey
+comment on table tidegate.queue_survey is
+  'How many messages wait in each stretch of a deep queue: 16384 consecutive message numbers; written by survey_queue, '
+  'up to some seconds old.';
+comment on column tidegate.queue_survey.queue is 'The queue.';
+comment on column tidegate.queue_survey.stretch is 'The stretch: its first message number, divided by 16384.';
+comment on column tidegate.queue_survey.waiting is 'How many of its messages waited when it was last counted.';
+comment on column tidegate.queue_survey.waiting_by_block is
+  'The same for each 256 numbers of it; fewer than 64 when the queue ends in it.';
+
+comment on column tidegate.queue_drain.held_ms is 'For how long they were held, all together.';
+
+-- finish_sample
+comment on table tidegate.finish_sample is
+  'Append-only: requests of a kind that one statement ended, how long a few of them took, and how that compares with '
+  'what their callers were told; written by a trigger on request, folded into eta_quality_total after ten minutes.';
+comment on column tidegate.finish_sample.kind is 'The kind.';
+comment on column tidegate.finish_sample.at is 'When.';
+comment on column tidegate.finish_sample.requests is 'How many requests ended.';
+comment on column tidegate.finish_sample.answer_ms is
+  'Of at most eight of them that were answered: milliseconds from the claim for sending to the end.';
+comment on column tidegate.finish_sample.predicted is 'How many of their callers were told an ETA at submit.';
+comment on column tidegate.finish_sample.error_ms is
+  'By how much later than told they ended, all together; negative: earlier.';
+comment on column tidegate.finish_sample.error_abs_ms is 'The same without signs.';
+comment on column tidegate.finish_sample.error_bins is
+  'How many ended below -30, -5, -1, 0, 1, 5, 30 seconds later than told, each from the one before, and the rest.';
+comment on column tidegate.finish_sample.p90_stated is 'How many were told a time for 90 percent.';
+comment on column tidegate.finish_sample.p90_held is 'How many of these ended within it.';
+comment on index tidegate.finish_sample_kind_at_idx is 'Serves observe: the latest answers of a kind.';
+
+-- eta_quality_total
+comment on table tidegate.eta_quality_total is
+  'One row per kind: the finish samples of more than ten minutes ago, summed; written by observe. See eta_quality.';
+comment on column tidegate.eta_quality_total.kind is 'The kind.';
+comment on column tidegate.eta_quality_total.requests is 'How many requests ended.';
+comment on column tidegate.eta_quality_total.predicted is 'How many of their callers were told an ETA at submit.';
+comment on column tidegate.eta_quality_total.error_ms is 'By how much later than told they ended, all together.';
+comment on column tidegate.eta_quality_total.error_abs_ms is 'The same without signs.';
+comment on column tidegate.eta_quality_total.error_bins is 'As in finish_sample.';
+comment on column tidegate.eta_quality_total.p90_stated is 'How many were told a time for 90 percent.';
+comment on column tidegate.eta_quality_total.p90_held is 'How many of these ended within it.';
+
+-- poll_count
+comment on table tidegate.poll_count is
+  'One row per kind: what callers did with what they were told; written by the API nodes through count_polls.';
+comment on column tidegate.poll_count.kind is 'The kind.';
+comment on column tidegate.poll_count.answered is 'Requests whose end a poll has told.';
+comment on column tidegate.poll_count.polls is 'Polls of these, that one included.';
+comment on column tidegate.poll_count.lateness_ms is 'How long their ends had waited to be asked for, all together.';
+
+-- queue_sample
+comment on table tidegate.queue_sample is
+  'Append-only: the first waiting message of each queue, second by second while something waits; written by observe, '
+  'kept for a minute.';
+comment on column tidegate.queue_sample.queue is 'The queue.';
+comment on column tidegate.queue_sample.at is 'When.';
+comment on column tidegate.queue_sample.head is
+  'The number of the first waiting message; null: nothing waited, or nothing moved, which tells nothing about the pace.';
+
+-- queue_pace
+comment on table tidegate.queue_pace is
+  'One row per queue: how fast its messages leave it while some wait; written by observe.';
+comment on column tidegate.queue_pace.queue is 'The queue.';
+comment on column tidegate.queue_pace.head is 'The number of the first waiting message; null: nothing waits.';
+comment on column tidegate.queue_pace.head_since is 'Since when that message is the first.';
+comment on column tidegate.queue_pace.still_since is
+  'Since when nothing leaves the queue although messages wait; null: it moves, or nothing waits.';
+comment on column tidegate.queue_pace.per_second is
+  'Messages per second, while some waited, of the last half minute; null: too little was seen.';
+comment on column tidegate.queue_pace.held_ms is
+  'How long a message is held until its stage ends it, on average of the last five minutes; null: too few were.';
+comment on column tidegate.queue_pace.observed_at is 'When this was observed; ETAs use it for ten seconds.';
+
+-- kind_pace
+comment on table tidegate.kind_pace is
+  'One row per kind: how long its answers take once they are sent for; written by observe.';
+comment on column tidegate.kind_pace.kind is 'The kind.';
+comment on column tidegate.kind_pace.samples is 'How many answers of the last ten minutes it is made from, a thousand or so at most.';
+comment on column tidegate.kind_pace.answer_ms is
+  'Forty equally likely times from the claim for sending to the end, ascending, milliseconds; null: too few samples.';
+comment on column tidegate.kind_pace.in_flight is 'How many requests are being sent or await their response.';
+comment on column tidegate.kind_pace.in_flight_since is 'Since when there are any.';
+comment on column tidegate.kind_pace.still_since is
+  'Since when no answer comes although ten were to be expected; null: they come.';
+comment on column tidegate.kind_pace.observed_at is 'When this was observed; ETAs use it for ten seconds.';
 
 -- schema_state, schema_history
 comment on table tidegate.schema_state is 'One row: what migrate last applied; written by migrate.';

@@ -77,3 +77,23 @@ comment on column tidegate.worker_overview.stopped_at is 'When it said that it i
 comment on column tidegate.worker_overview.alive is
   'Whether it was seen within the last 30 seconds and has not said that it is stopping.';
 comment on column tidegate.worker_overview.held is 'How many messages it holds.';
+
+-- eta_quality
+comment on view tidegate.eta_quality is
+  'How good the predictions of each kind were: what callers were told at submit, against when the answer was there.';
+comment on column tidegate.eta_quality.kind is 'The kind.';
+comment on column tidegate.eta_quality.eta is 'How its ETAs are made at present: nominal or observed.';
+comment on column tidegate.eta_quality.requests is 'Finished requests.';
+comment on column tidegate.eta_quality.mean_error_seconds is
+  'By how much later than told the answer was there, on average; negative: earlier.';
+comment on column tidegate.eta_quality.mean_abs_error_seconds is 'The same without signs.';
+comment on column tidegate.eta_quality.p90_held_share is
+  'Of the callers told a time for 90 percent, the share whose answer was there within it; 0.9 is right.';
+comment on column tidegate.eta_quality.polls_per_request is
+  'Polls over HTTP until one told the end, on average of the requests whose end a poll has told.';
+comment on column tidegate.eta_quality.mean_lateness_seconds is
+  'How long an end had waited for the poll that told it, on average.';
+comment on column tidegate.eta_quality.predicted is 'Of the finished requests, those whose caller was told an ETA.';
+comment on column tidegate.eta_quality.error_seconds_sum is 'All errors together, in seconds: for a histogram''s sum.';
+comment on column tidegate.eta_quality.error_bins is
+  'How many answers came below -30, -5, -1, 0, 1, 5, 30 seconds later than told, each from the one before, and the rest.';

@@ -1,7 +1,7 @@
 -- tidegate.duty_begins: whether this session is to run a maintenance duty now: it is due, and nobody else runs it
 --
 -- Takes the duty's lock to the end of the transaction. A duty that takes long runs less often: at most a twentieth of
--- the time.
+-- the time; surveys, without which nothing waits longer, a fiftieth.
 create or replace function tidegate.duty_begins(duty text)
   returns boolean
   language plpgsql
@@ -14,7 +14,9 @@ begin
     from tidegate.maintenance as m
     where m.duty = duty_begins.duty
       and clock_timestamp() not between m.ran_at
-        and m.ran_at + greatest(m.period, make_interval(secs => coalesce(m.took_ms, 0)::float8 / 50))
+        and m.ran_at + greatest(m.period, make_interval(
+          secs => coalesce(m.took_ms, 0)::float8 * case m.duty when 'survey_queues' then 50 else 20 end / 1000
+        ))
   ) then
     return false;
   end if;

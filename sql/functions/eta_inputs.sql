@@ -1,12 +1,12 @@
 -- tidegate.eta_inputs: what the ETA of a kind's requests depends on besides their place and position
 --
--- `p_queue` is the queue the request is in (rows keep theirs when a kind is pointed elsewhere); `p_exact_limit` bounds
--- how far the tx queue is counted (see `waiting_about`). A paused queue counts as stopped: its limit is 0.
+-- `p_queue` is the queue the request is in (rows keep theirs when a kind is pointed elsewhere); `p_counted` says how
+-- exactly the tx queue is counted (see `waiting_before`). A paused queue counts as stopped: its limit is 0.
 create or replace function tidegate.eta_inputs(
-  p_kind        tidegate.kind,
-  p_queue       text,
-  p_status      tidegate.request_status,
-  p_exact_limit integer
+  p_kind    tidegate.kind,
+  p_queue   text,
+  p_status  tidegate.request_status,
+  p_counted integer
 )
   returns tidegate.eta_terms
   language plpgsql
@@ -24,7 +24,7 @@ begin
   if p_status = 'queued' then
     select case when q.paused then 0 else q.max_concurrency end into v_terms.concurrency
     from tidegate.queue as q where q.name = coalesce(p_queue, p_kind.readiness_queue);
-    v_terms.tx_queue_size := tidegate.waiting_about(v_tx_queue, p_exact_limit);
+    v_terms.tx_queue_size := tidegate.waiting_before(v_tx_queue, null, p_counted);
   end if;
   return v_terms;
 end;

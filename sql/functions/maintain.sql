@@ -19,8 +19,8 @@ begin
   end if;
 
   foreach v_duty in array array[
-    'expire_by_deadline', 'expire_by_readiness', 'expire_responses', 'sweep_inbox', 'rescan_queues', 'fold_counts',
-    'expire_keys', 'forget_workers', 'make_partitions'
+    'expire_by_deadline', 'expire_by_readiness', 'expire_responses', 'sweep_inbox', 'rescan_queues', 'survey_queues',
+    'observe', 'fold_counts', 'expire_keys', 'forget_workers', 'make_partitions'
   ] loop
     v_began := clock_timestamp();
     v_more := true;
@@ -35,6 +35,7 @@ begin
           when 'expire_by_readiness' then select e.more into v_more from tidegate.expire_by_readiness() as e;
           when 'expire_responses' then select e.more into v_more from tidegate.expire_responses() as e;
           when 'sweep_inbox' then v_more := tidegate.sweep_inbox(1000) = 1000;
+          when 'observe' then v_more := tidegate.observe() = 10000;
           when 'fold_counts' then v_more := tidegate.fold_counts() = 10000;
           when 'expire_keys' then v_more := tidegate.expire_keys() = 1000;
           when 'forget_workers' then perform tidegate.forget_workers();
@@ -46,6 +47,14 @@ begin
               order by q.name
             loop
               perform tidegate.rescan_queue(v_queue);
+            end loop;
+          when 'survey_queues' then
+            for v_queue in
+              select q.name from tidegate.queue as q
+              where to_regclass(tidegate.queue_table(q.name)) is not null
+              order by q.name
+            loop
+              perform tidegate.survey_queue(v_queue, 8);
             end loop;
         end case;
       exception when others then

@@ -1,10 +1,11 @@
 -- tidegate.message_place: where a message stands: held by a worker or not, how many wait before it, when it is due
 --
--- `queue_position` is exact: the waiting messages with a smaller number; 0 for a held one. All null when the message
--- is gone. `visible_in` is what is left of a backoff or a delayed start, null when it may be taken now.
+-- `queue_position` is the number of waiting messages with a smaller number; 0 for a held one; `p_counted` says how
+-- exactly (see `waiting_before`). All null when the message is gone. `visible_in` is what is left of a backoff or a delayed start, null when it may be taken now.
 create or replace function tidegate.message_place(
   p_queue            text,
   p_msg_id           bigint,
+  p_counted          integer,
   out held           boolean,
   out queue_position bigint,
   out visible_in     interval
@@ -41,7 +42,6 @@ begin
     return;
   end if;
   visible_in := v_message.due_at - v_now;
-  execute format('select count(*) from %s as m where m.msg_id < $1 and m.vt <= $2', tidegate.queue_table(p_queue))
-    into queue_position using p_msg_id, v_now;
+  queue_position := tidegate.waiting_before(p_queue, p_msg_id, p_counted, v_now);
 end;
 $$;

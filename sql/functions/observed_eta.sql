@@ -23,7 +23,7 @@ create or replace function tidegate.observed_eta(
   p_terms       tidegate.eta_terms,
   p_now         timestamptz,
   out seconds   integer,
-  out spread_to integer,
+  out spread_to numeric,
   out p50_ms    bigint,
   out p90_ms    bigint
 )
@@ -72,6 +72,12 @@ begin
         v_drain := v_tx.per_second;
       end if;
       v_wait_ms := coalesce(case when v_checks then p_terms.tx_queue_size else p_position end * 1000 / v_drain, 0);
+      -- Slots that were handed out and are still to come stand before all that wait.
+      if p_place = 'tx_queue' and v_drain is not null then
+        v_wait_ms := v_wait_ms + greatest(0, coalesce(
+          pg_sequence_last_value(tidegate.queue_counter(p_queue, 'pacing')) / 1000000.0 - extract(epoch from p_now) * 1000, 0
+        ));
+      end if;
     end if;
     if v_checks then
       select * into v_readiness from tidegate.queue_pace as p
@@ -106,7 +112,7 @@ begin
     select array_agg(v_wait_ms + r.ms order by r.ms) into v_remaining from unnest(v_remaining) as r(ms);
 
     p50_ms := v_remaining[ceil(0.5 * cardinality(v_remaining))];
-    p90_ms := v_remaining[ceil(0.9 * cardinality(v_remaining))];
+    p90_ms := v_remaining[least(floor(0.9 * cardinality(v_remaining)) + 1, cardinality(v_remaining))];
     v_long := least(1, greatest(0, (v_wait_ms + extract(epoch from p_age) * 1000 - 6000) / 10000));
     spread_to := tidegate.cheapest_poll(
       v_remaining, 2800 - 1100 * v_long, p_terms.jitter::float8, p_terms.min_seconds, p_terms.max_seconds

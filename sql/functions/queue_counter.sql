@@ -2,6 +2,8 @@
 --   pacing   the theoretical arrival time of the next send, nanoseconds since the epoch
 --   mark     no message below this msg_id waits, except such as come due later or reappear (see `take_messages`)
 --   due      every message whose visibility time is finite and before this has been dealt with, microseconds
+--   survey   when `survey_queue` last looked, microseconds since the epoch
+--   hand     the stretch of numbers that its next look begins with
 --
 -- Sequences, because `setval` is in place: a counter row would leave a dead version at every claim, and all of
 -- them would have to be walked while somebody holds an old snapshot. `setval` is not undone by a rollback, so

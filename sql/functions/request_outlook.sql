@@ -32,13 +32,15 @@ create or replace function tidegate.request_outlook(
 as $$
 #variable_conflict use_column
 declare
-  v_request tidegate.request;
-  v_kind    tidegate.kind;
-  v_place   record;
-  v_where   text;
-  v_elapsed interval;
-  v_seconds integer;
-  v_terms   tidegate.eta_terms;
+  -- Messages newer than the last survey that are counted; beyond, an upper bound tells as much.
+  v_counted   constant integer := 4000;
+  v_request   tidegate.request;
+  v_kind      tidegate.kind;
+  v_place     record;
+  v_where     text;
+  v_elapsed   interval;
+  v_seconds   integer;
+  v_terms     tidegate.eta_terms;
   v_eta       record;
   v_spread_to numeric;
   v_p50_ms    bigint;
@@ -57,7 +59,7 @@ begin
     when 'receipt_received' then v_request.receipt_received_at
     else v_request.finished_at
   end);
-  select * into v_place from tidegate.message_place(v_request.queue, v_request.msg_id);
+  select * into v_place from tidegate.message_place(v_request.queue, v_request.msg_id, v_counted);
 
   v_where := case v_request.req_status
     when 'queued' then case when v_place.held then 'checking' else 'readiness_queue' end
@@ -70,7 +72,7 @@ begin
     v_seconds := 0;
   else
     select * into v_kind from tidegate.kind as k where k.name = v_request.kind;
-    v_terms := tidegate.eta_inputs(v_kind, v_request.queue, v_request.req_status, 2500);
+    v_terms := tidegate.eta_inputs(v_kind, v_request.queue, v_request.req_status, v_counted);
     if v_kind.eta = 'observed' then
       select * into v_eta
       from tidegate.observed_eta(

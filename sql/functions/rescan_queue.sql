@@ -5,6 +5,9 @@
 -- reaches further than its lease can, because the clock stepped back. Runs as a maintenance duty, one at a time.
 -- Each step reads the clock after it sees the messages: a lease that was taken between this call and the look would
 -- reach further than it could at the call.
+--
+-- It also raises the due mark, to what is due first: while nothing is claimed nobody else does, and whoever counts from
+-- the mark on would walk over every message that was settled since.
 create or replace function tidegate.rescan_queue(queue text)
   returns bigint
   language plpgsql
@@ -19,6 +22,7 @@ declare
   v_now_us  bigint;
   v_first   bigint;
   v_visible timestamptz;
+  v_due_us  bigint;
   v_found   bigint := 0;
   v_freed   bigint;
 begin
@@ -53,15 +57,26 @@ begin
     v_found := v_found + 1;
   end if;
 
+  v_due_us := coalesce(pg_sequence_last_value(v_due), 0);
   execute format(
     $sql$ select vt from %s where vt > '-infinity' and vt <= $1 order by vt limit 1 $sql$,
     tidegate.queue_table(rescan_queue.queue)
-  ) into v_visible using least(v_now, to_timestamp(coalesce(pg_sequence_last_value(v_due), 0) / 1000000.0));
+  ) into v_visible using least(v_now, to_timestamp(v_due_us / 1000000.0));
   if v_visible is not null then
     perform setval(v_due, greatest((extract(epoch from v_visible) * 1000000)::bigint - 1, 1));
     v_found := v_found + 1;
-  elsif pg_sequence_last_value(v_due) > v_now_us then
+  elsif v_due_us > v_now_us then
     perform setval(v_due, v_now_us);
+  else
+    execute format(
+      $sql$ select vt from %s where vt > $1 and vt <= $2 order by vt limit 1 $sql$,
+      tidegate.queue_table(rescan_queue.queue)
+    ) into v_visible using to_timestamp(v_due_us / 1000000.0), v_now;
+    -- A little behind the present, as `raise_due` asks.
+    v_now_us := least(v_now_us - 100000, (extract(epoch from v_visible) * 1000000)::bigint - 1);
+    if v_now_us > v_due_us then
+      perform setval(v_due, v_now_us);
+    end if;
   end if;
 
   return v_found + v_freed;

@@ -21,8 +21,10 @@ create or replace function tidegate.submit(
   set plan_cache_mode = force_generic_plan
 as $$
 begin
-  return query select * from tidegate.submit_requests(
+  return query select
+    s.id, s.outcome, s.req_status, s.queue, s.queue_position, s.retry_after_seconds
+  from tidegate.submit_requests(
     submit.kind, array[submit.payload], array[submit.idempotency_key], submit.submitter, submit.admission, submit.not_before
-  );
+  ) as s;
 end;
 $$;

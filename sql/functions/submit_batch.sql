@@ -2,7 +2,8 @@
 --
 -- Returns a row for each payload, in their order: `accepted` with the new request, or `replayed` with the earlier
 -- request of the same idempotency key. Everything commits with the caller's transaction. `admission` is 'enforce'
--- (the gates may refuse) or 'accepted' (work already promised is always taken).
+-- (while a gate that the kind passes is closed, a batch with anything new in it is `refused` whole: ids null, and in how
+-- many seconds to submit again) or 'accepted' (work already promised is always taken).
 -- Raises TG002 (unknown kind), TG003 (no nominal times), TG004 (key reused with another payload), TG007 (misuse).
 create or replace function tidegate.submit_batch(
   kind             text,
@@ -21,8 +22,10 @@ create or replace function tidegate.submit_batch(
   set plan_cache_mode = force_generic_plan
 as $$
 begin
-  return query select * from tidegate.submit_requests(
+  return query select
+    s.id, s.outcome, s.req_status, s.queue, s.queue_position, s.retry_after_seconds
+  from tidegate.submit_requests(
     submit_batch.kind, submit_batch.payloads, submit_batch.idempotency_keys, submit_batch.submitter, submit_batch.admission, null
-  );
+  ) as s;
 end;
 $$;

@@ -1,5 +1,8 @@
 -- tidegate.submit_requests: what `submit` and `submit_batch` share
 --
+-- While a gate is closed, replays are answered and everything else is refused: with `p_each` request by request, else
+-- one new request has the whole submission refused. A refused one leaves nothing behind.
+--
 -- Dedup keys first (in key order), then messages, then rows. Each message's number is drawn before, because the
 -- row names it. A submission that finds its queue empty wakes the workers when it commits.
 create or replace function tidegate.submit_requests(
@@ -8,10 +11,12 @@ create or replace function tidegate.submit_requests(
   p_keys       text[],
   p_submitter  text,
   p_admission  text,
-  p_not_before timestamptz
+  p_not_before timestamptz,
+  p_each       boolean default false
 )
   returns table (
-    id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint, retry_after_seconds integer
+    id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
+    retry_after_seconds integer, spread_to numeric, eta_p50_ms bigint, eta_p90_ms bigint
   )
   language plpgsql
 as $$
@@ -29,8 +34,12 @@ declare
   v_payloads jsonb[];
   v_msg_ids  bigint[];
   v_waiting  bigint;
-  -- Counting costs a submission more than anything else it does: far back in a queue an upper bound will do.
-  v_counted  constant integer := 200;
+  v_refused  integer;
+  v_terms    tidegate.eta_terms;
+  v_etas     tidegate.eta[];
+  -- Counting costs a submission more than anything else it does: of what the last survey does not know, an upper bound
+  -- will do. A quiet queue has less than a block of that.
+  v_counted  constant integer := 256;
 begin
   if p_admission is null or p_admission not in ('enforce', 'accepted') then
     raise exception using
@@ -57,6 +66,27 @@ begin
     return;
   end if;
 
+  if p_admission = 'enforce' then
+    v_refused := tidegate.gate_wait(v_kind);
+  end if;
+  if v_refused is not null then
+    -- Looked up and not claimed: a key that a refused request took would have to be given back.
+    v_ids := tidegate.dedup_find_all(v_kind.name, p_payloads, p_keys, p_submitter);
+    if not p_each and array_position(v_ids, null) is not null then
+      v_ids := array_fill(null::uuid, array[v_count]);
+    end if;
+    return query
+      select e.id, case when e.id is null then 'refused' else 'replayed' end, e.req_status, e.queue, e.queue_position,
+        case when e.id is null then v_refused else e.retry_after_seconds end,
+        case when e.id is null then least(v_refused * (1 + t.jitter), greatest(v_refused, t.max_seconds)) else e.spread_to end,
+        e.eta_p50_ms, e.eta_p90_ms
+      from unnest(v_ids) with ordinality as s(id, place)
+      cross join tidegate.setting as t
+      left join lateral tidegate.request_outlook(s.id) as e on true
+      order by s.place;
+    return;
+  end if;
+
   v_own := array(select tidegate.uuid_v7() from generate_series(1, v_count));
   v_ids := v_own;
   v_new := v_own;
@@ -69,7 +99,7 @@ begin
   end if;
 
   if v_new is not null then
-    v_waiting := tidegate.waiting_about(v_queue, v_counted);
+    v_waiting := tidegate.waiting_before(v_queue, null, v_counted);
     v_msg_ids := array(
       select nextval(sequence) from tidegate.queue_sequence(v_queue) as sequence, generate_series(1, cardinality(v_new))
     );
@@ -78,17 +108,21 @@ begin
       v_visible := p_not_before;
     end if;
     perform tidegate.send_messages(v_queue, v_new, v_msg_ids, v_visible);
+    v_terms := tidegate.eta_inputs(v_kind, v_queue, v_status, v_counted);
+    v_etas := tidegate.submit_etas(
+      v_kind, v_queue, v_waiting, cardinality(v_new), case when p_not_before > v_now then p_not_before - v_now end, v_terms, v_now
+    );
 
     insert into tidegate.request (
       id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, deadline_at,
-      readiness_deadline_at, submitter, payload
+      readiness_deadline_at, submitter, eta_seconds, eta_p90_ms, payload
     )
     select
       n.id, v_kind.name, v_kind.flow, v_status, 'submitted', v_kind.response_threshold, v_queue, n.msg_id, v_now,
       greatest(v_now, p_not_before) + v_kind.deadline,
       case when v_kind.flow = 'decrypt' then greatest(v_now, p_not_before) + v_kind.readiness_timeout end,
-      p_submitter, n.payload
-    from unnest(v_new, v_msg_ids, v_payloads) as n(id, msg_id, payload);
+      p_submitter, n.seconds, n.p90_ms, n.payload
+    from unnest(v_new, v_msg_ids, v_payloads, v_etas) as n(id, msg_id, payload, seconds, spread_to, p50_ms, p90_ms);
 
     if v_waiting = 0 then
       perform pg_notify('tidegate_queue', v_queue);
@@ -99,25 +133,15 @@ begin
   if v_new is null or cardinality(v_new) < v_count then
     return query
       select s.id, case when s.id = s.own then 'accepted' else 'replayed' end, e.req_status, e.queue, e.queue_position,
-        e.retry_after_seconds
+        e.retry_after_seconds, e.spread_to, e.eta_p50_ms, e.eta_p90_ms
       from unnest(v_ids, v_own) with ordinality as s(id, own, place)
       cross join lateral tidegate.request_outlook(s.id) as e
       order by s.place;
   else
     return query
       select s.id, 'accepted', v_status, v_queue, v_waiting + s.place - 1,
-        greatest(
-          tidegate.eta_seconds(
-            case when v_kind.flow = 'decrypt' then 'readiness_queue' else 'tx_queue' end, v_waiting + s.place - 1,
-            t.tx_queue_size, t.drain_tps, t.concurrency, v_kind.readiness_ms, v_kind.processing_ms,
-            v_kind.tx_confirmation_ms, t.safety_margin, t.min_seconds, t.max_seconds
-          ),
-          case when p_not_before > v_now
-            then least(ceil(extract(epoch from p_not_before - v_now)), t.max_seconds)::integer
-          end
-        )
-      from unnest(v_ids) with ordinality as s(id, place)
-      cross join tidegate.eta_inputs(v_kind, v_queue, v_status, v_counted) as t
+        s.seconds, s.spread_to, s.p50_ms, s.p90_ms
+      from unnest(v_ids, v_etas) with ordinality as s(id, seconds, spread_to, p50_ms, p90_ms, place)
       order by s.place;
   end if;
 end;

@@ -33,6 +33,8 @@ begin
   execute format('create sequence if not exists tidegate.%I', 'pacing_' || new.name);
   execute format('create sequence if not exists tidegate.%I', 'mark_' || new.name);
   execute format('create sequence if not exists tidegate.%I', 'due_' || new.name);
+  execute format('create sequence if not exists tidegate.%I', 'survey_' || new.name);
+  execute format('create sequence if not exists tidegate.%I', 'hand_' || new.name);
   return null;
 end;
 $$;
@@ -115,10 +117,15 @@ begin
       message = format('queue "%s" holds messages and may not be deleted', old.name),
       hint = 'point its kinds elsewhere and let it drain';
   end if;
+  -- A survey that is under way is waited for, and none begins after this.
+  perform pg_advisory_xact_lock(tidegate.queue_lock_key(old.name, 'survey'));
+  delete from tidegate.queue_survey as s where s.queue = old.name;
   perform pgmq.drop_queue(old.name);
   execute format('drop sequence tidegate.%I', 'pacing_' || old.name);
   execute format('drop sequence tidegate.%I', 'mark_' || old.name);
   execute format('drop sequence tidegate.%I', 'due_' || old.name);
+  execute format('drop sequence tidegate.%I', 'survey_' || old.name);
+  execute format('drop sequence tidegate.%I', 'hand_' || old.name);
   return old;
 end;
 $$;

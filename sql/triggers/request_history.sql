@@ -38,6 +38,37 @@ begin
   group by r.kind, change.req_status;
 
   if tg_op = 'UPDATE' then
+    -- How long they took, of a few also from their sending; and how that compares with what their callers were told.
+    insert into tidegate.finish_sample (
+      kind, requests, answer_ms, predicted, error_ms, error_abs_ms, error_bins, p90_stated, p90_held
+    )
+    select
+      e.kind, count(*), (array_agg(e.answer_ms) filter (where e.answer_ms is not null))[1:8],
+      count(e.error_ms), coalesce(sum(e.error_ms), 0), coalesce(sum(abs(e.error_ms)), 0),
+      array[
+        count(*) filter (where e.bin = 0), count(*) filter (where e.bin = 1), count(*) filter (where e.bin = 2),
+        count(*) filter (where e.bin = 3), count(*) filter (where e.bin = 4), count(*) filter (where e.bin = 5),
+        count(*) filter (where e.bin = 6), count(*) filter (where e.bin = 7)
+      ],
+      count(e.p90_held), count(*) filter (where e.p90_held)
+    from (
+      select
+        r.kind, took.answer_ms, took.ms - 1000 * r.eta_seconds::bigint as error_ms, took.ms <= r.eta_p90_ms as p90_held,
+        width_bucket(
+          took.ms - 1000 * r.eta_seconds::bigint, array[-30000, -5000, -1000, 0, 1000, 5000, 30000]::bigint[]
+        ) as bin
+      from new_rows as r
+      cross join lateral (
+        select
+          (extract(epoch from r.finished_at - r.submitted_at) * 1000)::bigint as ms,
+          case when r.cause in ('receipt', 'response', 'threshold_reached', 'verdict_accepted', 'verdict_rejected', 'rejected')
+            then least(extract(epoch from r.finished_at - r.tx_in_flight_at) * 1000, 2147483647)::integer
+          end as answer_ms
+      ) as took
+      where r.req_status in ('completed', 'timed_out', 'failure') and r.previous_status <> r.req_status
+    ) as e
+    group by e.kind;
+
     if exists (select from new_rows as r where r.previous_status = 'receipt_received' and r.req_status <> 'receipt_received') then
       delete from tidegate.awaiting_response as a
       where a.request_id = any(array(

@@ -5,8 +5,9 @@
 //! to fill. The task ends when its lane is empty.
 //!
 //! - **A caller hears of success only after the commit**, and each hears of its own request only.
-//! - **One bad request does not fail its neighbours.** `submit_batch` takes all or none, so a group that is refused for
+//! - **One bad request does not fail its neighbours.** `submit_group` takes all or none, so a group that is refused for
 //!   what may be one member's fault is halved and sent again, until the refusal has a single owner.
+//! - **A closed gate** refuses each new request by itself; a replay in the same group is answered.
 //! - **A caller who leaves** takes only its own request out, if its group has not been sent yet.
 //! - **A lane's task that panics or hangs** costs the group it was sending: its callers get an error that tells them to
 //!   come back, and the lane goes on with the next group.
@@ -28,7 +29,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::{
     error::StoreError,
-    store::{Admission, Store, Submission, Submitted},
+    store::{Store, Submission, Submitted},
 };
 
 /// Requests in one statement at most.
@@ -197,7 +198,7 @@ impl Submitter {
                     if submitted.len() != part.answers.len() {
                         tracing::error!(
                             request.kind = lane.kind,
-                            "submit_batch answers for another number of requests"
+                            "submit_group answers for another number of requests"
                         );
                     }
                     for (answer, submitted) in part.answers.into_iter().zip(submitted) {
@@ -224,12 +225,12 @@ impl Submitter {
         let keys = part.keys.iter().any(Option::is_some);
         self.0
             .store
-            .submit_batch(
+            .submit_group(
                 &lane.kind,
                 &part.payloads,
                 keys.then_some(part.keys.as_slice()),
                 lane.submitter.as_deref(),
-                Admission::Enforce,
+                None,
             )
             .await
     }

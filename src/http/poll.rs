@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     request::{RequestError, RequestId, Status},
-    store::{Cancelled, Outlook, Ticket},
+    store::{Cancelled, Eta, Outlook, Ticket},
 };
 
 /// `GET /v1/{kind}/{job_id}`: 202 while the request is in progress, 200 when it has ended; 404 for an unknown id, one of
@@ -54,6 +54,11 @@ struct InProgress {
     job_id: RequestId,
     state: Status,
     eta_seconds: u64,
+    /// In how many seconds the answer is there with a probability of 50 and of 90 %, to a tenth.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    eta_p50: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    eta_p90: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     elapsed_seconds: Option<u64>,
     position: Option<i64>,
@@ -86,6 +91,7 @@ pub(super) fn answer(outlook: Outlook) -> Response {
                 outlook.id,
                 outlook.status,
                 outlook.retry_after,
+                outlook.eta,
                 Some(outlook.elapsed),
                 outlook.position,
             );
@@ -111,6 +117,7 @@ pub(super) fn accepted(ticket: &Ticket) -> Response {
         ticket.id,
         ticket.status,
         ticket.retry_after,
+        ticket.eta,
         None,
         ticket.position,
     )
@@ -120,21 +127,26 @@ fn in_progress(
     job_id: RequestId,
     state: Status,
     retry_after: Duration,
+    eta: Eta,
     elapsed: Option<Duration>,
     position: Option<i64>,
 ) -> Response {
-    let seconds = whole_seconds(retry_after);
+    // The body says what is expected; the header may send callers who are told the same at different times.
+    let come_back = whole_seconds(eta.come_back.max(retry_after));
+    let tenths = |time: Duration| (time.as_secs_f64() * 10.0).ceil() / 10.0;
     let body = InProgress {
         status: "queued",
         job_id,
         state,
-        eta_seconds: seconds,
+        eta_seconds: whole_seconds(retry_after),
+        eta_p50: eta.p50.map(tenths),
+        eta_p90: eta.p90.map(tenths),
         elapsed_seconds: elapsed.map(|elapsed| elapsed.as_secs()),
         position,
     };
     (
         StatusCode::ACCEPTED,
-        [(RETRY_AFTER, seconds.to_string())],
+        [(RETRY_AFTER, come_back.to_string())],
         Json(body),
     )
         .into_response()

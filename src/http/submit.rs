@@ -101,7 +101,7 @@ pub(super) async fn submit(
     };
     let submitted = if submission.not_before.is_some() {
         // A group has one start for all.
-        match api.store.submit(&submission).await {
+        match submit_alone(&api, &submission).await {
             Ok(submitted) => submitted,
             Err(error) => return Err(refusal(&error, &kind)),
         }
@@ -133,6 +133,24 @@ pub(super) async fn submit(
             Err(GATE_CLOSED.because(detail).after(retry_after))
         }
     }
+}
+
+/// A submission with a start of its own is a group of one.
+async fn submit_alone(api: &Api, submission: &Submission) -> Result<Submitted, StoreError> {
+    let key = std::slice::from_ref(&submission.idempotency_key);
+    let submitted = api
+        .store
+        .submit_group(
+            &submission.kind,
+            std::slice::from_ref(&submission.payload),
+            Some(key),
+            submission.submitter.as_deref(),
+            submission.not_before,
+        )
+        .await?;
+    submitted.into_iter().next().ok_or_else(|| {
+        StoreError::NotMigrated("submit_group answers for another number of requests".to_owned())
+    })
 }
 
 /// Unknown kinds in the words of the path; everything else as the database says it.

@@ -49,6 +49,28 @@ pub struct Submission {
     pub not_before: Option<DateTime<Utc>>,
 }
 
+/// How to tell a caller when to come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Eta {
+    /// The advice with jitter, whole seconds: never before `retry_after`, so that callers told the same spread out.
+    pub come_back: Duration,
+    /// In what time the answer is there as likely as not; known for observed ETAs.
+    pub p50: Option<Duration>,
+    /// In what time the answer is there with a probability of 90 %; known for observed ETAs.
+    pub p90: Option<Duration>,
+}
+
+impl Eta {
+    fn new(spread_seconds: Option<i32>, p50_ms: Option<i64>, p90_ms: Option<i64>) -> Self {
+        let millis = |ms: i64| Duration::from_millis(ms.try_into().unwrap_or_default());
+        Self {
+            come_back: seconds(spread_seconds),
+            p50: p50_ms.map(millis),
+            p90: p90_ms.map(millis),
+        }
+    }
+}
+
 /// Where a submitted request stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ticket {
@@ -60,6 +82,8 @@ pub struct Ticket {
     pub position: Option<i64>,
     /// When to ask again; zero for a request that has ended.
     pub retry_after: Duration,
+    /// How to tell the caller so.
+    pub eta: Eta,
 }
 
 /// What became of a submission.
@@ -71,7 +95,7 @@ pub enum Submitted {
     Replayed(Ticket),
     /// The gate is closed; nothing was stored.
     Refused {
-        /// When to submit again.
+        /// When to submit again, with jitter.
         retry_after: Duration,
     },
 }
@@ -83,6 +107,9 @@ struct SubmittedRow {
     status: Option<String>,
     queue_position: Option<i64>,
     retry_after_seconds: Option<i32>,
+    spread_seconds: Option<i32>,
+    eta_p50_ms: Option<i64>,
+    eta_p90_ms: Option<i64>,
 }
 
 impl TryFrom<SubmittedRow> for Submitted {
@@ -90,14 +117,18 @@ impl TryFrom<SubmittedRow> for Submitted {
 
     fn try_from(row: SubmittedRow) -> Result<Self, StoreError> {
         let retry_after = seconds(row.retry_after_seconds);
+        let eta = Eta::new(row.spread_seconds, row.eta_p50_ms, row.eta_p90_ms);
         let (Some(id), Some(status)) = (row.id, row.status) else {
-            return Ok(Self::Refused { retry_after });
+            return Ok(Self::Refused {
+                retry_after: eta.come_back,
+            });
         };
         let ticket = Ticket {
             id: RequestId(id),
             status: decode(status)?,
             position: row.queue_position,
             retry_after,
+            eta,
         };
         Ok(if row.outcome == "replayed" {
             Self::Replayed(ticket)
@@ -126,6 +157,10 @@ pub struct Outlook {
     pub elapsed: Duration,
     /// When to ask again; zero when it has ended.
     pub retry_after: Duration,
+    /// How to tell the caller so.
+    pub eta: Eta,
+    /// What the caller was told at submit.
+    pub predicted: Option<Duration>,
     /// When it was submitted.
     pub submitted_at: DateTime<Utc>,
     /// The response, when it has one.
@@ -146,6 +181,10 @@ struct OutlookRow {
     queue_position: Option<i64>,
     elapsed_seconds: f64,
     retry_after_seconds: Option<i32>,
+    spread_seconds: Option<i32>,
+    eta_p50_ms: Option<i64>,
+    eta_p90_ms: Option<i64>,
+    predicted_seconds: Option<i32>,
     submitted_at: DateTime<Utc>,
     response: Option<Json<Box<RawValue>>>,
     error: Option<Json<Value>>,
@@ -210,7 +249,8 @@ impl Store {
         row.try_into()
     }
 
-    /// Submits several requests of one kind, all or none: `tidegate.submit_batch`.
+    /// Submits several requests of one kind, all or none: `tidegate.submit_batch`. While a gate is closed, a batch with
+    /// a new request in it is refused whole.
     ///
     /// # Errors
     ///
@@ -237,6 +277,34 @@ impl Store {
         rows.into_iter().map(TryInto::try_into).collect()
     }
 
+    /// Submits requests of one kind that have nothing to do with each other: `tidegate.submit_group`. While a gate is
+    /// closed, each is refused or replayed by itself; an error is still an error for all. `not_before` delays them all.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::submit`].
+    pub async fn submit_group(
+        &self,
+        kind: &str,
+        payloads: &[Box<RawValue>],
+        idempotency_keys: Option<&[Option<String>]>,
+        submitter: Option<&str>,
+        not_before: Option<DateTime<Utc>>,
+    ) -> Result<Vec<Submitted>, StoreError> {
+        let payloads: Vec<_> = payloads.iter().map(Json).collect();
+        let rows: Vec<SubmittedRow> = ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/submit_group.sql"))
+                .bind(kind)
+                .bind(payloads)
+                .bind(idempotency_keys)
+                .bind(submitter)
+                .bind(not_before),
+            fetch_all
+        );
+        rows.into_iter().map(TryInto::try_into).collect()
+    }
+
     /// Where a request stands: `tidegate.request_outlook`; `None` for an unknown id.
     ///
     /// # Errors
@@ -258,6 +326,8 @@ impl Store {
                 position: row.queue_position,
                 elapsed: Duration::try_from_secs_f64(row.elapsed_seconds).unwrap_or_default(),
                 retry_after: seconds(row.retry_after_seconds),
+                eta: Eta::new(row.spread_seconds, row.eta_p50_ms, row.eta_p90_ms),
+                predicted: row.predicted_seconds.map(|told| seconds(Some(told))),
                 submitted_at: row.submitted_at,
                 response: row.response.map(|Json(response)| response),
                 error: row.error.map(|Json(error)| stored_error(&error)),

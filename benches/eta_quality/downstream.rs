@@ -1,0 +1,86 @@
+//! The downstream: takes a request in 50 ms, answers after its service time, and stands still when the load says so.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tidegate::{
+    request::{Request, RequestError, RequestId},
+    stage::{Receipt, Sent, Transact},
+    store::{Response, Store},
+};
+use tokio::time::{Instant, sleep_until};
+
+use super::load::Schedule;
+
+/// How long it takes to take a request.
+const TAKES: Duration = Duration::from_millis(50);
+
+#[derive(Deserialize)]
+struct Payload {
+    place: usize,
+}
+
+#[derive(Clone)]
+pub(crate) struct Downstream {
+    store: Store,
+    schedule: Arc<Schedule>,
+    began_at: Instant,
+    /// When the answer of each request was stored.
+    ready: Arc<Mutex<HashMap<RequestId, Instant>>>,
+}
+
+impl Downstream {
+    pub(crate) fn new(store: Store, schedule: Arc<Schedule>, began_at: Instant) -> Self {
+        Self {
+            store,
+            schedule,
+            began_at,
+            ready: Arc::default(),
+        }
+    }
+
+    /// When an answer that somebody has seen was stored: at this moment, if that is not even noted yet.
+    pub(crate) fn ready_at(&self, id: RequestId) -> Instant {
+        let ready = self.ready.lock().unwrap();
+        ready.get(&id).copied().unwrap_or_else(Instant::now)
+    }
+
+    /// Works for this long, with the stall in between, from now on.
+    async fn work(&self, time: Duration) {
+        let done = self.schedule.done(self.began_at.elapsed(), time);
+        sleep_until(self.began_at + done).await;
+    }
+
+    async fn answer(self, id: RequestId, service: Duration) {
+        self.work(service).await;
+        let response = Response {
+            id: Some(id),
+            reference: None,
+            part: None,
+            accept: None,
+            response: RawValue::from_string("true".to_owned()).unwrap(),
+        };
+        self.store.respond(&response).await.unwrap();
+        self.ready.lock().unwrap().insert(id, Instant::now());
+    }
+}
+
+impl Transact for Downstream {
+    async fn send(&self, request: &Request) -> Sent {
+        let payload: Payload = serde_json::from_str(request.payload.get()).unwrap();
+        let service = self.schedule.services[payload.place];
+        self.work(TAKES).await;
+        // Not before the receipt is stored, which the service time leaves enough room for.
+        tokio::spawn(self.clone().answer(request.id, service));
+        Sent::Receipt(Receipt::default())
+    }
+
+    async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, RequestError> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,123 @@
+-- tidegate.waiting_before: how many messages of a queue wait before one of them, or, without a number, in all
+--
+-- Counts one by one what is near the head, where claims change it, and what is newer than the last survey; takes what
+-- lies between from `queue_survey` (see `survey_queue`). So the answer costs about the same at any depth, and is exact
+-- once the queue has been quiet for one round of the survey. Until then a cancel deep in the queue, or a delayed start
+-- there that has come due, is missing from it.
+--
+-- Of what the survey does not know, `p_counted` messages are counted, the others by the difference of their numbers: an
+-- upper bound. Without `p_counted` everything is counted, one by one where no survey has been made lately.
+create or replace function tidegate.waiting_before(
+  p_queue   text,
+  p_msg_id  bigint,
+  p_counted integer,
+  p_now     timestamptz default clock_timestamp()
+)
+  returns bigint
+  language plpgsql
+  stable
+as $$
+declare
+  v_near     constant integer := 256;   -- messages counted before anything else is looked at
+  v_lag      constant integer := 8192;  -- numbers; by more the low-water mark does not lag behind the head
+  v_below    constant integer := 1000;  -- messages due below the mark that are counted one by one
+  v_mark     bigint := coalesce(pg_sequence_last_value(tidegate.queue_counter(p_queue, 'mark')), 0);
+  v_due_us   bigint := coalesce(pg_sequence_last_value(tidegate.queue_counter(p_queue, 'due')), 0);
+  v_survey   bigint := pg_sequence_last_value(tidegate.queue_counter(p_queue, 'survey'));
+  v_end      bigint := coalesce(p_msg_id, pg_sequence_last_value(tidegate.queue_sequence(p_queue)) + 1, 0);
+  v_head     record;
+  v_next     bigint;
+  v_from     bigint;
+  v_to       bigint;
+  v_surveyed bigint := 0;
+  v_rest     record;
+begin
+  if p_counted is null
+    and to_timestamp(v_survey / 1000000.0) between p_now - interval '30 seconds' and p_now + interval '1 second' is not true
+  then
+    execute format('select count(*) as waiting from %s as m where m.msg_id < $1 and m.vt <= $2', tidegate.queue_table(p_queue))
+      into v_rest using v_end, p_now;
+    return v_rest.waiting;
+  end if;
+
+  execute format(
+    $sql$
+      select
+        (
+          select count(*)
+          from (select 1 from %1$s where vt > $1 and vt <= $2 and msg_id < least($3, $4) limit $5) as below
+        ) as below,
+        count(*) as waiting,
+        max(w.msg_id) as last
+      from (
+        select m.msg_id
+        from %1$s as m
+        where m.msg_id >= $3 and m.msg_id < least($4, $3 + $6) and m.vt <= $2
+        order by m.msg_id
+        limit $7
+      ) as w
+    $sql$,
+    tidegate.queue_table(p_queue)
+  )
+  into v_head using to_timestamp(v_due_us / 1000000.0), p_now, v_mark, v_end, v_below, v_lag, v_near;
+  if v_head.waiting = v_near then
+    v_next := v_head.last + 1;
+  else
+    v_next := least(v_end, v_mark + v_lag);
+  end if;
+  -- So much came due below the mark that the survey has to tell it.
+  if v_head.below = v_below then
+    v_head.below := 0;
+    v_head.waiting := 0;
+    v_next := 0;
+  end if;
+  if v_next >= v_end then
+    return v_head.below + v_head.waiting;
+  end if;
+
+  -- What has been surveyed between: whole blocks of 256 numbers, 64 of which are a stretch.
+  v_from := (v_next + 255) / 256;
+  select s.stretch * 64 + cardinality(s.waiting_by_block) into v_to
+  from tidegate.queue_survey as s
+  where s.queue = p_queue and s.stretch between v_from / 64 and v_end / 256 / 64
+  order by s.stretch desc
+  limit 1;
+  v_to := case when v_to is not null then least(v_to, v_end / 256) end;
+  if v_to > v_from then
+    select coalesce(sum(
+      case
+        when s.stretch * 64 >= v_from and s.stretch * 64 + 64 <= v_to then s.waiting
+        else (
+          select sum(b)
+          from unnest(s.waiting_by_block[greatest(v_from - s.stretch * 64, 0) + 1 : least(v_to - s.stretch * 64, 64)]) as b
+        )
+      end
+    ), 0) into v_surveyed
+    from tidegate.queue_survey as s
+    where s.queue = p_queue and s.stretch between v_from / 64 and (v_to - 1) / 64;
+    v_from := v_from * 256;
+    v_to := v_to * 256;
+  else
+    v_from := v_next;
+    v_to := v_next;
+  end if;
+
+  execute format(
+    $sql$
+      select
+        (select count(*) from %1$s as m where m.msg_id >= $1 and m.msg_id < $2 and m.vt <= $5) as before,
+        count(*) as after,
+        max(w.msg_id) as last
+      from (
+        select m.msg_id from %1$s as m where m.msg_id >= $3 and m.msg_id < $4 and m.vt <= $5 order by m.msg_id limit $6
+      ) as w
+    $sql$,
+    tidegate.queue_table(p_queue)
+  ) into v_rest using v_next, v_from, v_to, v_end, p_now, p_counted;
+  if v_rest.after = p_counted then
+    v_rest.after := v_rest.after + v_end - v_rest.last - 1;
+  end if;
+  -- No more than there are numbers, whatever has changed since the survey.
+  return v_head.below + least(v_head.waiting + v_rest.before + v_surveyed + v_rest.after, v_head.waiting + v_end - v_next);
+end;
+$$;

@@ -1,0 +1,38 @@
+-- tidegate.eta_quality: how good the predictions of each kind were, and what callers made of them
+--
+-- Of what each caller was told at submit, against when the answer was there; every finished request counts. Errors
+-- are positive when the answer came later than told. Polls and lateness are of callers over HTTP.
+create or replace view tidegate.eta_quality as
+with finish as (
+  select
+    f.kind, f.requests, f.predicted, f.error_ms, f.error_abs_ms, f.error_bins::bigint[], f.p90_stated, f.p90_held
+  from tidegate.finish_sample as f
+  union all
+  select
+    q.kind, q.requests, q.predicted, q.error_ms, q.error_abs_ms, q.error_bins, q.p90_stated, q.p90_held
+  from tidegate.eta_quality_total as q
+), summed as (
+  select
+    f.kind, sum(f.requests) as requests, sum(f.predicted) as predicted, sum(f.error_ms) as error_ms,
+    sum(f.error_abs_ms) as error_abs_ms, sum(f.p90_stated) as p90_stated, sum(f.p90_held) as p90_held,
+    array[
+      sum(f.error_bins[1]), sum(f.error_bins[2]), sum(f.error_bins[3]), sum(f.error_bins[4]), sum(f.error_bins[5]),
+      sum(f.error_bins[6]), sum(f.error_bins[7]), sum(f.error_bins[8])
+    ] as error_bins
+  from finish as f
+  group by f.kind
+)
+select
+  k.name as kind, k.eta,
+  coalesce(s.requests, 0)::bigint as requests,
+  round(s.error_ms / nullif(s.predicted, 0) / 1000, 2) as mean_error_seconds,
+  round(s.error_abs_ms / nullif(s.predicted, 0) / 1000, 2) as mean_abs_error_seconds,
+  round(s.p90_held / nullif(s.p90_stated, 0), 3) as p90_held_share,
+  round(p.polls::numeric / nullif(p.answered, 0), 2) as polls_per_request,
+  round(p.lateness_ms / nullif(p.answered, 0) / 1000, 2) as mean_lateness_seconds,
+  coalesce(s.predicted, 0)::bigint as predicted,
+  (coalesce(s.error_ms, 0) / 1000)::float8 as error_seconds_sum,
+  coalesce(s.error_bins, array_fill(0::numeric, array[8]))::bigint[] as error_bins
+from tidegate.kind as k
+left join summed as s on s.kind = k.name
+left join tidegate.poll_count as p on p.kind = k.name;
