@@ -10,6 +10,7 @@ mod json;
 mod limits;
 mod path;
 mod poll;
+mod polls;
 mod problem;
 mod responses;
 mod server;
@@ -26,7 +27,7 @@ use axum::{
 use tower_http::{catch_panic::CatchPanicLayer, trace::TraceLayer};
 
 pub use self::server::serve;
-use self::{grouping::Submitter, limits::Admission, problem::Problem};
+use self::{grouping::Submitter, limits::Admission, polls::Polls, problem::Problem};
 use crate::store::Store;
 
 /// What the API allows its callers.
@@ -54,6 +55,7 @@ impl Default for HttpOptions {
 struct Api {
     store: Store,
     submitter: Submitter,
+    polls: Polls,
     body_limit: usize,
 }
 
@@ -61,6 +63,7 @@ struct Api {
 pub fn router(store: Store, options: &HttpOptions) -> Router {
     let api = Arc::new(Api {
         submitter: Submitter::new(store.clone(), options.request_timeout),
+        polls: Polls::new(store.clone()),
         store,
         body_limit: options.body_limit,
     });

@@ -27,6 +27,7 @@ mod operations;
 mod recovery;
 mod requests;
 mod settles;
+mod statistics;
 
 use std::time::Duration;
 
@@ -40,6 +41,7 @@ pub use self::{
         Admission, Cancelled, Eta, Outlook, Responded, Response, Submission, Submitted, Ticket,
     },
     settles::{Moved, Passed},
+    statistics::PollCount,
 };
 use crate::{error::StoreError, schema};
 

@@ -85,6 +85,8 @@ comment on function tidegate.response_backoff_seconds is
 comment on function tidegate.spread_seconds is
   'A whole second between two, at random: callers who are told the same do not come back at once.';
 comment on function tidegate.nominal_eta is 'Internal: when to come back, from place, position and nominal times.';
+comment on function tidegate.quantile is
+  'The time below which a share of equally likely, ascending times lies; null of none.';
 comment on function tidegate.cheapest_poll is
   'In how many seconds to poll for something that may take any of the given times: the least mean cost of coming late '
   'and of polls that come too early.';

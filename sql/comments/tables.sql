@@ -428,7 +428,8 @@ comment on column tidegate.queue_pace.observed_at is 'When this was observed; ET
 comment on table tidegate.kind_pace is
   'One row per kind: how long its answers take once they are sent for; written by observe.';
 comment on column tidegate.kind_pace.kind is 'The kind.';
-comment on column tidegate.kind_pace.samples is 'How many answers of the last ten minutes it is made from, a thousand or so at most.';
+comment on column tidegate.kind_pace.samples is
+  'How many answers of the last ten minutes it is made from, a thousand or so at most.';
 comment on column tidegate.kind_pace.answer_ms is
   'Forty equally likely times from the claim for sending to the end, ascending, milliseconds; null: too few samples.';
 comment on column tidegate.kind_pace.in_flight is 'How many requests are being sent or await their response.';

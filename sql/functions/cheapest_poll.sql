@@ -4,7 +4,8 @@
 -- `jitter`, callers come up to that share earlier than the answer, which is the latest of them. Whole seconds from
 -- `min_seconds` to `max_seconds`; null when there is nothing to choose from.
 --
--- The mean of lateness and cost has its minimum near one of the times, so only those are tried.
+-- The mean of lateness and cost has its minimum near one of the times, so only those are tried; never one before all
+-- of them, which would only put the question off.
 create or replace function tidegate.cheapest_poll(
   remaining_ms double precision[],
   poll_cost_ms double precision,

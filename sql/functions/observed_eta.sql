@@ -8,9 +8,10 @@
 -- limits, unless the queue has been seen to move slower while it had a backlog. A request that is sent takes one of
 -- those answer times that are longer than it has taken already. While nothing moves, in a queue or among the answers,
 -- for time s, nobody knows for how much longer: it is as likely to last as long again as standstills do, whose
--- lengths have no scale of their own (a Pareto distribution, exponent 1.5).
+-- lengths have no scale of their own (a Pareto distribution, exponent 1.5). So with an answer that takes longer than
+-- nearly all before it.
 --
--- A poll too early weighs as much as an answer 2.8 s late; down to 1.7 s for those that wait for long, who cannot be
+-- A poll too early weighs as much as an answer 2.75 s late; down to 1.7 s for those that wait for long, who cannot be
 -- told to the second by one poll and should not be late in proportion.
 create or replace function tidegate.observed_eta(
   p_kind        tidegate.kind,
@@ -31,21 +32,25 @@ create or replace function tidegate.observed_eta(
   stable
 as $$
 declare
-  v_fresh     constant interval := '10 seconds';
-  v_tail      constant float8 := 0.15;
-  v_waits     constant boolean := p_place in ('readiness_queue', 'checking', 'tx_queue');
-  v_checks    constant boolean := p_place in ('readiness_queue', 'checking');
-  v_readiness tidegate.queue_pace;
-  v_tx        tidegate.queue_pace;
-  v_pace      tidegate.kind_pace;
-  v_check_ms  float8 := p_kind.readiness_ms;
-  v_wait_ms   float8 := 0;
-  v_still_ms  float8;
-  v_sent_ms   float8 := coalesce(extract(epoch from p_since_sent) * 1000, 0);
-  v_drain     numeric := p_terms.drain_tps;
-  v_remaining float8[];
-  v_rest_ms   float8;
-  v_long      float8;
+  v_fresh        constant interval := '10 seconds';
+  v_poll_ms      constant float8 := 2750;
+  v_long_poll_ms constant float8 := 1700;
+  v_shape        constant float8 := 1.5;
+  v_tail         constant float8 := 0.2;
+  v_waits        constant boolean := p_place in ('readiness_queue', 'checking', 'tx_queue');
+  v_checks       constant boolean := p_place in ('readiness_queue', 'checking');
+  v_readiness    tidegate.queue_pace;
+  v_tx           tidegate.queue_pace;
+  v_pace         tidegate.kind_pace;
+  v_check_ms     float8 := p_kind.readiness_ms;
+  v_wait_ms      float8 := 0;
+  v_still_ms     float8;
+  v_sent_ms      float8 := coalesce(extract(epoch from p_since_sent) * 1000, 0);
+  v_drain        numeric := p_terms.drain_tps;
+  v_remaining    float8[];
+  v_rest_ms      float8;
+  v_scale_ms     float8;
+  v_cost_ms      float8;
 begin
   if v_waits and (v_drain = 0 or (p_place = 'readiness_queue' and p_terms.concurrency = 0)) then
     return;
@@ -73,10 +78,15 @@ begin
       end if;
       v_wait_ms := coalesce(case when v_checks then p_terms.tx_queue_size else p_position end * 1000 / v_drain, 0);
       -- Slots that were handed out and are still to come stand before all that wait.
-      if p_place = 'tx_queue' and v_drain is not null then
-        v_wait_ms := v_wait_ms + greatest(0, coalesce(
-          pg_sequence_last_value(tidegate.queue_counter(p_queue, 'pacing')) / 1000000.0 - extract(epoch from p_now) * 1000, 0
-        ));
+      if p_place = 'tx_queue' and p_terms.drain_tps is not null then
+        v_wait_ms := v_wait_ms + (
+          select greatest(0, (s.tat_ns - s.tolerance_ns) / 1000000.0 - extract(epoch from p_now) * 1000)
+          from tidegate.queue as q
+          cross join tidegate.pacing_slots(
+            pg_sequence_last_value(tidegate.queue_counter(p_queue, 'pacing')), q.per_seconds, q.burst, p_now
+          ) as s
+          where q.name = p_queue
+        );
       end if;
     end if;
     if v_checks then
@@ -100,23 +110,25 @@ begin
     select array_agg(a.ms - v_sent_ms order by a.ms) into v_remaining
     from unnest(v_pace.answer_ms) as a(ms)
     where a.ms > v_sent_ms;
-    if v_still_ms is not null then
-      v_rest_ms := coalesce(v_remaining[(cardinality(v_remaining) + 1) / 2], 0);
-      select array_agg(v_rest_ms + v_still_ms * (power(1 - (i - 0.5) / 40, -1 / 1.5) - 1) order by i) into v_remaining
-      from generate_series(1, 40) as i;
-    elsif coalesce(cardinality(v_remaining), 0) < 2 then
-      -- It takes longer than nearly all before it.
-      select array_agg(v_sent_ms * v_tail * (power(1 - (i - 0.5) / 40, -1) - 1) order by i) into v_remaining
-      from generate_series(1, 40) as i;
-    end if;
-    select array_agg(v_wait_ms + r.ms order by r.ms) into v_remaining from unnest(v_remaining) as r(ms);
+    v_cost_ms := v_poll_ms - (v_poll_ms - v_long_poll_ms)
+      * least(1, greatest(0, (v_wait_ms + extract(epoch from p_age) * 1000 - 6000) / 10000));
 
-    p50_ms := v_remaining[ceil(0.5 * cardinality(v_remaining))];
-    p90_ms := v_remaining[least(floor(0.9 * cardinality(v_remaining)) + 1, cardinality(v_remaining))];
-    v_long := least(1, greatest(0, (v_wait_ms + extract(epoch from p_age) * 1000 - 6000) / 10000));
-    spread_to := tidegate.cheapest_poll(
-      v_remaining, 2800 - 1100 * v_long, p_terms.jitter::float8, p_terms.min_seconds, p_terms.max_seconds
-    );
+    if v_still_ms is null and cardinality(v_remaining) >= 2 then
+      p50_ms := v_wait_ms + tidegate.quantile(v_remaining, 0.5);
+      p90_ms := v_wait_ms + tidegate.quantile(v_remaining, 0.9);
+      spread_to := tidegate.cheapest_poll(
+        array(select v_wait_ms + r.ms from unnest(v_remaining) as r(ms)), v_cost_ms, p_terms.jitter::float8,
+        p_terms.min_seconds, p_terms.max_seconds
+      );
+    else
+      -- In a standstill, or longer in flight than nearly all before it: the chance that it ends in the next moment is
+      -- `v_shape / v_scale_ms`, and polls that far apart cost least of which the cost and half the gap weigh the same.
+      v_rest_ms := v_wait_ms + coalesce(tidegate.quantile(v_remaining, 0.5), 0);
+      v_scale_ms := coalesce(v_still_ms, v_tail * v_sent_ms);
+      p50_ms := v_rest_ms + v_scale_ms * (power(0.5, -1 / v_shape) - 1);
+      p90_ms := v_rest_ms + v_scale_ms * (power(0.1, -1 / v_shape) - 1);
+      spread_to := least(p_terms.max_seconds, ceil((v_rest_ms + sqrt(2 * v_cost_ms * v_scale_ms / v_shape)) / 1000));
+    end if;
     seconds := ceil(spread_to / (1 + p_terms.jitter));
   end if;
 

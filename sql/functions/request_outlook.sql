@@ -1,7 +1,7 @@
 -- tidegate.request_outlook: all that a poll of one request tells, or no row for an unknown id
 --
 -- `place` is readiness_queue, checking, tx_queue, tx_in_flight, awaiting_response or finished; `elapsed` is the time
--- in the current status; `retry_after_seconds` is 0 for a finished request. `spread_to` is the latest that jitter may
+-- in the current status, `age` since the submission; `retry_after_seconds` is 0 for a finished request. `spread_to` is the latest that jitter may
 -- make of it. `eta_p50_ms` and `eta_p90_ms` are there for kinds with `eta = 'observed'` once enough was observed;
 -- `predicted_seconds` is what the caller was told at submit.
 create or replace function tidegate.request_outlook(
@@ -13,6 +13,7 @@ create or replace function tidegate.request_outlook(
   out queue               text,
   out queue_position      bigint,
   out elapsed             interval,
+  out age                 interval,
   out retry_after_seconds integer,
   out spread_to           numeric,
   out eta_p50_ms          bigint,
@@ -39,6 +40,7 @@ declare
   v_place     record;
   v_where     text;
   v_elapsed   interval;
+  v_age       interval;
   v_seconds   integer;
   v_terms     tidegate.eta_terms;
   v_eta       record;
@@ -59,6 +61,7 @@ begin
     when 'receipt_received' then v_request.receipt_received_at
     else v_request.finished_at
   end);
+  v_age := greatest(interval '0', v_now - v_request.submitted_at);
   select * into v_place from tidegate.message_place(v_request.queue, v_request.msg_id, v_counted);
 
   v_where := case v_request.req_status
@@ -78,7 +81,7 @@ begin
       from tidegate.observed_eta(
         v_kind, v_where, v_place.queue_position, v_request.queue, v_place.visible_in,
         case when v_where in ('tx_in_flight', 'awaiting_response') then greatest(interval '0', v_now - v_request.tx_in_flight_at) end,
-        greatest(interval '0', v_now - v_request.submitted_at), v_terms, v_now
+        v_age, v_terms, v_now
       );
       v_seconds := v_eta.seconds;
       v_spread_to := v_eta.spread_to;
@@ -93,7 +96,7 @@ begin
 
   return query select
     v_request.id, v_request.kind, v_request.flow, v_request.req_status, v_where, v_request.queue,
-    v_place.queue_position, v_elapsed, v_seconds, v_spread_to, v_p50_ms, v_p90_ms,
+    v_place.queue_position, v_elapsed, v_age, v_seconds, v_spread_to, v_p50_ms, v_p90_ms,
     v_request.eta_seconds, v_request.submitted_at, v_request.response, v_request.error,
     v_request.submitter;
 end;

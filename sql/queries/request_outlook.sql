@@ -1,7 +1,7 @@
 -- $1 request id
 select
   id, kind, req_status::text as status, place, queue, queue_position,
-  extract(epoch from elapsed)::float8 as elapsed_seconds, retry_after_seconds,
+  extract(epoch from elapsed)::float8 as elapsed_seconds, extract(epoch from age)::float8 as age_seconds, retry_after_seconds,
   tidegate.spread_seconds(retry_after_seconds, spread_to) as spread_seconds, eta_p50_ms, eta_p90_ms, predicted_seconds,
   submitted_at, response, error, submitter
 from tidegate.request_outlook($1);

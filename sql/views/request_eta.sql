@@ -10,19 +10,21 @@ with waiting as materialized (
 select
   r.id, r.kind, r.req_status, r.queue, w.queue_position as position,
   place.elapsed,
-  case place.name
-    when 'finished' then 0
-    when 'awaiting_response' then tidegate.response_backoff_seconds(place.elapsed)
-    else greatest(
-      tidegate.eta_seconds(
-        place.name, w.queue_position, coalesce(t.messages, 0), case when tx.paused then 0 else tx.per_seconds end,
-        case when ready.paused then 0 else ready.max_concurrency end, k.readiness_ms, k.processing_ms,
-        k.tx_confirmation_ms, s.safety_margin, s.min_seconds, s.max_seconds
-      ),
-      case when w.visible_at > clock_timestamp() and not w.held
-        then least(ceil(extract(epoch from w.visible_at - clock_timestamp())), s.max_seconds)
-      end
-    )::integer
+  case
+    when place.name = 'finished' then 0
+    else coalesce(
+      case when k.eta = 'observed' then (
+        select e.seconds
+        from tidegate.observed_eta(
+          k, place.name, w.queue_position, r.queue, place.visible_in,
+          case when r.req_status in ('tx_in_flight', 'receipt_received')
+            then greatest(interval '0', clock_timestamp() - r.tx_in_flight_at)
+          end,
+          greatest(interval '0', clock_timestamp() - r.submitted_at), place.terms, clock_timestamp()
+        ) as e
+      ) end,
+      tidegate.nominal_eta(k, place.name, w.queue_position, place.visible_in, place.elapsed, place.terms)
+    )
   end as retry_after_seconds,
   place.name as place
 from tidegate.request as r
@@ -48,5 +50,11 @@ cross join lateral (
       when 'tx_in_flight' then r.tx_in_flight_at
       when 'receipt_received' then r.receipt_received_at
       else r.finished_at
-    end) as elapsed
+    end) as elapsed,
+    case when not w.held and w.visible_at > clock_timestamp() then w.visible_at - clock_timestamp() end as visible_in,
+    (
+      case when r.req_status = 'queued' then coalesce(t.messages, 0) end,
+      case when tx.paused then 0 else tx.per_seconds end, case when ready.paused then 0 else ready.max_concurrency end,
+      s.safety_margin, s.min_seconds, s.max_seconds, s.jitter
+    )::tidegate.eta_terms as terms
 ) as place;

@@ -24,7 +24,9 @@ use crate::{
 /// `GET /v1/{kind}/{job_id}`: 202 while the request is in progress, 200 when it has ended; 404 for an unknown id, one of
 /// another kind, or something that is no id.
 pub(super) async fn poll(State(api): State<Arc<Api>>, job: JobPath) -> Result<Response, Problem> {
-    Ok(answer(job.find(&api.store).await?))
+    let outlook = job.find(&api.store).await?;
+    api.polls.count(&outlook);
+    Ok(answer(outlook))
 }
 
 /// `DELETE /v1/{kind}/{job_id}`: 200 when the request will not be sent (also when it was cancelled before, so that a

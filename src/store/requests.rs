@@ -155,6 +155,8 @@ pub struct Outlook {
     pub position: Option<i64>,
     /// Time in the current status.
     pub elapsed: Duration,
+    /// Time since it was submitted.
+    pub age: Duration,
     /// When to ask again; zero when it has ended.
     pub retry_after: Duration,
     /// How to tell the caller so.
@@ -180,6 +182,7 @@ struct OutlookRow {
     queue: Option<String>,
     queue_position: Option<i64>,
     elapsed_seconds: f64,
+    age_seconds: f64,
     retry_after_seconds: Option<i32>,
     spread_seconds: Option<i32>,
     eta_p50_ms: Option<i64>,
@@ -325,6 +328,7 @@ impl Store {
                 queue: row.queue,
                 position: row.queue_position,
                 elapsed: Duration::try_from_secs_f64(row.elapsed_seconds).unwrap_or_default(),
+                age: Duration::try_from_secs_f64(row.age_seconds).unwrap_or_default(),
                 retry_after: seconds(row.retry_after_seconds),
                 eta: Eta::new(row.spread_seconds, row.eta_p50_ms, row.eta_p90_ms),
                 predicted: row.predicted_seconds.map(|told| seconds(Some(told))),

@@ -1,0 +1,168 @@
+//! What callers make of what they are told: how often they poll until they have the answer, and how late they are.
+//!
+//! Counted here and added to the database a moment later, all kinds in one statement: a poll stays a read. What a node
+//! that is killed has counted in that moment is lost; these are statistics.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use crate::{
+    request::RequestId,
+    store::{Outlook, PollCount, Store},
+};
+
+/// Requests that are remembered, with and without an end; the oldest are forgotten first.
+const REMEMBERED: usize = 50_000;
+
+/// How long counts are gathered.
+const GATHER: Duration = Duration::from_secs(2);
+
+/// The polls that this node has answered.
+#[derive(Clone)]
+pub(super) struct Polls(Arc<Shared>);
+
+struct Shared {
+    store: Store,
+    counts: Mutex<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    recent: Recent,
+    by_kind: HashMap<String, PollCount>,
+}
+
+/// The requests polled of late, oldest first.
+#[derive(Default)]
+struct Recent {
+    polls: HashMap<RequestId, Polled>,
+    order: VecDeque<RequestId>,
+}
+
+enum Polled {
+    /// So many times, without an end.
+    InProgress(u64),
+    /// Its end was told.
+    Answered,
+}
+
+impl Recent {
+    /// Counts a poll; the number of all polls when it is the one that tells the request's end.
+    fn count(&mut self, id: RequestId, ended: bool) -> Option<u64> {
+        if !self.polls.contains_key(&id) {
+            if self.order.len() == REMEMBERED
+                && let Some(oldest) = self.order.pop_front()
+            {
+                self.polls.remove(&oldest);
+            }
+            self.order.push_back(id);
+        }
+        let polled = self.polls.entry(id).or_insert(Polled::InProgress(0));
+        match polled {
+            // Whoever asks again is not waiting for it.
+            Polled::Answered => None,
+            Polled::InProgress(polls) => {
+                *polls += 1;
+                let polls = *polls;
+                if ended {
+                    *polled = Polled::Answered;
+                }
+                ended.then_some(polls)
+            }
+        }
+    }
+}
+
+impl Polls {
+    pub(super) fn new(store: Store) -> Self {
+        Self(Arc::new(Shared {
+            store,
+            counts: Mutex::default(),
+        }))
+    }
+
+    /// Counts a poll that is answered with this.
+    pub(super) fn count(&self, outlook: &Outlook) {
+        let mut counts = self.counts();
+        let Some(polls) = counts
+            .recent
+            .count(outlook.id, outlook.status.is_terminal())
+        else {
+            return;
+        };
+        let first = counts.by_kind.is_empty();
+        let count = counts.by_kind.entry(outlook.kind.clone()).or_default();
+        count.answered += 1;
+        count.polls += polls;
+        count.lateness += outlook.elapsed;
+        drop(counts);
+
+        record(outlook, polls);
+        if first {
+            tokio::spawn(self.clone().store_soon());
+        }
+    }
+
+    async fn store_soon(self) {
+        tokio::time::sleep(GATHER).await;
+        let gathered = std::mem::take(&mut self.counts().by_kind);
+        if let Err(error) = self.0.store.count_polls(&gathered).await {
+            tracing::debug!(%error, "polls were counted in vain");
+        }
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        // Counts are whole whatever happened to who held the lock.
+        self.0.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells the metrics of a request's end, when a caller first hears of it.
+#[expect(clippy::cast_precision_loss, reason = "nobody polls 2^52 times")]
+fn record(outlook: &Outlook, polls: u64) {
+    let kind = || outlook.kind.clone();
+    metrics::histogram!("tidegate_polls_per_request", "kind" => kind()).record(polls as f64);
+    metrics::histogram!("tidegate_poll_lateness_seconds", "kind" => kind())
+        .record(outlook.elapsed.as_secs_f64());
+    if let Some(predicted) = outlook.predicted {
+        let took = outlook.age.as_secs_f64() - outlook.elapsed.as_secs_f64();
+        metrics::histogram!("tidegate_eta_error_seconds", "kind" => kind())
+            .record(took - predicted.as_secs_f64());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: u128) -> RequestId {
+        RequestId(uuid::Uuid::from_u128(number))
+    }
+
+    #[test]
+    fn the_end_of_a_request_is_told_once_with_the_polls_it_took() {
+        let mut recent = Recent::default();
+
+        assert_eq!(recent.count(id(1), false), None);
+        assert_eq!(recent.count(id(1), false), None);
+        assert_eq!(recent.count(id(2), true), Some(1));
+        assert_eq!(recent.count(id(1), true), Some(3));
+        assert_eq!(recent.count(id(1), true), None);
+    }
+
+    #[test]
+    fn the_oldest_are_forgotten_first() {
+        let mut recent = Recent::default();
+
+        for number in 0..=REMEMBERED as u128 {
+            recent.count(id(number), false);
+        }
+
+        assert_eq!(recent.polls.len(), REMEMBERED);
+        assert_eq!(recent.count(id(REMEMBERED as u128), true), Some(2));
+        assert_eq!(recent.count(id(0), true), Some(1));
+    }
+}
