@@ -350,6 +350,9 @@ fn jitter_makes_whole_seconds_never_earlier_and_never_later_than_allowed() {
 async fn the_view_of_all_requests_tells_each_what_a_poll_would() {
     let database = observed().await;
     answered_in_three_to_five_seconds(&database).await;
+    database
+        .execute("update tidegate.queue set per_seconds = null where name = 'tx'")
+        .await;
     for (kind, status) in [
         ("direct", "receipt_received"),
         ("input_proof", "tx_in_flight"),
@@ -359,6 +362,9 @@ async fn the_view_of_all_requests_tells_each_what_a_poll_would() {
     ] {
         database.request_in(kind, status).await;
     }
+    database
+        .execute("update tidegate.queue set per_seconds = 3 where name = 'tx'")
+        .await;
     for kind in ["direct", "public_decrypt", "input_proof", "direct"] {
         database.submit(kind).await;
     }
