@@ -18,7 +18,11 @@ begin
     $sql$
       select
         (select count(*) from (select 1 from %1$s where msg_id >= $1 order by msg_id limit $3) as above)
-        + (select count(*) from (select 1 from %1$s where vt > $2 and msg_id < $1 limit $3) as below)
+        + (
+          select count(*)
+          from (select d.msg_id from (select msg_id from %1$s where vt > $2 order by vt offset 0) as d where d.msg_id < $1 limit $3)
+            as below
+        )
     $sql$,
     tidegate.queue_table(p_queue)
   ) into v_depth using v_mark, v_due, p_counted;

@@ -18,7 +18,7 @@ declare
   v_queue     constant text := survey_queue.queue;
   v_numbers   constant bigint := 16384;  -- of a stretch
   v_small     constant bigint := 4096;   -- numbers, from the first waiting message to the newest
-  v_many      constant integer := 500;   -- due below the mark; below that, `waiting_before` counts them
+  v_many      constant integer := 1000;  -- messages with a time that has come; fewer, and `waiting_before` counts them
   v_catch_up  constant integer := 16;    -- stretches, at the head and at the tail, in one step
   v_hand      bigint;
   v_mark      bigint;
@@ -48,7 +48,7 @@ begin
   execute format(
     $sql$
       select
-        (select count(*) from (select 1 from %1$s where vt > $1 and vt <= $2 and msg_id < $3 limit $4) as below) as below,
+        (select count(*) from (select 1 from %1$s where vt > $1 and vt <= $2 order by vt limit $4) as due) as due,
         -- No further than a mark lags behind: what has not come due yet may reach far.
         (select msg_id from %1$s where msg_id >= $3 and msg_id < $3 + 8192 and vt <= $2 order by msg_id limit 1) as first
     $sql$,
@@ -60,9 +60,15 @@ begin
   v_high := v_end / v_numbers;
 
   -- Below the mark only what came due waits; when that is much, its stretches count, and no others.
-  if v_seen.below >= v_many then
+  if v_seen.due >= v_many then
     execute format(
-      'select array(select distinct msg_id / $1 from %s where vt > $2 and vt <= $3 and msg_id < $4 * $1)',
+      $sql$
+        select array(
+          select distinct d.msg_id / $1
+          from (select msg_id from %s where vt > $2 and vt <= $3 order by vt offset 0) as d
+          where d.msg_id < $4 * $1
+        )
+      $sql$,
       tidegate.queue_table(v_queue)
     ) into v_below using v_numbers, v_due, v_now, v_low;
     v_changed := tidegate.survey_stretches(v_queue, v_below, v_end);

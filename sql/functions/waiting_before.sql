@@ -18,9 +18,8 @@ create or replace function tidegate.waiting_before(
   stable
 as $$
 declare
-  v_near     constant integer := 256;   -- messages counted before anything else is looked at
-  v_lag      constant integer := 8192;  -- numbers; by more the low-water mark does not lag behind the head
-  v_below    constant integer := 1000;  -- messages due below the mark that are counted one by one
+  v_lag      constant integer := 32;    -- blocks; by more the low-water mark does not lag behind the head
+  v_many     constant integer := 2000;  -- messages with a time that has come, counted one by one
   v_mark     bigint := coalesce(pg_sequence_last_value(tidegate.queue_counter(p_queue, 'mark')), 0);
   v_due_us   bigint := coalesce(pg_sequence_last_value(tidegate.queue_counter(p_queue, 'due')), 0);
   v_survey   bigint := pg_sequence_last_value(tidegate.queue_counter(p_queue, 'survey'));
@@ -30,59 +29,61 @@ declare
   v_from     bigint;
   v_to       bigint;
   v_surveyed bigint := 0;
-  v_rest     record;
+  v_limit    bigint;
+  v_tail     record;
 begin
   if p_counted is null
     and to_timestamp(v_survey / 1000000.0) between p_now - interval '30 seconds' and p_now + interval '1 second' is not true
   then
     execute format('select count(*) as waiting from %s as m where m.msg_id < $1 and m.vt <= $2', tidegate.queue_table(p_queue))
-      into v_rest using v_end, p_now;
-    return v_rest.waiting;
+      into v_tail using v_end, p_now;
+    return v_tail.waiting;
   end if;
 
+  -- What came due below the mark, the first one that waits from there on, and those in its block and the next.
   execute format(
     $sql$
-      select
-        (
-          select count(*)
-          from (select 1 from %1$s where vt > $1 and vt <= $2 and msg_id < least($3, $4) limit $5) as below
-        ) as below,
-        count(*) as waiting,
-        max(w.msg_id) as last
-      from (
+      with due as materialized (
+        select msg_id from %1$s where vt > $1 and vt <= $2 order by vt limit $5
+      ), first as materialized (
         select m.msg_id
         from %1$s as m
-        where m.msg_id >= $3 and m.msg_id < least($4, $3 + $6) and m.vt <= $2
+        where m.msg_id >= $3 and m.msg_id < least($4, ($3 / 256 + $6) * 256) and m.vt <= $2
         order by m.msg_id
-        limit $7
-      ) as w
+        limit 1
+      )
+      select
+        (select count(*) from due) as due,
+        (select count(*) from due where due.msg_id < least($3, $4)) as below,
+        (select least($4, (first.msg_id / 256 + 2) * 256) from first) as next,
+        (
+          select count(*)
+          from first
+          join %1$s as m on m.msg_id >= first.msg_id and m.msg_id < least($4, (first.msg_id / 256 + 2) * 256)
+          where m.vt <= $2
+        ) as near
     $sql$,
     tidegate.queue_table(p_queue)
-  )
-  into v_head using to_timestamp(v_due_us / 1000000.0), p_now, v_mark, v_end, v_below, v_lag, v_near;
-  if v_head.waiting = v_near then
-    v_next := v_head.last + 1;
-  else
-    v_next := least(v_end, v_mark + v_lag);
-  end if;
-  -- So much came due below the mark that the survey has to tell it.
-  if v_head.below = v_below then
+  ) into v_head using to_timestamp(v_due_us / 1000000.0), p_now, v_mark, v_end, v_many, v_lag;
+  v_next := coalesce(v_head.next, (v_mark / 256 + v_lag) * 256);
+  -- So much came due that the survey has to tell it, from below the mark on.
+  if v_head.due = v_many then
     v_head.below := 0;
-    v_head.waiting := 0;
+    v_head.near := 0;
     v_next := 0;
   end if;
   if v_next >= v_end then
-    return v_head.below + v_head.waiting;
+    return v_head.below + v_head.near;
   end if;
 
-  -- What has been surveyed between: whole blocks of 256 numbers, 64 of which are a stretch.
-  v_from := (v_next + 255) / 256;
+  -- What has been surveyed from there on: whole blocks of 256 numbers, 64 of which are a stretch.
+  v_from := v_next / 256;
   select s.stretch * 64 + cardinality(s.waiting_by_block) into v_to
   from tidegate.queue_survey as s
   where s.queue = p_queue and s.stretch between v_from / 64 and v_end / 256 / 64
   order by s.stretch desc
   limit 1;
-  v_to := case when v_to is not null then least(v_to, v_end / 256) end;
+  v_to := greatest(v_from, case when v_to is not null then least(v_to, v_end / 256) end);
   if v_to > v_from then
     select coalesce(sum(
       case
@@ -95,29 +96,21 @@ begin
     ), 0) into v_surveyed
     from tidegate.queue_survey as s
     where s.queue = p_queue and s.stretch between v_from / 64 and (v_to - 1) / 64;
-    v_from := v_from * 256;
-    v_to := v_to * 256;
-  else
-    v_from := v_next;
-    v_to := v_next;
   end if;
 
+  -- What is newer. The limit bounds the look, not the number: a planner that expects few rows would read them all first.
+  v_limit := least(p_counted, v_end - v_to * 256);
   execute format(
     $sql$
-      select
-        (select count(*) from %1$s as m where m.msg_id >= $1 and m.msg_id < $2 and m.vt <= $5) as before,
-        count(*) as after,
-        max(w.msg_id) as last
-      from (
-        select m.msg_id from %1$s as m where m.msg_id >= $3 and m.msg_id < $4 and m.vt <= $5 order by m.msg_id limit $6
-      ) as w
+      select count(*) as seen, count(*) filter (where w.msg_id < $3) as waiting, max(w.msg_id) as last
+      from (select m.msg_id from %s as m where m.msg_id >= $1 and m.vt <= $2 order by m.msg_id limit $4) as w
     $sql$,
     tidegate.queue_table(p_queue)
-  ) into v_rest using v_next, v_from, v_to, v_end, p_now, p_counted;
-  if v_rest.after = p_counted then
-    v_rest.after := v_rest.after + v_end - v_rest.last - 1;
+  ) into v_tail using v_to * 256, p_now, v_end, v_limit;
+  if v_tail.seen = p_counted and v_tail.last < v_end then
+    v_tail.waiting := v_tail.waiting + v_end - v_tail.last - 1;
   end if;
   -- No more than there are numbers, whatever has changed since the survey.
-  return v_head.below + least(v_head.waiting + v_rest.before + v_surveyed + v_rest.after, v_head.waiting + v_end - v_next);
+  return v_head.below + v_head.near + least(v_surveyed + v_tail.waiting, v_end - v_next);
 end;
 $$;

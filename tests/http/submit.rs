@@ -202,27 +202,3 @@ async fn headers_that_make_no_sense_are_refused() {
         .await;
     assert_eq!(longest.status, 202);
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_closed_gate_answers_429_and_when_to_come_back() {
-    let database = TestDatabase::new().await;
-    // What the database answers when the gate is closed.
-    database
-        .execute(
-            "create or replace function tidegate.submit_requests(
-               p_kind text, p_payloads jsonb[], p_keys text[], p_submitter text, p_admission text, p_not_before timestamptz
-             ) returns table (id uuid, outcome text, req_status tidegate.request_status, queue text,
-               queue_position bigint, retry_after_seconds integer)
-             language sql as $$
-               select null::uuid, 'refused', null::tidegate.request_status, null, null::bigint, 42 from unnest(p_payloads)
-             $$",
-        )
-        .await;
-    let api = Api::of(&database).await;
-
-    let refused = api.post("/v1/direct", &json!({})).await;
-
-    refused.assert_problem(429, "gate_closed");
-    assert_eq!(refused.retry_after(), 42);
-    assert_eq!(refused.body["retryable"], true);
-}

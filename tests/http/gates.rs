@@ -1,0 +1,130 @@
+use std::sync::Arc;
+
+use chrono::{Duration, Utc};
+use futures_util::future::join_all;
+use serde_json::json;
+
+use super::{Answer, Api, answer, hold_submissions, let_go};
+use crate::support::{TestDatabase, race::submit_many, until_blocked};
+
+async fn closed() -> TestDatabase {
+    let database = TestDatabase::new().await;
+    close(&database).await;
+    database
+}
+
+async fn close(database: &TestDatabase) {
+    database
+        .execute("update tidegate.gate set state = 'too_many_requests', forced = true where queue = 'tx'")
+        .await;
+}
+
+fn assert_refused(refused: &Answer, seconds: u64) {
+    refused.assert_problem(429, "gate_closed");
+    assert_eq!(refused.retry_after(), seconds);
+    assert_eq!(refused.body["retryable"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_closed_gate_answers_429_and_when_to_come_back() {
+    let database = TestDatabase::new().await;
+    let api = Api::of(&database).await;
+    submit_many(&database, "direct", 110).await;
+    database
+        .execute("update tidegate.gate set low_water = 10 where queue = 'tx'")
+        .await;
+    close(&database).await;
+
+    // 100 above the low-water mark at 10 per second, margin 0.2; the decrypt will pass this queue too.
+    for kind in ["direct", "public-decrypt"] {
+        let path = format!("/v1/{kind}");
+        assert_refused(&api.post(&path, &json!({})).await, 12);
+        let later = (Utc::now() + Duration::hours(1)).to_rfc3339();
+        let delayed = api
+            .posting(&path, &json!({}))
+            .header("tidegate-not-before", later);
+        assert_refused(&answer(delayed).await, 12);
+    }
+
+    database
+        .execute("update tidegate.gate set state = 'accepting', forced = false")
+        .await;
+    assert_eq!(api.post("/v1/direct", &json!({})).await.status, 202);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_is_answered_while_the_gate_is_closed() {
+    let database = TestDatabase::new().await;
+    let api = Api::of(&database).await;
+    let first = api.post_with_key("/v1/direct", "k", &json!({"a": 1})).await;
+    close(&database).await;
+
+    let replayed = api.post_with_key("/v1/direct", "k", &json!({"a": 1})).await;
+
+    assert_eq!(replayed.status, 202, "{replayed:?}");
+    assert_eq!(replayed.header("idempotency-replayed"), "true");
+    assert_eq!(replayed.body["job_id"], first.body["job_id"]);
+    let other = api.post_with_key("/v1/direct", "k", &json!({"a": 2})).await;
+    other.assert_problem(422, "idempotency_key_reused");
+    assert_refused(
+        &api.post_with_key("/v1/direct", "l", &json!({"a": 1})).await,
+        1,
+    );
+    // The refused key took nothing.
+    assert_eq!(
+        database.number("select count(*) from tidegate.dedup").await,
+        1
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_group_the_replays_pass_and_each_new_request_is_refused() {
+    let database = TestDatabase::new().await;
+    let api = Arc::new(Api::of(&database).await);
+    for key in ["k0", "k2", "k4"] {
+        api.post_with_key("/v1/direct", key, &json!({})).await;
+    }
+    close(&database).await;
+    let held = hold_submissions(&database).await;
+    let post = |key: String| {
+        let api = Arc::clone(&api);
+        tokio::spawn(async move { api.post_with_key("/v1/direct", &key, &json!({})).await })
+    };
+    let first = post("first".to_owned());
+    until_blocked(&database, 1).await;
+    let rest: Vec<_> = (0..6).map(|n| post(format!("k{n}"))).collect();
+    let_go(held).await;
+
+    assert_refused(&first.await.unwrap(), 1);
+    for (n, answer) in join_all(rest).await.into_iter().enumerate() {
+        let answer = answer.unwrap();
+        if n % 2 == 0 {
+            assert_eq!(answer.status, 202, "{n}: {answer:?}");
+            assert_eq!(answer.header("idempotency-replayed"), "true");
+        } else {
+            assert_refused(&answer, 1);
+        }
+    }
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.request")
+            .await,
+        3
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_obeys_the_429_gets_in() {
+    let database = closed().await;
+    let api = Api::of(&database).await;
+    let refused = api.post_with_key("/v1/direct", "k", &json!({})).await;
+    assert_refused(&refused, 1);
+    database
+        .execute("update tidegate.gate set state = 'accepting', forced = false")
+        .await;
+
+    let taken = api.post_with_key("/v1/direct", "k", &json!({})).await;
+
+    assert_eq!(taken.status, 202, "{taken:?}");
+    assert_eq!(taken.header("idempotency-replayed"), "");
+}
