@@ -1,7 +1,8 @@
 -- tidegate.pause: stops (or, with `paused` false, resumes) claims from a queue, everywhere; what is held goes on
 --
--- Returns the queues whose state changed; null for `queue` means all of them.
-create or replace function tidegate.pause(queue text default null, paused boolean default true)
+-- Returns the queues whose state changed; null for `queue` means all of them. `actor` is who asked, for the history.
+drop function if exists tidegate.pause(text, boolean);
+create or replace function tidegate.pause(queue text default null, paused boolean default true, actor text default null)
   returns setof text
   language plpgsql
   security definer
@@ -11,7 +12,8 @@ create or replace function tidegate.pause(queue text default null, paused boolea
 as $$
 #variable_conflict use_column
 declare
-  v_name text;
+  v_actor_before text := tidegate.act_for(pause.actor);
+  v_name         text;
 begin
   if pause.queue is not null then
     perform tidegate.require_queue(pause.queue);
@@ -23,5 +25,6 @@ begin
   loop
     return next v_name;
   end loop;
+  perform set_config('tidegate.actor', v_actor_before, true);
 end;
 $$;
