@@ -429,8 +429,8 @@ async fn whoever_keeps_a_copy_hears_of_a_change_once_it_is_committed() {
     assert_eq!(
         heard,
         [
-            "tidegate_config queue tx",
             "tidegate_config setting",
+            "tidegate_config queue tx",
             "tidegate_config gate tx",
             "tidegate_gate {\"queue\" : \"tx\", \"signal\" : \"TOO_MANY_REQUESTS\", \"depth\" : 0, \"epoch\" : 1}",
         ]

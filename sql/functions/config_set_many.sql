@@ -65,7 +65,7 @@ begin
     from jsonb_to_recordset(v_plan)
       as p(table_name text, row_key text, column_name text, name text, value jsonb, wished text)
     group by p.table_name, p.row_key
-    order by p.table_name, p.row_key
+    order by array_position(array['setting', 'queue', 'gate', 'kind', 'policy'], p.table_name), p.row_key
   loop
     v_where := case v_row.table_name
       when 'setting' then ''''''
@@ -77,7 +77,7 @@ begin
       if v_row.table_name = 'response_backoff' then
         lock table tidegate.response_backoff in share row exclusive mode;
       else
-        execute format('select true from tidegate.%I as t where %s for update', v_row.table_name, v_where)
+        execute format('select true from tidegate.%I as t where %s for no key update', v_row.table_name, v_where)
           into v_locked using v_row.row_key;
         if v_locked is null then
           perform tidegate.unknown_setting(v_row.names[1]);

@@ -26,7 +26,7 @@ begin
   end if;
   execute format('select count(*) from %s', tidegate.queue_table(gate_force.queue)) into v_depth;
 
-  select * into v_gate from tidegate.gate as g where g.queue = gate_force.queue for update;
+  select * into v_gate from tidegate.gate as g where g.queue = gate_force.queue for no key update;
   if not found then
     raise exception using errcode = 'TG005', message = format('queue "%s" has no gate', gate_force.queue);
   end if;

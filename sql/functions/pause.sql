@@ -19,10 +19,13 @@ begin
     perform tidegate.require_queue(pause.queue);
   end if;
   for v_name in
-    update tidegate.queue as q set paused = pause.paused
+    -- In the order of their names, as everybody locks the rows of configuration.
+    select q.name from tidegate.queue as q
     where (pause.queue is null or q.name = pause.queue) and q.paused <> pause.paused
-    returning q.name
+    order by q.name
+    for no key update
   loop
+    update tidegate.queue as q set paused = pause.paused where q.name = v_name;
     return next v_name;
   end loop;
   perform set_config('tidegate.actor', v_actor_before, true);
