@@ -27,7 +27,8 @@ begin
     cross join lateral (
       select case
         when p.proname in ('request_outlook', 'request_position', 'request_retry_after', 'eta_seconds', 'is_held',
-          'response_backoff_seconds', 'spread_seconds', 'cheapest_poll', 'quantile', 'all_messages', 'claim_wait_ms', 'message_request_id')
+          'response_backoff_seconds', 'spread_seconds', 'cheapest_poll', 'quantile', 'all_messages', 'claim_wait_ms',
+          'message_request_id', 'config_get', 'config_history', 'config_name', 'config_value', 'interval_seconds')
           then array['tidegate_reader', 'tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('submit', 'submit_batch', 'submit_group', 'cancel') then array['tidegate_api', 'tidegate_admin']
         when p.proname in ('respond') then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']
@@ -39,7 +40,7 @@ begin
           'survey_queue', 'forget_workers', 'wake', 'maintain', 'duty_begins', 'duty_ends')
           then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('recover', 'remove_strays', 'time_out', 'fail_tx', 'fail_internal', 'initialise', 'config_set',
-          'pause')
+          'config_set_many', 'gate_force', 'pause')
           then array['tidegate_admin']
       end as roles
     ) as grants

@@ -60,7 +60,7 @@ enum Command {
     Migrate(migrate::Migrate),
     /// Write a starter set of limits and nominal times; keeps what is set
     Init(init::Init),
-    /// Change limits and nominal times while everything runs
+    /// Show and change limits, times and policies while everything runs
     #[command(subcommand)]
     Config(config::Config),
     /// Serve the HTTP API
@@ -151,6 +151,9 @@ impl DatabaseArgs {
         connected.store = connected
             .store
             .with_patience(STATEMENT_TIMEOUT + Duration::from_secs(5));
+        if let Some(person) = person() {
+            connected.store = connected.store.on_behalf_of(&person);
+        }
         Ok(connected)
     }
 
@@ -173,6 +176,12 @@ impl DatabaseArgs {
         store.check_ready().await?;
         Ok(Connected { store, location })
     }
+}
+
+/// Whoever runs the command, as the operating system knows them: the history of the configuration names them.
+fn person() -> Option<String> {
+    let user = nix::unistd::User::from_uid(nix::unistd::getuid()).ok()?;
+    user.map(|user| user.name)
 }
 
 /// As `println!`; when whoever read our output is gone, there is nobody to go on for.

@@ -26,6 +26,12 @@ pub enum StoreError {
     /// An argument makes no sense (TG007).
     #[error("{0}")]
     Misuse(String),
+    /// No such setting (TG010).
+    #[error("{0}")]
+    UnknownSetting(String),
+    /// The database user may not do this (SQLSTATE 42501).
+    #[error("the database user may not do this: {0}")]
+    NotPermitted(String),
     /// The transition is not legal (TG001).
     #[error("{0}")]
     IllegalTransition(String),
@@ -99,6 +105,8 @@ impl From<sqlx::Error> for StoreError {
             "TG005" => Self::UnknownQueue(message),
             "TG006" => Self::UnknownRequest(message),
             "TG007" => Self::Misuse(message),
+            "TG010" => Self::UnknownSetting(message),
+            "42501" => Self::NotPermitted(message),
             // Undefined schema, table, function, column or type: the schema is missing or from another time.
             "3F000" | "42P01" | "42883" | "42703" | "42704" => Self::NotMigrated(message),
             // Shutting down, starting up, connection lost, too many connections, no such database or role.

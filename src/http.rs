@@ -3,6 +3,7 @@
 //! A node keeps nothing that a crash could lose: a 202 leaves only after the database has committed, and every answer
 //! is read from the database when it is asked for.
 
+mod admin;
 mod body;
 mod grouping;
 mod health;
@@ -51,6 +52,9 @@ impl Default for HttpOptions {
     }
 }
 
+/// How many calls of `/v1/admin` may be under way, beside the others.
+const ADMINS: usize = 16;
+
 /// What the handlers share.
 struct Api {
     store: Store,
@@ -84,7 +88,16 @@ pub fn router(store: Store, options: &HttpOptions) -> Router {
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready));
 
-    guarded(v1.merge(health).with_state(api), options.request_timeout)
+    // What gets a node out of trouble must not wait behind what got it in there.
+    let admin = admin::routes().route_layer(middleware::from_fn_with_state(
+        Admission::new(ADMINS),
+        limits::admit,
+    ));
+
+    guarded(
+        v1.merge(admin).merge(health).with_state(api),
+        options.request_timeout,
+    )
 }
 
 /// What holds for every answer: it is a problem when it is an error, it comes in time, and nobody caches it.

@@ -23,19 +23,21 @@ macro_rules! ask {
 }
 
 mod claims;
+mod configuration;
 mod operations;
 mod recovery;
 mod requests;
 mod settles;
 mod statistics;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use sqlx::PgPool;
 
 pub use self::{
     claims::{Claimed, Lease},
-    operations::{Change, QueueOverview, RequestCount, Setting, WorkerOverview},
+    configuration::{ConfigChange, ConfigRecord, ConfigSetting, Gate, GateHold},
+    operations::{QueueOverview, RequestCount, Setting, WorkerOverview},
     recovery::{Lives, Recover, RecoverStep, StrayStep},
     requests::{
         Admission, Cancelled, Eta, Outlook, Responded, Response, Submission, Submitted, Ticket,
@@ -53,6 +55,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub struct Store {
     pool: PgPool,
     patience: Duration,
+    /// For whom the configuration is changed.
+    actor: Option<Arc<str>>,
 }
 
 impl Store {
@@ -62,6 +66,7 @@ impl Store {
         Self {
             pool,
             patience: PATIENCE,
+            actor: None,
         }
     }
 

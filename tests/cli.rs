@@ -24,15 +24,15 @@ fn tidegate(url: &str) -> Command {
     command
 }
 
-async fn run(url: &str, arguments: &[&str]) -> Output {
+pub async fn run(url: &str, arguments: &[&str]) -> Output {
     tidegate(url).args(arguments).output().await.unwrap()
 }
 
-fn out(output: &Output) -> String {
+pub fn out(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-fn err(output: &Output) -> String {
+pub fn err(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 

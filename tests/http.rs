@@ -1,5 +1,6 @@
 //! What callers, downstreams and load balancers see over HTTP: a real server, a real client.
 
+mod admin;
 mod gates;
 mod grouping;
 mod health;
@@ -29,9 +30,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::support::TestDatabase;
 
 /// A server on a free port, and a client of it.
-struct Api {
+pub struct Api {
     address: SocketAddr,
-    client: Client,
+    pub client: Client,
     shutdown: CancellationToken,
     served: JoinHandle<std::io::Result<()>>,
     _stop: DropGuard,
@@ -39,18 +40,18 @@ struct Api {
 
 /// An answer, read whole.
 #[derive(Debug)]
-struct Answer {
-    status: StatusCode,
+pub struct Answer {
+    pub status: StatusCode,
     headers: HeaderMap,
-    body: Value,
+    pub body: Value,
 }
 
 impl Api {
-    async fn of(database: &TestDatabase) -> Self {
+    pub async fn of(database: &TestDatabase) -> Self {
         Self::start(database.store.clone(), &HttpOptions::default()).await
     }
 
-    async fn start(store: Store, options: &HttpOptions) -> Self {
+    pub async fn start(store: Store, options: &HttpOptions) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
@@ -64,7 +65,7 @@ impl Api {
         }
     }
 
-    fn url(&self, path: &str) -> String {
+    pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
@@ -83,7 +84,7 @@ impl Api {
         .await
     }
 
-    async fn post(&self, path: &str, body: &Value) -> Answer {
+    pub async fn post(&self, path: &str, body: &Value) -> Answer {
         answer(self.posting(path, body)).await
     }
 
@@ -91,8 +92,12 @@ impl Api {
         answer(self.posting(path, body).header("idempotency-key", key)).await
     }
 
-    async fn get(&self, path: &str) -> Answer {
+    pub async fn get(&self, path: &str) -> Answer {
         answer(self.client.get(self.url(path))).await
+    }
+
+    pub async fn patch(&self, path: &str, body: &Value) -> Answer {
+        answer(self.client.patch(self.url(path)).json(body)).await
     }
 
     async fn delete(&self, path: &str) -> Answer {
@@ -100,7 +105,7 @@ impl Api {
     }
 
     /// Submits a request that must be taken; returns its path.
-    async fn submit(&self, kind: &str) -> String {
+    pub async fn submit(&self, kind: &str) -> String {
         let taken = self.post(&format!("/v1/{kind}"), &json!({"n": 1})).await;
         assert_eq!(taken.status, 202, "{taken:?}");
         taken.header("location").to_owned()
@@ -126,7 +131,7 @@ impl Answer {
     }
 
     /// Checks that this is a whole problem with this status and code.
-    fn assert_problem(&self, status: u16, code: &str) {
+    pub fn assert_problem(&self, status: u16, code: &str) {
         assert_eq!(self.status, status, "{self:?}");
         assert_eq!(self.header("content-type"), "application/problem+json");
         assert_eq!(self.header("cache-control"), "no-store");
@@ -141,12 +146,12 @@ impl Answer {
         }
     }
 
-    fn detail(&self) -> &str {
+    pub fn detail(&self) -> &str {
         self.body["detail"].as_str().unwrap()
     }
 }
 
-async fn answer(request: RequestBuilder) -> Answer {
+pub async fn answer(request: RequestBuilder) -> Answer {
     let response = request.send().await.unwrap();
     let status = response.status();
     let headers = response.headers().clone();

@@ -8,7 +8,7 @@ use crate::support::{
 };
 
 /// Another session that may do what `role` may and no more, as a login that was granted it.
-async fn login(database: &TestDatabase, role: &str) -> PgConnection {
+pub async fn login(database: &TestDatabase, role: &str) -> PgConnection {
     let mut session = database.session().await;
     // Roles are the whole cluster's: one login for each role serves all tests.
     run(
@@ -49,6 +49,8 @@ async fn writes_nothing(session: &mut PgConnection) {
         "request_count_delta",
         "queue_drain",
         "schema_state",
+        "config_change",
+        "gate_event",
     ] {
         is_denied(
             session,

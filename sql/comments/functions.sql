@@ -70,6 +70,9 @@ comment on function tidegate.expire_keys is 'Maintenance duty: forgets idempoten
 comment on function tidegate.queue_identity is 'Trigger on queue: name and stage stay (TG005).';
 comment on function tidegate.queue_removal is
   'Trigger on queue: drops the storage of a queue that is deleted; refuses while it holds messages (TG005).';
+comment on function tidegate.record_config_change is
+  'Trigger on every table of configuration: writes config_change, whoever changes it and however.';
+comment on function tidegate.policy_version is 'Trigger on policy: counts its changes in version.';
 comment on function tidegate.queue_gate is 'Trigger on queue: gives it a gate.';
 comment on function tidegate.kind_queues is
   'Trigger on kind: its queues serve the right stages (TG005), its name stays (TG002).';
@@ -202,6 +205,28 @@ comment on function tidegate.remove_strays is
   'One batch: deletes messages of a queue that stand for no live request; go on at next_after.';
 comment on function tidegate.config_set is
   'Changes one setting by its documented name; returns what changed, from what to what.';
+comment on function tidegate.config_set_many is
+  'Changes several settings, one JSON object of names and values, all or none; returns what changed.';
+comment on function tidegate.config_get is
+  'Settings with their values: one by its name, all of a queue or kind, or all there are.';
+comment on function tidegate.config_history is
+  'Who changed the configuration, when, from what to what; the latest change first.';
+comment on function tidegate.config_name is 'The documented name of the setting that is in a column of a row.';
+comment on function tidegate.config_value is 'A stored value in the unit of its setting.';
+comment on function tidegate.config_answers is 'Internal: whether a setting is meant by a name.';
+comment on function tidegate.config_literal is
+  'Internal: a setting''s value as its column takes it, or TG007 that says what it should be.';
+comment on function tidegate.config_set_backoff is 'Internal: makes the rows of response_backoff exactly these.';
+comment on function tidegate.config_key is 'Internal: the values of a row''s primary key, joined by dots.';
+comment on function tidegate.note_config_change is
+  'Internal: writes the history of one row of configuration, and notifies tidegate_config.';
+comment on function tidegate.unknown_setting is 'Internal: raises TG010, with the names there are.';
+comment on function tidegate.act_for is
+  'Internal: whose changes these are, as the program says; returns who it was before.';
+comment on function tidegate.interval_seconds is 'An interval as its seconds, such as 60s.';
+comment on function tidegate.gate_force is
+  'Holds a gate open or closed by hand (accepting, too_many_requests) or, with null, releases it; returns whether '
+  'anything changed.';
 comment on function tidegate.initialise is
   'Writes the starter set of limits, gates and nominal times where none are set; returns what it set.';
 

@@ -64,12 +64,13 @@ comment on column tidegate.gate.high_water is
   'The depth, in messages, at which the gate is to close; today an operator closes it.';
 comment on column tidegate.gate.low_water is 'The depth, in messages, at which it opens again.';
 comment on column tidegate.gate.depth is 'The depth, in messages, at the last change of state; not a live count.';
-comment on column tidegate.gate.epoch is 'How many times the state has changed.';
+comment on column tidegate.gate.epoch is 'How many times the state has changed, or was taken or released by hand.';
 comment on column tidegate.gate.forced is 'Whether an operator holds the state by hand.';
 comment on column tidegate.gate.changed_at is 'When the state last changed.';
 
 -- gate_event
-comment on table tidegate.gate_event is 'Append-only: one row per change of a gate''s state; nothing changes it yet.';
+comment on table tidegate.gate_event is
+  'Append-only: one row per change of a gate''s state, or of who holds it; written by gate_force.';
 comment on column tidegate.gate_event.queue is 'The queue of the gate.';
 comment on column tidegate.gate_event.epoch is 'Which change of this gate it was, from 1.';
 comment on column tidegate.gate_event.state is 'The state it changed to.';
@@ -77,6 +78,26 @@ comment on column tidegate.gate_event.depth is 'The depth at the change, in mess
 comment on column tidegate.gate_event.cause is 'Why it changed.';
 comment on column tidegate.gate_event.actor is 'The database user in whose session it changed.';
 comment on column tidegate.gate_event.at is 'When it changed.';
+comment on column tidegate.gate_event.on_behalf_of is
+  'For whom, as the program that made the change says: an API key''s name, an operating system user; null: it does not.';
+
+-- config_change
+comment on table tidegate.config_change is
+  'Append-only: who changed the configuration, one row per column that changed, however it was changed; written by '
+  'triggers.';
+comment on column tidegate.config_change.id is 'Ascends in the order in which changes were made.';
+comment on column tidegate.config_change.at is 'When.';
+comment on column tidegate.config_change.actor is 'The database user in whose session it changed.';
+comment on column tidegate.config_change.on_behalf_of is
+  'For whom, as the program that made the change says (tidegate.actor): an API key''s name, an operating system user; '
+  'null: it does not.';
+comment on column tidegate.config_change.operation is 'What was done to the row: insert, update or delete.';
+comment on column tidegate.config_change.table_name is 'The table.';
+comment on column tidegate.config_change.row_key is
+  'The row: the values of its primary key, joined by dots; empty in a table with one row.';
+comment on column tidegate.config_change.column_name is 'The column.';
+comment on column tidegate.config_change.old_value is 'What it held, as text; null: nothing, or the row is new.';
+comment on column tidegate.config_change.new_value is 'What it holds, as text; null: nothing, or the row is gone.';
 
 -- kind
 comment on table tidegate.kind is
@@ -151,7 +172,7 @@ comment on column tidegate.policy.breaker_samples_min is 'Reserved: calls in the
 comment on column tidegate.policy.breaker_window_ms is 'Reserved: length of the sliding window, milliseconds.';
 comment on column tidegate.policy.breaker_open_ms is 'Reserved: how long the breaker stays open, milliseconds.';
 comment on column tidegate.policy.breaker_probes is 'Reserved: calls let through while half open.';
-comment on column tidegate.policy.version is 'Reserved: the version of the policy, from 1.';
+comment on column tidegate.policy.version is 'How many times the policy has been changed, plus one; counted by a trigger.';
 
 -- setting
 comment on table tidegate.setting is

@@ -97,3 +97,34 @@ comment on column tidegate.eta_quality.predicted is 'Of the finished requests, t
 comment on column tidegate.eta_quality.error_seconds_sum is 'All errors together, in seconds: for a histogram''s sum.';
 comment on column tidegate.eta_quality.error_bins is
   'How many answers came below -30, -5, -1, 0, 1, 5, 30 seconds later than told, each from the one before, and the rest.';
+
+-- config
+comment on view tidegate.config is
+  'Every setting by its documented name, with its value; change it with config_set, or the column itself.';
+comment on column tidegate.config.name is 'The documented name, as config_set takes it.';
+comment on column tidegate.config.value is 'Its value, in its unit; null: none (no limit, or not set yet).';
+comment on column tidegate.config.unit is 'What a value counts; null: it is no quantity.';
+comment on column tidegate.config.type is
+  'number, boolean, text, interval, list (words with commas) or backoff (from=seconds, with commas).';
+comment on column tidegate.config.subject is 'What it belongs to, such as queue tx.';
+comment on column tidegate.config.is_default is 'Whether it has the value that a row comes with.';
+comment on column tidegate.config.default_value is 'The value that a row comes with; null: none.';
+comment on column tidegate.config.comment is 'What it does.';
+comment on column tidegate.config.table_name is 'The table that holds it.';
+comment on column tidegate.config.row_key is 'The row that holds it: its primary key, joined by dots.';
+comment on column tidegate.config.column_name is 'The column that holds it.';
+
+-- config_column
+comment on view tidegate.config_column is
+  'Which columns are settings: those of the tables of configuration, but for keys and what is counted there.';
+comment on column tidegate.config_column.table_name is 'The table.';
+comment on column tidegate.config_column.column_name is 'The column.';
+comment on column tidegate.config_column.place is 'Where the column stands in its table.';
+comment on column tidegate.config_column.type is 'number, boolean, text, interval or list.';
+comment on column tidegate.config_column.whole is 'Whether it holds whole numbers only.';
+comment on column tidegate.config_column.nullable is 'Whether it may be none.';
+comment on column tidegate.config_column.factor is
+  'How many of the column''s units make one of the setting''s: 1000 for seconds kept in milliseconds.';
+comment on column tidegate.config_column.unit is 'What the setting''s value counts; null: it is no quantity.';
+comment on column tidegate.config_column.default_value is 'The column''s default, as text; null: none.';
+comment on column tidegate.config_column.comment is 'The column''s comment.';

@@ -1,7 +1,8 @@
 -- tidegate.pause: stops (or, with `paused` false, resumes) claims from a queue, everywhere; what is held goes on
 --
--- Returns the queues whose state changed; null for `queue` means all of them.
-create or replace function tidegate.pause(queue text default null, paused boolean default true)
+-- Returns the queues whose state changed; null for `queue` means all of them. `actor` is who asked, for the history.
+drop function if exists tidegate.pause(text, boolean);
+create or replace function tidegate.pause(queue text default null, paused boolean default true, actor text default null)
   returns setof text
   language plpgsql
   security definer
@@ -11,17 +12,22 @@ create or replace function tidegate.pause(queue text default null, paused boolea
 as $$
 #variable_conflict use_column
 declare
-  v_name text;
+  v_actor_before text := tidegate.act_for(pause.actor);
+  v_name         text;
 begin
   if pause.queue is not null then
     perform tidegate.require_queue(pause.queue);
   end if;
   for v_name in
-    update tidegate.queue as q set paused = pause.paused
+    -- In the order of their names, as everybody locks the rows of configuration.
+    select q.name from tidegate.queue as q
     where (pause.queue is null or q.name = pause.queue) and q.paused <> pause.paused
-    returning q.name
+    order by q.name
+    for no key update
   loop
+    update tidegate.queue as q set paused = pause.paused where q.name = v_name;
     return next v_name;
   end loop;
+  perform set_config('tidegate.actor', v_actor_before, true);
 end;
 $$;

@@ -89,7 +89,8 @@ pub(super) fn location(kind: &str, id: RequestId) -> String {
     format!("/v1/{}/{id}", kind.replace('_', "-"))
 }
 
-async fn parameter<S: Send + Sync>(
+/// A part of the path by its name in the route, decoded.
+pub(super) async fn parameter<S: Send + Sync>(
     parts: &mut Parts,
     state: &S,
     name: &str,

@@ -114,6 +114,24 @@ pub(super) static UNKNOWN_REQUEST: Class = Class::refused(
     "unknown_request",
     "There is no such request",
 );
+pub(super) static UNKNOWN_SETTING: Class = Class::refused(
+    StatusCode::NOT_FOUND,
+    "unknown_setting",
+    "There is no such setting",
+);
+pub(super) static UNKNOWN_QUEUE: Class = Class::refused(
+    StatusCode::NOT_FOUND,
+    "unknown_queue",
+    "There is no such queue",
+);
+pub(super) static INVALID_PARAMETER: Class = Class::refused(
+    StatusCode::BAD_REQUEST,
+    "invalid_parameter",
+    "A parameter of the query makes no sense",
+);
+/// 503 and not 403: the caller may be allowed to, this node's database user is not.
+pub(super) static NOT_PERMITTED: Class =
+    Class::operator("not_permitted", "This node's database user may not do this");
 pub(super) static WRONG_METHOD: Class = Class::refused(
     StatusCode::METHOD_NOT_ALLOWED,
     "method_not_allowed",
@@ -249,9 +267,17 @@ impl From<&StoreError> for Problem {
             StoreError::KindNotConfigured(_) => &KIND_NOT_CONFIGURED,
             StoreError::KeyReused(_) => &KEY_REUSED,
             StoreError::UnknownRequest(_) => &UNKNOWN_REQUEST,
+            StoreError::UnknownSetting(_) => &UNKNOWN_SETTING,
+            StoreError::UnknownQueue(_) => &UNKNOWN_QUEUE,
             StoreError::Misuse(_) => &INVALID_REQUEST,
             StoreError::IllegalTransition(_) => &ILLEGAL_STATE,
             StoreError::Unstorable(_) => &UNSTORABLE,
+            StoreError::NotPermitted(detail) => {
+                tracing::error!(error = detail, "the database user may not do this");
+                return NOT_PERMITTED.because(
+                    "the database user of this node lacks a role for it, such as tidegate_admin",
+                );
+            }
             StoreError::NotMigrated(detail) => {
                 tracing::error!(error = detail, "the database is not migrated");
                 return NOT_MIGRATED

@@ -18,19 +18,6 @@ pub struct Setting {
     pub value: String,
 }
 
-/// A setting that `config_set` changed.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
-pub struct Change {
-    /// What it belongs to, such as `queue tx`.
-    pub subject: String,
-    /// The column.
-    pub name: String,
-    /// What it was; none for no limit, or not set.
-    pub old_value: Option<String>,
-    /// What it is now.
-    pub new_value: Option<String>,
-}
-
 /// How many requests of a kind are in a status.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
 pub struct RequestCount {
@@ -108,21 +95,6 @@ impl Store {
         Ok(ask!(
             self,
             sqlx::query_as(include_str!("../../sql/queries/initialise.sql")),
-            fetch_all
-        ))
-    }
-
-    /// Changes a setting by its documented name: `tidegate.config_set`. Returns what changed.
-    ///
-    /// # Errors
-    ///
-    /// A name or value that makes no sense, database trouble.
-    pub async fn config_set(&self, name: &str, value: &str) -> Result<Vec<Change>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/config_set.sql"))
-                .bind(name)
-                .bind(value),
             fetch_all
         ))
     }
@@ -228,7 +200,8 @@ impl Store {
             self,
             sqlx::query_scalar(include_str!("../../sql/queries/pause.sql"))
                 .bind(queue)
-                .bind(paused),
+                .bind(paused)
+                .bind(self.actor.as_deref()),
             fetch_all
         ))
     }

@@ -88,6 +88,8 @@ pub const ACTS: &[&str] = &[
     "fold_counts",
     "maintain",
     "pause",
+    "config_set_many",
+    "gate_force",
 ];
 
 /// The statement of an act.
@@ -171,6 +173,17 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
             "select tidegate.pause({}, {})",
             ["null", "'tx'", "'readiness'"][random.random_range(0..3)],
             random.random_bool(0.3)
+        ),
+        "config_set_many" => format!(
+            "select count(*) from tidegate.config_set_many('{{\"tx.paused\": false, \"readiness.paused\": false,
+               \"max_seconds\": {0}, \"direct.tx.jitter_ms\": {0}, \"tx_confirmation_ms\": {0},
+               \"response_backoff\": \"0s={0}\"}}')",
+            random.random_range(200..400)
+        ),
+        // Not closed: a submission that is refused has no id.
+        "gate_force" => format!(
+            "select tidegate.gate_force('{queue}', {})",
+            ["null", "'accepting'"][random.random_range(0..2)]
         ),
         "expire_by_deadline" | "expire_by_readiness" | "expire_responses" => {
             format!(

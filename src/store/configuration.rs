@@ -1,0 +1,307 @@
+//! Configuration by documented names: what is set, changing it, who changed it; and gates by hand.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde::{Serialize, Serializer, ser::SerializeStruct};
+use serde_json::{Value, json, value::RawValue};
+use sqlx::{FromRow, types::Json};
+
+use super::Store;
+use crate::error::StoreError;
+
+/// One setting, as `config_get` shows it.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct ConfigSetting {
+    /// Its documented name, such as `tx.per_seconds`.
+    pub name: String,
+    /// Its value, as text; none for no limit, or not set.
+    pub value: Option<String>,
+    /// What the value counts.
+    pub unit: Option<String>,
+    /// `number`, `boolean`, `text`, `interval`, `list` or `backoff`.
+    pub r#type: String,
+    /// What it belongs to, such as `queue tx`.
+    pub subject: String,
+    /// Whether it has the value that its row came with.
+    pub is_default: bool,
+    /// The value that its row came with.
+    pub default_value: Option<String>,
+    /// What it does.
+    pub comment: Option<String>,
+}
+
+impl Serialize for ConfigSetting {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut shown = serializer.serialize_struct("ConfigSetting", 8)?;
+        shown.serialize_field("name", &self.name)?;
+        shown.serialize_field("value", &typed(&self.r#type, self.value.as_deref()))?;
+        shown.serialize_field("unit", &self.unit)?;
+        shown.serialize_field("type", &self.r#type)?;
+        shown.serialize_field("subject", &self.subject)?;
+        shown.serialize_field("is_default", &self.is_default)?;
+        shown.serialize_field(
+            "default",
+            &typed(&self.r#type, self.default_value.as_deref()),
+        )?;
+        shown.serialize_field("comment", &self.comment)?;
+        shown.end()
+    }
+}
+
+/// A setting that `config_set` changed.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct ConfigChange {
+    /// What it belongs to, such as `queue tx`.
+    pub subject: String,
+    /// Its documented name.
+    pub name: String,
+    /// What it was; none for no limit, or not set.
+    pub old_value: Option<String>,
+    /// What it is now.
+    pub new_value: Option<String>,
+    /// As [`ConfigSetting::type`](ConfigSetting#structfield.type).
+    pub r#type: String,
+}
+
+impl Serialize for ConfigChange {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut shown = serializer.serialize_struct("ConfigChange", 4)?;
+        shown.serialize_field("name", &self.name)?;
+        shown.serialize_field("subject", &self.subject)?;
+        shown.serialize_field("old", &typed(&self.r#type, self.old_value.as_deref()))?;
+        shown.serialize_field("new", &typed(&self.r#type, self.new_value.as_deref()))?;
+        shown.end()
+    }
+}
+
+/// A change of the configuration, as its history keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct ConfigRecord {
+    /// Ascends with time.
+    pub id: i64,
+    /// When.
+    pub at: DateTime<Utc>,
+    /// The database user.
+    pub actor: String,
+    /// For whom, as the program said.
+    pub on_behalf_of: Option<String>,
+    /// What was done to the row: `insert`, `update` or `delete`.
+    pub operation: String,
+    /// What it belongs to, such as `queue tx`.
+    pub subject: String,
+    /// The setting's documented name.
+    pub name: String,
+    /// What it was.
+    pub old_value: Option<String>,
+    /// What it became.
+    pub new_value: Option<String>,
+    /// As [`ConfigSetting::type`](ConfigSetting#structfield.type).
+    pub r#type: String,
+}
+
+impl Serialize for ConfigRecord {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut shown = serializer.serialize_struct("ConfigRecord", 9)?;
+        shown.serialize_field("id", &self.id)?;
+        shown.serialize_field("at", &self.at)?;
+        shown.serialize_field("actor", &self.actor)?;
+        shown.serialize_field("on_behalf_of", &self.on_behalf_of)?;
+        shown.serialize_field("operation", &self.operation)?;
+        shown.serialize_field("subject", &self.subject)?;
+        shown.serialize_field("name", &self.name)?;
+        shown.serialize_field("old", &typed(&self.r#type, self.old_value.as_deref()))?;
+        shown.serialize_field("new", &typed(&self.r#type, self.new_value.as_deref()))?;
+        shown.end()
+    }
+}
+
+/// A queue's gate.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+pub struct Gate {
+    /// The queue.
+    pub queue: String,
+    /// `accepting` or `too_many_requests`.
+    pub state: String,
+    /// `strict` or `soft`.
+    pub mode: String,
+    /// The depth at which it closes.
+    pub high_water: i32,
+    /// The depth at which it opens again.
+    pub low_water: i32,
+    /// Whether an operator holds it by hand.
+    pub forced: bool,
+    /// How often its state changed, or was taken or released by hand.
+    pub epoch: i64,
+    /// The queue's depth when that last happened.
+    pub depth_at_change: i64,
+    /// When that was.
+    pub changed_at: DateTime<Utc>,
+}
+
+/// What an operator does to a gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GateHold {
+    /// Holds it open.
+    Open,
+    /// Holds it closed.
+    Close,
+    /// Lets it go by its marks again.
+    Release,
+}
+
+impl GateHold {
+    const fn state(self) -> Option<&'static str> {
+        match self {
+            Self::Open => Some("accepting"),
+            Self::Close => Some("too_many_requests"),
+            Self::Release => None,
+        }
+    }
+}
+
+/// A value of the database's, as JSON of its type.
+fn typed(kind: &str, value: Option<&str>) -> Value {
+    let Some(value) = value else {
+        return Value::Null;
+    };
+    let read = match kind {
+        "number" | "boolean" => serde_json::from_str(value).ok(),
+        "list" if value.is_empty() => Some(json!([])),
+        "list" => Some(value.split(',').collect()),
+        _ => None,
+    };
+    read.unwrap_or_else(|| value.into())
+}
+
+impl Store {
+    /// The same store, for changes that somebody else asks for: the history of the configuration names them.
+    #[must_use]
+    pub fn on_behalf_of(mut self, actor: &str) -> Self {
+        self.actor = Some(actor.into());
+        self
+    }
+
+    /// Settings by name, of a queue or kind, or all: `tidegate.config_get`.
+    ///
+    /// # Errors
+    ///
+    /// Unknown name, database trouble.
+    pub async fn config_get(&self, name: Option<&str>) -> Result<Vec<ConfigSetting>, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/config_get.sql")).bind(name),
+            fetch_all
+        ))
+    }
+
+    /// Changes a setting by its documented name: `tidegate.config_set`. Returns what changed.
+    ///
+    /// # Errors
+    ///
+    /// Unknown name, a value that makes no sense, database trouble.
+    pub async fn config_set(
+        &self,
+        name: &str,
+        value: &str,
+    ) -> Result<Vec<ConfigChange>, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/config_set.sql"))
+                .bind(name)
+                .bind(value)
+                .bind(self.actor.as_deref()),
+            fetch_all
+        ))
+    }
+
+    /// Changes several settings, all or none: `tidegate.config_set_many`. Returns what changed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::config_set`].
+    pub async fn config_set_many(
+        &self,
+        changes: &BTreeMap<String, Box<RawValue>>,
+    ) -> Result<Vec<ConfigChange>, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/config_set_many.sql"))
+                .bind(Json(changes))
+                .bind(self.actor.as_deref()),
+            fetch_all
+        ))
+    }
+
+    /// Who changed the configuration, the latest change first: `tidegate.config_history`.
+    ///
+    /// # Errors
+    ///
+    /// Unknown name, a limit that makes no sense, database trouble.
+    pub async fn config_history(
+        &self,
+        name: Option<&str>,
+        limit: i32,
+        before: Option<i64>,
+    ) -> Result<Vec<ConfigRecord>, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/config_history.sql"))
+                .bind(name)
+                .bind(limit)
+                .bind(before),
+            fetch_all
+        ))
+    }
+
+    /// The gate of a queue, or of all.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn gates(&self, queue: Option<&str>) -> Result<Vec<Gate>, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/gates.sql")).bind(queue),
+            fetch_all
+        ))
+    }
+
+    /// Holds a gate by hand, or releases it: `tidegate.gate_force`. Returns whether that changed anything.
+    ///
+    /// # Errors
+    ///
+    /// Unknown queue, database trouble.
+    pub async fn gate_force(&self, queue: &str, hold: GateHold) -> Result<bool, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_scalar(include_str!("../../sql/queries/gate_force.sql"))
+                .bind(queue)
+                .bind(hold.state())
+                .bind(self.actor.as_deref()),
+            fetch_one
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_json_of_their_type_and_text_where_they_are_not() {
+        for (kind, value, expected) in [
+            ("number", Some("0.2"), json!(0.2)),
+            ("number", Some("300"), json!(300)),
+            ("number", Some("?"), json!("?")),
+            ("number", None, json!(null)),
+            ("boolean", Some("true"), json!(true)),
+            ("list", Some("5xx,timeout"), json!(["5xx", "timeout"])),
+            ("list", Some(""), json!([])),
+            ("interval", Some("01:00:00"), json!("01:00:00")),
+            ("text", Some("true"), json!("true")),
+        ] {
+            assert_eq!(typed(kind, value), expected, "{kind} {value:?}");
+        }
+    }
+}
