@@ -18,6 +18,8 @@ begin
     end if;
     execute format('grant usage on schema tidegate to %I', v_role);
     execute format('grant select on all tables in schema tidegate to %I', v_role);
+    -- The hashes are nobody's to read; `key_list` shows the rest.
+    execute format('revoke all on tidegate.api_key from %I', v_role);
   end loop;
 
   revoke execute on all routines in schema tidegate from public;
@@ -30,6 +32,8 @@ begin
           'response_backoff_seconds', 'all_messages', 'claim_wait_ms', 'message_request_id')
           then array['tidegate_reader', 'tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('submit', 'submit_batch', 'cancel') then array['tidegate_api', 'tidegate_admin']
+        when p.proname in ('key_changes') then array['tidegate_api']
+        when p.proname in ('key_create', 'key_revoke') then array['tidegate_admin']
         when p.proname in ('respond') then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('claim_readiness', 'claim_tx', 'reserve_send', 'extend', 'release', 'worker_seen')
           or p.proname like 'settle\_%'

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod api_key;
 pub mod cli;
 pub mod config;
 pub mod database;
@@ -7,6 +8,7 @@ pub mod embedded_postgres;
 pub mod error;
 pub mod http;
 pub mod listener;
+mod local_copy;
 pub mod maintenance;
 pub mod request;
 pub mod schema;

@@ -174,6 +174,15 @@ comment on function tidegate.config_set is
 comment on function tidegate.initialise is
   'Writes the starter set of limits, gates and nominal times where none are set; returns what it set.';
 
+-- API keys
+comment on function tidegate.api_key_guard is
+  'Trigger on api_key: numbers every change; keys are never deleted, never become others, and stay revoked (TG007).';
+comment on function tidegate.key_create is
+  'A new API key, of which only a hash is stored; unchanged when just this key is there already.';
+comment on function tidegate.key_revoke is 'Ends an API key; every node refuses it within a second.';
+comment on function tidegate.key_changes is
+  'For API nodes: the keys that were made or revoked after a version, with their hashes.';
+
 -- maintenance
 comment on function tidegate.look_again(text, text, uuid[], tidegate.request_status[]) is
   'Internal: lets the next deadline sweep begin before what this one had to pass over.';

@@ -77,3 +77,14 @@ comment on column tidegate.worker_overview.stopped_at is 'When it said that it i
 comment on column tidegate.worker_overview.alive is
   'Whether it was seen within the last 30 seconds and has not said that it is stopping.';
 comment on column tidegate.worker_overview.held is 'How many messages it holds.';
+
+-- key_list
+comment on view tidegate.key_list is 'Every API key ever made, revoked ones too, without its hash.';
+comment on column tidegate.key_list.id is 'Which key it is: the part between the underscores of tg_ID_SECRET.';
+comment on column tidegate.key_list.name is 'What people call it.';
+comment on column tidegate.key_list.scopes is 'What it may do: submit, respond, admin.';
+comment on column tidegate.key_list.submitter is 'Whose requests it submits and sees.';
+comment on column tidegate.key_list.created_at is 'When it was made.';
+comment on column tidegate.key_list.created_by is 'The database user who made it.';
+comment on column tidegate.key_list.revoked_at is 'When it ended; null: it is live.';
+comment on column tidegate.key_list.revoked_by is 'The database user who ended it.';

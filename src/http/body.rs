@@ -21,8 +21,7 @@ use super::{
     },
 };
 
-/// How much of a body that is too large is read and thrown away, in bytes. A client that is still sending when the
-/// connection closes sees a reset instead of the 413, so it is heard out, up to here and to the request's timeout.
+/// How much of a body that is too large is read and thrown away, in bytes.
 const HEARD_OUT: usize = 64 * 1024 * 1024;
 
 /// The largest buffer that a `Content-Length` alone is given, in bytes: the header costs its sender nothing.
@@ -75,22 +74,17 @@ async fn read(request: Request, limit: usize) -> Result<Vec<u8>, Problem> {
         .headers()
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    let asks_first = request.headers().contains_key(EXPECT);
-    let mut stream = Body::into_data_stream(request.into_body());
-
     if announced.is_some_and(|announced| announced > limit) {
-        // Who sends `Expect: 100-continue` has sent nothing yet, and is told in time.
-        if !asks_first {
-            hear_out(stream).await;
-        }
+        hear_out(request, HEARD_OUT).await;
         return Err(too_large());
     }
 
+    let mut stream = Body::into_data_stream(request.into_body());
     let mut bytes = Vec::with_capacity(announced.unwrap_or(0).min(TRUSTED));
     while let Some(chunk) = stream.next().await {
         let chunk = chunk.map_err(|error| INCOMPLETE_BODY.because(error.to_string()))?;
         if bytes.len() + chunk.len() > limit {
-            hear_out(stream).await;
+            discard(stream, HEARD_OUT).await;
             return Err(too_large());
         }
         bytes.extend_from_slice(&chunk);
@@ -98,11 +92,20 @@ async fn read(request: Request, limit: usize) -> Result<Vec<u8>, Problem> {
     Ok(bytes)
 }
 
-async fn hear_out(mut stream: BodyDataStream) {
+/// Reads the body of a call that is refused, up to `most` bytes and to the call's timeout: a client that is still
+/// sending when the connection closes sees a reset instead of the answer.
+pub(super) async fn hear_out(request: Request, most: usize) {
+    // Who sends `Expect: 100-continue` has sent nothing yet, and is told in time.
+    if !request.headers().contains_key(EXPECT) {
+        discard(Body::into_data_stream(request.into_body()), most).await;
+    }
+}
+
+async fn discard(mut stream: BodyDataStream, most: usize) {
     let mut heard = 0;
     while let Some(Ok(chunk)) = stream.next().await {
         heard += chunk.len();
-        if heard > HEARD_OUT {
+        if heard > most {
             return;
         }
     }

@@ -99,6 +99,21 @@ pub(super) static INCOMPLETE_BODY: Class = Class::refused(
     "incomplete_body",
     "The body ended too early",
 );
+pub(super) static INVALID_PARAMETER: Class = Class::refused(
+    StatusCode::BAD_REQUEST,
+    "invalid_parameter",
+    "A query parameter makes no sense",
+);
+pub(super) static UNAUTHENTICATED: Class = Class::refused(
+    StatusCode::UNAUTHORIZED,
+    "unauthenticated",
+    "An API key is needed",
+);
+pub(super) static FORBIDDEN: Class = Class::refused(
+    StatusCode::FORBIDDEN,
+    "insufficient_scope",
+    "The API key does not allow this",
+);
 pub(super) static UNKNOWN_PATH: Class = Class::refused(
     StatusCode::NOT_FOUND,
     "unknown_path",

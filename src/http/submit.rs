@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use super::{
     Api,
+    access::Caller,
     body::Json,
     path::{KindPath, location, unknown},
     poll,
@@ -88,6 +89,7 @@ fn time(value: &HeaderValue) -> Result<DateTime<Utc>, Problem> {
 pub(super) async fn submit(
     State(api): State<Arc<Api>>,
     KindPath { kind }: KindPath,
+    caller: Caller,
     wishes: Wishes,
     Json(payload): Json<Box<RawValue>>,
 ) -> Result<Response, Problem> {
@@ -95,7 +97,7 @@ pub(super) async fn submit(
         kind: kind.clone(),
         payload,
         idempotency_key: wishes.idempotency_key,
-        submitter: None,
+        submitter: caller.submitter().map(str::to_owned),
         admission: Admission::Enforce,
         not_before: wishes.not_before,
     };
