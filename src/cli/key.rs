@@ -113,7 +113,11 @@ impl Key {
                 if json {
                     outln!("{}", serde_json::to_string(&revoked)?);
                 } else {
-                    let when = if revoked.revoked { "revoked" } else { "was revoked before" };
+                    let when = if revoked.revoked {
+                        "revoked"
+                    } else {
+                        "was revoked before"
+                    };
                     outln!("{id} ({}) {when}", revoked.name);
                 }
             }

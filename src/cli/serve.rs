@@ -68,7 +68,9 @@ impl Serve {
         let listener = match TcpListener::bind(listen).await {
             Ok(listener) => listener,
             Err(error) if error.kind() == ErrorKind::AddrInUse => {
-                bail!("{listen} is in use by another program: stop that one, or pass another --listen")
+                bail!(
+                    "{listen} is in use by another program: stop that one, or pass another --listen"
+                )
             }
             Err(error) => return Err(error).with_context(|| format!("cannot listen on {listen}")),
         };

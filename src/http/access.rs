@@ -225,7 +225,8 @@ impl IntoResponse for Refusal {
             Self::Unavailable(error) => return Problem::from(&*error).into_response(),
         };
         let mut response = problem.into_response();
-        if let Ok(challenge) = HeaderValue::try_from(format!("Bearer realm=\"tidegate\"{challenge}"))
+        if let Ok(challenge) =
+            HeaderValue::try_from(format!("Bearer realm=\"tidegate\"{challenge}"))
         {
             response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
         }

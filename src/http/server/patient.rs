@@ -40,9 +40,7 @@ impl<S> Patient<S> {
             return written;
         }
         let patience = self.patience;
-        let stuck = self
-            .stuck
-            .get_or_insert_with(|| Box::pin(sleep(patience)));
+        let stuck = self.stuck.get_or_insert_with(|| Box::pin(sleep(patience)));
         ready!(stuck.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
