@@ -31,7 +31,7 @@ begin
         when p.proname in ('request_outlook', 'request_position', 'request_retry_after', 'eta_seconds', 'is_held',
           'response_backoff_seconds', 'all_messages', 'claim_wait_ms', 'message_request_id')
           then array['tidegate_reader', 'tidegate_api', 'tidegate_worker', 'tidegate_admin']
-        when p.proname in ('submit', 'submit_batch', 'cancel') then array['tidegate_api', 'tidegate_admin']
+        when p.proname in ('submit', 'submit_batch', 'submit_batch_once', 'cancel') then array['tidegate_api', 'tidegate_admin']
         when p.proname in ('key_changes') then array['tidegate_api']
         when p.proname in ('key_create', 'key_revoke') then array['tidegate_admin']
         when p.proname in ('respond') then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']

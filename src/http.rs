@@ -4,6 +4,7 @@
 //! is read from the database when it is asked for.
 
 mod access;
+mod batch;
 mod body;
 mod grouping;
 mod health;
@@ -80,6 +81,7 @@ pub fn router(store: Store, options: &HttpOptions) -> Router {
     // A method that a path does not have is answered by `wrong_method`, which axum completes with `Allow`.
     let submitting = Router::new()
         .route("/v1/{kind}", post(submit::submit))
+        .route("/v1/{kind}/batch", post(batch::submit))
         .route("/v1/{kind}/{job_id}", get(poll::poll).delete(poll::cancel));
     let responding = Router::new()
         .route("/v1/responses", post(responses::respond))

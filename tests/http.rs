@@ -1,6 +1,7 @@
 //! What callers, downstreams and load balancers see over HTTP: a real server, a real client.
 
 mod access;
+mod batch;
 mod grouping;
 mod health;
 mod limits;

@@ -96,6 +96,8 @@ comment on function tidegate.dedup_claim_all is
 comment on function tidegate.submit_requests is 'Internal: what submit and submit_batch share.';
 comment on function tidegate.submit_batch is
   'Submits up to 10000 requests of one kind, all or none; returns a row for each, in order.';
+comment on function tidegate.submit_batch_once is
+  'Submits many requests of one kind, all or none, under one idempotency key: repeated, it is the same batch.';
 comment on function tidegate.submit is
   'Submits one request; returns its id, outcome (accepted or replayed), place and when to come back.';
 comment on function tidegate.end_requests is

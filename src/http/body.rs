@@ -12,6 +12,7 @@ use axum::{
 };
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
 use super::{
     Api, json,
@@ -37,6 +38,26 @@ impl<T: DeserializeOwned> FromRequest<Arc<Api>> for Json<T> {
         require_json(request.headers())?;
         let bytes = read(request, api.body_limit).await?;
         parse(&bytes).map(Self)
+    }
+}
+
+/// A JSON array, each element as it stands.
+pub(super) struct JsonArray(pub(super) Vec<Box<RawValue>>);
+
+impl FromRequest<Arc<Api>> for JsonArray {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
+        require_json(request.headers())?;
+        let bytes = read(request, api.body_limit).await?;
+        let elements: Vec<Box<RawValue>> = deserialize(&bytes)?;
+        // Each is held to what a body of its own is held to.
+        for (index, element) in elements.iter().enumerate() {
+            if let Some(objection) = json::objection(element.get().as_bytes()) {
+                return Err(UNSTORABLE.because(format!("element {index}: {objection}")));
+            }
+        }
+        Ok(Self(elements))
     }
 }
 
@@ -112,7 +133,15 @@ async fn discard(mut stream: BodyDataStream, most: usize) {
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    let value = serde_json::from_slice(bytes).map_err(|error| {
+    let value = deserialize(bytes)?;
+    match json::objection(bytes) {
+        None => Ok(value),
+        Some(objection) => Err(UNSTORABLE.because(objection)),
+    }
+}
+
+fn deserialize<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(bytes).map_err(|error| {
         // The message ends in the line and column.
         let class = if error.is_data() {
             &INVALID_BODY
@@ -120,9 +149,5 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
             &MALFORMED_JSON
         };
         class.because(error.to_string())
-    })?;
-    match json::objection(bytes) {
-        None => Ok(value),
-        Some(objection) => Err(UNSTORABLE.because(objection)),
-    }
+    })
 }

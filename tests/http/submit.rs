@@ -206,7 +206,18 @@ async fn headers_that_make_no_sense_are_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_closed_gate_answers_429_and_when_to_come_back() {
     let database = TestDatabase::new().await;
-    // What the database answers when the gate is closed.
+    close_the_gate(&database).await;
+    let api = Api::of(&database).await;
+
+    let refused = api.post("/v1/direct", &json!({})).await;
+
+    refused.assert_problem(429, "gate_closed");
+    assert_eq!(refused.retry_after(), 42);
+    assert_eq!(refused.body["retryable"], true);
+}
+
+/// Makes the database answer as it does when the gate is closed.
+pub(super) async fn close_the_gate(database: &TestDatabase) {
     database
         .execute(
             "create or replace function tidegate.submit_requests(
@@ -218,11 +229,4 @@ async fn a_closed_gate_answers_429_and_when_to_come_back() {
              $$",
         )
         .await;
-    let api = Api::of(&database).await;
-
-    let refused = api.post("/v1/direct", &json!({})).await;
-
-    refused.assert_problem(429, "gate_closed");
-    assert_eq!(refused.retry_after(), 42);
-    assert_eq!(refused.body["retryable"], true);
 }
