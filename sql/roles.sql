@@ -29,7 +29,7 @@ begin
     cross join lateral (
       select case
         when p.proname in ('request_outlook', 'request_position', 'request_retry_after', 'eta_seconds', 'is_held',
-          'response_backoff_seconds', 'all_messages', 'claim_wait_ms', 'message_request_id')
+          'response_backoff_seconds', 'all_messages', 'claim_wait_ms', 'message_request_id', 'list_requests')
           then array['tidegate_reader', 'tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('submit', 'submit_batch', 'submit_batch_once', 'cancel') then array['tidegate_api', 'tidegate_admin']
         when p.proname in ('key_changes') then array['tidegate_api']

@@ -10,6 +10,7 @@ mod grouping;
 mod health;
 mod json;
 mod limits;
+mod list;
 mod path;
 mod poll;
 mod problem;
@@ -80,7 +81,7 @@ pub fn router(store: Store, options: &HttpOptions) -> Router {
 
     // A method that a path does not have is answered by `wrong_method`, which axum completes with `Allow`.
     let submitting = Router::new()
-        .route("/v1/{kind}", post(submit::submit))
+        .route("/v1/{kind}", post(submit::submit).get(list::list))
         .route("/v1/{kind}/batch", post(batch::submit))
         .route("/v1/{kind}/{job_id}", get(poll::poll).delete(poll::cancel));
     let responding = Router::new()

@@ -24,6 +24,7 @@ macro_rules! ask {
 
 mod claims;
 mod keys;
+mod lists;
 mod operations;
 mod recovery;
 mod requests;
@@ -36,6 +37,7 @@ use sqlx::PgPool;
 pub use self::{
     claims::{Claimed, Lease},
     keys::{CreatedKey, KeyChange, ListedKey, RevokedKey},
+    lists::{ListedRequest, Page, PageWish},
     operations::{Change, QueueOverview, RequestCount, Setting, WorkerOverview},
     recovery::{Lives, Recover, RecoverStep, StrayStep},
     requests::{Admission, Cancelled, Outlook, Responded, Response, Submission, Submitted, Ticket},

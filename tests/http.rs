@@ -5,6 +5,7 @@ mod batch;
 mod grouping;
 mod health;
 mod limits;
+mod lists;
 mod poll;
 mod refusals;
 mod responses;

@@ -22,6 +22,7 @@ mod inbox;
 mod invariant_checker;
 mod kinds;
 mod limits;
+mod lists;
 mod lock_order;
 mod low_water_mark;
 mod pacing_model;

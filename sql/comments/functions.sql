@@ -83,6 +83,8 @@ comment on function tidegate.request_position is
   'How many waiting messages stand before a request''s; 0: next, or held; null: in no queue, or unknown.';
 comment on function tidegate.request_retry_after is
   'In how many seconds to ask for a request again; 0: it has ended; null: unknown.';
+comment on function tidegate.list_requests is
+  'One page of a kind''s requests, newest first, in bounded work; the next page begins before next_before.';
 
 -- submitting
 comment on function tidegate.submittable_kind is
