@@ -143,6 +143,8 @@ async fn a_page_of_a_large_table_reads_little_more_than_it_shows() {
         ("'direct', submitter => 'alice'", 11_100),
         ("'direct', '{failure}', page => 10, examine => 2000", 3100),
         ("'input_proof'", 10),
+        ("'public_decrypt', page => 10", 100),
+        ("'user_decrypt'", 10),
     ] {
         sqlx::raw_sql("begin").execute(&mut session).await.unwrap();
         let before = value(&mut session, "select clock_timestamp()").await;

@@ -43,12 +43,13 @@ begin
     raise exception using errcode = 'TG002', message = format('there is no kind "%s"', list_requests.kind);
   end if;
 
-  -- One more shows that there is a next page; a thousand more are enough to come to the end of any instant.
+  -- One more shows that there is a next page; a thousand more are enough to come to the end of any instant. Compared
+  -- as pairs, so that no index but (kind, id) will do: the primary key would pass over every other kind's requests.
   for v_row in
     select r.id, r.req_status, r.submitter
     from tidegate.request as r
-    where r.kind = list_requests.kind and r.id < v_before and r.id >= v_since
-    order by r.id desc
+    where (r.kind, r.id) < (list_requests.kind, v_before) and (r.kind, r.id) >= (list_requests.kind, v_since)
+    order by r.kind desc, r.id desc
     limit v_examine + 1000
   loop
     if cardinality(v_found) = v_page then
