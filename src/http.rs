@@ -14,6 +14,7 @@ mod list;
 mod path;
 mod poll;
 mod problem;
+mod rate_limit;
 mod responses;
 mod server;
 mod submit;
@@ -30,7 +31,7 @@ use tower_http::{catch_panic::CatchPanicLayer, trace::TraceLayer};
 
 pub use self::server::{ConnectionOptions, serve, serve_within};
 use self::{access::Access, grouping::Submitter, limits::Admission, problem::Problem};
-use crate::{api_key::Scope, store::Store};
+use crate::{api_key::Scope, gate::Gates, store::Store};
 
 /// What the API allows its callers.
 #[derive(Debug, Clone)]
@@ -66,6 +67,7 @@ struct Api {
 /// The whole API over one database.
 pub fn router(store: Store, options: &HttpOptions) -> Router {
     let admission = Admission::new(options.concurrency_limit);
+    let gates = Gates::of(store.clone());
     let access = Access::new(store.clone(), options.keys_required);
     let api = Arc::new(Api {
         submitter: Submitter::new(store.clone(), options.request_timeout),
@@ -79,10 +81,20 @@ pub fn router(store: Store, options: &HttpOptions) -> Router {
         access.guard(scope, routes)
     };
 
+    let telling_the_room = || middleware::from_fn_with_state(gates.clone(), rate_limit::tell);
+
     // A method that a path does not have is answered by `wrong_method`, which axum completes with `Allow`.
     let submitting = Router::new()
-        .route("/v1/{kind}", post(submit::submit).get(list::list))
-        .route("/v1/{kind}/batch", post(batch::submit))
+        .route(
+            "/v1/{kind}",
+            post(submit::submit)
+                .layer(telling_the_room())
+                .get(list::list),
+        )
+        .route(
+            "/v1/{kind}/batch",
+            post(batch::submit).layer(telling_the_room()),
+        )
         .route("/v1/{kind}/{job_id}", get(poll::poll).delete(poll::cancel));
     let responding = Router::new()
         .route("/v1/responses", post(responses::respond))

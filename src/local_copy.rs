@@ -13,6 +13,9 @@ use tokio::{sync::OwnedMutexGuard, time::Instant};
 
 use crate::error::StoreError;
 
+/// How long a failure is handed out without another attempt: what fails for good must not be tried for every request.
+const FAILURE_HOLDS: Duration = Duration::from_millis(100);
+
 /// What a copy is made of.
 pub(crate) trait Source: Send + Sync + 'static {
     /// The copy.
@@ -131,14 +134,14 @@ impl<S: Source> Inner<S> {
         (began.elapsed() < self.ages.usable).then(|| (Arc::clone(copy), *began))
     }
 
-    /// What somebody else's reading brought since `asked`.
+    /// What somebody else's reading brought since `asked`, or just before.
     fn known_since(&self, asked: Instant) -> Option<Result<Arc<S::Copy>, Arc<StoreError>>> {
         if let Some((copy, _)) = self.usable() {
             return Some(Ok(copy));
         }
         let state = self.state();
         let (error, at) = state.failure.as_ref()?;
-        (*at >= asked).then(|| Err(Arc::clone(error)))
+        (*at + FAILURE_HOLDS >= asked).then(|| Err(Arc::clone(error)))
     }
 
     fn state(&self) -> MutexGuard<'_, State<S::Copy>> {
@@ -230,7 +233,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_failure_is_not_kept_and_an_old_copy_does_not_replace_it() {
+    async fn a_failure_is_kept_for_a_moment_only_and_an_old_copy_does_not_replace_it() {
         let source = Arc::new(Counter::default());
         let copy = LocalCopy::new(Arc::clone(&source), AGES);
         copy.get().await.unwrap();
@@ -239,6 +242,8 @@ mod tests {
         tokio::time::advance(Duration::from_secs(1)).await;
         assert!(copy.get().await.is_err());
         source.fails.store(false, Ordering::SeqCst);
+        assert!(copy.get().await.is_err());
+        tokio::time::advance(FAILURE_HOLDS + Duration::from_millis(1)).await;
         assert_eq!(*copy.get().await.unwrap(), 3);
     }
 

@@ -23,6 +23,7 @@ macro_rules! ask {
 }
 
 mod claims;
+mod gates;
 mod keys;
 mod lists;
 mod operations;
@@ -36,6 +37,7 @@ use sqlx::PgPool;
 
 pub use self::{
     claims::{Claimed, Lease},
+    gates::GateRow,
     keys::{CreatedKey, KeyChange, ListedKey, RevokedKey},
     lists::{ListedRequest, Page, PageWish},
     operations::{Change, QueueOverview, RequestCount, Setting, WorkerOverview},

@@ -2,11 +2,13 @@
 
 mod access;
 mod batch;
+mod connections;
 mod grouping;
 mod health;
 mod limits;
 mod lists;
 mod poll;
+mod rate_limits;
 mod refusals;
 mod responses;
 mod shutdown;
@@ -18,7 +20,7 @@ use reqwest::{Client, RequestBuilder, StatusCode, header::HeaderMap};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use tidegate::{
-    http::{HttpOptions, router, serve},
+    http::{ConnectionOptions, HttpOptions, router, serve_within},
     store::Store,
 };
 use tokio::{
@@ -53,10 +55,23 @@ impl Api {
     }
 
     async fn start(store: Store, options: &HttpOptions) -> Self {
+        Self::start_within(store, options, ConnectionOptions::default()).await
+    }
+
+    async fn start_within(
+        store: Store,
+        options: &HttpOptions,
+        connections: ConnectionOptions,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let served = tokio::spawn(serve(listener, router(store, options), shutdown.clone()));
+        let router = router(store, options);
+        let stopped = shutdown.clone();
+        let served =
+            tokio::spawn(
+                async move { serve_within(listener, router, &connections, stopped).await },
+            );
         Self {
             address,
             client: Client::builder().no_proxy().build().unwrap(),

@@ -37,6 +37,10 @@ comment on function tidegate.queue_has_waiting is
   'Internal: whether a message at or after the low-water mark may be taken now.';
 comment on function tidegate.waiting_about is
   'Internal: how many messages of a queue wait: exact up to a limit, an upper bound from there.';
+comment on function tidegate.queue_depth is
+  'Internal: how many messages a queue holds; beyond some thousands, those that wait.';
+comment on function tidegate.gate_copy is
+  'For API nodes: each gate that submissions come to, with the depth behind it and how fast that is served.';
 comment on function tidegate.rescan_queue is
   'Maintenance: brings messages back to light that a queue''s marks or a step of the clock hide; returns how many '
   'times.';

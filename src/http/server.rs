@@ -75,8 +75,11 @@ pub async fn serve_within(
     options: &ConnectionOptions,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let places = Semaphore::MAX_PERMITS.min(options.connection_limit);
-    let places = Arc::new(Semaphore::new(places));
+    let places = Arc::new(Semaphore::new(
+        options.connection_limit.min(Semaphore::MAX_PERMITS),
+    ));
+    let refusals = Arc::new(Semaphore::new(refuse::PLACES));
+    let refusing = (refuse::router(), refuse::options(options));
     let mut connections = JoinSet::new();
     loop {
         // axum's accept sits out what passes, such as too many open files.
@@ -85,18 +88,18 @@ pub async fn serve_within(
             () = shutdown.cancelled() => break,
         };
         while connections.try_join_next().is_some() {}
-        // Small answers must not wait for the acknowledgement of the last one.
-        let _ = stream.set_nodelay(true);
-        match Arc::clone(&places).try_acquire_owned() {
-            Ok(place) => {
-                let serving = connection(stream, router.clone(), options.clone(), shutdown.clone());
-                connections.spawn(async move {
-                    serving.await;
-                    drop(place);
-                });
-            }
-            Err(_) => refuse::refuse(stream),
-        }
+        let (place, router, options) = match Arc::clone(&places).try_acquire_owned() {
+            Ok(place) => (place, &router, options),
+            Err(_) => match Arc::clone(&refusals).try_acquire_owned() {
+                Ok(place) => (place, &refusing.0, &refusing.1),
+                Err(_) => continue,
+            },
+        };
+        let serving = connection(stream, router.clone(), options.clone(), shutdown.clone());
+        connections.spawn(async move {
+            serving.await;
+            drop(place);
+        });
     }
     drop(listener);
 
@@ -118,6 +121,8 @@ async fn connection(
     options: ConnectionOptions,
     shutdown: CancellationToken,
 ) {
+    // Small answers must not wait for the acknowledgement of the last one.
+    let _ = stream.set_nodelay(true);
     let stream = Patient::new(stream, options.write_timeout);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

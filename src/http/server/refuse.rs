@@ -1,41 +1,52 @@
-//! What a connection hears when all places are taken.
+//! What a connection hears when all places are taken: 503 and the end, so that its caller may choose another node.
 
 use std::time::Duration;
 
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+use axum::{
+    Router,
+    extract::Request,
+    http::{
+        HeaderValue,
+        header::{CACHE_CONTROL, CONNECTION},
+    },
+    response::{IntoResponse, Response},
 };
 
-/// How long a refused connection may take to read its refusal.
+use super::{
+    super::{body, problem::OVERLOADED},
+    ConnectionOptions,
+};
+
+/// Connections that are being refused at once; one more is closed without a word.
+pub(super) const PLACES: usize = 64;
+
+/// How long a refused connection may take to ask, and to hear.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-const BODY: &str = concat!(
-    r#"{"type":"urn:problem-type:tidegate:overloaded","title":"This node serves as many calls as it can","status":503,"#,
-    r#""detail":"as many connections as this node takes are open","code":"overloaded","retryable":true}"#
-);
+/// How much of a refused call's body is heard out, so that its sender hears the refusal.
+const HEARD_OUT: usize = 64 * 1024;
 
-/// Says 503 and closes: the caller may then choose another node, which it could not in a queue.
-///
-/// Written by hand, because HTTP served properly is what there is no place for. What cannot be written at once is not.
-pub(super) fn refuse(stream: TcpStream) {
-    let answer = format!(
-        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\nretry-after: 1\r\n\
-         cache-control: no-store\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{BODY}",
-        BODY.len()
-    );
-    if !matches!(stream.try_write(answer.as_bytes()), Ok(written) if written == answer.len()) {
-        return;
+/// Refuses every call.
+pub(super) fn router() -> Router {
+    Router::new().fallback(refuse)
+}
+
+/// What a refused connection is held to.
+pub(super) fn options(options: &ConnectionOptions) -> ConnectionOptions {
+    ConnectionOptions {
+        idle_timeout: PATIENCE,
+        write_timeout: PATIENCE,
+        ..options.clone()
     }
-    // Closing over unread bytes would reset the connection before its client has read the answer.
-    tokio::spawn(tokio::time::timeout(PATIENCE, async move {
-        let mut stream = stream;
-        let _ = stream.shutdown().await;
-        let mut heard = [0; 1024];
-        for _ in 0..64 {
-            if !matches!(stream.read(&mut heard).await, Ok(1..)) {
-                return;
-            }
-        }
-    }));
+}
+
+async fn refuse(request: Request) -> Response {
+    let _ = tokio::time::timeout(PATIENCE, body::hear_out(request, HEARD_OUT)).await;
+    let mut response = OVERLOADED
+        .because("as many connections as this node takes are open")
+        .into_response();
+    let headers = response.headers_mut();
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
 }
