@@ -6,6 +6,7 @@ mod canonical;
 mod claim_fates;
 mod claimers;
 mod cli;
+mod cli_keys;
 mod clock;
 mod comments;
 mod constraints;

@@ -108,14 +108,36 @@ async fn within_reach(asked: SocketAddr, store: &Store) -> anyhow::Result<Socket
     if asked.ip().is_loopback() || !store.key_changes(0, 1).await?.is_empty() {
         return Ok(asked);
     }
-    let loopback = match asked {
-        SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
-    };
-    let address = SocketAddr::new(loopback, asked.port());
+    let address = loopback(asked);
     tracing::warn!(
         asked = %asked, listening = %address,
         "there is no API key, so this listens on loopback only: make one with `tidegate key create`, and start again"
     );
     Ok(address)
+}
+
+/// The same port of loopback.
+fn loopback(address: SocketAddr) -> SocketAddr {
+    let ip = match address {
+        SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::loopback;
+
+    #[test]
+    fn loopback_keeps_the_port_and_the_family() {
+        for (asked, listened) in [
+            ("0.0.0.0:8080", "127.0.0.1:8080"),
+            ("192.0.2.1:0", "127.0.0.1:0"),
+            ("[::]:8080", "[::1]:8080"),
+            ("[::ffff:192.0.2.1]:1", "[::1]:1"),
+        ] {
+            assert_eq!(loopback(asked.parse().unwrap()), listened.parse().unwrap());
+        }
+    }
 }
