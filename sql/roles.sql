@@ -32,7 +32,7 @@ begin
           'response_backoff_seconds', 'all_messages', 'claim_wait_ms', 'message_request_id', 'list_requests')
           then array['tidegate_reader', 'tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('submit', 'submit_batch', 'submit_batch_once', 'cancel') then array['tidegate_api', 'tidegate_admin']
-        when p.proname in ('key_changes', 'gate_copy') then array['tidegate_api']
+        when p.proname in ('key_changes', 'gate_copy') then array['tidegate_api', 'tidegate_admin']
         when p.proname in ('key_create', 'key_revoke') then array['tidegate_admin']
         when p.proname in ('respond') then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('claim_readiness', 'claim_tx', 'reserve_send', 'extend', 'release', 'worker_seen')

@@ -200,3 +200,64 @@ async fn a_change_that_commits_late_is_not_missed() {
         "1"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_who_take_a_name_at_once_one_gets_it_and_the_same_key_is_made_once() {
+    let database = TestDatabase::uninitialised().await;
+    let same = ApiKey::generate().unwrap();
+    let creating: Vec<_> = (0..16)
+        .map(|n| {
+            let (key, name) = if n % 2 == 0 {
+                (ApiKey::generate().unwrap(), "wanted")
+            } else {
+                (same.clone(), "same")
+            };
+            let store = database.store.clone();
+            tokio::spawn(async move {
+                let created = store.key_create(&key, name, &[Scope::Submit], None).await;
+                (name, created.map(|created| created.created))
+            })
+        })
+        .collect();
+
+    let (mut wanted, mut same_made) = (0, 0);
+    for created in creating {
+        match created.await.unwrap() {
+            ("wanted", Ok(true)) => wanted += 1,
+            ("wanted", Err(error)) => assert!(error.to_string().contains("already"), "{error}"),
+            ("same", Ok(made)) => same_made += i32::from(made),
+            strange => panic!("{strange:?}"),
+        }
+    }
+
+    assert_eq!((wanted, same_made), (1, 1));
+    assert_eq!(database.store.key_list().await.unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_changed_is_found_by_index_however_many_keys_there_are() {
+    let database = TestDatabase::uninitialised().await;
+    database
+        .execute(
+            "set session_replication_role = replica;
+             insert into tidegate.api_key (id, name, secret_hash, scopes, submitter, version)
+             select lpad(to_hex(n), 16, '0'), 'key ' || n, sha256(n::text::bytea), '{submit}', 's', n
+             from generate_series(1, 100000) as n;
+             set session_replication_role = origin;
+             analyze tidegate.api_key",
+        )
+        .await;
+    let mut session = database.session().await;
+    let read = "select seq_scan || ' ' || idx_tup_fetch from pg_stat_xact_user_tables where relname = 'api_key'";
+    sqlx::raw_sql("begin").execute(&mut session).await.unwrap();
+
+    assert_eq!(changes(&mut session, 99_990).await, "10 to 100000");
+    assert_eq!(value(&mut session, read).await, "0 10");
+    value(
+        &mut session,
+        "select key_submitter from tidegate.key_create(repeat('f', 16), 'new', sha256('x'), '{submit}')",
+    )
+    .await;
+    let after = value(&mut session, read).await;
+    assert!(after.starts_with("0 "), "{after}");
+}

@@ -440,7 +440,7 @@ async fn a_key_is_made_by_an_admin_followed_by_an_api_and_its_hash_read_by_nobod
     let changes = "key_changes()";
 
     for (role, may) in [
-        ("admin", &[create, revoke][..]),
+        ("admin", &[create, revoke, changes][..]),
         ("api", &[changes]),
         ("worker", &[]),
         ("reader", &[]),
