@@ -18,6 +18,8 @@ begin
     end if;
     execute format('grant usage on schema tidegate to %I', v_role);
     execute format('grant select on all tables in schema tidegate to %I', v_role);
+    -- The hashes are nobody's to read; `key_list` shows the rest.
+    execute format('revoke all on tidegate.api_key from %I', v_role);
   end loop;
 
   revoke execute on all routines in schema tidegate from public;
@@ -28,9 +30,11 @@ begin
       select case
         when p.proname in ('request_outlook', 'request_position', 'request_retry_after', 'eta_seconds', 'is_held',
           'response_backoff_seconds', 'spread_seconds', 'cheapest_poll', 'quantile', 'all_messages', 'claim_wait_ms',
-          'message_request_id', 'config_get', 'config_history', 'config_name', 'config_value', 'interval_seconds')
+          'message_request_id', 'list_requests', 'config_get', 'config_history', 'config_name', 'config_value',
+          'interval_seconds')
           then array['tidegate_reader', 'tidegate_api', 'tidegate_worker', 'tidegate_admin']
-        when p.proname in ('submit', 'submit_batch', 'submit_group', 'cancel') then array['tidegate_api', 'tidegate_admin']
+        when p.proname in ('submit', 'submit_batch', 'submit_batch_once', 'submit_group', 'cancel', 'key_changes', 'gate_copy')
+          then array['tidegate_api', 'tidegate_admin']
         when p.proname in ('respond') then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('claim_readiness', 'claim_tx', 'reserve_send', 'extend', 'release', 'worker_seen')
           or p.proname like 'settle\_%'
@@ -40,7 +44,7 @@ begin
           'survey_queue', 'forget_workers', 'wake', 'maintain', 'duty_begins', 'duty_ends')
           then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('recover', 'remove_strays', 'time_out', 'fail_tx', 'fail_internal', 'initialise', 'config_set',
-          'config_set_many', 'gate_force', 'pause')
+          'config_set_many', 'gate_force', 'pause', 'key_create', 'key_revoke')
           then array['tidegate_admin']
       end as roles
     ) as grants

@@ -10,6 +10,7 @@ mod config;
 mod demo;
 mod get;
 mod init;
+mod key;
 mod migrate;
 mod pause;
 mod recover;
@@ -63,6 +64,9 @@ enum Command {
     /// Show and change limits, times and policies while everything runs
     #[command(subcommand)]
     Config(config::Config),
+    /// Make, list and revoke API keys
+    #[command(subcommand)]
+    Key(key::Key),
     /// Serve the HTTP API
     Serve(serve::Serve),
     /// Submit one request
@@ -108,6 +112,7 @@ impl Cli {
             Command::Migrate(command) => command.run(database).await,
             Command::Init(command) => command.run(database).await,
             Command::Config(command) => command.run(database).await,
+            Command::Key(command) => command.run(database).await,
             Command::Serve(command) => command.run(database).await,
             Command::Submit(command) => command.run(database).await,
             Command::Get(command) => command.run(database).await,

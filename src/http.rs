@@ -3,16 +3,20 @@
 //! A node keeps nothing that a crash could lose: a 202 leaves only after the database has committed, and every answer
 //! is read from the database when it is asked for.
 
+mod access;
 mod admin;
+mod batch;
 mod body;
 mod grouping;
 mod health;
 mod json;
 mod limits;
+mod list;
 mod path;
 mod poll;
 mod polls;
 mod problem;
+mod rate_limit;
 mod responses;
 mod server;
 mod submit;
@@ -27,9 +31,11 @@ use axum::{
 };
 use tower_http::{catch_panic::CatchPanicLayer, trace::TraceLayer};
 
-pub use self::server::serve;
-use self::{grouping::Submitter, limits::Admission, polls::Polls, problem::Problem};
-use crate::store::Store;
+pub use self::server::{ConnectionOptions, serve, serve_within};
+use self::{
+    access::Access, grouping::Submitter, limits::Admission, polls::Polls, problem::Problem,
+};
+use crate::{api_key::Scope, gate::Gates, store::Store};
 
 /// What the API allows its callers.
 #[derive(Debug, Clone)]
@@ -40,6 +46,8 @@ pub struct HttpOptions {
     pub request_timeout: Duration,
     /// How many requests of `/v1` may be under way; one more gets 503 at once, because an endless queue helps nobody.
     pub concurrency_limit: usize,
+    /// Whether calls have to show an API key even while there is none: for a node that listens beyond loopback.
+    pub keys_required: bool,
 }
 
 impl Default for HttpOptions {
@@ -48,6 +56,7 @@ impl Default for HttpOptions {
             body_limit: 1024 * 1024,
             request_timeout: Duration::from_secs(30),
             concurrency_limit: 1024,
+            keys_required: false,
         }
     }
 }
@@ -65,24 +74,44 @@ struct Api {
 
 /// The whole API over one database.
 pub fn router(store: Store, options: &HttpOptions) -> Router {
+    let admission = Admission::new(options.concurrency_limit);
+    let gates = Gates::of(store.clone());
+    let access = Access::new(store.clone(), options.keys_required);
     let api = Arc::new(Api {
         submitter: Submitter::new(store.clone(), options.request_timeout),
         polls: Polls::new(store.clone()),
         store,
         body_limit: options.body_limit,
     });
-    let admission = Admission::new(options.concurrency_limit);
+    // Who may not call takes no place from those who may, so the guard is the outer layer.
+    let limited = |scope, routes: Router<Arc<Api>>| {
+        let admission = admission.clone();
+        let routes = routes.route_layer(middleware::from_fn_with_state(admission, limits::admit));
+        access.guard(scope, routes)
+    };
+
+    let telling_the_room = || middleware::from_fn_with_state(gates.clone(), rate_limit::tell);
 
     // A method that a path does not have is answered by `wrong_method`, which axum completes with `Allow`.
-    let v1 = Router::new()
+    let submitting = Router::new()
+        .route(
+            "/v1/{kind}",
+            post(submit::submit)
+                .layer(telling_the_room())
+                .get(list::list),
+        )
+        .route(
+            "/v1/{kind}/batch",
+            post(batch::submit).layer(telling_the_room()),
+        )
+        .route("/v1/{kind}/{job_id}", get(poll::poll).delete(poll::cancel));
+    let responding = Router::new()
         .route("/v1/responses", post(responses::respond))
-        .route("/v1/{kind}", post(submit::submit))
-        .route("/v1/{kind}/{job_id}", get(poll::poll).delete(poll::cancel))
         .route(
             "/v1/{kind}/{job_id}/responses",
             post(responses::respond_to_job),
-        )
-        .route_layer(middleware::from_fn_with_state(admission, limits::admit));
+        );
+    let v1 = limited(Scope::Submit, submitting).merge(limited(Scope::Respond, responding));
     // Health is asked most urgently when the node is full, so it takes no place among the limited requests.
     let health = Router::new()
         .route("/livez", get(health::live))
@@ -93,6 +122,7 @@ pub fn router(store: Store, options: &HttpOptions) -> Router {
         Admission::new(ADMINS),
         limits::admit,
     ));
+    let admin = access.guard(Scope::Admin, admin);
 
     guarded(
         v1.merge(admin).merge(health).with_state(api),

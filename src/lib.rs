@@ -1,12 +1,15 @@
 #![doc = include_str!("../README.md")]
 
+pub mod api_key;
 pub mod cli;
 pub mod config;
 pub mod database;
 pub mod embedded_postgres;
 pub mod error;
+pub mod gate;
 pub mod http;
 pub mod listener;
+mod local_copy;
 pub mod maintenance;
 pub mod request;
 pub mod schema;

@@ -34,6 +34,16 @@ pub struct UnknownWord {
     word: String,
 }
 
+impl UnknownWord {
+    /// `word` is not a `what`.
+    pub(crate) fn new(what: &'static str, word: &str) -> Self {
+        Self {
+            what,
+            word: word.to_owned(),
+        }
+    }
+}
+
 /// Declares an enum whose values are words of the database: lower snake case on both sides.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident, $what:literal, { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {

@@ -24,6 +24,9 @@ macro_rules! ask {
 
 mod claims;
 mod configuration;
+mod gates;
+mod keys;
+mod lists;
 mod operations;
 mod recovery;
 mod requests;
@@ -37,6 +40,9 @@ use sqlx::PgPool;
 pub use self::{
     claims::{Claimed, Lease},
     configuration::{ConfigChange, ConfigRecord, ConfigSetting, Gate, GateHold},
+    gates::GateRow,
+    keys::{CreatedKey, KeyChange, ListedKey, RevokedKey},
+    lists::{ListedRequest, Page, PageWish},
     operations::{QueueOverview, RequestCount, Setting, WorkerOverview},
     recovery::{Lives, Recover, RecoverStep, StrayStep},
     requests::{

@@ -14,7 +14,7 @@ use crate::support::TestDatabase;
 /// A port of loopback where nobody answers.
 const NOBODY: &str = "postgres://nobody@127.0.0.1:1/nowhere";
 
-fn tidegate(url: &str) -> Command {
+pub fn tidegate(url: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
     command
         .env("DATABASE_URL", url)
@@ -52,6 +52,7 @@ async fn help_names_every_command_and_says_how_to_begin() {
         "pause",
         "resume",
         "config",
+        "key",
         "demo",
         "DATABASE_URL",
         "tidegate migrate",

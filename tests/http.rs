@@ -1,11 +1,16 @@
 //! What callers, downstreams and load balancers see over HTTP: a real server, a real client.
 
+mod access;
 mod admin;
+mod batch;
+mod connections;
 mod gates;
 mod grouping;
 mod health;
 mod limits;
+mod lists;
 mod poll;
+mod rate_limits;
 mod refusals;
 mod responses;
 mod shutdown;
@@ -17,7 +22,7 @@ use reqwest::{Client, RequestBuilder, StatusCode, header::HeaderMap};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use tidegate::{
-    http::{HttpOptions, router, serve},
+    http::{ConnectionOptions, HttpOptions, router, serve_within},
     store::Store,
 };
 use tokio::{
@@ -52,10 +57,23 @@ impl Api {
     }
 
     pub async fn start(store: Store, options: &HttpOptions) -> Self {
+        Self::start_within(store, options, ConnectionOptions::default()).await
+    }
+
+    async fn start_within(
+        store: Store,
+        options: &HttpOptions,
+        connections: ConnectionOptions,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let served = tokio::spawn(serve(listener, router(store, options), shutdown.clone()));
+        let router = router(store, options);
+        let stopped = shutdown.clone();
+        let served =
+            tokio::spawn(
+                async move { serve_within(listener, router, &connections, stopped).await },
+            );
         Self {
             address,
             client: Client::builder().no_proxy().build().unwrap(),

@@ -1,10 +1,12 @@
 //! All integration tests, in one program: each module answers a question of its own.
 #![allow(missing_docs, clippy::unwrap_used, unreachable_pub, reason = "tests")]
 
+mod api_keys;
 mod canonical;
 mod claim_fates;
 mod claimers;
 mod cli;
+mod cli_keys;
 mod clock;
 mod comments;
 mod configuration;
@@ -27,6 +29,7 @@ mod inbox;
 mod invariant_checker;
 mod kinds;
 mod limits;
+mod lists;
 mod lock_order;
 mod low_water_mark;
 mod observed_eta;

@@ -6,7 +6,7 @@ use crate::support::{
 };
 
 /// 200,000 requests: most have ended, some await a response, 1,000 of each wait in the queues.
-async fn large() -> TestDatabase {
+pub async fn large() -> TestDatabase {
     let database = TestDatabase::unlimited().await;
     let mut loader = Session::open(&database).await;
     loader

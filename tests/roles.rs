@@ -174,6 +174,8 @@ async fn a_worker_claims_settles_responds_and_maintains_and_nothing_else() {
     for call in [
         "submit('direct', '{}')",
         "submit_batch('direct', '{1}')",
+        "submit_batch_once('direct', '{1}', 'k')",
+        "gate_copy()",
         "cancel(gen_random_uuid())",
         "recover()",
         "time_out('{}')",
@@ -213,6 +215,21 @@ async fn an_api_submits_answers_cancels_and_maintains_and_nothing_else() {
         )
         .await
         .len(),
+        2
+    );
+    assert_eq!(
+        column(
+            &mut api,
+            "select outcome from tidegate.submit_batch_once('direct', '{1,2}', 'k')"
+        )
+        .await
+        .len(),
+        2
+    );
+    assert_eq!(
+        column(&mut api, "select * from tidegate.gate_copy()")
+            .await
+            .len(),
         2
     );
     assert_eq!(
@@ -269,6 +286,7 @@ async fn reads(session: &mut PgConnection) {
         "queue_drain_rate",
         "request_overview",
         "worker_overview",
+        "key_list",
         "request",
         "request_event",
         "transition_rule",
@@ -283,6 +301,11 @@ async fn reads(session: &mut PgConnection) {
         .await;
     }
     run(session, "select tidegate.request_position(r.id), tidegate.request_retry_after(r.id), o.place from tidegate.request as r, tidegate.request_outlook(r.id) as o").await;
+    run(
+        session,
+        "select count(*) from tidegate.list_requests('direct')",
+    )
+    .await;
     run(session, "select tidegate.eta_seconds('tx_queue', 1, 1, 1, 1, 1, 1, 1, 0, 1, 300), tidegate.response_backoff_seconds('1 s')").await;
 }
 
@@ -409,4 +432,58 @@ async fn anybody_else_is_outside() {
         .await,
         [""; 0]
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_made_by_an_admin_followed_by_an_api_and_its_hash_read_by_nobody() {
+    let database = TestDatabase::uninitialised().await;
+    let create = "key_create('0123456789abcdef', 'shop', sha256('x'), '{submit}')";
+    let revoke = "key_revoke('0123456789abcdef')";
+    let changes = "key_changes()";
+
+    for (role, may) in [
+        ("admin", &[create, revoke, changes][..]),
+        ("api", &[changes]),
+        ("worker", &[]),
+        ("reader", &[]),
+    ] {
+        let mut session = login(&database, role).await;
+        for call in [create, revoke, changes] {
+            let sql = format!("select * from tidegate.{call}");
+            if may.contains(&call) {
+                assert_eq!(column(&mut session, &sql).await.len(), 1, "{role}: {call}");
+            } else {
+                is_denied(&mut session, &sql).await;
+            }
+        }
+        assert_eq!(
+            value(&mut session, "select created_by from tidegate.key_list").await,
+            "tidegate_test_admin"
+        );
+        for sql in [
+            "select secret_hash from tidegate.api_key",
+            "select id from tidegate.api_key",
+            "insert into tidegate.api_key default values",
+            "update tidegate.api_key set scopes = '{admin}'",
+            "delete from tidegate.api_key",
+            "truncate tidegate.api_key",
+        ] {
+            is_denied(&mut session, sql).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn applying_the_roles_again_takes_back_what_was_granted_on_keys() {
+    let database = TestDatabase::uninitialised().await;
+    database
+        .execute("grant all on tidegate.api_key to tidegate_reader")
+        .await;
+
+    let roles = tidegate::schema::sql_files();
+    let (_, roles) = roles.iter().find(|(path, _)| *path == "roles.sql").unwrap();
+    database.execute(roles).await;
+
+    let mut reader = login(&database, "reader").await;
+    is_denied(&mut reader, "select secret_hash from tidegate.api_key").await;
 }

@@ -40,6 +40,8 @@ comment on function tidegate.waiting_before is
   'Internal: how many messages of a queue wait before one of them, or in all; deep ones by the last survey.';
 comment on function tidegate.queue_depth is
   'Internal: how many messages a queue holds, whatever their state; beyond some thousands, those that wait.';
+comment on function tidegate.gate_copy is
+  'For API nodes: each gate that submissions come to, with the depth behind it and how fast that is served.';
 comment on function tidegate.rescan_queue is
   'Maintenance: brings messages back to light that a queue''s marks or a step of the clock hide; returns how many '
   'times.';
@@ -111,6 +113,8 @@ comment on function tidegate.request_position is
   'How many waiting messages stand before a request''s; 0: next, or held; null: in no queue, or unknown.';
 comment on function tidegate.request_retry_after is
   'In how many seconds to ask for a request again; 0: it has ended; null: unknown.';
+comment on function tidegate.list_requests is
+  'One page of a kind''s requests, newest first, in bounded work; the next page begins before next_before.';
 
 -- submitting
 comment on function tidegate.submittable_kind is
@@ -130,6 +134,8 @@ comment on function tidegate.submit_batch is
   'Submits up to 10000 requests of one kind, all or none; returns a row for each, in order.';
 comment on function tidegate.submit_group is
   'Submits up to 10000 unrelated requests of one kind: as submit_batch, but a closed gate refuses each new one by itself.';
+comment on function tidegate.submit_batch_once is
+  'Submits many requests of one kind, all or none, under one idempotency key: repeated, it is the same batch.';
 comment on function tidegate.submit is
   'Submits one request; returns its id, outcome (accepted, replayed or refused), place and when to come back.';
 comment on function tidegate.end_requests is
@@ -229,6 +235,15 @@ comment on function tidegate.gate_force is
   'anything changed.';
 comment on function tidegate.initialise is
   'Writes the starter set of limits, gates and nominal times where none are set; returns what it set.';
+
+-- API keys
+comment on function tidegate.api_key_guard is
+  'Trigger on api_key: numbers every change; keys are never deleted, never become others, and stay revoked (TG007).';
+comment on function tidegate.key_create is
+  'A new API key, of which only a hash is stored; unchanged when just this key is there already.';
+comment on function tidegate.key_revoke is 'Ends an API key; every node refuses it within a second.';
+comment on function tidegate.key_changes is
+  'For API nodes: the keys that were made or revoked after a version, with their hashes.';
 
 -- maintenance
 comment on function tidegate.look_again(text, text, uuid[], tidegate.request_status[]) is

@@ -128,3 +128,14 @@ comment on column tidegate.config_column.factor is
 comment on column tidegate.config_column.unit is 'What the setting''s value counts; null: it is no quantity.';
 comment on column tidegate.config_column.default_value is 'The column''s default, as text; null: none.';
 comment on column tidegate.config_column.comment is 'The column''s comment.';
+
+-- key_list
+comment on view tidegate.key_list is 'Every API key ever made, revoked ones too, without its hash.';
+comment on column tidegate.key_list.id is 'Which key it is: the part between the underscores of tg_ID_SECRET.';
+comment on column tidegate.key_list.name is 'What people call it.';
+comment on column tidegate.key_list.scopes is 'What it may do: submit, respond, admin.';
+comment on column tidegate.key_list.submitter is 'Whose requests it submits and sees.';
+comment on column tidegate.key_list.created_at is 'When it was made.';
+comment on column tidegate.key_list.created_by is 'The database user who made it.';
+comment on column tidegate.key_list.revoked_at is 'When it ended; null: it is live.';
+comment on column tidegate.key_list.revoked_by is 'The database user who ended it.';

@@ -1,61 +1,143 @@
 //! `tidegate serve`
 
-use std::{net::SocketAddr, process::ExitCode};
+use std::{
+    io::ErrorKind,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    process::ExitCode,
+    time::Duration,
+};
 
 use anyhow::{Context, bail};
 use clap::Args;
+use humantime::parse_duration;
 use tokio::net::TcpListener;
 
 use super::DatabaseArgs;
 use crate::{
-    http::{self, HttpOptions},
+    http::{self, ConnectionOptions, HttpOptions},
     maintenance, shutdown,
+    store::Store,
 };
 
 #[derive(Debug, Args)]
 pub(super) struct Serve {
-    /// Where to listen; anything but loopback lets everybody who can reach it submit and respond
+    /// Where to listen. Without any API key (`tidegate key create`) only loopback is listened on
     #[arg(long, env = "TIDEGATE_LISTEN", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// The largest request body, in bytes
-    #[arg(long, default_value_t = HttpOptions::default().body_limit)]
-    body_limit: usize,
     /// Database connections at most
     #[arg(long, default_value_t = 10)]
     connections: u32,
+    #[command(flatten)]
+    limits: Limits,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Limits")]
+struct Limits {
+    /// The largest request body, in bytes; a larger one gets 413
+    #[arg(long, default_value_t = HttpOptions::default().body_limit)]
+    body_limit: usize,
+    /// The largest head of a request, its headers included, in bytes, at least 8192; a larger one gets 431
+    #[arg(long, default_value_t = ConnectionOptions::default().head_limit)]
+    head_limit: usize,
+    /// Calls of `/v1` under way at once; one more gets 503
+    #[arg(long, default_value_t = HttpOptions::default().concurrency_limit)]
+    concurrency_limit: usize,
+    /// Connections of callers at once; one more gets 503
+    #[arg(long, default_value_t = ConnectionOptions::default().connection_limit)]
+    connection_limit: usize,
+    /// How long a call may take, its body included; a slower one gets 503
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
+    request_timeout: Duration,
+    /// How long a connection may take for a request's head, or stay idle between requests
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
+    idle_timeout: Duration,
+    /// How long a client may take none of its answer
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
+    write_timeout: Duration,
+    /// How long calls under way may take to finish after SIGTERM
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
+    grace: Duration,
 }
 
 impl Serve {
     pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
         let stop = shutdown::on_signal()?;
         let connected = database.connect_to_serve(self.connections.max(2)).await?;
-        let listener = match TcpListener::bind(self.listen).await {
+        let listen = within_reach(self.listen, &connected.store).await?;
+        let listener = match TcpListener::bind(listen).await {
             Ok(listener) => listener,
-            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => bail!(
-                "{} is in use by another program: stop that one, or pass another --listen",
-                self.listen
-            ),
-            Err(error) => {
-                return Err(error).with_context(|| format!("cannot listen on {}", self.listen));
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                bail!(
+                    "{listen} is in use by another program: stop that one, or pass another --listen"
+                )
             }
+            Err(error) => return Err(error).with_context(|| format!("cannot listen on {listen}")),
         };
         let address = listener.local_addr()?;
-        if !address.ip().is_loopback() {
-            tracing::warn!(%address, "listening beyond loopback, and nobody has to show a key: keep it behind a gateway");
-        }
         // On stdout: with port 0, this is how a parent process learns the port.
         outln!("listening on http://{address}");
 
+        let limits = self.limits;
         let options = HttpOptions {
-            body_limit: self.body_limit,
-            ..HttpOptions::default()
+            body_limit: limits.body_limit,
+            request_timeout: limits.request_timeout,
+            concurrency_limit: limits.concurrency_limit,
+            // What listens beyond loopback does so because there is a key; it never serves without one.
+            keys_required: !address.ip().is_loopback(),
+        };
+        let connections = ConnectionOptions {
+            connection_limit: limits.connection_limit,
+            head_limit: limits.head_limit,
+            idle_timeout: limits.idle_timeout,
+            write_timeout: limits.write_timeout,
+            grace: limits.grace,
         };
         let maintained = tokio::spawn(maintenance::run(connected.store.clone(), stop.clone()));
         let router = http::router(connected.store.clone(), &options);
-        http::serve(listener, router, stop.clone()).await?;
+        http::serve_within(listener, router, &connections, stop.clone()).await?;
         stop.cancel();
         maintained.await?;
         drop(connected.location);
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The address asked for, or, as long as nobody has to show a key, loopback.
+async fn within_reach(asked: SocketAddr, store: &Store) -> anyhow::Result<SocketAddr> {
+    if asked.ip().is_loopback() || !store.key_changes(0, 1).await?.is_empty() {
+        return Ok(asked);
+    }
+    let address = loopback(asked);
+    tracing::warn!(
+        asked = %asked, listening = %address,
+        "there is no API key, so this listens on loopback only: make one with `tidegate key create`, and start again"
+    );
+    Ok(address)
+}
+
+/// The same port of loopback.
+fn loopback(address: SocketAddr) -> SocketAddr {
+    let ip = match address {
+        SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::loopback;
+
+    #[test]
+    fn loopback_keeps_the_port_and_the_family() {
+        for (asked, listened) in [
+            ("0.0.0.0:8080", "127.0.0.1:8080"),
+            ("192.0.2.1:0", "127.0.0.1:0"),
+            ("[::]:8080", "[::1]:8080"),
+            ("[::ffff:192.0.2.1]:1", "[::1]:1"),
+        ] {
+            assert_eq!(loopback(asked.parse().unwrap()), listened.parse().unwrap());
+        }
     }
 }

@@ -15,6 +15,7 @@ use axum::{
 
 use super::{
     Api,
+    access::Caller,
     path::parameter,
     problem::{Problem, UNKNOWN_PATH, UNKNOWN_QUEUE},
     unknown_path,
@@ -43,10 +44,6 @@ pub(super) fn routes() -> Router<Arc<Api>> {
         .route("/v1/admin/{*rest}", any(unknown_path))
 }
 
-/// Who calls, when that is known: whoever checks the caller puts it among the request's extensions.
-#[derive(Debug, Clone)]
-pub(super) struct Caller(pub(super) Arc<str>);
-
 /// The store, for changes on behalf of the caller.
 struct Acting(Store);
 
@@ -55,7 +52,7 @@ impl FromRequestParts<Arc<Api>> for Acting {
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Infallible> {
         let caller = parts.extensions.get::<Caller>();
-        let name = caller.map_or("http", |Caller(name)| name);
+        let name = caller.and_then(Caller::name).unwrap_or("http");
         Ok(Self(api.store.clone().on_behalf_of(name)))
     }
 }

@@ -12,6 +12,7 @@ use axum::{
 };
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
 use super::{
     Api, json,
@@ -21,8 +22,7 @@ use super::{
     },
 };
 
-/// How much of a body that is too large is read and thrown away, in bytes. A client that is still sending when the
-/// connection closes sees a reset instead of the 413, so it is heard out, up to here and to the request's timeout.
+/// How much of a body that is too large is read and thrown away, in bytes.
 const HEARD_OUT: usize = 64 * 1024 * 1024;
 
 /// The largest buffer that a `Content-Length` alone is given, in bytes: the header costs its sender nothing.
@@ -38,6 +38,26 @@ impl<T: DeserializeOwned> FromRequest<Arc<Api>> for Json<T> {
         require_json(request.headers())?;
         let bytes = read(request, api.body_limit).await?;
         parse(&bytes).map(Self)
+    }
+}
+
+/// A JSON array, each element as it stands.
+pub(super) struct JsonArray(pub(super) Vec<Box<RawValue>>);
+
+impl FromRequest<Arc<Api>> for JsonArray {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
+        require_json(request.headers())?;
+        let bytes = read(request, api.body_limit).await?;
+        let elements: Vec<Box<RawValue>> = deserialize(&bytes)?;
+        // Each is held to what a body of its own is held to.
+        for (index, element) in elements.iter().enumerate() {
+            if let Some(objection) = json::objection(element.get().as_bytes()) {
+                return Err(UNSTORABLE.because(format!("element {index}: {objection}")));
+            }
+        }
+        Ok(Self(elements))
     }
 }
 
@@ -75,22 +95,17 @@ async fn read(request: Request, limit: usize) -> Result<Vec<u8>, Problem> {
         .headers()
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    let asks_first = request.headers().contains_key(EXPECT);
-    let mut stream = Body::into_data_stream(request.into_body());
-
     if announced.is_some_and(|announced| announced > limit) {
-        // Who sends `Expect: 100-continue` has sent nothing yet, and is told in time.
-        if !asks_first {
-            hear_out(stream).await;
-        }
+        hear_out(request, HEARD_OUT).await;
         return Err(too_large());
     }
 
+    let mut stream = Body::into_data_stream(request.into_body());
     let mut bytes = Vec::with_capacity(announced.unwrap_or(0).min(TRUSTED));
     while let Some(chunk) = stream.next().await {
         let chunk = chunk.map_err(|error| INCOMPLETE_BODY.because(error.to_string()))?;
         if bytes.len() + chunk.len() > limit {
-            hear_out(stream).await;
+            discard(stream, HEARD_OUT).await;
             return Err(too_large());
         }
         bytes.extend_from_slice(&chunk);
@@ -98,18 +113,35 @@ async fn read(request: Request, limit: usize) -> Result<Vec<u8>, Problem> {
     Ok(bytes)
 }
 
-async fn hear_out(mut stream: BodyDataStream) {
+/// Reads the body of a call that is refused, up to `most` bytes and to the call's timeout: a client that is still
+/// sending when the connection closes sees a reset instead of the answer.
+pub(super) async fn hear_out(request: Request, most: usize) {
+    // Who sends `Expect: 100-continue` has sent nothing yet, and is told in time.
+    if !request.headers().contains_key(EXPECT) {
+        discard(Body::into_data_stream(request.into_body()), most).await;
+    }
+}
+
+async fn discard(mut stream: BodyDataStream, most: usize) {
     let mut heard = 0;
     while let Some(Ok(chunk)) = stream.next().await {
         heard += chunk.len();
-        if heard > HEARD_OUT {
+        if heard > most {
             return;
         }
     }
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    let value = serde_json::from_slice(bytes).map_err(|error| {
+    let value = deserialize(bytes)?;
+    match json::objection(bytes) {
+        None => Ok(value),
+        Some(objection) => Err(UNSTORABLE.because(objection)),
+    }
+}
+
+fn deserialize<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(bytes).map_err(|error| {
         // The message ends in the line and column.
         let class = if error.is_data() {
             &INVALID_BODY
@@ -117,9 +149,5 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
             &MALFORMED_JSON
         };
         class.because(error.to_string())
-    })?;
-    match json::objection(bytes) {
-        None => Ok(value),
-        Some(objection) => Err(UNSTORABLE.because(objection)),
-    }
+    })
 }

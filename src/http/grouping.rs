@@ -29,7 +29,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::{
     error::StoreError,
-    store::{Store, Submission, Submitted},
+    store::{Admission, Store, Submission, Submitted},
 };
 
 /// Requests in one statement at most.
@@ -46,6 +46,16 @@ pub(super) type Answer = Result<Submitted, Arc<StoreError>>;
 struct Lane {
     kind: String,
     submitter: Option<String>,
+}
+
+/// Requests that a caller submits together.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) kind: String,
+    pub(super) payloads: Vec<Box<RawValue>>,
+    /// Of the whole batch.
+    pub(super) idempotency_key: Option<String>,
+    pub(super) submitter: Option<String>,
 }
 
 struct Waiting {
@@ -128,6 +138,29 @@ impl Submitter {
                 "the submission's group was given up".to_owned(),
             )))
         })
+    }
+
+    /// Submits a batch of its own: all of it or nothing, sharing its statement with nobody.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Store::submit_batch`].
+    pub(super) async fn submit_batch(&self, batch: &Batch) -> Result<Vec<Submitted>, StoreError> {
+        let _turn = self.0.statements.acquire().await;
+        let (kind, submitter) = (&batch.kind, batch.submitter.as_deref());
+        let (store, admission) = (&self.0.store, Admission::Enforce);
+        match &batch.idempotency_key {
+            Some(key) => {
+                store
+                    .submit_batch_once(kind, &batch.payloads, key, submitter, admission)
+                    .await
+            }
+            None => {
+                store
+                    .submit_batch(kind, &batch.payloads, None, submitter, admission)
+                    .await
+            }
+        }
     }
 
     fn enqueue(&self, lane: Lane, waiting: Waiting) {

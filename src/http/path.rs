@@ -5,7 +5,10 @@ use axum::{
     http::request::Parts,
 };
 
-use super::problem::{Problem, UNKNOWN_KIND, UNKNOWN_REQUEST};
+use super::{
+    access::Caller,
+    problem::{Problem, UNKNOWN_KIND, UNKNOWN_REQUEST},
+};
 use crate::{
     request::RequestId,
     store::{Outlook, Store},
@@ -54,6 +57,8 @@ pub(super) struct JobPath {
     kind: String,
     /// The request.
     pub(super) id: RequestId,
+    /// Who names it.
+    caller: Caller,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for JobPath {
@@ -62,24 +67,25 @@ impl<S: Send + Sync> FromRequestParts<S> for JobPath {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let KindPath { kind } = KindPath::from_request_parts(parts, state).await?;
         let id = parameter(parts, state, "job_id").await?;
+        let caller = Caller::from_request_parts(parts, state).await?;
         match id.parse() {
-            Ok(id) => Ok(Self { kind, id }),
+            Ok(id) => Ok(Self { kind, id, caller }),
             Err(_) => Err(UNKNOWN_REQUEST.because("a job id is a UUID")),
         }
     }
 }
 
 impl JobPath {
-    /// The request, if there is one with this id *and* of this kind.
+    /// The request, if there is one with this id *and* of this kind, *and* the caller may see it.
     pub(super) async fn find(&self, store: &Store) -> Result<Outlook, Problem> {
         match store.outlook(self.id).await? {
-            Some(outlook) if outlook.kind == self.kind => Ok(outlook),
+            Some(outlook) if outlook.kind == self.kind && self.caller.sees(&outlook) => Ok(outlook),
             _ => Err(unknown(self.id)),
         }
     }
 }
 
-/// There is no such request, or none of that kind: a caller is not told which.
+/// There is no such request, or none of that kind, or another submitter's: a caller is not told which.
 pub(super) fn unknown(id: RequestId) -> Problem {
     UNKNOWN_REQUEST.because(format!("there is no such request {id}"))
 }

@@ -82,23 +82,31 @@ enum Outcome {
     Error(RequestError),
 }
 
-/// What a poll of this request answers.
-pub(super) fn answer(outlook: Outlook) -> Response {
-    let status = match outlook.status {
+/// What callers are told of a status, besides the status itself.
+pub(super) const fn word(status: Status) -> &'static str {
+    match status {
         Status::Completed => "succeeded",
         Status::TimedOut => "timed_out",
         Status::Failure => "failed",
         Status::Queued | Status::Processing | Status::TxInFlight | Status::ReceiptReceived => {
-            return in_progress(
-                outlook.id,
-                outlook.status,
-                outlook.retry_after,
-                outlook.eta,
-                Some(outlook.elapsed),
-                outlook.position,
-            );
+            "queued"
         }
-    };
+    }
+}
+
+/// What a poll of this request answers.
+pub(super) fn answer(outlook: Outlook) -> Response {
+    if !outlook.status.is_terminal() {
+        return in_progress(
+            outlook.id,
+            outlook.status,
+            outlook.retry_after,
+            outlook.eta,
+            Some(outlook.elapsed),
+            outlook.position,
+        );
+    }
+    let status = word(outlook.status);
     let outcome = match outlook.error {
         None if outlook.status == Status::Completed => Outcome::Result(outlook.response),
         Some(error) => Outcome::Error(error),

@@ -99,6 +99,21 @@ pub(super) static INCOMPLETE_BODY: Class = Class::refused(
     "incomplete_body",
     "The body ended too early",
 );
+pub(super) static INVALID_PARAMETER: Class = Class::refused(
+    StatusCode::BAD_REQUEST,
+    "invalid_parameter",
+    "A query parameter makes no sense",
+);
+pub(super) static UNAUTHENTICATED: Class = Class::refused(
+    StatusCode::UNAUTHORIZED,
+    "unauthenticated",
+    "An API key is needed",
+);
+pub(super) static FORBIDDEN: Class = Class::refused(
+    StatusCode::FORBIDDEN,
+    "insufficient_scope",
+    "The API key does not allow this",
+);
 pub(super) static UNKNOWN_PATH: Class = Class::refused(
     StatusCode::NOT_FOUND,
     "unknown_path",
@@ -123,11 +138,6 @@ pub(super) static UNKNOWN_QUEUE: Class = Class::refused(
     StatusCode::NOT_FOUND,
     "unknown_queue",
     "There is no such queue",
-);
-pub(super) static INVALID_PARAMETER: Class = Class::refused(
-    StatusCode::BAD_REQUEST,
-    "invalid_parameter",
-    "A parameter of the query makes no sense",
 );
 /// 503 and not 403: the caller may be allowed to, this node's database user is not.
 pub(super) static NOT_PERMITTED: Class =

@@ -1,6 +1,9 @@
 //! Accepting connections, and ending well.
 
-use std::{io, time::Duration};
+mod patient;
+mod refuse;
+
+use std::{io, sync::Arc, time::Duration};
 
 use axum::{Router, serve::Listener};
 use hyper::server::conn::http1;
@@ -10,30 +13,73 @@ use hyper_util::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
+    sync::Semaphore,
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
 
-/// How long a connection may take to send a request's headers; also how long it may stay idle between requests.
-const HEADERS_WITHIN: Duration = Duration::from_secs(60);
+use self::patient::Patient;
 
-/// The largest head of a request, in bytes; a larger one gets 431.
-const HEAD_MAX: usize = 64 * 1024;
+/// What a connection is held to.
+#[derive(Debug, Clone)]
+pub struct ConnectionOptions {
+    /// Connections at once; one more is told 503 and closed.
+    pub connection_limit: usize,
+    /// The largest head of a request, in bytes, at least 8 KiB; a larger one gets 431.
+    pub head_limit: usize,
+    /// How long a connection may take to send a request's head; also how long it may stay idle between requests.
+    pub idle_timeout: Duration,
+    /// How long a client may take none of what is sent to it.
+    pub write_timeout: Duration,
+    /// How long the requests in flight may take to finish after `shutdown`.
+    pub grace: Duration,
+}
 
-/// How long the requests in flight may take to finish after `shutdown`.
-const GRACE: Duration = Duration::from_secs(30);
+impl Default for ConnectionOptions {
+    fn default() -> Self {
+        Self {
+            connection_limit: 4096,
+            head_limit: 64 * 1024,
+            idle_timeout: Duration::from_secs(60),
+            write_timeout: Duration::from_secs(30),
+            grace: Duration::from_secs(30),
+        }
+    }
+}
 
-/// Serves connections until `shutdown`; then takes no new ones and returns when the requests in flight are finished, or
-/// half a minute later.
+/// The smallest head limit that the HTTP library works with.
+const HEAD_MIN: usize = 8 * 1024;
+
+/// As [`serve_within`], within the default limits.
 ///
 /// # Errors
 ///
 /// None today: what fails, fails for one connection.
 pub async fn serve(
-    mut listener: TcpListener,
+    listener: TcpListener,
     router: Router,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
+    serve_within(listener, router, &ConnectionOptions::default(), shutdown).await
+}
+
+/// Serves connections until `shutdown`; then takes no new ones and returns when the requests in flight are finished, or
+/// after `grace`.
+///
+/// # Errors
+///
+/// None today: what fails, fails for one connection.
+pub async fn serve_within(
+    mut listener: TcpListener,
+    router: Router,
+    options: &ConnectionOptions,
+    shutdown: CancellationToken,
+) -> io::Result<()> {
+    let places = Arc::new(Semaphore::new(
+        options.connection_limit.min(Semaphore::MAX_PERMITS),
+    ));
+    let refusals = Arc::new(Semaphore::new(refuse::PLACES));
+    let refusing = (refuse::router(), refuse::options(options));
     let mut connections = JoinSet::new();
     loop {
         // axum's accept sits out what passes, such as too many open files.
@@ -41,13 +87,24 @@ pub async fn serve(
             (stream, _) = Listener::accept(&mut listener) => stream,
             () = shutdown.cancelled() => break,
         };
-        connections.spawn(connection(stream, router.clone(), shutdown.clone()));
         while connections.try_join_next().is_some() {}
+        let (place, router, options) = match Arc::clone(&places).try_acquire_owned() {
+            Ok(place) => (place, &router, options),
+            Err(_) => match Arc::clone(&refusals).try_acquire_owned() {
+                Ok(place) => (place, &refusing.0, &refusing.1),
+                Err(_) => continue,
+            },
+        };
+        let serving = connection(stream, router.clone(), options.clone(), shutdown.clone());
+        connections.spawn(async move {
+            serving.await;
+            drop(place);
+        });
     }
     drop(listener);
 
     let finished = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(GRACE, finished).await.is_err() {
+    if tokio::time::timeout(options.grace, finished).await.is_err() {
         tracing::warn!(
             connections = connections.len(),
             "requests are cut off: they did not finish in time"
@@ -58,15 +115,20 @@ pub async fn serve(
 }
 
 /// One connection: HTTP/1.1, closed after the current request once `shutdown` is there.
-async fn connection(stream: TcpStream, router: Router, shutdown: CancellationToken) {
+async fn connection(
+    stream: TcpStream,
+    router: Router,
+    options: ConnectionOptions,
+    shutdown: CancellationToken,
+) {
     // Small answers must not wait for the acknowledgement of the last one.
     let _ = stream.set_nodelay(true);
-    let service = TowerToHyperService::new(router);
+    let stream = Patient::new(stream, options.write_timeout);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS_WITHIN)
-        .max_buf_size(HEAD_MAX)
-        .serve_connection(TokioIo::new(stream), service);
+        .header_read_timeout(options.idle_timeout)
+        .max_buf_size(options.head_limit.max(HEAD_MIN))
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     let mut connection = std::pin::pin!(connection);
 
     let ended = tokio::select! {

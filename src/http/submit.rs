@@ -1,6 +1,6 @@
 //! Submitting a request.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     extract::{FromRequestParts, State},
@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use super::{
     Api,
+    access::Caller,
     body::Json,
     path::{KindPath, location, unknown},
     poll,
@@ -24,15 +25,15 @@ use crate::{
 
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 static NOT_BEFORE: HeaderName = HeaderName::from_static("tidegate-not-before");
-static REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+pub(super) static REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// What a submission's headers ask for.
 #[derive(Debug)]
 pub(super) struct Wishes {
     /// `Idempotency-Key`: 1 to 255 visible characters.
-    idempotency_key: Option<String>,
+    pub(super) idempotency_key: Option<String>,
     /// `Tidegate-Not-Before`: the earliest start, in RFC 3339.
-    not_before: Option<DateTime<Utc>>,
+    pub(super) not_before: Option<DateTime<Utc>>,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Wishes {
@@ -88,6 +89,7 @@ fn time(value: &HeaderValue) -> Result<DateTime<Utc>, Problem> {
 pub(super) async fn submit(
     State(api): State<Arc<Api>>,
     KindPath { kind }: KindPath,
+    caller: Caller,
     wishes: Wishes,
     Json(payload): Json<Box<RawValue>>,
 ) -> Result<Response, Problem> {
@@ -95,7 +97,7 @@ pub(super) async fn submit(
         kind: kind.clone(),
         payload,
         idempotency_key: wishes.idempotency_key,
-        submitter: None,
+        submitter: caller.submitter().map(str::to_owned),
         admission: Admission::Enforce,
         not_before: wishes.not_before,
     };
@@ -127,11 +129,7 @@ pub(super) async fn submit(
             ];
             Ok((headers, poll::answer(outlook)).into_response())
         }
-        Submitted::Refused { retry_after } => {
-            let seconds = whole_seconds(retry_after);
-            let detail = format!("nothing was stored; submit again in {seconds} s");
-            Err(GATE_CLOSED.because(detail).after(retry_after))
-        }
+        Submitted::Refused { retry_after } => Err(gate_closed(retry_after)),
     }
 }
 
@@ -153,8 +151,15 @@ async fn submit_alone(api: &Api, submission: &Submission) -> Result<Submitted, S
     })
 }
 
+/// A gate that refuses, and when to submit again.
+pub(super) fn gate_closed(retry_after: Duration) -> Problem {
+    let seconds = whole_seconds(retry_after);
+    let detail = format!("nothing was stored; submit again in {seconds} s");
+    GATE_CLOSED.because(detail).after(retry_after)
+}
+
 /// Unknown kinds in the words of the path; everything else as the database says it.
-fn refusal(error: &StoreError, kind: &str) -> Problem {
+pub(super) fn refusal(error: &StoreError, kind: &str) -> Problem {
     match error {
         StoreError::UnknownKind(_) => {
             UNKNOWN_KIND.because(format!("there is no kind \"{}\"", kind.replace('_', "-")))

@@ -308,6 +308,33 @@ impl Store {
         rows.into_iter().map(TryInto::try_into).collect()
     }
 
+    /// Submits several requests of one kind, all or none, under one key: `tidegate.submit_batch_once`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::submit`].
+    pub async fn submit_batch_once(
+        &self,
+        kind: &str,
+        payloads: &[Box<RawValue>],
+        idempotency_key: &str,
+        submitter: Option<&str>,
+        admission: Admission,
+    ) -> Result<Vec<Submitted>, StoreError> {
+        let payloads: Vec<_> = payloads.iter().map(Json).collect();
+        let rows: Vec<SubmittedRow> = ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/submit_batch_once.sql"))
+                .bind(kind)
+                .bind(payloads)
+                .bind(idempotency_key)
+                .bind(submitter)
+                .bind(admission.as_str()),
+            fetch_all
+        );
+        rows.into_iter().map(TryInto::try_into).collect()
+    }
+
     /// Where a request stands: `tidegate.request_outlook`; `None` for an unknown id.
     ///
     /// # Errors

@@ -19,6 +19,15 @@ async fn close(database: &TestDatabase) {
         .await;
 }
 
+/// Closes a gate that 350 messages have to pass before it opens: at 10 per second, margin 0.2, in 42 s.
+pub(super) async fn close_for_42_seconds(database: &TestDatabase) {
+    submit_many(database, "direct", 360).await;
+    database
+        .execute("update tidegate.gate set low_water = 10 where queue = 'tx'")
+        .await;
+    close(database).await;
+}
+
 fn assert_refused(refused: &Answer, seconds: u64) {
     refused.assert_problem(429, "gate_closed");
     assert_eq!(refused.retry_after(), seconds);

@@ -85,6 +85,7 @@ pub const ACTS: &[&str] = &[
     "time_out",
     "submit",
     "submit_batch",
+    "submit_batch_once",
     "fold_counts",
     "maintain",
     "pause",
@@ -168,6 +169,11 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
                 keys[..4].join(", ")
             )
         }
+        "submit_batch_once" => format!(
+            "select id from tidegate.submit_batch_once('{}', array_fill('{{}}'::jsonb, array[3]), 'key-{}')",
+            KINDS[random.random_range(0..4)],
+            random.random_range(0..2)
+        ),
         "maintain" => "call tidegate.maintain()".to_owned(),
         "pause" => format!(
             "select tidegate.pause({}, {})",

@@ -103,6 +103,10 @@ impl TestDatabase {
     pub async fn new() -> Self {
         let database = Self::uninitialised().await;
         database.store.initialise().await.unwrap();
+        // What callers are told is exact: tests of jitter turn it on.
+        database
+            .execute("update tidegate.setting set jitter = 0")
+            .await;
         database
     }
 

@@ -1,0 +1,1 @@
+select queue, kinds, state, high_water, depth, drain_rate::float8 as drain_rate from tidegate.gate_copy();

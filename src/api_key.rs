@@ -1,0 +1,215 @@
+//! API keys: what one looks like, how one is made, and how it is recognised. No I/O.
+//!
+//! A key is `tg_ID_SECRET`: 16 hex digits that say which key it is, and 64 that are its 256 random bits. Only the
+//! SHA-256 of the whole text is kept. Passwords need a slow, salted hash because they can be guessed; 256 random bits
+//! cannot, so a fast one is as safe here, and does not let a flood of wrong keys burn the node's processor.
+
+use std::fmt;
+
+use rand::{TryRngCore, rngs::OsRng};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use crate::request::UnknownWord;
+
+const PREFIX: &str = "tg_";
+const ID_DIGITS: usize = 16;
+const SECRET_DIGITS: usize = 64;
+
+/// What a key lets its bearer do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scope {
+    /// Submit, and see, list and cancel what the key's submitter has submitted.
+    Submit,
+    /// Deliver responses to any request.
+    Respond,
+    /// Everything: the admin endpoints, and everybody's requests.
+    Admin,
+}
+
+impl Scope {
+    /// The word for it in SQL, HTTP and on the command line.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Submit => "submit",
+            Self::Respond => "respond",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl std::str::FromStr for Scope {
+    type Err = UnknownWord;
+
+    fn from_str(word: &str) -> Result<Self, UnknownWord> {
+        [Self::Submit, Self::Respond, Self::Admin]
+            .into_iter()
+            .find(|scope| scope.as_str() == word)
+            .ok_or_else(|| UnknownWord::new("scope: submit, respond or admin", word))
+    }
+}
+
+/// A key as its bearer has it. Its text is shown once and never logged, so there is no `Display`.
+#[derive(Clone)]
+pub struct ApiKey {
+    text: String,
+}
+
+/// A text that is no key; it says nothing about which text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an API key is tg_, 16 hex digits, _ and 64 hex digits, all in lower case")]
+pub struct NoApiKey;
+
+impl ApiKey {
+    /// A fresh one, from the operating system's random numbers.
+    ///
+    /// # Errors
+    ///
+    /// When the operating system has none.
+    pub fn generate() -> std::io::Result<Self> {
+        let mut random = [0; (ID_DIGITS + SECRET_DIGITS) / 2];
+        OsRng
+            .try_fill_bytes(&mut random)
+            .map_err(std::io::Error::other)?;
+        let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let (id, secret) = digits.split_at(ID_DIGITS);
+        Ok(Self {
+            text: format!("{PREFIX}{id}_{secret}"),
+        })
+    }
+
+    /// Reads a key; checks its form only.
+    ///
+    /// # Errors
+    ///
+    /// [`NoApiKey`].
+    pub fn parse(text: &str) -> Result<Self, NoApiKey> {
+        let (id, secret) = text
+            .strip_prefix(PREFIX)
+            .and_then(|rest| rest.split_once('_'))
+            .ok_or(NoApiKey)?;
+        let hex = |digits: &str| {
+            digits
+                .bytes()
+                .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        if id.len() == ID_DIGITS && secret.len() == SECRET_DIGITS && hex(id) && hex(secret) {
+            Ok(Self {
+                text: text.to_owned(),
+            })
+        } else {
+            Err(NoApiKey)
+        }
+    }
+
+    /// Which key it is; no secret.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        let start = PREFIX.len();
+        &self.text[start..start + ID_DIGITS]
+    }
+
+    /// The key itself, to be given to its bearer.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.text
+    }
+
+    /// What is kept of it.
+    #[must_use]
+    pub fn hash(&self) -> KeyHash {
+        KeyHash(Sha256::digest(&self.text).into())
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ApiKey({}, …)", self.id())
+    }
+}
+
+/// The SHA-256 of a key.
+#[derive(Clone, Copy)]
+pub struct KeyHash(pub [u8; 32]);
+
+impl KeyHash {
+    /// Whether it is the hash of this key. Takes as long whatever differs.
+    #[must_use]
+    pub fn is_of(&self, key: &ApiKey) -> bool {
+        self.0.ct_eq(&key.hash().0).into()
+    }
+}
+
+impl fmt::Debug for KeyHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyHash(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fresh_key_reads_back_and_no_two_are_the_same() {
+        let key = ApiKey::generate().unwrap();
+        let other = ApiKey::generate().unwrap();
+
+        let read = ApiKey::parse(key.expose()).unwrap();
+
+        assert_eq!(read.id(), key.id());
+        assert!(key.hash().is_of(&read));
+        assert!(!key.hash().is_of(&other));
+        assert_ne!(key.id(), other.id());
+    }
+
+    #[test]
+    fn a_key_says_nothing_of_its_secret_in_a_log() {
+        let key = ApiKey::generate().unwrap();
+        let secret = &key.expose()[PREFIX.len() + ID_DIGITS + 1..];
+
+        assert!(!format!("{key:?}{:?}", key.hash()).contains(secret));
+        assert!(format!("{key:?}").contains(key.id()));
+    }
+
+    #[test]
+    fn what_is_not_exactly_a_key_is_none() {
+        let key = ApiKey::generate().unwrap();
+        let key = key.expose();
+
+        for text in [
+            "",
+            "tg_",
+            "tg__",
+            "secret",
+            &key[..key.len() - 1],
+            &format!("{key}0"),
+            &format!(" {key}"),
+            &key.to_uppercase(),
+            &key.replace("tg_", "tk_"),
+            &format!("tg_{}_{}", "g".repeat(16), "0".repeat(64)),
+            &format!("tg_{}_{}", "0".repeat(16), "é".repeat(32)),
+        ] {
+            assert!(ApiKey::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_hash_is_of_the_whole_key() {
+        let key = ApiKey::generate().unwrap();
+        let other_id = format!(
+            "tg_{}_{}",
+            "0".repeat(16),
+            &key.expose()[PREFIX.len() + 17..]
+        );
+
+        assert!(!key.hash().is_of(&ApiKey::parse(&other_id).unwrap()));
+    }
+}

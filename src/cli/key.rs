@@ -1,0 +1,141 @@
+//! `tidegate key`
+
+use std::{io::Read, process::ExitCode};
+
+use anyhow::Context;
+use clap::Subcommand;
+use serde_json::json;
+
+use super::{
+    DatabaseArgs,
+    table::{or_dash, table},
+};
+use crate::api_key::{ApiKey, Scope};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Key {
+    /// Make an API key and print it, once: only its hash is kept
+    ///
+    /// The first key turns authentication on, on every running node within a second; it stays on.
+    Create {
+        /// What people call it; no two live keys have the same name
+        name: String,
+        /// What it may do: submit (and see and cancel what its submitter submitted), respond, admin (everything);
+        /// repeatable
+        #[arg(long = "scope", required = true, value_name = "SCOPE")]
+        scopes: Vec<Scope>,
+        /// Whose requests it submits and sees; the name unless given. Keys of one submitter see the same requests
+        #[arg(long)]
+        submitter: Option<String>,
+        /// Take this key from standard input instead of making one; harmless to repeat
+        #[arg(long)]
+        from_stdin: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show every API key, without its secret
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// End an API key; every node refuses it within a second
+    Revoke {
+        /// Its id, as `tidegate key list` shows it
+        id: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+impl Key {
+    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Create {
+                name,
+                scopes,
+                submitter,
+                from_stdin,
+                json,
+            } => {
+                let key = if from_stdin {
+                    read_key()?
+                } else {
+                    ApiKey::generate().context("the operating system has no random numbers")?
+                };
+                let connected = database.connect(1).await?;
+                let created = connected
+                    .store
+                    .key_create(&key, &name, &scopes, submitter.as_deref())
+                    .await?;
+                if json {
+                    let scopes: Vec<_> = scopes.iter().map(|scope| scope.as_str()).collect();
+                    let mut said = json!({
+                        "id": key.id(), "name": name, "scopes": scopes, "submitter": created.submitter,
+                        "created": created.created,
+                    });
+                    if !from_stdin {
+                        said["key"] = key.expose().into();
+                    }
+                    outln!("{said}");
+                } else if from_stdin {
+                    outln!("{}", key.id());
+                } else {
+                    outln!("{}", key.expose());
+                    eprintln!("this is the only time it is shown; its id is {}", key.id());
+                }
+            }
+            Self::List { json } => {
+                let connected = database.connect(1).await?;
+                let keys = connected.store.key_list().await?;
+                if json {
+                    outln!("{}", serde_json::to_string_pretty(&keys)?);
+                } else {
+                    let rows = keys.into_iter().map(|key| {
+                        [
+                            key.id,
+                            key.name,
+                            key.scopes.join(" "),
+                            key.submitter,
+                            minute(key.created_at),
+                            or_dash(key.revoked_at.map(minute)),
+                        ]
+                    });
+                    let header = ["id", "name", "scopes", "submitter", "created", "revoked"];
+                    outln!("{}", table(header, rows));
+                }
+            }
+            Self::Revoke { id, json } => {
+                let connected = database.connect(1).await?;
+                let revoked = connected.store.key_revoke(&id).await?;
+                if json {
+                    outln!("{}", serde_json::to_string(&revoked)?);
+                } else {
+                    let when = if revoked.revoked {
+                        "revoked"
+                    } else {
+                        "was revoked before"
+                    };
+                    outln!("{id} ({}) {when}", revoked.name);
+                }
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn minute(time: chrono::DateTime<chrono::Utc>) -> String {
+    time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
+}
+
+fn read_key() -> anyhow::Result<ApiKey> {
+    let mut text = String::new();
+    std::io::stdin()
+        // One byte more than a key and a line's end: whatever is longer is none.
+        .take(256)
+        .read_to_string(&mut text)
+        .context("cannot read the key from standard input")?;
+    Ok(ApiKey::parse(text.trim())?)
+}

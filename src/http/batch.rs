@@ -1,0 +1,109 @@
+//! Submitting many requests of one kind, all or none.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::State,
+    http::{StatusCode, header::RETRY_AFTER},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+
+use super::{
+    Api,
+    access::Caller,
+    body::JsonArray,
+    grouping::Batch,
+    path::KindPath,
+    problem::{INVALID_BODY, INVALID_HEADER, KEY_REUSED, Problem, whole_seconds},
+    submit::{REPLAYED, Wishes, gate_closed, refusal},
+};
+use crate::{error::StoreError, request::RequestId, store::Submitted};
+
+/// Requests in a batch, as `tidegate.submit_batch` takes them.
+const REQUESTS_MAX: usize = 10_000;
+
+#[derive(Serialize)]
+struct Answer {
+    status: &'static str,
+    job_ids: Vec<RequestId>,
+    eta_seconds: u64,
+}
+
+/// `POST /v1/{kind}/batch`: an array of payloads in, their ids out, in order. 202 when all of them are stored, durably;
+/// anything else means that none is. `Retry-After` is when to ask for the last of them. 429 for the whole batch when
+/// the gate has no room for all of it.
+///
+/// `Idempotency-Key` stands for the whole batch: with the same payloads in the same order it is the same batch, marked
+/// `Idempotency-Replayed: true` when nothing of it is new; with others, or more or fewer, 422.
+pub(super) async fn submit(
+    State(api): State<Arc<Api>>,
+    KindPath { kind }: KindPath,
+    caller: Caller,
+    wishes: Wishes,
+    JsonArray(payloads): JsonArray,
+) -> Result<Response, Problem> {
+    if wishes.not_before.is_some() {
+        return Err(INVALID_HEADER.because("a batch starts at once: leave out Tidegate-Not-Before"));
+    }
+    if payloads.is_empty() || payloads.len() > REQUESTS_MAX {
+        return Err(INVALID_BODY.because(format!(
+            "a batch has 1 to {REQUESTS_MAX} elements, not {}",
+            payloads.len()
+        )));
+    }
+    if let Some(index) = payloads.iter().position(|payload| payload.get() == "null") {
+        return Err(INVALID_BODY.because(format!("element {index} is null")));
+    }
+
+    let batch = Batch {
+        kind,
+        payloads,
+        idempotency_key: wishes.idempotency_key,
+        submitter: caller.submitter().map(str::to_owned),
+    };
+    match api.submitter.submit_batch(&batch).await {
+        Ok(submitted) => answer(submitted),
+        // The database names the key that it made of this one.
+        Err(StoreError::KeyReused(_)) => {
+            Err(KEY_REUSED.because("this Idempotency-Key was used for a batch of other payloads"))
+        }
+        Err(error) => Err(refusal(&error, &batch.kind)),
+    }
+}
+
+fn answer(submitted: Vec<Submitted>) -> Result<Response, Problem> {
+    let mut job_ids = Vec::with_capacity(submitted.len());
+    let mut eta_seconds = 1;
+    let mut come_back = 1;
+    let mut replayed = true;
+    for one in submitted {
+        let ticket = match one {
+            Submitted::Accepted(ticket) => {
+                replayed = false;
+                ticket
+            }
+            Submitted::Replayed(ticket) => ticket,
+            Submitted::Refused { retry_after } => return Err(gate_closed(retry_after)),
+        };
+        job_ids.push(ticket.id);
+        eta_seconds = eta_seconds.max(whole_seconds(ticket.retry_after));
+        come_back = come_back.max(whole_seconds(ticket.eta.come_back));
+    }
+    let body = Answer {
+        status: "queued",
+        job_ids,
+        eta_seconds,
+    };
+    let accepted = (
+        StatusCode::ACCEPTED,
+        [(RETRY_AFTER, come_back.max(eta_seconds).to_string())],
+        Json(body),
+    );
+    Ok(if replayed {
+        ([(REPLAYED.clone(), "true")], accepted).into_response()
+    } else {
+        accepted.into_response()
+    })
+}

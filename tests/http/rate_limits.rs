@@ -1,0 +1,143 @@
+//! What submissions hear about the room that is left.
+
+use std::time::Instant;
+
+use serde_json::json;
+
+use super::{Answer, Api, answer};
+use crate::support::{TestDatabase, eventually, race::submit_many};
+
+fn told(taken: &Answer) -> (&str, &str) {
+    (taken.header("ratelimit-policy"), taken.header("ratelimit"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_submission_hears_how_much_room_its_queue_has() {
+    let database = TestDatabase::new().await;
+    submit_many(&database, "direct", 100).await;
+    submit_many(&database, "public_decrypt", 49).await;
+    let api = Api::of(&database).await;
+
+    let direct = api.post("/v1/direct", &json!({})).await;
+    assert_eq!(
+        told(&direct),
+        (r#""tx";q=2000;w=200"#, r#""tx";r=1899;t=11"#)
+    );
+
+    let api = Api::of(&database).await;
+    let batch = api.post("/v1/public-decrypt/batch", &json!([1, 2])).await;
+    assert_eq!(batch.status, 202);
+    assert_eq!(
+        told(&batch),
+        (r#""readiness";q=2000;w=40"#, r#""readiness";r=1949;t=2"#)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn held_and_delayed_messages_take_room_too() {
+    let database = TestDatabase::unlimited().await;
+    submit_many(&database, "direct", 10).await;
+    database.claim_tx(5).await;
+    database
+        .execute("select tidegate.submit('direct', '{}', not_before => clock_timestamp() + interval '1 hour')")
+        .await;
+    let api = Api::of(&database).await;
+
+    let taken = api.post("/v1/direct", &json!({})).await;
+
+    // Nothing limits the queue: no time is told.
+    assert_eq!(told(&taken), (r#""tx";q=2000"#, r#""tx";r=1988"#));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_closed_gate_has_no_room_until_it_opens() {
+    let database = TestDatabase::new().await;
+    super::gates::close_for_42_seconds(&database).await;
+    let api = Api::of(&database).await;
+
+    for path in ["/v1/direct", "/v1/direct/batch"] {
+        let refused = api.post(path, &json!([1])).await;
+        assert_eq!(refused.status, 429);
+        assert_eq!(refused.retry_after(), 42);
+        assert_eq!(told(&refused), (r#""tx";q=2000;w=200"#, r#""tx";r=0;t=42"#));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_the_marks_is_told_within_seconds_and_a_paused_queue_tells_no_time() {
+    let database = TestDatabase::new().await;
+    let api = Api::of(&database).await;
+    api.submit("direct").await;
+
+    database
+        .execute(
+            "update tidegate.gate set high_water = 50, low_water = 20; select tidegate.pause()",
+        )
+        .await;
+
+    eventually("the copy is read again", || async {
+        let taken = api.post("/v1/direct", &json!({})).await;
+        taken.header("ratelimit-policy") == r#""tx";q=50"#
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_other_answer_tells_about_room() {
+    let database = TestDatabase::new().await;
+    let api = Api::of(&database).await;
+    let path = api.submit("direct").await;
+
+    for other in [
+        api.get(&path).await,
+        api.get("/v1/direct").await,
+        api.post_text("/v1/direct", "{").await,
+        api.post("/v1/teleport", &json!({})).await,
+        api.post("/v1/responses", &json!({"reference": "r", "response": 1}))
+            .await,
+    ] {
+        assert_eq!(told(&other), ("", ""), "{other:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_gates_are_read_once_a_second_at_most() {
+    let database = TestDatabase::new().await;
+    database
+        .execute(
+            "create sequence public.readings;
+             alter function tidegate.gate_copy() rename to gate_copy_itself;
+             create function tidegate.gate_copy()
+               returns table (queue text, kinds text[], state text, high_water integer, depth bigint, drain_rate numeric)
+               language sql as $$ select g.* from nextval('public.readings'), tidegate.gate_copy_itself() as g $$",
+        )
+        .await;
+    let api = Api::of(&database).await;
+    let began = Instant::now();
+
+    for _ in 0..10 {
+        let posting = (0..20).map(|_| answer(api.posting("/v1/direct", &json!({}))));
+        for taken in futures_util::future::join_all(posting).await {
+            assert_eq!(taken.status, 202);
+            assert!(taken.header("ratelimit").starts_with("\"tx\";r="));
+        }
+    }
+
+    let seconds = i64::try_from(began.elapsed().as_secs()).unwrap();
+    let readings = database
+        .number("select last_value from public.readings")
+        .await;
+    assert!(readings <= 1 + seconds, "{readings} in {seconds} s");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_copy_the_answer_comes_all_the_same() {
+    let database = TestDatabase::new().await;
+    database.execute("drop function tidegate.gate_copy()").await;
+    let api = Api::of(&database).await;
+
+    let taken = api.post("/v1/direct", &json!({})).await;
+
+    assert_eq!(taken.status, 202);
+    assert_eq!(told(&taken), ("", ""));
+}
