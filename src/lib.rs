@@ -8,6 +8,7 @@ pub mod error;
 pub mod http;
 pub mod listener;
 pub mod maintenance;
+pub mod news;
 pub mod request;
 pub mod schema;
 pub mod shutdown;

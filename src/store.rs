@@ -23,6 +23,7 @@ macro_rules! ask {
 }
 
 mod claims;
+mod news;
 mod operations;
 mod recovery;
 mod requests;
@@ -34,6 +35,7 @@ use sqlx::PgPool;
 
 pub use self::{
     claims::{Claimed, Lease},
+    news::{Progress, Seen},
     operations::{Change, QueueOverview, RequestCount, Setting, WorkerOverview},
     recovery::{Lives, Recover, RecoverStep, StrayStep},
     requests::{Admission, Cancelled, Outlook, Responded, Response, Submission, Submitted, Ticket},

@@ -8,6 +8,7 @@ mod refusals;
 mod responses;
 mod shutdown;
 mod submit;
+mod waiting;
 
 use std::net::SocketAddr;
 
@@ -54,6 +55,14 @@ impl Api {
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
         let served = tokio::spawn(serve(listener, router(store, options), shutdown.clone()));
+        Self::of_server(address, shutdown, served)
+    }
+
+    fn of_server(
+        address: SocketAddr,
+        shutdown: CancellationToken,
+        served: JoinHandle<std::io::Result<()>>,
+    ) -> Self {
         Self {
             address,
             client: Client::builder().no_proxy().build().unwrap(),

@@ -1,6 +1,6 @@
 //! `tidegate serve`
 
-use std::{net::SocketAddr, process::ExitCode};
+use std::{net::SocketAddr, process::ExitCode, time::Duration};
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -8,8 +8,9 @@ use tokio::net::TcpListener;
 
 use super::DatabaseArgs;
 use crate::{
+    database::{self, PoolSettings},
     http::{self, HttpOptions},
-    maintenance, shutdown,
+    listener, maintenance, shutdown,
 };
 
 #[derive(Debug, Args)]
@@ -23,12 +24,36 @@ pub(super) struct Serve {
     /// Database connections at most
     #[arg(long, default_value_t = 10)]
     connections: u32,
+    /// Where to LISTEN, when the database is reached through a pooler in transaction mode: a direct connection, or a
+    /// pooler in session mode [default: the database]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "TIDEGATE_LISTEN_DATABASE_URL",
+        hide_env_values = true
+    )]
+    listen_database_url: Option<String>,
+    /// The longest that `Prefer: wait` holds an answer back, in seconds; 0: not at all
+    #[arg(long, value_name = "SECONDS", default_value_t = HttpOptions::default().wait_max.as_secs())]
+    wait_max: u64,
+    /// Callers who wait at once, at most; the next ones are answered at once
+    #[arg(long, value_name = "N", default_value_t = HttpOptions::default().waiters_max)]
+    waiters_max: usize,
+    /// Streams of events that are open at once, at most
+    #[arg(long, value_name = "N", default_value_t = HttpOptions::default().streams_max)]
+    streams_max: usize,
 }
 
 impl Serve {
     pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
         let stop = shutdown::on_signal()?;
         let connected = database.connect_to_serve(self.connections.max(2)).await?;
+        let listen_url = self
+            .listen_database_url
+            .as_ref()
+            .unwrap_or(&connected.location.url);
+        let listened = database::connect_to_listen(listen_url, &PoolSettings::default())
+            .context("check --listen-database-url")?;
         let listener = match TcpListener::bind(self.listen).await {
             Ok(listener) => listener,
             Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => bail!(
@@ -48,12 +73,21 @@ impl Serve {
 
         let options = HttpOptions {
             body_limit: self.body_limit,
+            wait_max: Duration::from_secs(self.wait_max),
+            waiters_max: self.waiters_max,
+            streams_max: self.streams_max,
             ..HttpOptions::default()
         };
         let maintained = tokio::spawn(maintenance::run(connected.store.clone(), stop.clone()));
-        let router = http::router(connected.store.clone(), &options);
-        http::serve(listener, router, stop.clone()).await?;
+        let node = http::Node::new(connected.store.clone(), &options);
+        let listening = tokio::spawn(listener::listen(
+            listened,
+            node.hearers(),
+            stop.clone(),
+        ));
+        http::serve(listener, node.router(&options), stop.clone()).await?;
         stop.cancel();
+        listening.await?;
         maintained.await?;
         drop(connected.location);
         Ok(ExitCode::SUCCESS)

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use axum::{
     Json,
     extract::State,
-    http::{StatusCode, header::RETRY_AFTER},
+    http::{HeaderMap, StatusCode, header::RETRY_AFTER},
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
@@ -15,6 +15,7 @@ use super::{
     Api,
     path::{JobPath, unknown},
     problem::{NOT_CANCELLABLE, Problem, whole_seconds},
+    waiting,
 };
 use crate::{
     request::{RequestError, RequestId, Status},
@@ -22,9 +23,14 @@ use crate::{
 };
 
 /// `GET /v1/{kind}/{job_id}`: 202 while the request is in progress, 200 when it has ended; 404 for an unknown id, one of
-/// another kind, or something that is no id.
-pub(super) async fn poll(State(api): State<Arc<Api>>, job: JobPath) -> Result<Response, Problem> {
-    Ok(answer(job.find(&api.store).await?))
+/// another kind, or something that is no id. With `Prefer: wait=N`, 202 comes only when N seconds have passed.
+pub(super) async fn poll(
+    State(api): State<Arc<Api>>,
+    job: JobPath,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let answer = answer(job.find(&api.store).await?);
+    Ok(waiting::hold(answer, &headers, job.id))
 }
 
 /// `DELETE /v1/{kind}/{job_id}`: 200 when the request will not be sent (also when it was cancelled before, so that a
@@ -35,7 +41,11 @@ pub(super) async fn cancel(
 ) -> Result<Json<Value>, Problem> {
     let before = job.find(&api.store).await?;
     let cancelled_before = before.error.is_some_and(|error| error.code == "cancelled");
-    match api.store.cancel(job.id).await? {
+    let cancelled = api.store.cancel(job.id).await?;
+    if cancelled == Cancelled::Cancelled {
+        api.moved(job.id, Status::Failure);
+    }
+    match cancelled {
         Cancelled::NotCancellable(status) if !cancelled_before => Err(NOT_CANCELLABLE.because(
             format!("the request is {status}; only what is queued or processing can be cancelled"),
         )),
@@ -49,7 +59,7 @@ pub(super) async fn cancel(
 }
 
 #[derive(Serialize)]
-struct InProgress {
+pub(super) struct InProgress {
     status: &'static str,
     job_id: RequestId,
     state: Status,
@@ -60,7 +70,7 @@ struct InProgress {
 }
 
 #[derive(Serialize)]
-struct Ended {
+pub(super) struct Ended {
     status: &'static str,
     job_id: RequestId,
     state: Status,
@@ -77,64 +87,68 @@ enum Outcome {
 
 /// What a poll of this request answers.
 pub(super) fn answer(outlook: Outlook) -> Response {
-    let status = match outlook.status {
-        Status::Completed => "succeeded",
-        Status::TimedOut => "timed_out",
-        Status::Failure => "failed",
-        Status::Queued | Status::Processing | Status::TxInFlight | Status::ReceiptReceived => {
-            return in_progress(
-                outlook.id,
-                outlook.status,
-                outlook.retry_after,
-                Some(outlook.elapsed),
-                outlook.position,
-            );
-        }
-    };
-    let outcome = match outlook.error {
-        None if outlook.status == Status::Completed => Outcome::Result(outlook.response),
-        Some(error) => Outcome::Error(error),
-        None => Outcome::Error(RequestError::new(status, "no reason was recorded", false)),
-    };
-    let ended = Ended {
-        status,
-        job_id: outlook.id,
-        state: outlook.status,
-        outcome,
-    };
-    Json(ended).into_response()
+    if outlook.status.is_terminal() {
+        return Json(Ended::of(outlook)).into_response();
+    }
+    in_progress(outlook.retry_after, InProgress::of(&outlook))
 }
 
 /// What the submission of a new request answers.
 pub(super) fn accepted(ticket: &Ticket) -> Response {
     in_progress(
-        ticket.id,
-        ticket.status,
         ticket.retry_after,
-        None,
-        ticket.position,
+        InProgress {
+            status: "queued",
+            job_id: ticket.id,
+            state: ticket.status,
+            eta_seconds: whole_seconds(ticket.retry_after),
+            elapsed_seconds: None,
+            position: ticket.position,
+        },
     )
 }
 
-fn in_progress(
-    job_id: RequestId,
-    state: Status,
-    retry_after: Duration,
-    elapsed: Option<Duration>,
-    position: Option<i64>,
-) -> Response {
-    let seconds = whole_seconds(retry_after);
-    let body = InProgress {
-        status: "queued",
-        job_id,
-        state,
-        eta_seconds: seconds,
-        elapsed_seconds: elapsed.map(|elapsed| elapsed.as_secs()),
-        position,
-    };
+impl InProgress {
+    /// The body about a request that has not ended.
+    pub(super) fn of(outlook: &Outlook) -> Self {
+        Self {
+            status: "queued",
+            job_id: outlook.id,
+            state: outlook.status,
+            eta_seconds: whole_seconds(outlook.retry_after),
+            elapsed_seconds: Some(outlook.elapsed.as_secs()),
+            position: outlook.position,
+        }
+    }
+}
+
+impl Ended {
+    /// The body about a request that has ended.
+    pub(super) fn of(outlook: Outlook) -> Self {
+        let status = match outlook.status {
+            Status::Completed => "succeeded",
+            Status::TimedOut => "timed_out",
+            _ => "failed",
+        };
+        let outcome = match outlook.error {
+            None if outlook.status == Status::Completed => Outcome::Result(outlook.response),
+            Some(error) => Outcome::Error(error),
+            None => Outcome::Error(RequestError::new(status, "no reason was recorded", false)),
+        };
+        Self {
+            status,
+            job_id: outlook.id,
+            state: outlook.status,
+            outcome,
+        }
+    }
+}
+
+fn in_progress(retry_after: Duration, body: InProgress) -> Response {
+    let retry_after = whole_seconds(retry_after).to_string();
     (
         StatusCode::ACCEPTED,
-        [(RETRY_AFTER, seconds.to_string())],
+        [(RETRY_AFTER, retry_after)],
         Json(body),
     )
         .into_response()

@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use axum::{Router, serve::Listener};
+use axum::{Extension, Router, serve::Listener};
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -13,6 +13,8 @@ use tokio::{
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
+
+use super::waiting::Shutdown;
 
 /// How long a connection may take to send a request's headers; also how long it may stay idle between requests.
 const HEADERS_WITHIN: Duration = Duration::from_secs(60);
@@ -34,6 +36,8 @@ pub async fn serve(
     router: Router,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
+    // Whoever waits is answered when the server is to end.
+    let router = router.layer(Extension(Shutdown(shutdown.clone())));
     let mut connections = JoinSet::new();
     loop {
         // axum's accept sits out what passes, such as too many open files.
