@@ -9,6 +9,7 @@ mod responses;
 mod shutdown;
 mod submit;
 mod waiting;
+mod waiting_many;
 
 use std::net::SocketAddr;
 

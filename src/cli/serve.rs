@@ -80,11 +80,7 @@ impl Serve {
         };
         let maintained = tokio::spawn(maintenance::run(connected.store.clone(), stop.clone()));
         let node = http::Node::new(connected.store.clone(), &options);
-        let listening = tokio::spawn(listener::listen(
-            listened,
-            node.hearers(),
-            stop.clone(),
-        ));
+        let listening = tokio::spawn(listener::listen(listened, node.hearers(), stop.clone()));
         http::serve(listener, node.router(&options), stop.clone()).await?;
         stop.cancel();
         listening.await?;

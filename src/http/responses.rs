@@ -101,11 +101,15 @@ pub(super) async fn respond_to_job(
 }
 
 async fn store(api: &Api, response: &Response) -> Result<HttpResponse, Problem> {
-    let responded = api.store.respond(response).await.map_err(|error| match error {
-        // The address is there, so what makes no sense is the response for that request.
-        StoreError::Misuse(detail) => RESPONSE_MISFIT.because(detail),
-        error => error.into(),
-    })?;
+    let responded = api
+        .store
+        .respond(response)
+        .await
+        .map_err(|error| match error {
+            // The address is there, so what makes no sense is the response for that request.
+            StoreError::Misuse(detail) => RESPONSE_MISFIT.because(detail),
+            error => error.into(),
+        })?;
     if let (Some(id), Some(status), "completed" | "rejected") =
         (responded.id, responded.status, responded.outcome.as_str())
     {

@@ -63,7 +63,12 @@ pub(crate) struct WorkerFlags {
 
     /// Where to LISTEN, when the database is reached through a pooler in transaction mode: a direct connection, or a
     /// pooler in session mode [default: the database]
-    #[arg(long, value_name = "URL", env = "TIDEGATE_LISTEN_DATABASE_URL", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "TIDEGATE_LISTEN_DATABASE_URL",
+        hide_env_values = true
+    )]
     pub(crate) listen_database_url: Option<String>,
 
     /// A queue to drain (repeatable) [default: readiness and tx]
