@@ -23,6 +23,7 @@ mod kinds;
 mod limits;
 mod lock_order;
 mod low_water_mark;
+mod news;
 mod pacing_model;
 mod partitions;
 mod plans;

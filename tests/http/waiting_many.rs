@@ -101,7 +101,10 @@ async fn ten_thousand_who_wait_cost_a_few_statements_and_all_get_their_answer() 
         per_look.last() <= Some(&10),
         "statements a second, in windows of three: {per_look:?}"
     );
-    assert!(answers.try_join_next().is_none(), "one answer came too early");
+    assert!(
+        answers.try_join_next().is_none(),
+        "one answer came too early"
+    );
 
     let before = statements(&database).await;
     let began = tokio::time::Instant::now();
