@@ -10,7 +10,13 @@ use tidegate::{
 };
 use uuid::Uuid;
 
-use crate::support::{TestDatabase, eventually, sql::value};
+use crate::{
+    roles::{is_denied, login},
+    support::{
+        TestDatabase, eventually,
+        sql::{run, value},
+    },
+};
 
 /// Hears what the database says on the channel of moves.
 async fn listen(database: &TestDatabase) -> PgListener {
@@ -184,4 +190,25 @@ async fn what_ends_just_before_somebody_waits_or_is_gone_is_found() {
     // At once, and not at the next look; this machine may stop for two seconds meanwhile.
     assert!(waiters.waiting().looks <= looks + 2);
     drop(other);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_and_workers_may_ask_and_tell_and_readers_may_not() {
+    let database = TestDatabase::new().await;
+    for (role, may) in [
+        ("api", true),
+        ("worker", true),
+        ("admin", true),
+        ("reader", false),
+    ] {
+        let mut session = login(&database, role).await;
+        for call in ["watch(true)", "announce('{}')", "moved_since('{}', '{}')"] {
+            let sql = format!("select * from tidegate.{call}");
+            if may {
+                run(&mut session, &sql).await;
+            } else {
+                is_denied(&mut session, &sql).await;
+            }
+        }
+    }
 }
