@@ -236,12 +236,15 @@ async fn a_worker_ends_what_a_caller_waits_for() {
         stop.clone(),
     ));
 
-    for n in 0..5 {
+    let looks = node.looks();
+    for n in 0..20 {
         let posting = node.api.posting("/v1/direct", &json!({ "n": n }));
         let answered = answer(posting.header("prefer", "wait=30")).await;
         assert_eq!(answered.status, 200, "{answered:?}");
         assert_eq!(answered.body["result"], json!({"ok": true}));
     }
+    // Whoever is only looked for waits for a look.
+    assert!(node.looks() - looks < 10, "{} looks", node.looks() - looks);
     stop.cancel();
     worker.await.unwrap().unwrap();
 }
