@@ -88,7 +88,7 @@ pub struct Waiting {
     pub waiters: usize,
     /// Requests they wait for.
     pub requests: usize,
-    /// Rounds of looking since the start.
+    /// Rounds of looking at all of them, since the start.
     pub looks: u64,
 }
 
@@ -199,6 +199,7 @@ impl Waiters {
                 Err(_) => {}
             }
             if due.all {
+                self.state().looks += 1;
                 next = began + LOOK_PERIOD.max(began.elapsed() * REST);
             }
             tokio::select! {
@@ -242,7 +243,6 @@ impl Waiters {
         let fresh = std::mem::take(&mut state.fresh);
         let known = |(id, awaited): (&RequestId, &Awaited)| (*id, awaited.known);
         let requests: Vec<_> = if all {
-            state.looks += 1;
             state.awaited.iter().map(known).collect()
         } else {
             fresh

@@ -24,17 +24,23 @@ pub(super) struct Listening {
 
 impl Listening {
     pub(super) async fn start(database: &TestDatabase, options: &HttpOptions) -> Self {
-        let node = Node::new(database.store.clone(), options);
+        let node = Self::deaf(&database.store, options).await;
+        tokio::spawn(listener::listen(
+            database.pool.clone(),
+            node.node.hearers(),
+            node.api.shutdown.clone(),
+        ));
+        until_listening(database, 1).await;
+        node
+    }
+
+    /// A node that hears nothing.
+    async fn deaf(store: &Store, options: &HttpOptions) -> Self {
+        let node = Node::new(store.clone(), options);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
         let served = tokio::spawn(serve(listener, node.router(options), shutdown.clone()));
-        tokio::spawn(listener::listen(
-            database.pool.clone(),
-            node.hearers(),
-            shutdown.clone(),
-        ));
-        until_listening(database, 1).await;
         let api = Api::of_server(address, shutdown, served);
         Self { api, node }
     }
@@ -244,7 +250,7 @@ async fn a_worker_ends_what_a_caller_waits_for() {
         assert_eq!(answered.body["result"], json!({"ok": true}));
     }
     // Whoever is only looked for waits for a look.
-    assert!(node.looks() - looks < 10, "{} looks", node.looks() - looks);
+    assert!(node.looks() - looks < 5, "{} looks", node.looks() - looks);
     stop.cancel();
     worker.await.unwrap().unwrap();
 }
@@ -252,17 +258,11 @@ async fn a_worker_ends_what_a_caller_waits_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn when_nothing_is_heard_the_end_is_found_by_looking() {
     let database = TestDatabase::unlimited().await;
-    // This node does not listen at all.
-    let api = Api::of(&database).await;
-    let path = awaiting(&database, &api).await;
-    let waiting = get_waiting(&api, &path, 30);
-    eventually("news are wanted", || async {
-        database
-            .number("select count(*) from pg_stat_activity where query ilike '%tidegate.moved_since(%' and datname = current_database()")
-            .await
-            > 0
-    })
-    .await;
+    let node = Listening::deaf(&database.store, &HttpOptions::default()).await;
+    let path = awaiting(&database, &node.api).await;
+    let waiting = get_waiting(&node.api, &path, 30);
+    node.until_waiting(1).await;
+    node.until_looked().await;
     let ended = Instant::now();
     complete_by_sql(&database, &path).await;
 
@@ -310,24 +310,16 @@ async fn a_database_that_is_away_at_the_end_leaves_the_answer_that_was_held_back
     let pool = tidegate::database::connect(&database.url, &settings)
         .await
         .unwrap();
-    let node = Node::new(Store::new(pool.clone()), &HttpOptions::default());
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let shutdown = CancellationToken::new();
-    let router = node.router(&HttpOptions::default());
-    let served = tokio::spawn(serve(listener, router, shutdown.clone()));
-    let api = Api::of_server(address, shutdown.clone(), served);
-    let posting = api
+    let node = Listening::deaf(&Store::new(pool.clone()), &HttpOptions::default()).await;
+    let posting = node
+        .api
         .posting("/v1/direct", &json!({}))
         .header("prefer", "wait=60");
     let waiting = tokio::spawn(answer(posting));
-    eventually("it waits", || async {
-        node.waiters().waiting().waiters == 1
-    })
-    .await;
+    node.until_waiting(1).await;
 
     pool.close().await;
-    shutdown.cancel();
+    node.api.shutdown.cancel();
 
     let answered = waiting.await.unwrap();
     assert_eq!(answered.status, 202, "{answered:?}");
