@@ -33,6 +33,8 @@ begin
           'message_request_id', 'list_requests', 'config_get', 'config_history', 'config_name', 'config_value',
           'interval_seconds')
           then array['tidegate_reader', 'tidegate_api', 'tidegate_worker', 'tidegate_admin']
+        when p.proname in ('watch', 'announce', 'moved_since')
+          then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('submit', 'submit_batch', 'submit_batch_once', 'submit_group', 'cancel', 'key_changes', 'gate_copy')
           then array['tidegate_api', 'tidegate_admin']
         when p.proname in ('respond') then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']

@@ -39,23 +39,7 @@ impl Default for PoolSettings {
 ///
 /// [`StoreError::Unavailable`] when it does not, or when the URL makes no sense.
 pub async fn connect(url: &str, settings: &PoolSettings) -> Result<PgPool, StoreError> {
-    let options: PgConnectOptions = url.parse().map_err(|error: sqlx::Error| {
-        StoreError::Unavailable(format!("the database URL makes no sense: {error}"))
-    })?;
-    let options = options
-        .application_name(&settings.application_name)
-        // Slow statements are the database's to log; here they would flood the log after every stall.
-        .disable_statement_logging()
-        // Acknowledged means durable, whatever the server's default is.
-        .options([
-            ("synchronous_commit", "on".to_owned()),
-            (
-                "statement_timeout",
-                settings.statement_timeout.as_millis().to_string(),
-            ),
-            ("idle_in_transaction_session_timeout", "60000".to_owned()),
-            ("jit", "off".to_owned()),
-        ]);
+    let options = options(url, settings)?;
     // The pool would only say that it waited: one connection outside it says why there is none.
     let first = PgConnection::connect_with(&options);
     match tokio::time::timeout(settings.acquire_timeout, first).await {
@@ -74,4 +58,37 @@ pub async fn connect(url: &str, settings: &PoolSettings) -> Result<PgPool, Store
         .connect_with(options)
         .await
         .map_err(StoreError::from)
+}
+
+/// One connection for a [listener](crate::listener::listen), made when it is first used: notifications are hints, so a
+/// program starts without them.
+///
+/// # Errors
+///
+/// [`StoreError::Unavailable`] when the URL makes no sense.
+pub fn connect_to_listen(url: &str, settings: &PoolSettings) -> Result<PgPool, StoreError> {
+    Ok(PgPoolOptions::new()
+        .max_connections(1)
+        .acquire_timeout(settings.acquire_timeout)
+        .connect_lazy_with(options(url, settings)?))
+}
+
+fn options(url: &str, settings: &PoolSettings) -> Result<PgConnectOptions, StoreError> {
+    let options: PgConnectOptions = url.parse().map_err(|error: sqlx::Error| {
+        StoreError::Unavailable(format!("the database URL makes no sense: {error}"))
+    })?;
+    Ok(options
+        .application_name(&settings.application_name)
+        // Slow statements are the database's to log; here they would flood the log after every stall.
+        .disable_statement_logging()
+        // Acknowledged means durable, whatever the server's default is.
+        .options([
+            ("synchronous_commit", "on".to_owned()),
+            (
+                "statement_timeout",
+                settings.statement_timeout.as_millis().to_string(),
+            ),
+            ("idle_in_transaction_session_timeout", "60000".to_owned()),
+            ("jit", "off".to_owned()),
+        ]))
 }

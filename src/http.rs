@@ -7,19 +7,23 @@ mod access;
 mod admin;
 mod batch;
 mod body;
+mod events;
 mod grouping;
 mod health;
 mod json;
 mod limits;
 mod list;
+mod outlooks;
 mod path;
 mod poll;
 mod polls;
+mod prefer;
 mod problem;
 mod rate_limit;
 mod responses;
 mod server;
 mod submit;
+mod waiting;
 
 use std::{sync::Arc, time::Duration};
 
@@ -33,9 +37,17 @@ use tower_http::{catch_panic::CatchPanicLayer, trace::TraceLayer};
 
 pub use self::server::{ConnectionOptions, serve, serve_within};
 use self::{
-    access::Access, grouping::Submitter, limits::Admission, polls::Polls, problem::Problem,
+    access::Access, events::Streams, grouping::Submitter, limits::Admission, outlooks::Outlooks,
+    polls::Polls, problem::Problem, waiting::Waiting,
 };
-use crate::{api_key::Scope, gate::Gates, store::Store};
+use crate::{
+    api_key::Scope,
+    gate::Gates,
+    listener::Hear,
+    news::{Teller, Waiters},
+    request::{RequestId, Status},
+    store::Store,
+};
 
 /// What the API allows its callers.
 #[derive(Debug, Clone)]
@@ -48,6 +60,12 @@ pub struct HttpOptions {
     pub concurrency_limit: usize,
     /// Whether calls have to show an API key even while there is none: for a node that listens beyond loopback.
     pub keys_required: bool,
+    /// The longest that an answer is held back for `Prefer: wait`.
+    pub wait_max: Duration,
+    /// How many may wait, streams included; one more is answered at once.
+    pub waiters_max: usize,
+    /// How many streams of events may be open; one more gets 503.
+    pub streams_max: usize,
 }
 
 impl Default for HttpOptions {
@@ -57,6 +75,9 @@ impl Default for HttpOptions {
             request_timeout: Duration::from_secs(30),
             concurrency_limit: 1024,
             keys_required: false,
+            wait_max: Duration::from_secs(60),
+            waiters_max: 20_000,
+            streams_max: 2000,
         }
     }
 }
@@ -70,68 +91,144 @@ struct Api {
     submitter: Submitter,
     polls: Polls,
     body_limit: usize,
+    streams: Arc<Streams>,
+    waiters: Waiters,
+    teller: Teller,
 }
 
-/// The whole API over one database.
+impl Api {
+    /// A call has moved a request: here and elsewhere, somebody may wait for that.
+    fn moved(&self, id: RequestId, status: Status) {
+        self.waiters.moved([(id, status)]);
+        self.teller.note([(id, status)]);
+    }
+}
+
+/// The whole API over one database, for a server that hears no notifications: those who wait get their answer when it
+/// is looked for, within about a second.
 pub fn router(store: Store, options: &HttpOptions) -> Router {
-    let admission = Admission::new(options.concurrency_limit);
-    let gates = Gates::of(store.clone());
-    let access = Access::new(store.clone(), options.keys_required);
-    let api = Arc::new(Api {
-        submitter: Submitter::new(store.clone(), options.request_timeout),
-        polls: Polls::new(store.clone()),
-        store,
-        body_limit: options.body_limit,
-    });
-    // Who may not call takes no place from those who may, so the guard is the outer layer.
-    let limited = |scope, routes: Router<Arc<Api>>| {
-        let admission = admission.clone();
-        let routes = routes.route_layer(middleware::from_fn_with_state(admission, limits::admit));
-        access.guard(scope, routes)
-    };
+    Node::new(store, options).router(options)
+}
 
-    let telling_the_room = || middleware::from_fn_with_state(gates.clone(), rate_limit::tell);
+/// A node of the API, as far as it takes part in what others say.
+pub struct Node {
+    store: Store,
+    waiters: Waiters,
+    teller: Teller,
+}
 
-    // A method that a path does not have is answered by `wrong_method`, which axum completes with `Allow`.
-    let submitting = Router::new()
-        .route(
-            "/v1/{kind}",
-            post(submit::submit)
-                .layer(telling_the_room())
-                .get(list::list),
+impl Node {
+    /// A node over one database.
+    #[must_use]
+    pub fn new(store: Store, options: &HttpOptions) -> Self {
+        Self {
+            waiters: Waiters::new(store.clone(), options.waiters_max),
+            teller: Teller::new(store.clone()),
+            store,
+        }
+    }
+
+    /// Who waits here.
+    #[must_use]
+    pub fn waiters(&self) -> &Waiters {
+        &self.waiters
+    }
+
+    /// Who of this node wants to [listen](crate::listener::listen).
+    #[must_use]
+    pub fn hearers(&self) -> Vec<Box<dyn Hear>> {
+        vec![
+            Box::new(self.waiters.clone()),
+            Box::new(self.teller.clone()),
+        ]
+    }
+
+    /// The whole API.
+    pub fn router(&self, options: &HttpOptions) -> Router {
+        let Self {
+            store,
+            waiters,
+            teller,
+        } = self;
+        let connections = store.pool().options().get_max_connections() as usize;
+        // Those who are woken together leave most connections to the other calls.
+        let outlooks = Outlooks::new(store.clone(), (connections / 4).max(1));
+        let refreshes = Outlooks::new(store.clone(), 1);
+        let polls = Polls::new(store.clone());
+        let waiting = Arc::new(Waiting {
+            waiters: waiters.clone(),
+            outlooks,
+            wait_max: options.wait_max,
+            polls: polls.clone(),
+        });
+        let api = Arc::new(Api {
+            submitter: Submitter::new(store.clone(), options.request_timeout),
+            polls,
+            store: store.clone(),
+            body_limit: options.body_limit,
+            streams: Arc::new(Streams::new(
+                waiters.clone(),
+                refreshes,
+                options.streams_max,
+            )),
+            waiters: waiters.clone(),
+            teller: teller.clone(),
+        });
+        let admission = Admission::new(options.concurrency_limit);
+        let gates = Gates::of(store.clone());
+        let access = Access::new(store.clone(), options.keys_required);
+        // Who may not call takes no place from those who may, so the guard is the outer layer.
+        let limited = |scope, routes: Router<Arc<Api>>| {
+            let admission = admission.clone();
+            let routes =
+                routes.route_layer(middleware::from_fn_with_state(admission, limits::admit));
+            access.guard(scope, routes)
+        };
+        let telling_the_room = || middleware::from_fn_with_state(gates.clone(), rate_limit::tell);
+
+        // A method that a path does not have is answered by `wrong_method`, which axum completes with `Allow`.
+        let submitting = Router::new()
+            .route(
+                "/v1/{kind}",
+                post(submit::submit)
+                    .layer(telling_the_room())
+                    .get(list::list),
+            )
+            .route(
+                "/v1/{kind}/batch",
+                post(batch::submit).layer(telling_the_room()),
+            )
+            .route("/v1/{kind}/{job_id}", get(poll::poll).delete(poll::cancel))
+            .route("/v1/{kind}/{job_id}/events", get(events::follow));
+        let responding = Router::new()
+            .route("/v1/responses", post(responses::respond))
+            .route(
+                "/v1/{kind}/{job_id}/responses",
+                post(responses::respond_to_job),
+            );
+        let v1 = limited(Scope::Submit, submitting).merge(limited(Scope::Respond, responding));
+        // Health is asked most urgently when the node is full, so it takes no place among the limited requests.
+        let health = Router::new()
+            .route("/livez", get(health::live))
+            .route("/readyz", get(health::ready));
+
+        // What gets a node out of trouble must not wait behind what got it in there.
+        let admin = admin::routes().route_layer(middleware::from_fn_with_state(
+            Admission::new(ADMINS),
+            limits::admit,
+        ));
+        let admin = access.guard(Scope::Admin, admin);
+
+        guarded(
+            v1.merge(admin).merge(health).with_state(api),
+            options.request_timeout,
+            waiting,
         )
-        .route(
-            "/v1/{kind}/batch",
-            post(batch::submit).layer(telling_the_room()),
-        )
-        .route("/v1/{kind}/{job_id}", get(poll::poll).delete(poll::cancel));
-    let responding = Router::new()
-        .route("/v1/responses", post(responses::respond))
-        .route(
-            "/v1/{kind}/{job_id}/responses",
-            post(responses::respond_to_job),
-        );
-    let v1 = limited(Scope::Submit, submitting).merge(limited(Scope::Respond, responding));
-    // Health is asked most urgently when the node is full, so it takes no place among the limited requests.
-    let health = Router::new()
-        .route("/livez", get(health::live))
-        .route("/readyz", get(health::ready));
-
-    // What gets a node out of trouble must not wait behind what got it in there.
-    let admin = admin::routes().route_layer(middleware::from_fn_with_state(
-        Admission::new(ADMINS),
-        limits::admit,
-    ));
-    let admin = access.guard(Scope::Admin, admin);
-
-    guarded(
-        v1.merge(admin).merge(health).with_state(api),
-        options.request_timeout,
-    )
+    }
 }
 
 /// What holds for every answer: it is a problem when it is an error, it comes in time, and nobody caches it.
-fn guarded(routes: Router, request_timeout: Duration) -> Router {
+fn guarded(routes: Router, request_timeout: Duration, waiting: Arc<Waiting>) -> Router {
     routes
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
@@ -139,6 +236,8 @@ fn guarded(routes: Router, request_timeout: Duration) -> Router {
             request_timeout,
             limits::in_time,
         ))
+        // Waiting is no part of a call's time.
+        .layer(middleware::from_fn_with_state(waiting, waiting::hold_back))
         .layer(CatchPanicLayer::custom(problem::of_panic))
         .layer(middleware::map_response(limits::never_cached))
         // What went wrong is logged where it is known, by `problem`.
@@ -169,7 +268,15 @@ mod tests {
             .route("/livez", get(health::live));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let router = guarded(routes, Duration::from_secs(5));
+        let nowhere = sqlx::PgPool::connect_lazy("postgres://127.0.0.1:1/nowhere").unwrap();
+        let store = Store::new(nowhere);
+        let waiting = Waiting {
+            waiters: Waiters::new(store.clone(), 1),
+            outlooks: Outlooks::new(store.clone(), 1),
+            wait_max: Duration::ZERO,
+            polls: Polls::new(store),
+        };
+        let router = guarded(routes, Duration::from_secs(5), Arc::new(waiting));
         tokio::spawn(serve(listener, router, CancellationToken::new()));
         let client = reqwest::Client::new();
         let get = |path: &str| client.get(format!("http://{address}{path}")).send();

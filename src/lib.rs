@@ -11,6 +11,7 @@ pub mod http;
 pub mod listener;
 mod local_copy;
 pub mod maintenance;
+pub mod news;
 pub mod request;
 pub mod schema;
 pub mod shutdown;

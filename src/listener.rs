@@ -1,6 +1,7 @@
-//! The one LISTEN connection of a process, and who wakes up when it hears something.
+//! The one LISTEN connection of a process, and who is told what it hears.
 //!
-//! Notifications are hints: whoever waits here also asks again by itself after a while.
+//! Notifications are hints: whoever waits for one also looks by itself after a while. So a process without this
+//! connection, or behind a pooler that swallows what it hears, works too, only later.
 
 use std::{
     collections::HashMap,
@@ -18,6 +19,18 @@ const QUEUE_CHANNEL: &str = "tidegate_queue";
 /// How long a connection may be quiet before it is asked whether it is still there, and how long it may take to say so.
 const QUIET: Duration = Duration::from_secs(30);
 const ANSWER: Duration = Duration::from_secs(5);
+
+/// Somebody who is told what is said on one channel. Called from the task that listens, so it must not take long.
+pub trait Hear: Send + Sync {
+    /// The channel.
+    fn channel(&self) -> &'static str;
+
+    /// Something was said.
+    fn heard(&self, payload: &str);
+
+    /// Something may have been said while nobody listened.
+    fn may_have_missed(&self);
+}
 
 /// Who is to be woken, by queue. Cheap to clone; clones share their sleepers.
 #[derive(Debug, Clone, Default)]
@@ -40,8 +53,18 @@ impl Wakeups {
             bell.notify_one();
         }
     }
+}
 
-    fn wake_all(&self) {
+impl Hear for Wakeups {
+    fn channel(&self) -> &'static str {
+        QUEUE_CHANNEL
+    }
+
+    fn heard(&self, payload: &str) {
+        self.wake_queue(payload);
+    }
+
+    fn may_have_missed(&self) {
         let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         for bell in queues.values() {
             bell.notify_one();
@@ -49,13 +72,13 @@ impl Wakeups {
     }
 }
 
-/// Listens until `shutdown`, connecting again whenever the connection is lost.
-pub async fn listen(pool: PgPool, wakeups: Wakeups, shutdown: CancellationToken) {
+/// Listens until `shutdown`, connecting again whenever the connection is lost. Takes one connection of the pool.
+pub async fn listen(pool: PgPool, hearers: Vec<Box<dyn Hear>>, shutdown: CancellationToken) {
     let mut pause = Duration::from_millis(100);
     loop {
         tokio::select! {
             () = shutdown.cancelled() => return,
-            heard = listen_once(&pool, &wakeups) => match heard {
+            heard = listen_once(&pool, &hearers) => match heard {
                 Ok(()) => pause = Duration::from_millis(100),
                 Err(error) => tracing::warn!(%error, pause_ms = pause.as_millis(), "not listening; polling goes on"),
             },
@@ -68,14 +91,24 @@ pub async fn listen(pool: PgPool, wakeups: Wakeups, shutdown: CancellationToken)
 }
 
 /// Listens on one connection until it is lost.
-async fn listen_once(pool: &PgPool, wakeups: &Wakeups) -> sqlx::Result<()> {
+async fn listen_once(pool: &PgPool, hearers: &[Box<dyn Hear>]) -> sqlx::Result<()> {
     let mut listener = PgListener::connect_with(pool).await?;
-    listener.listen(QUEUE_CHANNEL).await?;
+    listener
+        .listen_all(hearers.iter().map(|hearer| hearer.channel()))
+        .await?;
     // What was said before this connection listened is lost: everybody looks for themselves once.
-    wakeups.wake_all();
+    for hearer in hearers {
+        hearer.may_have_missed();
+    }
     loop {
         match tokio::time::timeout(QUIET, listener.try_recv()).await {
-            Ok(Ok(Some(notification))) => wakeups.wake_queue(notification.payload()),
+            Ok(Ok(Some(notification))) => {
+                for hearer in hearers {
+                    if hearer.channel() == notification.channel() {
+                        hearer.heard(notification.payload());
+                    }
+                }
+            }
             Ok(Ok(None)) => return Ok(()),
             Ok(Err(error)) => return Err(error),
             // Nothing to hear, or nobody there any more: a connection that is cut off says nothing either.

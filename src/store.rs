@@ -27,6 +27,7 @@ mod configuration;
 mod gates;
 mod keys;
 mod lists;
+mod news;
 mod operations;
 mod recovery;
 mod requests;
@@ -43,6 +44,7 @@ pub use self::{
     gates::GateRow,
     keys::{CreatedKey, KeyChange, ListedKey, RevokedKey},
     lists::{ListedRequest, Page, PageWish},
+    news::{Progress, Seen},
     operations::{QueueOverview, RequestCount, Setting, WorkerOverview},
     recovery::{Lives, Recover, RecoverStep, StrayStep},
     requests::{

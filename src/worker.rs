@@ -11,6 +11,7 @@ mod settler;
 
 use std::{collections::BTreeSet, time::Duration};
 
+use sqlx::PgPool;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +20,7 @@ use crate::{
     error::StoreError,
     listener::{self, Wakeups},
     maintenance,
+    news::Teller,
     request::Stage,
     stage::Stages,
     store::Store,
@@ -50,6 +52,8 @@ pub struct WorkerOptions {
     pub poll: Duration,
     /// How long running calls may go on after a stop.
     pub grace: Duration,
+    /// Where to listen for notifications, when the store's connections go through a pooler that swallows them.
+    pub listen: Option<PgPool>,
 }
 
 impl Default for WorkerOptions {
@@ -70,6 +74,7 @@ impl Default for WorkerOptions {
             concurrency: 256,
             poll: Duration::from_secs(2),
             grace: Duration::from_secs(20),
+            listen: None,
         }
     }
 }
@@ -138,9 +143,13 @@ pub async fn run(
     let helpers_end = CancellationToken::new();
     let wakeups = Wakeups::default();
     let mut helpers = JoinSet::new();
+    let teller = Teller::new(store.clone());
     helpers.spawn(listener::listen(
-        store.pool().clone(),
-        wakeups.clone(),
+        options
+            .listen
+            .clone()
+            .unwrap_or_else(|| store.pool().clone()),
+        vec![Box::new(wakeups.clone()), Box::new(teller.clone())],
         helpers_end.clone(),
     ));
     helpers.spawn(maintenance::run(store.clone(), helpers_end.clone()));
@@ -159,6 +168,7 @@ pub async fn run(
             stages.clone(),
             options.clone(),
             wakeups.clone(),
+            teller.clone(),
             queue,
             stage,
         );
@@ -178,6 +188,8 @@ pub async fn run(
         outcome = outcome.and(ended);
     }
 
+    // Whoever waits for the last of them looks for it otherwise.
+    let _ = tokio::time::timeout(SAY_PATIENCE, teller.finish()).await;
     helpers_end.cancel();
     while helpers.join_next().await.is_some() {}
     tracing::info!(worker.name = options.name, "stopped");

@@ -195,14 +195,7 @@ async fn a_port_in_use_is_named() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_serves_until_it_is_told_to_stop() {
     let database = TestDatabase::new().await;
-    let mut node = tidegate(&database.url)
-        .args(["serve", "--listen", "127.0.0.1:0"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(node.stdout.take().unwrap()).lines();
-    let line = lines.next_line().await.unwrap().unwrap();
-    let url = line.strip_prefix("listening on ").unwrap();
+    let (mut node, url) = serve(&database.url, &[]).await;
 
     let ready = reqwest::get(format!("{url}/readyz")).await.unwrap();
     assert_eq!(ready.status(), 200);
@@ -210,6 +203,73 @@ async fn a_node_serves_until_it_is_told_to_stop() {
     let pid = nix::unistd::Pid::from_raw(i32::try_from(node.id().unwrap()).unwrap());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
     assert!(node.wait().await.unwrap().success());
+}
+
+/// A node of its own process, and where it is.
+async fn serve(url: &str, options: &[&str]) -> (tokio::process::Child, String) {
+    let mut node = tidegate(url)
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .args(options)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(node.stdout.take().unwrap()).lines();
+    let line = lines.next_line().await.unwrap().unwrap();
+    let url = line.strip_prefix("listening on ").unwrap().to_owned();
+    (node, url)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_who_waits_at_one_node_is_answered_for_what_happens_at_another() {
+    let database = TestDatabase::unlimited().await;
+    let (_one, one) = serve(&database.url, &["--wait-max", "45"]).await;
+    // Where to listen is nobody's: this one does all the rest.
+    let (_deaf, deaf) = serve(&database.url, &["--listen-database-url", NOBODY]).await;
+    let client = reqwest::Client::new();
+
+    for (waits_at, cancels_at, applied) in [(&one, &deaf, "wait=45"), (&deaf, &one, "wait=60")] {
+        let id = database.submit("direct").await;
+        let path = format!("/v1/direct/{id}");
+        let waiting = client
+            .get(format!("{waits_at}{path}"))
+            .header("prefer", "wait=600")
+            .send();
+        let waiting = tokio::spawn(waiting);
+        crate::support::eventually("it is looked for", || async {
+            database
+                .number(
+                    "select count(*) from pg_stat_activity
+                     where datname = current_database() and query like '%tidegate.moved_since(%'
+                       and query not like '%pg_stat_activity%'",
+                )
+                .await
+                > 0
+        })
+        .await;
+        let cancelled = client.delete(format!("{cancels_at}{path}")).send().await;
+        assert_eq!(cancelled.unwrap().status(), 200);
+        let answered = waiting.await.unwrap().unwrap();
+        assert_eq!(answered.status(), 200);
+        assert_eq!(answered.headers()["preference-applied"], applied);
+    }
+
+    let refused = run(
+        &database.url,
+        &[
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--listen-database-url",
+            "nonsense",
+        ],
+    )
+    .await;
+    assert!(!refused.status.success());
+    assert!(
+        err(&refused).contains("--listen-database-url"),
+        "{}",
+        err(&refused)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,6 +4,7 @@ mod access;
 mod admin;
 mod batch;
 mod connections;
+mod events;
 mod gates;
 mod grouping;
 mod health;
@@ -15,6 +16,8 @@ mod refusals;
 mod responses;
 mod shutdown;
 mod submit;
+mod waiting;
+mod waiting_many;
 
 use std::net::SocketAddr;
 
@@ -74,6 +77,14 @@ impl Api {
             tokio::spawn(
                 async move { serve_within(listener, router, &connections, stopped).await },
             );
+        Self::of_server(address, shutdown, served)
+    }
+
+    fn of_server(
+        address: SocketAddr,
+        shutdown: CancellationToken,
+        served: JoinHandle<std::io::Result<()>>,
+    ) -> Self {
         Self {
             address,
             client: Client::builder().no_proxy().build().unwrap(),

@@ -32,6 +32,7 @@ mod limits;
 mod lists;
 mod lock_order;
 mod low_water_mark;
+mod news;
 mod observed_eta;
 mod pacing_model;
 mod partitions;

@@ -62,7 +62,7 @@ fn refer(request: &Request) -> Sent {
 }
 
 /// Stages for the four built-in kinds: always ready, sent at once.
-fn all_stages() -> Stages {
+pub(crate) fn all_stages() -> Stages {
     Stages::new()
         .readiness("public_decrypt", Checks(|_: &Request| Check::Ready))
         .readiness("user_decrypt", Checks(|_: &Request| Check::Ready))
@@ -91,7 +91,7 @@ impl Running {
     }
 }
 
-fn options() -> WorkerOptions {
+pub(crate) fn options() -> WorkerOptions {
     WorkerOptions {
         lease: Duration::from_millis(600),
         grace: Duration::from_secs(5),

@@ -143,6 +143,14 @@ comment on function tidegate.end_requests is
 comment on function tidegate.cancel is
   'queued or processing to failure: returns cancelled, not_cancellable with the status that forbids it, or unknown.';
 
+-- telling those who wait
+comment on function tidegate.watch is
+  'Asks whoever ends requests, or with moves also whoever moves them, to announce them for a while; a hint.';
+comment on function tidegate.announce is
+  'Tells the nodes which requests ended and which only moved; a hint; returns the number of notifications.';
+comment on function tidegate.moved_since is
+  'Which of these requests are no longer at the transition_no that the caller knows; nulls for one that is gone.';
+
 -- claiming
 comment on function tidegate.require_lease_time is
   'Internal: TG007 unless a lease has a length from 0.1 seconds to one day.';

@@ -14,8 +14,9 @@ use tokio::net::TcpListener;
 
 use super::DatabaseArgs;
 use crate::{
+    database::{self, PoolSettings},
     http::{self, ConnectionOptions, HttpOptions},
-    maintenance, shutdown,
+    listener, maintenance, shutdown,
     store::Store,
 };
 
@@ -27,6 +28,15 @@ pub(super) struct Serve {
     /// Database connections at most
     #[arg(long, default_value_t = 10)]
     connections: u32,
+    /// Where to LISTEN, when the database is reached through a pooler in transaction mode: a direct connection, or a
+    /// pooler in session mode [default: the database]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "TIDEGATE_LISTEN_DATABASE_URL",
+        hide_env_values = true
+    )]
+    listen_database_url: Option<String>,
     #[command(flatten)]
     limits: Limits,
 }
@@ -58,12 +68,27 @@ struct Limits {
     /// How long calls under way may take to finish after SIGTERM
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     grace: Duration,
+    /// The longest that `Prefer: wait` holds an answer back, in seconds; 0: not at all
+    #[arg(long, value_name = "SECONDS", default_value_t = HttpOptions::default().wait_max.as_secs())]
+    wait_max: u64,
+    /// Callers who wait at once, at most; the next ones are answered at once
+    #[arg(long, value_name = "N", default_value_t = HttpOptions::default().waiters_max)]
+    waiters_max: usize,
+    /// Streams of events that are open at once, at most
+    #[arg(long, value_name = "N", default_value_t = HttpOptions::default().streams_max)]
+    streams_max: usize,
 }
 
 impl Serve {
     pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
         let stop = shutdown::on_signal()?;
         let connected = database.connect_to_serve(self.connections.max(2)).await?;
+        let listen_url = self
+            .listen_database_url
+            .as_ref()
+            .unwrap_or(&connected.location.url);
+        let listened = database::connect_to_listen(listen_url, &PoolSettings::default())
+            .context("check --listen-database-url")?;
         let listen = within_reach(self.listen, &connected.store).await?;
         let listener = match TcpListener::bind(listen).await {
             Ok(listener) => listener,
@@ -84,6 +109,9 @@ impl Serve {
             request_timeout: limits.request_timeout,
             concurrency_limit: limits.concurrency_limit,
             // What listens beyond loopback does so because there is a key; it never serves without one.
+            wait_max: Duration::from_secs(limits.wait_max),
+            waiters_max: limits.waiters_max,
+            streams_max: limits.streams_max,
             keys_required: !address.ip().is_loopback(),
         };
         let connections = ConnectionOptions {
@@ -94,9 +122,11 @@ impl Serve {
             grace: limits.grace,
         };
         let maintained = tokio::spawn(maintenance::run(connected.store.clone(), stop.clone()));
-        let router = http::router(connected.store.clone(), &options);
-        http::serve_within(listener, router, &connections, stop.clone()).await?;
+        let node = http::Node::new(connected.store.clone(), &options);
+        let listening = tokio::spawn(listener::listen(listened, node.hearers(), stop.clone()));
+        http::serve_within(listener, node.router(&options), &connections, stop.clone()).await?;
         stop.cancel();
+        listening.await?;
         maintained.await?;
         drop(connected.location);
         Ok(ExitCode::SUCCESS)

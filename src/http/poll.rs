@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use axum::{
     Json,
     extract::State,
-    http::{StatusCode, header::RETRY_AFTER},
+    http::{HeaderMap, StatusCode, header::RETRY_AFTER},
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
@@ -14,7 +14,9 @@ use serde_json::{Value, json, value::RawValue};
 use super::{
     Api,
     path::{JobPath, unknown},
+    prefer,
     problem::{NOT_CANCELLABLE, Problem, whole_seconds},
+    waiting,
 };
 use crate::{
     request::{RequestError, RequestId, Status},
@@ -22,11 +24,19 @@ use crate::{
 };
 
 /// `GET /v1/{kind}/{job_id}`: 202 while the request is in progress, 200 when it has ended; 404 for an unknown id, one of
-/// another kind, or something that is no id.
-pub(super) async fn poll(State(api): State<Arc<Api>>, job: JobPath) -> Result<Response, Problem> {
+/// another kind, or something that is no id. With `Prefer: wait=N`, 202 comes only when N seconds have passed.
+pub(super) async fn poll(
+    State(api): State<Arc<Api>>,
+    job: JobPath,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     let outlook = job.find(&api.store).await?;
-    api.polls.count(&outlook);
-    Ok(answer(outlook))
+    // An answer that is held back is counted when it goes out.
+    if outlook.status.is_terminal() || prefer::wait(&headers).is_none() {
+        api.polls.count(&outlook);
+    }
+    let answer = answer(outlook);
+    Ok(waiting::hold(answer, &headers, job.id))
 }
 
 /// `DELETE /v1/{kind}/{job_id}`: 200 when the request will not be sent (also when it was cancelled before, so that a
@@ -37,7 +47,11 @@ pub(super) async fn cancel(
 ) -> Result<Json<Value>, Problem> {
     let before = job.find(&api.store).await?;
     let cancelled_before = before.error.is_some_and(|error| error.code == "cancelled");
-    match api.store.cancel(job.id).await? {
+    let cancelled = api.store.cancel(job.id).await?;
+    if cancelled == Cancelled::Cancelled {
+        api.moved(job.id, Status::Failure);
+    }
+    match cancelled {
         Cancelled::NotCancellable(status) if !cancelled_before => Err(NOT_CANCELLABLE.because(
             format!("the request is {status}; only what is queued or processing can be cancelled"),
         )),
@@ -51,7 +65,7 @@ pub(super) async fn cancel(
 }
 
 #[derive(Serialize)]
-struct InProgress {
+pub(super) struct InProgress {
     status: &'static str,
     job_id: RequestId,
     state: Status,
@@ -67,7 +81,7 @@ struct InProgress {
 }
 
 #[derive(Serialize)]
-struct Ended {
+pub(super) struct Ended {
     status: &'static str,
     job_id: RequestId,
     state: Status,
@@ -96,68 +110,75 @@ pub(super) const fn word(status: Status) -> &'static str {
 
 /// What a poll of this request answers.
 pub(super) fn answer(outlook: Outlook) -> Response {
-    if !outlook.status.is_terminal() {
-        return in_progress(
-            outlook.id,
-            outlook.status,
-            outlook.retry_after,
-            outlook.eta,
-            Some(outlook.elapsed),
-            outlook.position,
-        );
+    if outlook.status.is_terminal() {
+        return Json(Ended::of(outlook)).into_response();
     }
-    let status = word(outlook.status);
-    let outcome = match outlook.error {
-        None if outlook.status == Status::Completed => Outcome::Result(outlook.response),
-        Some(error) => Outcome::Error(error),
-        None => Outcome::Error(RequestError::new(status, "no reason was recorded", false)),
-    };
-    let ended = Ended {
-        status,
-        job_id: outlook.id,
-        state: outlook.status,
-        outcome,
-    };
-    Json(ended).into_response()
+    in_progress(outlook.eta, InProgress::of(&outlook))
 }
 
 /// What the submission of a new request answers.
 pub(super) fn accepted(ticket: &Ticket) -> Response {
     in_progress(
-        ticket.id,
-        ticket.status,
-        ticket.retry_after,
         ticket.eta,
-        None,
-        ticket.position,
+        InProgress {
+            status: word(ticket.status),
+            job_id: ticket.id,
+            state: ticket.status,
+            eta_seconds: whole_seconds(ticket.retry_after),
+            eta_p50: ticket.eta.p50.map(tenths),
+            eta_p90: ticket.eta.p90.map(tenths),
+            elapsed_seconds: None,
+            position: ticket.position,
+        },
     )
 }
 
-fn in_progress(
-    job_id: RequestId,
-    state: Status,
-    retry_after: Duration,
-    eta: Eta,
-    elapsed: Option<Duration>,
-    position: Option<i64>,
-) -> Response {
-    // The body says what is expected; the header may send callers who are told the same at different times.
-    let come_back = whole_seconds(eta.come_back.max(retry_after));
-    let tenths = |time: Duration| (time.as_secs_f64() * 10.0).ceil() / 10.0;
-    let body = InProgress {
-        status: "queued",
-        job_id,
-        state,
-        eta_seconds: whole_seconds(retry_after),
-        eta_p50: eta.p50.map(tenths),
-        eta_p90: eta.p90.map(tenths),
-        elapsed_seconds: elapsed.map(|elapsed| elapsed.as_secs()),
-        position,
-    };
+impl InProgress {
+    /// The body about a request that has not ended.
+    pub(super) fn of(outlook: &Outlook) -> Self {
+        Self {
+            status: word(outlook.status),
+            job_id: outlook.id,
+            state: outlook.status,
+            eta_seconds: whole_seconds(outlook.retry_after),
+            eta_p50: outlook.eta.p50.map(tenths),
+            eta_p90: outlook.eta.p90.map(tenths),
+            elapsed_seconds: Some(outlook.elapsed.as_secs()),
+            position: outlook.position,
+        }
+    }
+}
+
+impl Ended {
+    /// The body about a request that has ended.
+    pub(super) fn of(outlook: Outlook) -> Self {
+        let status = word(outlook.status);
+        let outcome = match outlook.error {
+            None if outlook.status == Status::Completed => Outcome::Result(outlook.response),
+            Some(error) => Outcome::Error(error),
+            None => Outcome::Error(RequestError::new(status, "no reason was recorded", false)),
+        };
+        Self {
+            status,
+            job_id: outlook.id,
+            state: outlook.status,
+            outcome,
+        }
+    }
+}
+
+/// The body says what is expected; the header may send callers who are told the same at different times.
+fn in_progress(eta: Eta, body: InProgress) -> Response {
+    let come_back = whole_seconds(eta.come_back).max(body.eta_seconds);
     (
         StatusCode::ACCEPTED,
         [(RETRY_AFTER, come_back.to_string())],
         Json(body),
     )
         .into_response()
+}
+
+/// Seconds, to a tenth.
+fn tenths(time: Duration) -> f64 {
+    (time.as_secs_f64() * 10.0).ceil() / 10.0
 }

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     error::StoreError,
     request::{RequestId, Status},
-    store::{Response, Store},
+    store::Response,
 };
 
 /// What an early response's 202 says. Its sender has nothing to come back for; clients that expect the header on every
@@ -67,7 +67,7 @@ pub(super) async fn respond(
         return Err(INVALID_BODY.because("name the request by job_id or by reference, one of them"));
     }
     store(
-        &api.store,
+        &api,
         &Response {
             id: body.job_id.map(RequestId),
             reference: body.reference,
@@ -88,7 +88,7 @@ pub(super) async fn respond_to_job(
     // A request never changes its kind, so there is no race between this look and what follows.
     job.find(&api.store).await?;
     store(
-        &api.store,
+        &api,
         &Response {
             id: Some(job.id),
             reference: None,
@@ -100,12 +100,21 @@ pub(super) async fn respond_to_job(
     .await
 }
 
-async fn store(store: &Store, response: &Response) -> Result<HttpResponse, Problem> {
-    let responded = store.respond(response).await.map_err(|error| match error {
-        // The address is there, so what makes no sense is the response for that request.
-        StoreError::Misuse(detail) => RESPONSE_MISFIT.because(detail),
-        error => error.into(),
-    })?;
+async fn store(api: &Api, response: &Response) -> Result<HttpResponse, Problem> {
+    let responded = api
+        .store
+        .respond(response)
+        .await
+        .map_err(|error| match error {
+            // The address is there, so what makes no sense is the response for that request.
+            StoreError::Misuse(detail) => RESPONSE_MISFIT.because(detail),
+            error => error.into(),
+        })?;
+    if let (Some(id), Some(status), "completed" | "rejected") =
+        (responded.id, responded.status, responded.outcome.as_str())
+    {
+        api.moved(id, status);
+    }
     let early = responded.outcome == "early";
     let answer = axum::Json(Answer {
         outcome: responded.outcome,

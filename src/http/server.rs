@@ -5,7 +5,7 @@ mod refuse;
 
 use std::{io, sync::Arc, time::Duration};
 
-use axum::{Router, serve::Listener};
+use axum::{Extension, Router, serve::Listener};
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -19,6 +19,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::patient::Patient;
+use super::waiting::Shutdown;
 
 /// What a connection is held to.
 #[derive(Debug, Clone)]
@@ -38,7 +39,7 @@ pub struct ConnectionOptions {
 impl Default for ConnectionOptions {
     fn default() -> Self {
         Self {
-            connection_limit: 4096,
+            connection_limit: 32_768,
             head_limit: 64 * 1024,
             idle_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(30),
@@ -80,6 +81,8 @@ pub async fn serve_within(
     ));
     let refusals = Arc::new(Semaphore::new(refuse::PLACES));
     let refusing = (refuse::router(), refuse::options(options));
+    // Whoever waits is answered when the server is to end.
+    let router = router.layer(Extension(Shutdown(shutdown.clone())));
     let mut connections = JoinSet::new();
     loop {
         // axum's accept sits out what passes, such as too many open files.

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     extract::{FromRequestParts, State},
-    http::{HeaderName, HeaderValue, header::LOCATION, request::Parts},
+    http::{HeaderMap, HeaderName, HeaderValue, header::LOCATION, request::Parts},
     response::{IntoResponse, Response},
 };
 use chrono::{DateTime, Utc};
@@ -17,6 +17,7 @@ use super::{
     path::{KindPath, location, unknown},
     poll,
     problem::{GATE_CLOSED, INVALID_HEADER, Problem, UNKNOWN_KIND, whole_seconds},
+    waiting,
 };
 use crate::{
     error::StoreError,
@@ -82,7 +83,8 @@ fn time(value: &HeaderValue) -> Result<DateTime<Utc>, Problem> {
 }
 
 /// `POST /v1/{kind}`: 202 when the request is stored, durably; a replay answers as a poll of the earlier request does,
-/// marked `Idempotency-Replayed: true`. 429 when the gate is closed, 422 when the key stands for another payload.
+/// marked `Idempotency-Replayed: true`. With `Prefer: wait=N`, 202 comes only when N seconds have passed since then, and
+/// 200 with the result as soon as there is one. 429 when the gate is closed, 422 when the key stands for another payload.
 ///
 /// A caller who gets 503, or nothing, does not know whether the request was stored, and is safe to submit it again
 /// under the same `Idempotency-Key`.
@@ -91,6 +93,7 @@ pub(super) async fn submit(
     KindPath { kind }: KindPath,
     caller: Caller,
     wishes: Wishes,
+    headers: HeaderMap,
     Json(payload): Json<Box<RawValue>>,
 ) -> Result<Response, Problem> {
     let submission = Submission {
@@ -115,19 +118,22 @@ pub(super) async fn submit(
     };
 
     match submitted {
-        Submitted::Accepted(ticket) => Ok((
-            [(LOCATION, location(&kind, ticket.id))],
-            poll::accepted(&ticket),
-        )
-            .into_response()),
+        Submitted::Accepted(ticket) => {
+            let answer = (
+                [(LOCATION, location(&kind, ticket.id))],
+                poll::accepted(&ticket),
+            );
+            Ok(waiting::hold(answer.into_response(), &headers, ticket.id))
+        }
         Submitted::Replayed(ticket) => {
             let outlook = api.store.outlook(ticket.id).await?;
             let outlook = outlook.ok_or_else(|| unknown(ticket.id))?;
-            let headers = [
+            let replayed = [
                 (REPLAYED.clone(), "true".to_owned()),
                 (LOCATION, location(&kind, ticket.id)),
             ];
-            Ok((headers, poll::answer(outlook)).into_response())
+            let answer = (replayed, poll::answer(outlook));
+            Ok(waiting::hold(answer.into_response(), &headers, ticket.id))
         }
         Submitted::Refused { retry_after } => Err(gate_closed(retry_after)),
     }

@@ -174,7 +174,7 @@ pub struct Outlook {
 }
 
 #[derive(FromRow)]
-struct OutlookRow {
+pub(super) struct OutlookRow {
     id: Uuid,
     kind: String,
     status: String,
@@ -192,6 +192,30 @@ struct OutlookRow {
     response: Option<Json<Box<RawValue>>>,
     error: Option<Json<Value>>,
     submitter: Option<String>,
+}
+
+impl TryFrom<OutlookRow> for Outlook {
+    type Error = StoreError;
+
+    fn try_from(row: OutlookRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: RequestId(row.id),
+            kind: row.kind,
+            status: decode(row.status)?,
+            place: row.place,
+            queue: row.queue,
+            position: row.queue_position,
+            elapsed: Duration::try_from_secs_f64(row.elapsed_seconds).unwrap_or_default(),
+            age: Duration::try_from_secs_f64(row.age_seconds).unwrap_or_default(),
+            retry_after: seconds(row.retry_after_seconds),
+            eta: Eta::new(row.spread_seconds, row.eta_p50_ms, row.eta_p90_ms),
+            predicted: row.predicted_seconds.map(|told| seconds(Some(told))),
+            submitted_at: row.submitted_at,
+            response: row.response.map(|Json(response)| response),
+            error: row.error.map(|Json(error)| stored_error(&error)),
+            submitter: row.submitter,
+        })
+    }
 }
 
 /// A response, share or verdict of the downstream.
@@ -346,26 +370,7 @@ impl Store {
             sqlx::query_as(include_str!("../../sql/queries/request_outlook.sql")).bind(id.0),
             fetch_optional
         );
-        row.map(|row| {
-            Ok(Outlook {
-                id: RequestId(row.id),
-                kind: row.kind,
-                status: decode(row.status)?,
-                place: row.place,
-                queue: row.queue,
-                position: row.queue_position,
-                elapsed: Duration::try_from_secs_f64(row.elapsed_seconds).unwrap_or_default(),
-                age: Duration::try_from_secs_f64(row.age_seconds).unwrap_or_default(),
-                retry_after: seconds(row.retry_after_seconds),
-                eta: Eta::new(row.spread_seconds, row.eta_p50_ms, row.eta_p90_ms),
-                predicted: row.predicted_seconds.map(|told| seconds(Some(told))),
-                submitted_at: row.submitted_at,
-                response: row.response.map(|Json(response)| response),
-                error: row.error.map(|Json(error)| stored_error(&error)),
-                submitter: row.submitter,
-            })
-        })
-        .transpose()
+        row.map(TryInto::try_into).transpose()
     }
 
     /// Stores a response of the downstream: `tidegate.respond`.

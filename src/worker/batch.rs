@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::settler::Outcome;
 use crate::{
     error::StoreError,
-    request::RequestError,
+    request::{RequestError, Status},
     stage::Receipt,
-    store::{Lease, Store},
+    store::{Lease, Moved, Store},
 };
 
 /// Outcomes of one sort, each with the lease it settles.
@@ -22,10 +22,9 @@ pub(super) enum Batch {
 }
 
 /// What settling a batch brought about.
-#[derive(Default)]
 pub(super) struct Settled {
-    /// How many requests moved; the others were not this holder's any more.
-    pub(super) moved: usize,
+    /// The requests that moved; the others were not this holder's any more.
+    pub(super) moved: Vec<Moved>,
     /// Queues that were empty before and have something to claim now.
     pub(super) wake: Vec<String>,
 }
@@ -98,18 +97,19 @@ impl Batch {
         let moved = match self {
             Self::Passed(leases) => {
                 let passed = store.settle_passed(queue, leases).await?;
-                let mut settled = Settled {
-                    moved: passed.len(),
-                    ..Settled::default()
-                };
-                settled.wake = passed
+                let moved = passed.iter().map(|passed| Moved {
+                    id: passed.id,
+                    status: Status::Processing,
+                });
+                let moved = moved.collect();
+                let mut wake: Vec<_> = passed
                     .into_iter()
                     .filter(|passed| passed.wake)
                     .map(|passed| passed.queue)
                     .collect();
-                settled.wake.sort();
-                settled.wake.dedup();
-                return Ok(settled);
+                wake.sort();
+                wake.dedup();
+                return Ok(Settled { moved, wake });
             }
             Self::NotYet(outcomes) => store.settle_not_yet(queue, outcomes).await?,
             Self::CheckFailed(outcomes) => store.settle_failed(queue, outcomes).await?,
@@ -119,8 +119,8 @@ impl Batch {
             Self::Released(leases) => store.release(queue, leases).await?,
         };
         Ok(Settled {
-            moved: moved.len(),
-            ..Settled::default()
+            moved,
+            wake: Vec::new(),
         })
     }
 

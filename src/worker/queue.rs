@@ -18,7 +18,8 @@ use super::{
 use crate::{
     error::StoreError,
     listener::Wakeups,
-    request::Stage,
+    news::Teller,
+    request::{Stage, Status},
     stage::Stages,
     store::{Claimed, Store},
 };
@@ -41,6 +42,7 @@ pub(super) struct QueueWorker {
     stages: Stages,
     options: WorkerOptions,
     wakeups: Wakeups,
+    teller: Teller,
     queue: String,
     stage: Stage,
 }
@@ -69,6 +71,7 @@ impl QueueWorker {
         stages: Stages,
         options: WorkerOptions,
         wakeups: Wakeups,
+        teller: Teller,
         queue: String,
         stage: Stage,
     ) -> Self {
@@ -77,6 +80,7 @@ impl QueueWorker {
             stages,
             options,
             wakeups,
+            teller,
             queue,
             stage,
         }
@@ -92,6 +96,7 @@ impl QueueWorker {
             Settler::new(
                 self.store.clone(),
                 self.wakeups.clone(),
+                self.teller.clone(),
                 self.queue.clone(),
                 self.stage,
                 self.options.batch,
@@ -234,6 +239,10 @@ impl QueueWorker {
                 self.options.lease,
             )
             .await?;
+        if self.stage == Stage::Tx {
+            let sending = claimed.iter().map(|claimed| claimed.request.id);
+            self.teller.note(sending.map(|id| (id, Status::TxInFlight)));
+        }
         Ok((claimed, asked_at))
     }
 

@@ -8,6 +8,7 @@ use super::{batch::Batch, leases::Leases};
 use crate::{
     error::StoreError,
     listener::Wakeups,
+    news::Teller,
     request::{RequestError, Stage},
     stage::Receipt,
     store::{Lease, Store},
@@ -67,6 +68,7 @@ pub(super) fn release(lease: Lease) -> Report {
 pub(super) struct Settler {
     store: Store,
     wakeups: Wakeups,
+    teller: Teller,
     queue: String,
     stage: Stage,
     batch: usize,
@@ -75,9 +77,11 @@ pub(super) struct Settler {
 }
 
 impl Settler {
+    #[expect(clippy::too_many_arguments, reason = "each is used once, by name")]
     pub(super) fn new(
         store: Store,
         wakeups: Wakeups,
+        teller: Teller,
         queue: String,
         stage: Stage,
         batch: usize,
@@ -87,6 +91,7 @@ impl Settler {
         Self {
             store,
             wakeups,
+            teller,
             queue,
             stage,
             batch,
@@ -138,9 +143,9 @@ impl Settler {
         loop {
             let error = match batch.settle(&self.store, &self.queue).await {
                 Ok(settled) => {
-                    if settled.moved < batch.len() {
+                    if settled.moved.len() < batch.len() {
                         // Others have taken these over, or they were cancelled: nothing to do.
-                        let lost = batch.len() - settled.moved;
+                        let lost = batch.len() - settled.moved.len();
                         tracing::debug!(
                             queue.name = self.queue,
                             lost,
@@ -148,6 +153,8 @@ impl Settler {
                         );
                     }
                     self.wake(&settled.wake);
+                    self.teller
+                        .note(settled.moved.iter().map(|moved| (moved.id, moved.status)));
                     // A check that has ended frees one of its queue's places, and more may wait for them.
                     if self.stage == Stage::Readiness {
                         self.wakeups.wake_queue(&self.queue);

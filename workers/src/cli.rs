@@ -61,6 +61,16 @@ pub(crate) struct WorkerFlags {
     #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
     pub(crate) database_url: Option<String>,
 
+    /// Where to LISTEN, when the database is reached through a pooler in transaction mode: a direct connection, or a
+    /// pooler in session mode [default: the database]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "TIDEGATE_LISTEN_DATABASE_URL",
+        hide_env_values = true
+    )]
+    pub(crate) listen_database_url: Option<String>,
+
     /// A queue to drain (repeatable) [default: readiness and tx]
     #[arg(long = "queue", value_name = "QUEUE")]
     queues: Vec<String>,
@@ -105,6 +115,7 @@ impl WorkerFlags {
             concurrency: self.concurrency.unwrap_or(defaults.concurrency),
             poll: self.poll.unwrap_or(defaults.poll),
             grace: self.grace.unwrap_or(defaults.grace),
+            listen: defaults.listen,
         }
     }
 }

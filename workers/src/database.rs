@@ -5,6 +5,7 @@ use tidegate::{
     config::DatabaseLocation,
     database::{self, PoolSettings},
     store::Store,
+    worker::WorkerOptions,
 };
 
 use crate::cli::WorkerFlags;
@@ -37,4 +38,18 @@ pub(crate) async fn open(worker: &WorkerFlags, more: usize) -> anyhow::Result<Co
         store,
         _location: location,
     })
+}
+
+/// How the flags want the worker to work.
+pub(crate) fn options(worker: &WorkerFlags) -> anyhow::Result<WorkerOptions> {
+    let mut options = worker.options();
+    if let Some(url) = &worker.listen_database_url {
+        let settings = PoolSettings {
+            application_name: "tidegate-worker".to_owned(),
+            ..PoolSettings::default()
+        };
+        let pool = database::connect_to_listen(url, &settings);
+        options.listen = Some(pool.context("check --listen-database-url")?);
+    }
+    Ok(options)
 }

@@ -53,7 +53,7 @@ fn run(command: Command) -> anyhow::Result<()> {
                 let stages = http_stage::stages(&http)?;
                 let database = database::open(&worker, 0).await?;
                 let store = database.store.clone();
-                run_worker(store, stages, worker.options(), shutdown).await
+                run_worker(store, stages, database::options(&worker)?, shutdown).await
             }
             Command::Simulate { worker, simulate } => {
                 let database = database::open(&worker, StoreResponder::AT_ONCE).await?;
@@ -76,7 +76,7 @@ async fn run_simulation(
 ) -> anyhow::Result<()> {
     let responder = Arc::new(StoreResponder(store.clone()));
     let downstream = Arc::new(Downstream::new(simulate, Some(responder))?);
-    let options = worker.options();
+    let options = database::options(&worker)?;
     let grace = options.grace;
     let ran = run_worker(store, simulate::stages(&downstream), options, shutdown).await;
     finish(&downstream, grace).await;

@@ -1,0 +1,124 @@
+//! `Prefer: wait=N`: an answer that says "in progress" is held back until there is a better one, or the time is over.
+//!
+//! The call itself ends as any other does, within its time and its place among the calls under way; what it answers is
+//! held back outside of both. So those who wait keep nobody else out, and have a bound of their own: beyond it, and
+//! whenever the database cannot be asked, the answer goes out as it is. It is true, and says when to come back.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    extract::{Request, State},
+    http::{
+        HeaderMap, HeaderName, HeaderValue, StatusCode,
+        header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER},
+    },
+    middleware::Next,
+    response::Response,
+};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{outlooks::Outlooks, poll, polls::Polls, prefer};
+use crate::{news::Waiters, request::RequestId, store::Outlook};
+
+static PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+
+/// In a call's extensions: cancelled when the server is to end.
+#[derive(Debug, Clone)]
+pub(super) struct Shutdown(pub(super) CancellationToken);
+
+impl Shutdown {
+    /// The one that the server put into a call; without a server, one that is never cancelled.
+    pub(super) fn of(extensions: &axum::http::Extensions) -> CancellationToken {
+        extensions
+            .get::<Self>()
+            .map_or_else(CancellationToken::new, |shutdown| shutdown.0.clone())
+    }
+}
+
+/// What waiting needs.
+#[derive(Clone)]
+pub(super) struct Waiting {
+    pub(super) waiters: Waiters,
+    pub(super) outlooks: Outlooks,
+    pub(super) wait_max: Duration,
+    pub(super) polls: Polls,
+}
+
+/// In an answer's extensions: whose answer it is, and how long its caller would wait for a better one.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    id: RequestId,
+    wait: Duration,
+}
+
+/// Marks the answer about a request as one that may be held back, if its caller would wait.
+pub(super) fn hold(mut response: Response, headers: &HeaderMap, id: RequestId) -> Response {
+    if let Some(wait) = prefer::wait(headers) {
+        response.extensions_mut().insert(Held { id, wait });
+    }
+    response
+}
+
+/// Holds back what is marked.
+pub(super) async fn hold_back(
+    State(waiting): State<Arc<Waiting>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let shutdown = Shutdown::of(request.extensions());
+    let mut response = next.run(request).await;
+    let Some(Held { id, wait }) = response.extensions_mut().remove() else {
+        return response;
+    };
+    let wait = wait.min(waiting.wait_max);
+    if response.status() == StatusCode::ACCEPTED && !wait.is_zero() {
+        match waiting.wait(id, wait, &shutdown).await {
+            Some(outlook) => {
+                waiting.polls.count(&outlook);
+                response = instead(&response, poll::answer(outlook));
+            }
+            None => return response,
+        }
+    }
+    if let Ok(applied) = HeaderValue::try_from(format!("wait={}", wait.as_secs())) {
+        response.headers_mut().insert(&PREFERENCE_APPLIED, applied);
+    }
+    response
+}
+
+impl Waiting {
+    /// Where the request stands when it has ended, the time is over or the server is to end; `None` when nobody can
+    /// wait or look.
+    async fn wait(
+        &self,
+        id: RequestId,
+        wait: Duration,
+        shutdown: &CancellationToken,
+    ) -> Option<Outlook> {
+        let until = Instant::now() + wait;
+        let mut waiter = self.waiters.wait_for(id)?;
+        loop {
+            let over = tokio::select! {
+                () = waiter.ended() => false,
+                () = tokio::time::sleep_until(until) => true,
+                () = shutdown.cancelled() => true,
+            };
+            let outlook = self.outlooks.read(id, None).await.ok()??.outlook;
+            if over || outlook.status.is_terminal() {
+                return Some(outlook);
+            }
+        }
+    }
+}
+
+/// A later answer in place of an earlier one, with what the earlier one's headers say besides.
+fn instead(earlier: &Response, mut later: Response) -> Response {
+    let about_the_body = [CONTENT_TYPE, CONTENT_LENGTH, RETRY_AFTER];
+    for (name, value) in earlier.headers() {
+        if !about_the_body.contains(name) {
+            later.headers_mut().append(name, value.clone());
+        }
+    }
+    later
+}

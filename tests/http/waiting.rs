@@ -1,0 +1,508 @@
+//! `Prefer: wait`: who waits, for how long, who wakes them, and what that costs.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tidegate::{
+    http::{HttpOptions, Node, serve},
+    listener,
+    news::Teller,
+    request::{Request, RequestError, RequestId},
+    stage::{Receipt, Sent, Transact},
+    store::{Response, Store},
+};
+use tokio::{net::TcpListener, task::JoinHandle, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::{Answer, Api, answer, responses::send_all};
+use crate::support::{TestDatabase, eventually};
+
+/// A node that listens, as `tidegate serve` does.
+pub(super) struct Listening {
+    pub(super) api: Api,
+    pub(super) node: Node,
+}
+
+impl Listening {
+    pub(super) async fn start(database: &TestDatabase, options: &HttpOptions) -> Self {
+        let node = Self::deaf(&database.store, options).await;
+        tokio::spawn(listener::listen(
+            database.pool.clone(),
+            node.node.hearers(),
+            node.api.shutdown.clone(),
+        ));
+        until_listening(database, 1).await;
+        node
+    }
+
+    /// A node that hears nothing.
+    async fn deaf(store: &Store, options: &HttpOptions) -> Self {
+        let node = Node::new(store.clone(), options);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shutdown = CancellationToken::new();
+        let served = tokio::spawn(serve(listener, node.router(options), shutdown.clone()));
+        let api = Api::of_server(address, shutdown, served);
+        Self { api, node }
+    }
+
+    pub(super) async fn of(database: &TestDatabase) -> Self {
+        Self::start(database, &HttpOptions::default()).await
+    }
+
+    /// Until exactly this many wait.
+    pub(super) async fn until_waiting(&self, waiters: usize) {
+        eventually("they wait", || async {
+            self.node.waiters().waiting().waiters == waiters
+        })
+        .await;
+    }
+
+    /// Until everything was looked at once more: the next time is most of a second away.
+    pub(super) async fn until_looked(&self) {
+        let looks = self.looks();
+        eventually("a look", || async { self.looks() > looks }).await;
+    }
+
+    fn looks(&self) -> u64 {
+        self.node.waiters().waiting().looks
+    }
+}
+
+/// Another process that moves requests: it tells, when it has heard that somebody wants to know.
+pub(super) struct Elsewhere {
+    pub(super) store: Store,
+    pub(super) teller: Teller,
+    _stop: tokio_util::sync::DropGuard,
+}
+
+impl Elsewhere {
+    pub(super) async fn start(database: &TestDatabase, listening_before: i64) -> Self {
+        let settings = tidegate::database::PoolSettings::default();
+        let pool = tidegate::database::connect(&database.url, &settings)
+            .await
+            .unwrap();
+        let store = Store::new(pool.clone());
+        let teller = Teller::new(store.clone());
+        let stop = CancellationToken::new();
+        tokio::spawn(listener::listen(
+            pool,
+            vec![Box::new(teller.clone())],
+            stop.clone(),
+        ));
+        until_listening(database, listening_before + 1).await;
+        Self {
+            store,
+            teller,
+            _stop: stop.drop_guard(),
+        }
+    }
+
+    /// Delivers the response of a request that awaits one.
+    pub(super) async fn respond(&self, id: RequestId) {
+        let responded = self
+            .store
+            .respond(&Response {
+                id: Some(id),
+                reference: None,
+                part: None,
+                accept: None,
+                response: crate::support::raw(&json!("the answer")),
+            })
+            .await
+            .unwrap();
+        assert_eq!(responded.outcome, "completed");
+        self.teller.note([(id, responded.status.unwrap())]);
+    }
+}
+
+/// Until this many sessions of the database listen for news.
+async fn until_listening(database: &TestDatabase, sessions: i64) {
+    eventually("they listen", || async {
+        database
+            .number(
+                "select count(*) from pg_stat_activity
+                 where datname = current_database() and query ilike '%listen%tidegate_%'
+                   and query not ilike '%pg_stat_activity%'",
+            )
+            .await
+            >= sessions
+    })
+    .await;
+}
+
+pub(super) fn id_of(path: &str) -> RequestId {
+    path.rsplit('/').next().unwrap().parse().unwrap()
+}
+
+pub(super) fn get_waiting(api: &Api, path: &str, seconds: u64) -> JoinHandle<Answer> {
+    let prefer = format!("wait={seconds}");
+    let request = api.client.get(api.url(path)).header("prefer", prefer);
+    tokio::spawn(answer(request))
+}
+
+/// A request of kind `direct` whose response is awaited; its path.
+pub(super) async fn awaiting(database: &TestDatabase, api: &Api) -> String {
+    let path = api.submit("direct").await;
+    send_all(database, "0x1").await;
+    path
+}
+
+/// Ends a request as somebody with `psql` does, who tells nobody.
+async fn complete_by_sql(database: &TestDatabase, path: &str) {
+    let id = id_of(path);
+    database
+        .execute(&format!("select tidegate.respond('1', id => '{id}')"))
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_end_told_by_another_process_answers_before_anybody_looks() {
+    let database = TestDatabase::unlimited().await;
+    let node = Listening::of(&database).await;
+    let elsewhere = Elsewhere::start(&database, 1).await;
+
+    // By the first answer, the other process is known to have heard that news are wanted. Later ones come between two
+    // looks, unless this machine stops for a second: it may do so a few times.
+    let mut told = false;
+    for attempt in 0..10 {
+        let path = awaiting(&database, &node.api).await;
+        let waiting = get_waiting(&node.api, &path, 30);
+        node.until_waiting(1).await;
+        node.until_looked().await;
+        let looks = node.looks();
+        elsewhere.respond(id_of(&path)).await;
+        let answered = waiting.await.unwrap();
+        told = attempt > 0 && node.looks() == looks;
+
+        assert_eq!(answered.status, 200);
+        assert_eq!(answered.header("preference-applied"), "wait=30");
+        assert_eq!(answered.header("cache-control"), "no-store");
+        assert_eq!(answered.header("retry-after"), "");
+        assert_eq!(answered.body["status"], "succeeded");
+        assert_eq!(answered.body["result"], json!("the answer"));
+        node.until_waiting(0).await;
+        if told {
+            break;
+        }
+    }
+    assert!(told, "nobody told, or nobody heard");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_submission_waits_for_its_result_and_so_does_its_replay() {
+    let database = TestDatabase::unlimited().await;
+    let node = Listening::of(&database).await;
+    let posting = |seconds: u64| {
+        let posting = node.api.posting("/v1/direct", &json!({"n": 1}));
+        let posting = posting.header("idempotency-key", "once");
+        tokio::spawn(answer(posting.header("prefer", format!("wait={seconds}"))))
+    };
+    let first = posting(30);
+    node.until_waiting(1).await;
+    let replay = posting(30);
+    node.until_waiting(2).await;
+
+    // Committed, and anybody's to take, while its caller waits.
+    send_all(&database, "0x1").await;
+    let id = database.text("select id from tidegate.request").await;
+    let path = format!("/v1/direct/{}", id.unwrap());
+    let responded = node
+        .api
+        .post(&format!("{path}/responses"), &json!({"response": 7}))
+        .await;
+    assert_eq!(responded.body["outcome"], "completed");
+
+    for (answered, replayed) in [(first, ""), (replay, "true")] {
+        let answered = answered.await.unwrap();
+        assert_eq!(answered.status, 200, "{answered:?}");
+        assert_eq!(answered.body["result"], 7);
+        assert_eq!(answered.header("location"), path);
+        assert_eq!(answered.header("preference-applied"), "wait=30");
+        assert_eq!(answered.header("idempotency-replayed"), replayed);
+        assert_eq!(answered.headers.get_all("content-length").iter().count(), 1);
+    }
+    // What has ended is there at once.
+    let late = posting(30).await.unwrap();
+    assert_eq!(
+        (late.status.as_u16(), late.body["result"].as_u64()),
+        (200, Some(7))
+    );
+    assert_eq!(node.node.waiters().waiting().waiters, 0);
+}
+
+/// A downstream that takes its time: longer than it takes a node to look for somebody who has just come.
+struct Slow;
+
+impl Transact for Slow {
+    async fn send(&self, _: &Request) -> Sent {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        Sent::Receipt(Receipt {
+            reference: None,
+            response: Some(json!({"ok": true})),
+        })
+    }
+
+    async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, RequestError> {
+        Ok(None)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_ends_what_a_caller_waits_for() {
+    let database = TestDatabase::unlimited().await;
+    let node = Listening::of(&database).await;
+    let stop = CancellationToken::new();
+    let worker = tokio::spawn(tidegate::worker::run(
+        database.store.clone(),
+        crate::worker::all_stages().transact("direct", Slow),
+        crate::worker::options(),
+        stop.clone(),
+    ));
+
+    let looks = node.looks();
+    for n in 0..20 {
+        let posting = node.api.posting("/v1/direct", &json!({ "n": n }));
+        let answered = answer(posting.header("prefer", "wait=30")).await;
+        assert_eq!(answered.status, 200, "{answered:?}");
+        assert_eq!(answered.body["result"], json!({"ok": true}));
+    }
+    // Whoever is only looked for waits for the next look, each time.
+    assert!(node.looks() - looks < 15, "{} looks", node.looks() - looks);
+    stop.cancel();
+    worker.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_nothing_is_heard_the_end_is_found_by_looking() {
+    let database = TestDatabase::unlimited().await;
+    let node = Listening::deaf(&database.store, &HttpOptions::default()).await;
+    let path = awaiting(&database, &node.api).await;
+    let waiting = get_waiting(&node.api, &path, 30);
+    node.until_waiting(1).await;
+    node.until_looked().await;
+    let ended = Instant::now();
+    complete_by_sql(&database, &path).await;
+
+    let answered = waiting.await.unwrap();
+
+    assert_eq!(answered.status, 200, "{answered:?}");
+    assert_eq!(answered.body["result"], 1);
+    // About a second; a machine under load gets more.
+    assert!(ended.elapsed() < Duration::from_secs(10));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_loses_every_connection_goes_on_waiting() {
+    let database = TestDatabase::unlimited().await;
+    let node = Listening::of(&database).await;
+    let path = awaiting(&database, &node.api).await;
+    let waiting = get_waiting(&node.api, &path, 60);
+    node.until_waiting(1).await;
+    let mut session = database.session().await;
+    let cut = "select pg_terminate_backend(pid) from pg_stat_activity
+               where datname = current_database() and pid <> pg_backend_pid()";
+    for _ in 0..3 {
+        sqlx::raw_sql(cut).execute(&mut session).await.unwrap();
+        node.until_looked().await;
+    }
+    sqlx::raw_sql(&format!(
+        "select tidegate.respond('1', id => '{}')",
+        id_of(&path)
+    ))
+    .execute(&mut session)
+    .await
+    .unwrap();
+
+    assert_eq!(waiting.await.unwrap().status, 200);
+    until_listening(&database, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_away_at_the_end_leaves_the_answer_that_was_held_back() {
+    let database = TestDatabase::unlimited().await;
+    let settings = tidegate::database::PoolSettings {
+        acquire_timeout: Duration::from_millis(200),
+        ..Default::default()
+    };
+    let pool = tidegate::database::connect(&database.url, &settings)
+        .await
+        .unwrap();
+    let node = Listening::deaf(&Store::new(pool.clone()), &HttpOptions::default()).await;
+    let posting = node
+        .api
+        .posting("/v1/direct", &json!({}))
+        .header("prefer", "wait=60");
+    let waiting = tokio::spawn(answer(posting));
+    node.until_waiting(1).await;
+
+    pool.close().await;
+    node.api.shutdown.cancel();
+
+    let answered = waiting.await.unwrap();
+    assert_eq!(answered.status, 202, "{answered:?}");
+    assert!(answered.retry_after() >= 1);
+    assert_eq!(answered.header("preference-applied"), "");
+    assert!(answered.header("location").starts_with("/v1/direct/"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_that_is_over_answers_where_the_request_stands_then() {
+    let database = TestDatabase::unlimited().await;
+    let options = HttpOptions {
+        wait_max: Duration::from_secs(2),
+        // Shorter than the wait, which must not be cut off by it.
+        request_timeout: Duration::from_millis(900),
+        ..HttpOptions::default()
+    };
+    let node = Listening::start(&database, &options).await;
+    let path = node.api.submit("direct").await;
+    let began = Instant::now();
+    let waiting = get_waiting(&node.api, &path, 600);
+    node.until_waiting(1).await;
+    send_all(&database, "0x1").await;
+
+    let answered = waiting.await.unwrap();
+
+    assert!(began.elapsed() >= Duration::from_secs(2));
+    assert_eq!(answered.status, 202, "{answered:?}");
+    assert_eq!(answered.header("preference-applied"), "wait=2");
+    assert_eq!(answered.body["state"], "receipt_received");
+    assert_eq!(answered.headers.get_all("retry-after").iter().count(), 1);
+    assert_eq!(answered.retry_after(), 4);
+    assert_eq!(answered.body["eta_seconds"], 4);
+    node.until_waiting(0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_does_not_want_to_wait_or_asks_for_nothing_known_is_answered_at_once() {
+    let database = TestDatabase::unlimited().await;
+    let node = Listening::of(&database).await;
+    let path = node.api.submit("direct").await;
+    let get = |path: &str, prefer: &str| {
+        answer(
+            node.api
+                .client
+                .get(node.api.url(path))
+                .header("prefer", prefer),
+        )
+    };
+
+    for (prefer, applied) in [
+        ("wait=0", "wait=0"),
+        ("wait=soon", ""),
+        ("respond-async, return=minimal", ""),
+    ] {
+        let answered = get(&path, prefer).await;
+        assert_eq!(answered.status, 202, "{prefer}: {answered:?}");
+        assert_eq!(answered.header("preference-applied"), applied, "{prefer}");
+    }
+    let unknown = "/v1/direct/01890000-0000-7000-8000-000000000000";
+    let refused = get(unknown, "wait=60").await;
+    refused.assert_problem(404, "unknown_request");
+    assert_eq!(refused.header("preference-applied"), "");
+    let of_another_kind = path.replace("direct", "input-proof");
+    get(&of_another_kind, "wait=60")
+        .await
+        .assert_problem(404, "unknown_request");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn those_who_wait_take_no_place_of_other_calls() {
+    let database = TestDatabase::unlimited().await;
+    let options = HttpOptions {
+        concurrency_limit: 1,
+        waiters_max: 2,
+        ..HttpOptions::default()
+    };
+    let node = Listening::start(&database, &options).await;
+    let path = node.api.submit("direct").await;
+    let mut waiting = Vec::new();
+    for waiters in 1..=2 {
+        waiting.push(get_waiting(&node.api, &path, 60));
+        node.until_waiting(waiters).await;
+    }
+
+    // The only place for calls is free, and one more who would wait is not refused.
+    assert_eq!(node.api.get(&path).await.status, 202);
+    let beyond = get_waiting(&node.api, &path, 60).await.unwrap();
+    assert_eq!(beyond.status, 202);
+    assert_eq!(beyond.header("preference-applied"), "");
+    assert!(beyond.retry_after() >= 1);
+
+    // Cancelled through this very node, which tells its own waiters.
+    assert_eq!(node.api.delete(&path).await.status, 200);
+    for answered in waiting {
+        let answered = answered.await.unwrap();
+        assert_eq!(answered.status, 200);
+        assert_eq!(answered.body["error"]["code"], "cancelled");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_time_out_ends_a_wait() {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute("update tidegate.kind set response_timeout = '1 ms'")
+        .await;
+    let node = Listening::of(&database).await;
+    let path = awaiting(&database, &node.api).await;
+    let waiting = get_waiting(&node.api, &path, 30);
+    node.until_waiting(1).await;
+
+    database.execute("select tidegate.expire_responses()").await;
+
+    let answered = waiting.await.unwrap();
+    assert_eq!(answered.status, 200);
+    assert_eq!(answered.body["status"], "timed_out");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_who_leaves_leaves_no_waiter_behind() {
+    let database = TestDatabase::unlimited().await;
+    let node = Listening::of(&database).await;
+    let path = node.api.submit("direct").await;
+    let call = format!("GET {path} HTTP/1.1\r\nhost: x\r\nprefer: wait=60\r\n\r\n");
+    let mut streams = Vec::new();
+    for _ in 0..20 {
+        streams.push(node.api.raw(&call).await);
+    }
+    node.until_waiting(20).await;
+    assert_eq!(node.node.waiters().waiting().requests, 1);
+
+    drop(streams);
+
+    node.until_waiting(0).await;
+    assert_eq!(node.node.waiters().waiting().requests, 0);
+    // Whoever comes later is looked for again.
+    let path = node.api.submit("direct").await;
+    let waiting = get_waiting(&node.api, &path, 60);
+    node.until_waiting(1).await;
+    node.until_looked().await;
+    node.api.delete(&path).await;
+    assert_eq!(waiting.await.unwrap().status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_answers_those_who_wait() {
+    let database = TestDatabase::unlimited().await;
+    let node = Listening::of(&database).await;
+    let path = node.api.submit("direct").await;
+    let posting = node.api.posting("/v1/direct", &json!({}));
+    let polls = get_waiting(&node.api, &path, 60);
+    let submits = tokio::spawn(answer(posting.header("prefer", "wait=60")));
+    node.until_waiting(2).await;
+
+    let began = Instant::now();
+    node.api.shutdown.cancel();
+
+    for waiting in [polls, submits] {
+        let answered = waiting.await.unwrap();
+        assert_eq!(answered.status, 202, "{answered:?}");
+        assert!(answered.retry_after() >= 1);
+        assert_eq!(answered.body["state"], "processing");
+    }
+    node.api.served.await.unwrap().unwrap();
+    // Not after the wait, and not by being cut off at the end of the grace period.
+    assert!(began.elapsed() < Duration::from_secs(20));
+}

@@ -1,0 +1,146 @@
+//! Ten thousand who wait on one node: what they cost while they wait, and when all end at once.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::json;
+use tidegate::{
+    http::HttpOptions,
+    request::{RequestId, Status},
+    store::{Admission, Submitted},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    task::JoinSet,
+};
+
+use super::waiting::{Elsewhere, Listening};
+use crate::support::{TestDatabase, raw};
+
+/// Over sockets; this process has both ends of each.
+const OVER_HTTP: usize = 2000;
+
+const ALL: usize = 10_000;
+
+/// Statements are transactions here, as nobody opens one. The server counts them with a delay of up to ten seconds.
+async fn statements(database: &TestDatabase) -> i64 {
+    database
+        .number(
+            "select xact_commit + xact_rollback from pg_stat_database where datname = current_database()",
+        )
+        .await
+}
+
+async fn submit_all(database: &TestDatabase) -> Vec<RequestId> {
+    let payloads = vec![raw(&json!({})); ALL];
+    let submitted = database
+        .store
+        .submit_batch("direct", &payloads, None, None, Admission::Accepted)
+        .await
+        .unwrap();
+    submitted
+        .into_iter()
+        .map(|submitted| match submitted {
+            Submitted::Accepted(ticket) => ticket.id,
+            other => panic!("{other:?}"),
+        })
+        .collect()
+}
+
+/// Asks and reads the answer whole; the connection stays open no longer than that.
+async fn poll(mut stream: TcpStream) -> String {
+    let mut said = String::new();
+    stream.read_to_string(&mut said).await.unwrap();
+    said
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_who_wait_cost_a_few_statements_and_all_get_their_answer() {
+    let database = TestDatabase::unlimited().await;
+    let options = HttpOptions {
+        wait_max: Duration::from_secs(600),
+        ..HttpOptions::default()
+    };
+    let node = Listening::start(&database, &options).await;
+    let elsewhere = Elsewhere::start(&database, 1).await;
+    let ids = submit_all(&database).await;
+
+    let mut answers = JoinSet::new();
+    for (asked, ids) in ids[..OVER_HTTP].chunks(200).enumerate() {
+        for id in ids {
+            let mut stream = TcpStream::connect(node.api.address).await.unwrap();
+            let call = format!(
+                "GET /v1/direct/{id} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nprefer: wait=600\r\n\r\n"
+            );
+            stream.write_all(call.as_bytes()).await.unwrap();
+            answers.spawn(poll(stream));
+        }
+        // Few enough at once that every one of them gets its turn at the database.
+        node.until_waiting((asked + 1) * 200).await;
+    }
+    let waiters: Vec<_> = ids[OVER_HTTP..]
+        .iter()
+        .map(|id| node.node.waiters().wait_for(*id).unwrap())
+        .collect();
+    node.until_waiting(ALL).await;
+
+    // What was asked before is counted late, so the first windows may hold some of that.
+    let mut per_look = Vec::new();
+    for _ in 0..8 {
+        let before = statements(&database).await;
+        for _ in 0..3 {
+            node.until_looked().await;
+        }
+        per_look.push((statements(&database).await - before) / 3);
+        if per_look.last() <= Some(&10) {
+            break;
+        }
+    }
+    assert!(
+        per_look.last() <= Some(&10),
+        "statements a second, in windows of three: {per_look:?}"
+    );
+    assert!(
+        answers.try_join_next().is_none(),
+        "one answer came too early"
+    );
+
+    let before = statements(&database).await;
+    let began = tokio::time::Instant::now();
+    let mut session = database.session().await;
+    sqlx::query("select tidegate.fail_internal($1)")
+        .bind(ids.iter().map(|id| id.0).collect::<Vec<_>>())
+        .execute(&mut session)
+        .await
+        .unwrap();
+    let ended = began.elapsed();
+    // More than may be announced: the rest is found by looking.
+    elsewhere
+        .teller
+        .note(ids.iter().map(|id| (*id, Status::Failure)));
+
+    join_all(waiters.into_iter().map(|mut waiter| async move {
+        waiter.ended().await;
+    }))
+    .await;
+    let mut answered = 0;
+    while let Some(said) = answers.join_next().await {
+        let said = said.unwrap();
+        assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
+        assert!(said.contains("\"code\":\"internal_error\""), "{said}");
+        answered += 1;
+    }
+    assert_eq!(answered, OVER_HTTP);
+    let took = began.elapsed();
+    node.until_waiting(0).await;
+    // A hundred in each statement when they come together; late counts of before are among these.
+    let asked = statements(&database).await - before;
+    assert!(
+        asked < i64::try_from(OVER_HTTP / 4).unwrap(),
+        "{asked} statements for {OVER_HTTP} answers"
+    );
+    eprintln!(
+        "{ALL} waiters: statements per second {per_look:?}; ended in {ended:?}, all answered after {took:?}, {asked} statements"
+    );
+}
