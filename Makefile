@@ -39,8 +39,9 @@ lint: ## Check formatting, lints and documentation
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
 .PHONY: bench
-bench: setup ## Measure submit, drain and whole lives, in requests per second
+bench: setup ## Measure submit, drain and whole lives, in requests per second, and positions at depth
 	cargo bench --bench throughput
+	cargo bench --bench positions
 
 .PHONY: ci
 ci: test ## What CI runs

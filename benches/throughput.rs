@@ -4,28 +4,30 @@
 //! that shares the machine. Figures are noisy: compare within one run.
 #![allow(
     missing_docs,
+    unreachable_pub,
     clippy::unwrap_used,
     reason = "a benchmark stops at the first thing that is wrong"
 )]
+
+mod support;
 
 use std::{
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
-use serde_json::value::RawValue;
-use sqlx::PgPool;
 use tidegate::{
     config::{DatabaseLocation, KEEPER_COMMAND},
     database::{self, PoolSettings},
     embedded_postgres,
     request::{Request, RequestError},
-    schema,
     stage::{Receipt, Sent, Stages, Transact},
-    store::{Admission, Store},
+    store::Store,
     worker::{self, WorkerOptions},
 };
 use tokio_util::sync::CancellationToken;
+
+use support::{BATCH, Bench, number};
 
 /// Takes everything at once and answers with the receipt.
 struct Noop;
@@ -42,8 +44,6 @@ impl Transact for Noop {
         Ok(None)
     }
 }
-
-const BATCH: usize = 500;
 
 fn main() {
     let arguments: Vec<_> = std::env::args().collect();
@@ -76,19 +76,10 @@ async fn work(url: &str) {
         .unwrap();
 }
 
-fn number(name: &str, default: usize) -> usize {
-    std::env::var(name)
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(default)
-}
-
 async fn measure() {
     let requests = number("REQUESTS", 100_000);
     let rounds = number("ROUNDS", 3);
-    let location = DatabaseLocation::find(std::env::var("DATABASE_URL").ok())
-        .await
-        .unwrap();
+    let location = support::location().await;
     println!(
         "{requests} direct requests of 100 bytes, no-op stage, batches of {BATCH}; median of {rounds} rounds"
     );
@@ -144,115 +135,50 @@ where
     );
 }
 
-/// A fresh database for each round; dropped at the end.
-struct Bench {
-    admin: PgPool,
-    name: String,
-    url: String,
-    pool: PgPool,
-    store: Store,
+async fn done(bench: &Bench, requests: usize) {
+    loop {
+        // Append-only drains: cheap to ask, whatever the tables hold.
+        let drained: i64 =
+            sqlx::query_scalar("select coalesce(sum(drained), 0) from tidegate.queue_drain")
+                .fetch_one(&bench.pool)
+                .await
+                .unwrap();
+        if usize::try_from(drained).unwrap() >= requests {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
-impl Bench {
-    async fn new(location: &DatabaseLocation) -> Self {
-        let name = format!("tidegate_bench_{}", std::process::id());
-        let admin = database::connect(&location.url, &PoolSettings::default())
-            .await
-            .unwrap();
-        for sql in [
-            format!("drop database if exists {name} with (force)"),
-            format!("create database {name}"),
-        ] {
-            sqlx::query(&sql).execute(&admin).await.unwrap();
-        }
-        let (server, _) = location.url.rsplit_once('/').unwrap();
-        let url = format!("{server}/{name}");
-        schema::migrate(&url).await.unwrap();
-        let pool = database::connect(&url, &PoolSettings::default())
-            .await
-            .unwrap();
-        let store = Store::new(pool.clone());
-        store.initialise().await.unwrap();
-        store.config_set("tx.per_seconds", "none").await.unwrap();
-        sqlx::query("checkpoint").execute(&pool).await.unwrap();
-        Self {
-            admin,
-            name,
-            url,
-            pool,
-            store,
-        }
-    }
-
-    async fn submit(&self, requests: usize) {
-        let payload = format!("{{\"to\":\"{}\"}}", "x".repeat(91));
-        let payload = RawValue::from_string(payload).unwrap();
-        let payloads = vec![payload; BATCH];
-        let half = requests / BATCH / 2;
-        let submit = async |batches| {
-            for _ in 0..batches {
-                self.store
-                    .submit_batch("direct", &payloads, None, None, Admission::Accepted)
-                    .await
-                    .unwrap();
-            }
-        };
-        tokio::join!(submit(half), submit(requests / BATCH - half));
-    }
-
-    async fn done(&self, requests: usize) {
-        loop {
-            // Append-only drains: cheap to ask, whatever the tables hold.
-            let drained: i64 =
-                sqlx::query_scalar("select coalesce(sum(drained), 0) from tidegate.queue_drain")
-                    .fetch_one(&self.pool)
-                    .await
-                    .unwrap();
-            if usize::try_from(drained).unwrap() >= requests {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    }
-
-    async fn wal(&self) -> f64 {
-        sqlx::query_scalar("select (pg_current_wal_insert_lsn() - '0/0')::float8")
-            .fetch_one(&self.pool)
-            .await
-            .unwrap()
-    }
-
-    async fn hot(&self) -> f64 {
-        sqlx::query("select pg_stat_force_next_flush()")
-            .execute(&self.pool)
-            .await
-            .ok();
-        sqlx::query_scalar(
-            "select coalesce(n_tup_hot_upd::float8 / nullif(n_tup_upd, 0), 1) from pg_stat_user_tables where relname = 'request'",
-        )
-        .fetch_one(&self.pool)
+async fn wal(bench: &Bench) -> f64 {
+    sqlx::query_scalar("select (pg_current_wal_insert_lsn() - '0/0')::float8")
+        .fetch_one(&bench.pool)
         .await
         .unwrap()
-    }
+}
 
-    async fn drop(self) {
-        self.pool.close().await;
-        sqlx::query(&format!("drop database {} with (force)", self.name))
-            .execute(&self.admin)
-            .await
-            .unwrap();
-    }
+async fn hot(bench: &Bench) -> f64 {
+    sqlx::query("select pg_stat_force_next_flush()")
+        .execute(&bench.pool)
+        .await
+        .ok();
+    sqlx::query_scalar(
+        "select coalesce(n_tup_hot_upd::float8 / nullif(n_tup_upd, 0), 1) from pg_stat_user_tables where relname = 'request'",
+    )
+    .fetch_one(&bench.pool)
+    .await
+    .unwrap()
+}
 
-    async fn figure(self, requests: usize, seconds: f64, wal_before: f64) -> Figure {
-        let count = f64::from(u32::try_from(requests).unwrap());
-        let figure = Figure {
-            per_second: count / seconds,
-            wal_bytes: (self.wal().await - wal_before) / count,
-            hot: self.hot().await,
-        };
-        self.drop().await;
-        figure
-    }
+async fn figure(bench: Bench, requests: usize, seconds: f64, wal_before: f64) -> Figure {
+    let count = f64::from(u32::try_from(requests).unwrap());
+    let figure = Figure {
+        per_second: count / seconds,
+        wal_bytes: (wal(&bench).await - wal_before) / count,
+        hot: hot(&bench).await,
+    };
+    bench.drop().await;
+    figure
 }
 
 struct Workers(Vec<Child>);
@@ -284,9 +210,9 @@ impl Drop for Workers {
 async fn drain(location: &DatabaseLocation, requests: usize, processes: usize) -> Figure {
     let bench = Bench::new(location).await;
     bench.submit(requests).await;
-    let wal_before = bench.wal().await;
+    let wal_before = wal(&bench).await;
     let workers = Workers::start(&bench.url, processes);
-    bench.done(requests).await;
+    done(&bench, requests).await;
     drop(workers);
     let seconds: f64 = sqlx::query_scalar(
         "select extract(epoch from max(finished_at) - min(tx_in_flight_at))::float8 from tidegate.request",
@@ -294,7 +220,7 @@ async fn drain(location: &DatabaseLocation, requests: usize, processes: usize) -
     .fetch_one(&bench.pool)
     .await
     .unwrap();
-    bench.figure(requests, seconds, wal_before).await
+    figure(bench, requests, seconds, wal_before).await
 }
 
 /// From the first submit to the last settle, workers running all the time.
@@ -311,20 +237,20 @@ async fn whole_life(location: &DatabaseLocation, requests: usize, processes: usi
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let wal_before = bench.wal().await;
+    let wal_before = wal(&bench).await;
     let begun = Instant::now();
     bench.submit(requests).await;
-    bench.done(requests).await;
+    done(&bench, requests).await;
     let seconds = begun.elapsed().as_secs_f64();
     drop(workers);
-    bench.figure(requests, seconds, wal_before).await
+    figure(bench, requests, seconds, wal_before).await
 }
 
 async fn submit_only(location: &DatabaseLocation, requests: usize) -> Figure {
     let bench = Bench::new(location).await;
-    let wal_before = bench.wal().await;
+    let wal_before = wal(&bench).await;
     let begun = Instant::now();
     bench.submit(requests).await;
     let seconds = begun.elapsed().as_secs_f64();
-    bench.figure(requests, seconds, wal_before).await
+    figure(bench, requests, seconds, wal_before).await
 }

@@ -1,7 +1,8 @@
 -- tidegate.message_place: where a message stands: held by a worker or not, how many wait before it, when it is due
 --
 -- `queue_position` is the number of waiting messages with a smaller number; 0 for a held one; `p_counted` says how
--- exactly (see `waiting_before`). All null when the message is gone. `visible_in` is what is left of a backoff or a delayed start, null when it may be taken now.
+-- exactly (see `waiting_before`). All null when the message is gone. `visible_in` is what is left of a backoff or a
+-- delayed start, null when it may be taken now.
 create or replace function tidegate.message_place(
   p_queue            text,
   p_msg_id           bigint,

@@ -20,8 +20,12 @@ begin
         (select count(*) from (select 1 from %1$s where msg_id >= $1 order by msg_id limit $3) as above)
         + (
           select count(*)
-          from (select d.msg_id from (select msg_id from %1$s where vt > $2 order by vt offset 0) as d where d.msg_id < $1 limit $3)
-            as below
+          from (
+            select d.msg_id
+            from (select msg_id from %1$s where vt > $2 order by vt offset 0) as d
+            where d.msg_id < $1
+            limit $3
+          ) as below
         )
     $sql$,
     tidegate.queue_table(p_queue)

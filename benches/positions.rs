@@ -1,0 +1,236 @@
+//! What a position costs at depth: polls and submissions in a queue of a million, and the surveys that keep them cheap.
+//!
+//! Times are those of one call on one connection, the way to the server and back included. Maintenance runs all the
+//! time, as in every `serve` and worker.
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "a benchmark stops at the first thing that is wrong"
+)]
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use sqlx::{Connection, PgConnection};
+use tidegate::{config::KEEPER_COMMAND, embedded_postgres, maintenance};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use support::{BATCH, Bench, number};
+
+const OUTLOOK: &str = "select queue_position from tidegate.request_outlook($1)";
+const POSITION: &str = "select tidegate.request_position($1)";
+const SUBMIT: &str = "select queue_position from tidegate.submit('direct', '{}')";
+
+fn main() {
+    let arguments: Vec<_> = std::env::args().collect();
+    match arguments.get(1).map(String::as_str) {
+        Some(KEEPER_COMMAND) => embedded_postgres::keep(arguments[2].as_ref()).unwrap(),
+        _ => tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+            .block_on(measure()),
+    }
+}
+
+async fn measure() {
+    let depth = number("DEPTH", 1_000_000);
+    let calls = number("CALLS", 3000);
+    let bench = Bench::new(&support::location().await).await;
+    let mut session = PgConnection::connect(&bench.url).await.unwrap();
+    println!("a tx queue of {depth} messages; {calls} calls of each, one after the other");
+    println!(
+        "{:<38} {:>9} {:>9} {:>9} {:>9}",
+        "what", "p50", "p99", "worst", "calls/s"
+    );
+
+    submits(&mut session, "submit, empty queue", calls.min(200)).await;
+    bench.submit(1000).await;
+    submits(&mut session, "submit, 1,000 deep", calls).await;
+    bench.submit(depth).await;
+    sqlx::query("vacuum analyze")
+        .execute(&mut session)
+        .await
+        .unwrap();
+    sqlx::query("checkpoint")
+        .execute(&mut session)
+        .await
+        .unwrap();
+
+    let shutdown = CancellationToken::new();
+    let maintained = tokio::spawn(maintenance::run(bench.store.clone(), shutdown.clone()));
+    while survey_lacks(&mut session).await {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    submits(&mut session, &format!("submit, {depth} deep"), calls).await;
+    polls(&mut session, "request_outlook, quiet", OUTLOOK, calls).await;
+    polls(&mut session, "request_position, quiet", POSITION, calls).await;
+    report_surveys(&mut session, "surveys, quiet").await;
+
+    let stop = CancellationToken::new();
+    let busy = [
+        keep_claiming(&bench, stop.clone()),
+        keep_submitting(&bench, stop.clone()),
+    ];
+    polls(&mut session, "request_outlook, busy", OUTLOOK, calls).await;
+    polls(&mut session, "request_position, busy", POSITION, calls).await;
+    submits(&mut session, "submit, busy", calls).await;
+    report_surveys(&mut session, "surveys, busy").await;
+    stop.cancel();
+    let mut moved = Vec::new();
+    for task in busy {
+        let (requests, seconds) = task.await.unwrap();
+        moved.push(format!("{:.0}", f64::from(requests) / seconds));
+    }
+    println!(
+        "(busy: {} requests/s claimed and settled, {} submitted, in batches of {BATCH})",
+        moved[0], moved[1]
+    );
+
+    shutdown.cancel();
+    maintained.await.unwrap();
+    session.close().await.unwrap();
+    bench.drop().await;
+}
+
+/// Times a call for ids from all over the queue, except the head, which may be gone before it is asked for.
+async fn polls(session: &mut PgConnection, what: &str, sql: &str, calls: usize) {
+    let ids: Vec<Uuid> = sqlx::query_scalar(
+        "select tidegate.message_request_id(m.message)
+         from (select min(msg_id) as low, max(msg_id) as high from pgmq.q_tx) as s
+         cross join lateral generate_series(1, $1)
+         join lateral (select s.low + ((0.3 + 0.7 * random()) * (s.high - s.low))::bigint as n) as pick on true
+         join pgmq.q_tx as m on m.msg_id = pick.n",
+    )
+    .bind(i64::try_from(calls).unwrap())
+    .fetch_all(&mut *session)
+    .await
+    .unwrap();
+    let mut times = Vec::with_capacity(ids.len());
+    for id in ids {
+        let begun = Instant::now();
+        let _: Option<i64> = sqlx::query_scalar(sql)
+            .bind(id)
+            .fetch_one(&mut *session)
+            .await
+            .unwrap();
+        times.push(begun.elapsed());
+    }
+    report(what, times);
+}
+
+async fn submits(session: &mut PgConnection, what: &str, calls: usize) {
+    let mut times = Vec::with_capacity(calls);
+    for _ in 0..calls {
+        let begun = Instant::now();
+        let _: Option<i64> = sqlx::query_scalar(SUBMIT)
+            .fetch_one(&mut *session)
+            .await
+            .unwrap();
+        times.push(begun.elapsed());
+    }
+    report(what, times);
+}
+
+fn report(what: &str, mut times: Vec<Duration>) {
+    times.sort();
+    let at = |share: usize| times[(times.len() - 1) * share / 100].as_secs_f64() * 1000.0;
+    let calls = f64::from(u32::try_from(times.len()).unwrap());
+    let total: Duration = times.iter().sum();
+    println!(
+        "{what:<38} {:>6.2} ms {:>6.2} ms {:>6.2} ms {:>9.0}",
+        at(50),
+        at(99),
+        at(100),
+        calls / total.as_secs_f64()
+    );
+}
+
+async fn survey_lacks(session: &mut PgConnection) -> bool {
+    sqlx::query_scalar(
+        "select coalesce(sum(s.waiting), 0) < (select count(*) - 256 from pgmq.q_tx) from tidegate.queue_survey as s",
+    )
+    .fetch_one(session)
+    .await
+    .unwrap()
+}
+
+/// The share of one session's time that surveys take, over a while.
+async fn report_surveys(session: &mut PgConnection, what: &str) {
+    let watched = Duration::from_secs(15);
+    let begun = Instant::now();
+    let mut last = String::new();
+    let mut took = Vec::new();
+    while begun.elapsed() < watched {
+        let (ran_at, took_ms): (String, f64) = sqlx::query_as(
+            "select ran_at::text, coalesce(took_ms, 0)::float8 from tidegate.maintenance where duty = 'survey_queues'",
+        )
+        .fetch_one(&mut *session)
+        .await
+        .unwrap();
+        if ran_at != last && !last.is_empty() {
+            took.push(took_ms);
+        }
+        last = ran_at;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let total: f64 = took.iter().sum();
+    println!(
+        "{what:<38} {:.1} % of the time of one session: {} in {} s, {:.1} ms each",
+        total / 10.0 / begun.elapsed().as_secs_f64(),
+        took.len(),
+        watched.as_secs(),
+        total / f64::from(u32::try_from(took.len().max(1)).unwrap())
+    );
+}
+
+/// Claims and settles batch after batch; returns how many requests in how many seconds.
+fn keep_claiming(bench: &Bench, stop: CancellationToken) -> JoinHandle<(u32, f64)> {
+    let store = bench.store.clone();
+    let pool = bench.pool.clone();
+    tokio::spawn(async move {
+        let begun = Instant::now();
+        let mut requests = 0;
+        while !stop.is_cancelled() {
+            let claimed: String = sqlx::query_scalar(
+                "select array_agg(lease)::text from tidegate.claim_tx('tx', 'bench', $1, interval '30 seconds')",
+            )
+            .bind(i32::try_from(BATCH).unwrap())
+            .fetch_one(store.pool())
+            .await
+            .unwrap();
+            let settled: i64 = sqlx::query_scalar(
+                "select count(*) from tidegate.settle_receipt($1::text::tidegate.lease[])",
+            )
+            .bind(claimed)
+            .fetch_one(&pool)
+            .await
+            .unwrap();
+            requests += u32::try_from(settled).unwrap();
+        }
+        (requests, begun.elapsed().as_secs_f64())
+    })
+}
+
+fn keep_submitting(bench: &Bench, stop: CancellationToken) -> JoinHandle<(u32, f64)> {
+    let pool = bench.pool.clone();
+    tokio::spawn(async move {
+        let begun = Instant::now();
+        let mut requests = 0;
+        while !stop.is_cancelled() {
+            let submitted: i64 = sqlx::query_scalar(
+                "select count(*) from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[$1]))",
+            )
+            .bind(i32::try_from(BATCH).unwrap())
+            .fetch_one(&pool)
+            .await
+            .unwrap();
+            requests += u32::try_from(submitted).unwrap();
+        }
+        (requests, begun.elapsed().as_secs_f64())
+    })
+}

@@ -1,0 +1,94 @@
+//! What the benchmarks share: a fresh database, submissions, settings from the environment.
+#![allow(dead_code, reason = "each benchmark uses its own part")]
+
+use serde_json::value::RawValue;
+use sqlx::PgPool;
+use tidegate::{
+    config::DatabaseLocation,
+    database::{self, PoolSettings},
+    schema,
+    store::{Admission, Store},
+};
+
+/// Requests in one submission.
+pub const BATCH: usize = 500;
+
+/// A number from the environment.
+pub fn number(name: &str, default: usize) -> usize {
+    std::env::var(name)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(default)
+}
+
+/// The PostgreSQL of `DATABASE_URL`, else a private one.
+pub async fn location() -> DatabaseLocation {
+    DatabaseLocation::find(std::env::var("DATABASE_URL").ok())
+        .await
+        .unwrap()
+}
+
+/// A fresh database; dropped at the end.
+pub struct Bench {
+    admin: PgPool,
+    name: String,
+    pub url: String,
+    pub pool: PgPool,
+    pub store: Store,
+}
+
+impl Bench {
+    pub async fn new(location: &DatabaseLocation) -> Self {
+        let name = format!("tidegate_bench_{}", std::process::id());
+        let admin = database::connect(&location.url, &PoolSettings::default())
+            .await
+            .unwrap();
+        for sql in [
+            format!("drop database if exists {name} with (force)"),
+            format!("create database {name}"),
+        ] {
+            sqlx::query(&sql).execute(&admin).await.unwrap();
+        }
+        let (server, _) = location.url.rsplit_once('/').unwrap();
+        let url = format!("{server}/{name}");
+        schema::migrate(&url).await.unwrap();
+        let pool = database::connect(&url, &PoolSettings::default())
+            .await
+            .unwrap();
+        let store = Store::new(pool.clone());
+        store.initialise().await.unwrap();
+        store.config_set("tx.per_seconds", "none").await.unwrap();
+        sqlx::query("checkpoint").execute(&pool).await.unwrap();
+        Self {
+            admin,
+            name,
+            url,
+            pool,
+            store,
+        }
+    }
+
+    pub async fn submit(&self, requests: usize) {
+        let payload = format!("{{\"to\":\"{}\"}}", "x".repeat(91));
+        let payload = RawValue::from_string(payload).unwrap();
+        let payloads = vec![payload; BATCH];
+        let half = requests / BATCH / 2;
+        let submit = async |batches| {
+            for _ in 0..batches {
+                self.store
+                    .submit_batch("direct", &payloads, None, None, Admission::Accepted)
+                    .await
+                    .unwrap();
+            }
+        };
+        tokio::join!(submit(half), submit(requests / BATCH - half));
+    }
+
+    pub async fn drop(self) {
+        self.pool.close().await;
+        sqlx::query(&format!("drop database {} with (force)", self.name))
+            .execute(&self.admin)
+            .await
+            .unwrap();
+    }
+}
