@@ -26,6 +26,9 @@ pub enum StoreError {
     /// An argument makes no sense (TG007).
     #[error("{0}")]
     Misuse(String),
+    /// A callback URL may not be named (TG009).
+    #[error("{0}")]
+    CallbackRefused(String),
     /// The transition is not legal (TG001).
     #[error("{0}")]
     IllegalTransition(String),
@@ -99,6 +102,7 @@ impl From<sqlx::Error> for StoreError {
             "TG005" => Self::UnknownQueue(message),
             "TG006" => Self::UnknownRequest(message),
             "TG007" => Self::Misuse(message),
+            "TG009" => Self::CallbackRefused(message),
             // Undefined schema, table, function, column or type: the schema is missing or from another time.
             "3F000" | "42P01" | "42883" | "42703" | "42704" => Self::NotMigrated(message),
             // Shutting down, starting up, connection lost, too many connections, no such database or role.

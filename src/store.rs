@@ -27,6 +27,8 @@ mod operations;
 mod recovery;
 mod requests;
 mod settles;
+mod webhook_operations;
+mod webhooks;
 
 use std::time::Duration;
 
@@ -38,6 +40,8 @@ pub use self::{
     recovery::{Lives, Recover, RecoverStep, StrayStep},
     requests::{Admission, Cancelled, Outlook, Responded, Response, Submission, Submitted, Ticket},
     settles::{Moved, Passed},
+    webhook_operations::{CallbackHost, DeliveryRecord, SigningSecret},
+    webhooks::{Attempted, Delivery},
 };
 use crate::{error::StoreError, schema};
 

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use super::DatabaseArgs;
 use crate::{
     http::{self, HttpOptions},
-    maintenance, shutdown,
+    maintenance, shutdown, webhook,
 };
 
 #[derive(Debug, Args)]
@@ -23,6 +23,9 @@ pub(super) struct Serve {
     /// Database connections at most
     #[arg(long, default_value_t = 10)]
     connections: u32,
+    /// Webhooks delivered at once by this node at most; 0: it leaves them to others
+    #[arg(long, default_value_t = webhook::Options::default().concurrency)]
+    webhooks: usize,
 }
 
 impl Serve {
@@ -51,10 +54,24 @@ impl Serve {
             ..HttpOptions::default()
         };
         let maintained = tokio::spawn(maintenance::run(connected.store.clone(), stop.clone()));
+        let deliverer = webhook::Options {
+            concurrency: self.webhooks,
+            ..webhook::Options::default()
+        };
+        let delivered = (self.webhooks > 0).then(|| {
+            tokio::spawn(webhook::run(
+                connected.store.clone(),
+                deliverer,
+                stop.clone(),
+            ))
+        });
         let router = http::router(connected.store.clone(), &options);
         http::serve(listener, router, stop.clone()).await?;
         stop.cancel();
         maintained.await?;
+        if let Some(delivered) = delivered {
+            delivered.await?;
+        }
         drop(connected.location);
         Ok(ExitCode::SUCCESS)
     }
