@@ -31,8 +31,8 @@ begin
           then array['tidegate_reader', 'tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('submit_with_callback', 'set_callback', 'webhook_claim', 'webhook_settle')
           then array['tidegate_api', 'tidegate_admin']
-        when p.proname in ('webhook_host_add', 'webhook_host_remove', 'webhook_secret_rotate', 'webhook_redeliver',
-          'webhook_redeliver_failed')
+        when p.proname in ('set_kind_callback', 'webhook_host_add', 'webhook_host_remove', 'webhook_secret_rotate',
+          'webhook_redeliver', 'webhook_redeliver_failed')
           then array['tidegate_admin']
         when p.proname in ('submit', 'submit_batch', 'cancel') then array['tidegate_api', 'tidegate_admin']
         when p.proname in ('respond') then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']

@@ -16,11 +16,11 @@ use reqwest::dns::{Name, Resolve, Resolving};
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
+use self::attempt::Clients;
 pub use self::{
     address::{Reach, reach},
     signature::{TOLERANCE, sign, verify},
 };
-use self::attempt::Clients;
 use crate::store::{Attempted, Delivery, Store};
 
 /// How often a process that has nothing to deliver asks again.

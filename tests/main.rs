@@ -44,4 +44,5 @@ mod submit_keys;
 mod support;
 mod tidy;
 mod transitions;
+mod webhooks;
 mod worker;

@@ -8,7 +8,7 @@ use crate::support::{
 };
 
 /// Another session that may do what `role` may and no more, as a login that was granted it.
-async fn login(database: &TestDatabase, role: &str) -> PgConnection {
+pub(crate) async fn login(database: &TestDatabase, role: &str) -> PgConnection {
     let mut session = database.session().await;
     // Roles are the whole cluster's: one login for each role serves all tests.
     run(
@@ -27,7 +27,7 @@ async fn login(database: &TestDatabase, role: &str) -> PgConnection {
 
 const PERMISSION_DENIED: &str = "42501";
 
-async fn is_denied(session: &mut PgConnection, sql: &str) {
+pub(crate) async fn is_denied(session: &mut PgConnection, sql: &str) {
     let refusal = refused(session, sql).await;
     assert_eq!(refusal.code, PERMISSION_DENIED, "{sql}: {refusal:?}");
 }
@@ -49,6 +49,8 @@ async fn writes_nothing(session: &mut PgConnection) {
         "request_count_delta",
         "queue_drain",
         "schema_state",
+        "webhook_delivery",
+        "webhook_secret",
     ] {
         is_denied(
             session,

@@ -172,6 +172,8 @@ comment on function tidegate.webhook_secrets is 'Internal: what deliveries to a 
 comment on function tidegate.webhook_claim is 'For deliverers: deliveries that are due, under a lease, with what to say.';
 comment on function tidegate.webhook_settle is
   'For deliverers: what came of one attempt; the delivery''s state, or null when the lease was lost.';
+comment on function tidegate.set_kind_callback is
+  'By an operator: names the URL that is told when requests of a kind end; null: nobody; returns the one before.';
 comment on function tidegate.webhook_host_add is
   'By an operator: lets callback URLs name a host; true when it is new to the list.';
 comment on function tidegate.webhook_host_remove is

@@ -15,7 +15,10 @@ begin
     raise exception using
       errcode = 'TG009',
       message = format('the callback URL is refused: %s', v_target.refusal),
-      hint = case when v_target.host_port is not null then 'an operator allows hosts: `tidegate webhook hosts add HOST`' end;
+      hint = case
+        when v_target.host_port is null then 'such as https://hooks.example.com/done'
+        else 'an operator allows hosts: `tidegate webhook hosts add HOST`'
+      end;
   end if;
 end;
 $$;

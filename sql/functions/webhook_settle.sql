@@ -38,7 +38,9 @@ begin
     due_at = case webhook_settle.outcome
       when 'retry' then v_now + greatest(
         random() * tidegate.backoff(d.attempt, v_policy.base_ms, v_policy.factor, v_policy.cap_ms, 0, 0),
-        least(webhook_settle.wait, make_interval(secs => v_policy.cap_ms / 1000.0))
+        case when webhook_settle.wait is not null then
+          least(webhook_settle.wait, make_interval(secs => v_policy.cap_ms / 1000.0))
+        end
       )
       else v_now
     end,

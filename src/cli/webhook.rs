@@ -22,6 +22,13 @@ pub(super) enum Webhook {
     /// The secrets that deliveries are signed with
     #[command(subcommand)]
     Secret(Secret),
+    /// Name who is told when requests of a kind end
+    Kind {
+        /// The kind, such as `direct` or `user_decrypt`
+        kind: String,
+        /// The URL; `none` for nobody
+        url: String,
+    },
     /// Show deliveries, the latest request first
     List(List),
     /// Deliver again, under the same delivery id
@@ -99,6 +106,16 @@ impl Webhook {
         match self {
             Self::Hosts(command) => command.run(&connected).await?,
             Self::Secret(command) => command.run(&connected).await?,
+            Self::Kind { kind, url } => {
+                let url = Some(url).filter(|url| url != "none");
+                let kind = kind.replace('-', "_");
+                let before = connected
+                    .store
+                    .set_kind_callback(&kind, url.as_deref())
+                    .await?;
+                let [is, was] = [url, before].map(|url| url.unwrap_or_else(|| "nobody".to_owned()));
+                outln!("{kind} tells {is}; it told {was}");
+            }
             Self::List(command) => command.run(&connected).await?,
             Self::Redeliver(command) => command.run(&connected).await?,
         }
@@ -171,7 +188,9 @@ impl Secret {
                 let Ok(overlap) = Duration::try_from_secs_f64(overlap_hours * 3600.0) else {
                     bail!("the overlap is a number of hours, zero or more");
                 };
-                let (id, secret) = store.webhook_secret_rotate(host.as_deref(), overlap).await?;
+                let (id, secret) = store
+                    .webhook_secret_rotate(host.as_deref(), overlap)
+                    .await?;
                 outln!("{secret}");
                 eprintln!(
                     "secret {id} signs from now on and is not shown again; the one before signs as well for {overlap_hours} h"

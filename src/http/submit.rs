@@ -112,7 +112,11 @@ pub(super) async fn submit(
     };
     let submitted = if let Some(callback_url) = &wishes.callback_url {
         // Alone: the callback commits with its request.
-        match api.store.submit_with_callback(&submission, callback_url).await {
+        match api
+            .store
+            .submit_with_callback(&submission, callback_url)
+            .await
+        {
             Ok(submitted) => submitted,
             Err(error) => return Err(refusal(&error, &kind)),
         }

@@ -66,6 +66,25 @@ pub struct DeliveryRecord {
 }
 
 impl Store {
+    /// Names who is told when requests of a kind end: `tidegate.set_kind_callback`. Who it was before.
+    ///
+    /// # Errors
+    ///
+    /// Unknown kind, a URL that may not be named, database trouble.
+    pub async fn set_kind_callback(
+        &self,
+        kind: &str,
+        url: Option<&str>,
+    ) -> Result<Option<String>, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_scalar(include_str!("../../sql/queries/set_kind_callback.sql"))
+                .bind(kind)
+                .bind(url),
+            fetch_one
+        ))
+    }
+
     /// The hosts that callback URLs may name.
     ///
     /// # Errors

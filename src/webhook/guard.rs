@@ -109,7 +109,10 @@ mod tests {
             ("https://hooks.example.com:444/", "hooks.example.com:443"),
             ("https://a@hooks.example.com/", "hooks.example.com:443"),
             ("https://:b@hooks.example.com/", "hooks.example.com:443"),
-            ("https://hooks.example.com\\@evil.example/", "evil.example:443"),
+            (
+                "https://hooks.example.com\\@evil.example/",
+                "evil.example:443",
+            ),
             ("http://2130706433/", "2130706433:80"),
             ("http://0x7f.1/", "0x7f.1:80"),
             ("http://0177.0.0.1/", "0177.0.0.1:80"),
