@@ -165,16 +165,10 @@ impl Process {
         let (request, nonce) = (delivery.request_id, delivery.nonce);
         loop {
             match self.store.webhook_settle(request, nonce, attempted).await {
-                Ok(Some(state)) if state == "failed" => {
-                    tracing::warn!(
-                        request.id = %request,
-                        host = delivery.host_port,
-                        attempt = delivery.attempt,
-                        ?attempted,
-                        "a webhook failed; `tidegate webhook redeliver` tries it again"
-                    );
+                // What became of it is in the outbox.
+                Ok(Some(state)) => {
+                    tracing::debug!(request.id = %request, state, ?attempted, "a webhook");
                 }
-                Ok(Some(_)) => tracing::debug!(request.id = %request, ?attempted, "a webhook"),
                 Ok(None) => tracing::debug!(request.id = %request, "a webhook held no more"),
                 Err(error) if error.is_transient() && Instant::now() < lease_ends => {
                     tracing::debug!(%error, "cannot settle a webhook yet");

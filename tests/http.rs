@@ -1,5 +1,6 @@
 //! What callers, downstreams and load balancers see over HTTP: a real server, a real client.
 
+mod callbacks;
 mod grouping;
 mod health;
 mod limits;
