@@ -1,10 +1,12 @@
 //! Does whoever wants to know that a request has ended hear of it, at least once, and nobody else ever?
 
 mod allow_list;
+mod at_once;
 mod command_line;
 mod delivery;
 mod failures;
 mod outbox;
+mod plans;
 mod reach;
 mod secrets;
 

@@ -21,7 +21,9 @@ begin
   if overlap is null or overlap < interval '0' then
     raise exception using errcode = 'TG007', message = 'the overlap of two secrets is a time of zero or more';
   end if;
-  if v_host is not null and not exists (select from tidegate.webhook_host as h where h.host = v_host) then
+  -- Locked, as the foreign key of the new secret would, before the secrets: a removal takes them in this order.
+  perform from tidegate.webhook_host as h where h.host = v_host for key share;
+  if v_host is not null and not found then
     raise exception using
       errcode = 'TG007',
       message = format('%s is not on the allow-list of callback hosts', v_host),

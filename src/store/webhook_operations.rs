@@ -207,11 +207,9 @@ impl Store {
     ) -> Result<(i64, Option<Uuid>), StoreError> {
         Ok(ask!(
             self,
-            sqlx::query_as(include_str!(
-                "../../sql/queries/webhook_redeliver_failed.sql"
-            ))
-            .bind(batch)
-            .bind(after),
+            sqlx::query_as(include_str!("../../sql/queries/redeliver_failed.sql"))
+                .bind(batch)
+                .bind(after),
             fetch_one
         ))
     }

@@ -42,9 +42,8 @@ pub fn verify(signature: &str, body: &[u8], secret: &str, now: i64) -> bool {
 }
 
 fn mac(secret: &str, at: i64, body: &[u8]) -> Hmac<Sha256> {
-    let mut mac = match Hmac::<Sha256>::new_from_slice(secret.as_bytes()) {
-        Ok(mac) => mac,
-        Err(_) => unreachable!("HMAC takes a key of any length"),
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) else {
+        unreachable!("HMAC takes a key of any length")
     };
     mac.update(format!("{at}.").as_bytes());
     mac.update(body);
@@ -52,7 +51,7 @@ fn mac(secret: &str, at: i64, body: &[u8]) -> Hmac<Sha256> {
 }
 
 fn from_hex(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || text.len() % 2 != 0 {
+    if !text.is_ascii() || !text.len().is_multiple_of(2) {
         return None;
     }
     (0..text.len())

@@ -316,6 +316,26 @@ async fn a_redelivery_does_not_start_a_second_post_beside_the_one_under_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_removed_while_it_is_told_leaves_nothing_behind() {
+    let database = TestDatabase::unlimited().await;
+    let receiver = Receiver::allowed(&database).await;
+    receiver.hold.send(true).unwrap();
+    let id = database.ended_telling(&receiver.url()).await;
+    let deliverer = Deliverer::of(&database);
+    receiver.until(1).await;
+
+    database
+        .execute(&format!("delete from tidegate.request where id = '{id}'"))
+        .await;
+    receiver.hold.send(false).unwrap();
+    deliverer.stop().await;
+
+    let left = "select count(*) from tidegate.webhook_delivery";
+    assert_eq!(database.number(left).await, 0);
+    assert_eq!(receiver.count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_callback_over_http_is_told_of_the_end() {
     let database = TestDatabase::unlimited().await;
     let receiver = Receiver::allowed(&database).await;

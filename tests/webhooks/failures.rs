@@ -1,5 +1,3 @@
-use std::time::{Duration, Instant};
-
 use axum::{
     body::Body,
     http::{StatusCode, header},
@@ -156,6 +154,10 @@ async fn a_redirect_is_not_followed() {
 async fn an_answer_of_ten_megabytes_or_without_an_end_does_no_harm() {
     let database = TestDatabase::unlimited().await;
     let receiver = Receiver::allowed(&database).await;
+    // Whoever read to the end would be at it when this test gives up.
+    database
+        .execute("update tidegate.webhook_policy set timeout_ms = 60000")
+        .await;
     let endless = futures_util::stream::repeat_with(|| {
         Ok::<_, std::convert::Infallible>(axum::body::Bytes::from_static(&[b'x'; 65536]))
     });
@@ -167,11 +169,8 @@ async fn an_answer_of_ten_megabytes_or_without_an_end_does_no_harm() {
     let _deliverer = Deliverer::of(&database);
 
     for _ in 0..3 {
-        let began = Instant::now();
         let id = database.ended_telling(&receiver.url()).await;
         database.until_delivery_is(id, "delivered").await;
-        // Far below the timeout of ten seconds: only a little is read, and not for long.
-        assert!(began.elapsed() < Duration::from_secs(8));
     }
 }
 
