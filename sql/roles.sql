@@ -37,6 +37,11 @@ begin
           then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('submit', 'submit_batch', 'submit_batch_once', 'submit_group', 'cancel', 'key_changes', 'gate_copy')
           then array['tidegate_api', 'tidegate_admin']
+        when p.proname in ('submit_with_callback', 'set_callback', 'webhook_claim', 'webhook_settle')
+          then array['tidegate_api', 'tidegate_admin']
+        when p.proname in ('set_kind_callback', 'webhook_host_add', 'webhook_host_remove', 'webhook_secret_rotate',
+          'webhook_redeliver', 'webhook_redeliver_failed')
+          then array['tidegate_admin']
         when p.proname in ('respond') then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('claim_readiness', 'claim_tx', 'reserve_send', 'extend', 'release', 'worker_seen')
           or p.proname like 'settle\_%'
@@ -58,7 +63,15 @@ begin
       end if;
     end loop;
   end loop;
+  -- Who reads a signing secret can sign: the deliverer gets them with what it claims.
+  foreach v_role in array array['tidegate_reader', 'tidegate_api', 'tidegate_worker', 'tidegate_admin'] loop
+    if to_regrole(v_role) is not null then
+      execute format('revoke select on tidegate.webhook_secret from %I', v_role);
+      execute format('grant select (id, host, created_at, expires_at) on tidegate.webhook_secret to %I', v_role);
+    end if;
+  end loop;
   if to_regrole('tidegate_admin') is not null then
+    grant insert, update, delete on tidegate.webhook_host, tidegate.webhook_policy to tidegate_admin;
     grant insert, update, delete on tidegate.queue, tidegate.kind, tidegate.policy, tidegate.setting,
       tidegate.response_backoff, tidegate.gate to tidegate_admin;
   end if;

@@ -18,6 +18,7 @@ mod serve;
 mod status;
 mod submit;
 mod table;
+mod webhook;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
@@ -81,6 +82,9 @@ enum Command {
     Pause(pause::Pause),
     /// Resume claims from a queue
     Resume(pause::Resume),
+    /// Decide who may be told when requests end, and see who was
+    #[command(subcommand)]
+    Webhook(webhook::Webhook),
     /// Show it all working: an API node, three workers, a simulated downstream, several hundred requests
     Demo(demo::Demo),
     /// Stop the embedded PostgreSQL when nobody uses it any more
@@ -120,6 +124,7 @@ impl Cli {
             Command::Status(command) => command.run(database).await,
             Command::Pause(command) => command.run(database).await,
             Command::Resume(command) => command.run(database).await,
+            Command::Webhook(command) => command.run(database).await,
             Command::Demo(command) => command.run(database).await,
             Command::EmbeddedPostgresKeeper { directory } => {
                 tokio::task::spawn_blocking(move || embedded_postgres::keep(&directory)).await??;

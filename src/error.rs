@@ -32,6 +32,9 @@ pub enum StoreError {
     /// The database user may not do this (SQLSTATE 42501).
     #[error("the database user may not do this: {0}")]
     NotPermitted(String),
+    /// A callback URL may not be named (TG009).
+    #[error("{0}")]
+    CallbackRefused(String),
     /// The transition is not legal (TG001).
     #[error("{0}")]
     IllegalTransition(String),
@@ -107,6 +110,7 @@ impl From<sqlx::Error> for StoreError {
             "TG007" => Self::Misuse(message),
             "TG010" => Self::UnknownSetting(message),
             "42501" => Self::NotPermitted(message),
+            "TG009" => Self::CallbackRefused(message),
             // Undefined schema, table, function, column or type: the schema is missing or from another time.
             "3F000" | "42P01" | "42883" | "42703" | "42704" => Self::NotMigrated(message),
             // Shutting down, starting up, connection lost, too many connections, no such database or role.

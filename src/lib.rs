@@ -18,4 +18,5 @@ pub mod shutdown;
 pub mod stage;
 pub mod store;
 pub mod telemetry;
+pub mod webhook;
 pub mod worker;

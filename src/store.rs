@@ -33,6 +33,8 @@ mod recovery;
 mod requests;
 mod settles;
 mod statistics;
+mod webhook_operations;
+mod webhooks;
 
 use std::{sync::Arc, time::Duration};
 
@@ -52,6 +54,8 @@ pub use self::{
     },
     settles::{Moved, Passed},
     statistics::PollCount,
+    webhook_operations::{CallbackHost, DeliveryRecord, SigningSecret},
+    webhooks::{Attempted, Delivery},
 };
 use crate::{error::StoreError, schema};
 

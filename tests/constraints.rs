@@ -105,6 +105,10 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
                     "set response_timeout = '0 s'",
                     "kind_response_timeout_is_positive",
                 ),
+                (
+                    "set callback_url = 'ftp://hooks.example.com/'",
+                    "kind_callback_url_is_http_of_at_most_2000_characters",
+                ),
                 ("set retention = '-1 day'", "kind_retention_is_positive"),
             ],
         ),
@@ -162,6 +166,71 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
             ],
         ),
         (
+            "webhook_host",
+            &[(
+                "insert values ('https://hooks.example.com')",
+                "webhook_host_is_a_name_an_address_or_a_wildcard_in_lower_case",
+            )],
+        ),
+        (
+            "webhook_secret",
+            &[(
+                "insert (secret) values ('short')",
+                "webhook_secret_has_at_least_32_characters",
+            )],
+        ),
+        (
+            "webhook_policy",
+            &[
+                (
+                    "insert (only_row) values (false)",
+                    "webhook_policy_has_one_row",
+                ),
+                (
+                    "set attempts = 0",
+                    "webhook_policy_attempts_is_one_to_a_thousand",
+                ),
+                ("set base_ms = -1", "webhook_policy_base_is_not_negative"),
+                (
+                    "set factor = 'NaN'",
+                    "webhook_policy_factor_is_one_to_a_thousand",
+                ),
+                (
+                    "set cap_ms = base_ms - 1",
+                    "webhook_policy_cap_is_base_to_a_day",
+                ),
+                (
+                    "set timeout_ms = 60001",
+                    "webhook_policy_timeout_is_100_ms_to_a_minute",
+                ),
+                (
+                    "set per_host = 0",
+                    "webhook_policy_per_host_is_one_to_a_thousand",
+                ),
+                (
+                    "set retention = '0'",
+                    "webhook_policy_retention_is_positive",
+                ),
+            ],
+        ),
+        (
+            "webhook_delivery (request_id, id, url, host_port, state, finished_at, nonce)",
+            &[
+                (
+                    "insert values (gen_random_uuid(), gen_random_uuid(), '', '', 'lost', now(), null)",
+                    "webhook_delivery_state_is_known",
+                ),
+                (
+                    "insert values (gen_random_uuid(), gen_random_uuid(), '', '', 'failed', null, null)",
+                    "webhook_delivery_is_finished_unless_pending",
+                ),
+                (
+                    "insert values (gen_random_uuid(), gen_random_uuid(), '', '', 'failed', now(), 1)",
+                    "webhook_delivery_is_held_only_while_pending",
+                ),
+            ],
+        ),
+        (
             "response_backoff",
             &[
                 (
@@ -192,7 +261,8 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
     let there = column(
         &mut session,
         "select conname::text from pg_constraint
-         where contype = 'c' and conrelid = any(array['queue', 'gate', 'kind', 'policy', 'setting', 'response_backoff']::text[]::regclass[])
+         where contype = 'c' and conrelid = any(array['queue', 'gate', 'kind', 'policy', 'setting', 'response_backoff',
+           'webhook_host', 'webhook_secret', 'webhook_policy', 'webhook_delivery']::text[]::regclass[])
          order by conname collate \"C\"",
     )
     .await;

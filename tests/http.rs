@@ -3,6 +3,7 @@
 mod access;
 mod admin;
 mod batch;
+mod callbacks;
 mod connections;
 mod events;
 mod gates;

@@ -57,4 +57,5 @@ mod survey_plans;
 mod surveys;
 mod tidy;
 mod transitions;
+mod webhooks;
 mod worker;

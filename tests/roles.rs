@@ -51,6 +51,8 @@ async fn writes_nothing(session: &mut PgConnection) {
         "schema_state",
         "config_change",
         "gate_event",
+        "webhook_delivery",
+        "webhook_secret",
     ] {
         is_denied(
             session,

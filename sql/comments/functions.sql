@@ -201,6 +201,38 @@ comment on function tidegate.respond is
   'Stores a response, share or verdict by id or reference; outcome completed, rejected, stored, duplicate, early or '
   'late.';
 
+-- telling who wants to know
+comment on function tidegate.webhook_outbox is
+  'Trigger on request: a delivery for each request that ended and whose end somebody wants to know.';
+comment on function tidegate.kind_callback is 'Trigger on kind: its callback URL may name allowed hosts only (TG009).';
+comment on function tidegate.webhook_host_secret is 'Trigger on webhook_host: the first host brings the first secret.';
+comment on function tidegate.webhook_new_secret is 'Internal: a random signing secret.';
+comment on function tidegate.webhook_host_port is
+  'Internal: host and port of a plain http(s) URL; null for any other text.';
+comment on function tidegate.webhook_target is
+  'Internal: where a callback URL leads, which entry of the allow-list covers it, why it is refused.';
+comment on function tidegate.require_callback is 'Internal: raises TG009 for a callback URL that may not be named.';
+comment on function tidegate.set_callback is
+  'Names the URL that is told when a request ends; false when it has ended; TG009 for a URL that may not be named.';
+comment on function tidegate.submit_with_callback is
+  'submit, with the URL that is told when the request ends; a replay keeps the URL of the first submission.';
+comment on function tidegate.webhook_secrets is 'Internal: what deliveries to a host are signed with, the latest first.';
+comment on function tidegate.webhook_claim is 'For deliverers: deliveries that are due, under a lease, with what to say.';
+comment on function tidegate.webhook_settle is
+  'For deliverers: what came of one attempt; the delivery''s state, or null when the lease was lost.';
+comment on function tidegate.set_kind_callback is
+  'By an operator: names the URL that is told when requests of a kind end; null: nobody; returns the one before.';
+comment on function tidegate.webhook_host_add is
+  'By an operator: lets callback URLs name a host; true when it is new to the list.';
+comment on function tidegate.webhook_host_remove is
+  'By an operator: takes a host off the list of callback hosts; false when it was not there.';
+comment on function tidegate.webhook_secret_rotate is
+  'By an operator: a new signing secret, returned only here; the one before signs as well for a while.';
+comment on function tidegate.webhook_redeliver is
+  'By an operator: delivers the end of a request again; the state its delivery was in, or null when it has none.';
+comment on function tidegate.webhook_redeliver_failed is
+  'By an operator: delivers what failed again, one batch; go on at next_after.';
+
 -- operators
 comment on function tidegate.time_out is
   'By an operator: queued or receipt_received to timed_out; returns the requests that moved.';
@@ -266,6 +298,8 @@ comment on function tidegate.expire_responses is
   'Maintenance: receipt_received to timed_out, when the response is overdue; one batch.';
 comment on function tidegate.sweep_inbox is
   'Maintenance: applies or marks late what waits in response_inbox; returns how many it applied.';
+comment on function tidegate.expire_webhooks is
+  'Maintenance: forgets deliveries that ended longer ago than their retention; returns how many.';
 comment on function tidegate.fold_counts is
   'Maintenance: folds the count deltas and forgets old drains; returns how many deltas.';
 comment on function tidegate.make_partitions is

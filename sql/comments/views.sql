@@ -139,3 +139,14 @@ comment on column tidegate.key_list.created_at is 'When it was made.';
 comment on column tidegate.key_list.created_by is 'The database user who made it.';
 comment on column tidegate.key_list.revoked_at is 'When it ended; null: it is live.';
 comment on column tidegate.key_list.revoked_by is 'The database user who ended it.';
+
+-- webhook_overview
+comment on view tidegate.webhook_overview is
+  'One row per host with deliveries that wait, are under way, or failed and are not forgotten yet.';
+comment on column tidegate.webhook_overview.host_port is 'Host and port.';
+comment on column tidegate.webhook_overview.waiting is 'Deliveries that wait for their next attempt.';
+comment on column tidegate.webhook_overview.under_way is 'Deliveries that somebody is at, or was when it died.';
+comment on column tidegate.webhook_overview.failed is 'Deliveries that failed.';
+comment on column tidegate.webhook_overview.oldest_age is
+  'How long ago the request ended that has waited longest for its delivery; null: none waits.';
+comment on column tidegate.webhook_overview.attempt_max is 'The most attempts begun for one that is not delivered yet.';

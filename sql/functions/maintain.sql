@@ -20,7 +20,7 @@ begin
 
   foreach v_duty in array array[
     'expire_by_deadline', 'expire_by_readiness', 'expire_responses', 'sweep_inbox', 'rescan_queues', 'survey_queues',
-    'observe', 'fold_counts', 'expire_keys', 'forget_workers', 'make_partitions'
+    'observe', 'fold_counts', 'expire_keys', 'expire_webhooks', 'forget_workers', 'make_partitions'
   ] loop
     v_began := clock_timestamp();
     v_more := true;
@@ -38,6 +38,7 @@ begin
           when 'observe' then v_more := tidegate.observe() = 10000;
           when 'fold_counts' then v_more := tidegate.fold_counts() = 10000;
           when 'expire_keys' then v_more := tidegate.expire_keys() = 1000;
+          when 'expire_webhooks' then v_more := tidegate.expire_webhooks() = 1000;
           when 'forget_workers' then perform tidegate.forget_workers();
           when 'make_partitions' then perform tidegate.make_partitions();
           when 'rescan_queues' then

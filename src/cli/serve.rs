@@ -18,6 +18,7 @@ use crate::{
     http::{self, ConnectionOptions, HttpOptions},
     listener, maintenance, shutdown,
     store::Store,
+    webhook,
 };
 
 #[derive(Debug, Args)]
@@ -37,6 +38,9 @@ pub(super) struct Serve {
         hide_env_values = true
     )]
     listen_database_url: Option<String>,
+    /// Webhooks delivered at once by this node at most; 0: it leaves them to others
+    #[arg(long, default_value_t = webhook::Options::default().concurrency)]
+    webhooks: usize,
     #[command(flatten)]
     limits: Limits,
 }
@@ -122,12 +126,26 @@ impl Serve {
             grace: limits.grace,
         };
         let maintained = tokio::spawn(maintenance::run(connected.store.clone(), stop.clone()));
+        let deliverer = webhook::Options {
+            concurrency: self.webhooks,
+            ..webhook::Options::default()
+        };
+        let delivered = (self.webhooks > 0).then(|| {
+            tokio::spawn(webhook::run(
+                connected.store.clone(),
+                deliverer,
+                stop.clone(),
+            ))
+        });
         let node = http::Node::new(connected.store.clone(), &options);
         let listening = tokio::spawn(listener::listen(listened, node.hearers(), stop.clone()));
         http::serve_within(listener, node.router(&options), &connections, stop.clone()).await?;
         stop.cancel();
         listening.await?;
         maintained.await?;
+        if let Some(delivered) = delivered {
+            delivered.await?;
+        }
         drop(connected.location);
         Ok(ExitCode::SUCCESS)
     }

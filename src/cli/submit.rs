@@ -26,6 +26,9 @@ pub(super) struct Submit {
     /// The earliest start, such as 2030-01-31T09:00:00Z
     #[arg(long)]
     not_before: Option<DateTime<Utc>>,
+    /// Who is told when the request ends; its host has to be allowed (`tidegate webhook hosts`)
+    #[arg(long)]
+    callback_url: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -52,7 +55,12 @@ impl Submit {
         };
 
         let connected = database.connect(1).await?;
-        let (outcome, ticket) = match connected.store.submit(&submission).await? {
+        let store = &connected.store;
+        let submitted = match &self.callback_url {
+            Some(url) => store.submit_with_callback(&submission, url).await?,
+            None => store.submit(&submission).await?,
+        };
+        let (outcome, ticket) = match submitted {
             Submitted::Accepted(ticket) => ("accepted", ticket),
             Submitted::Replayed(ticket) => ("replayed", ticket),
             Submitted::Refused { retry_after } => bail!(

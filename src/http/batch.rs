@@ -47,6 +47,11 @@ pub(super) async fn submit(
     if wishes.not_before.is_some() {
         return Err(INVALID_HEADER.because("a batch starts at once: leave out Tidegate-Not-Before"));
     }
+    if wishes.callback_url.is_some() {
+        return Err(INVALID_HEADER.because(
+            "a batch tells nobody of its own: leave out Tidegate-Callback-Url, or set the kind's",
+        ));
+    }
     if payloads.is_empty() || payloads.len() > REQUESTS_MAX {
         return Err(INVALID_BODY.because(format!(
             "a batch has 1 to {REQUESTS_MAX} elements, not {}",

@@ -182,6 +182,11 @@ pub(super) static RESPONSE_MISFIT: Class = Class::refused(
     "response_misfit",
     "The response does not fit the request's flow",
 );
+pub(super) static CALLBACK_REFUSED: Class = Class::refused(
+    StatusCode::UNPROCESSABLE_ENTITY,
+    "callback_refused",
+    "The callback URL may not be named",
+);
 pub(super) static GATE_CLOSED: Class = Class::later(
     StatusCode::TOO_MANY_REQUESTS,
     "gate_closed",
@@ -288,6 +293,7 @@ impl From<&StoreError> for Problem {
                     "the database user of this node lacks a role for it, such as tidegate_admin",
                 );
             }
+            StoreError::CallbackRefused(_) => &CALLBACK_REFUSED,
             StoreError::NotMigrated(detail) => {
                 tracing::error!(error = detail, "the database is not migrated");
                 return NOT_MIGRATED

@@ -26,6 +26,7 @@ use crate::{
 
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 static NOT_BEFORE: HeaderName = HeaderName::from_static("tidegate-not-before");
+static CALLBACK_URL: HeaderName = HeaderName::from_static("tidegate-callback-url");
 pub(super) static REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// What a submission's headers ask for.
@@ -35,6 +36,8 @@ pub(super) struct Wishes {
     pub(super) idempotency_key: Option<String>,
     /// `Tidegate-Not-Before`: the earliest start, in RFC 3339.
     pub(super) not_before: Option<DateTime<Utc>>,
+    /// `Tidegate-Callback-Url`: who is told when the request ends.
+    pub(super) callback_url: Option<String>,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Wishes {
@@ -44,6 +47,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Wishes {
         Ok(Self {
             idempotency_key: single(parts, &IDEMPOTENCY_KEY)?.map(key).transpose()?,
             not_before: single(parts, &NOT_BEFORE)?.map(time).transpose()?,
+            callback_url: single(parts, &CALLBACK_URL)?.map(url).transpose()?,
         })
     }
 }
@@ -82,6 +86,13 @@ fn time(value: &HeaderValue) -> Result<DateTime<Utc>, Problem> {
         })
 }
 
+/// The database says which URLs may be named; this only sees to it that it gets text.
+fn url(value: &HeaderValue) -> Result<String, Problem> {
+    value.to_str().map(str::to_owned).map_err(|_| {
+        INVALID_HEADER.because("Tidegate-Callback-Url is a URL in visible ASCII characters")
+    })
+}
+
 /// `POST /v1/{kind}`: 202 when the request is stored, durably; a replay answers as a poll of the earlier request does,
 /// marked `Idempotency-Replayed: true`. With `Prefer: wait=N`, 202 comes only when N seconds have passed since then, and
 /// 200 with the result as soon as there is one. 429 when the gate is closed, 422 when the key stands for another payload.
@@ -104,7 +115,17 @@ pub(super) async fn submit(
         admission: Admission::Enforce,
         not_before: wishes.not_before,
     };
-    let submitted = if submission.not_before.is_some() {
+    let submitted = if let Some(callback_url) = &wishes.callback_url {
+        // Alone: the callback commits with its request.
+        match api
+            .store
+            .submit_with_callback(&submission, callback_url)
+            .await
+        {
+            Ok(submitted) => submitted,
+            Err(error) => return Err(refusal(&error, &kind)),
+        }
+    } else if submission.not_before.is_some() {
         // A group has one start for all.
         match submit_alone(&api, &submission).await {
             Ok(submitted) => submitted,

@@ -24,7 +24,7 @@ pub enum Admission {
 }
 
 impl Admission {
-    const fn as_str(self) -> &'static str {
+    pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Enforce => "enforce",
             Self::Accepted => "accepted",
@@ -101,7 +101,7 @@ pub enum Submitted {
 }
 
 #[derive(FromRow)]
-struct SubmittedRow {
+pub(super) struct SubmittedRow {
     id: Option<Uuid>,
     outcome: String,
     status: Option<String>,
@@ -429,7 +429,7 @@ where
 }
 
 /// An error as it stands in the row; hand-written ones may lack a field.
-fn stored_error(error: &Value) -> RequestError {
+pub(super) fn stored_error(error: &Value) -> RequestError {
     let text = |name: &str| error.get(name).and_then(Value::as_str);
     RequestError {
         code: text("code").unwrap_or("unknown").to_owned(),

@@ -106,6 +106,98 @@ async fn a_verdict_ends_a_proof_either_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn shares_by_reference_are_collected_up_to_the_threshold() {
+    let database = TestDatabase::unlimited().await;
+    let api = Api::of(&database).await;
+    let path = api.submit("user-decrypt").await;
+    let share = |part: &str| json!({"reference": "0x5", "part": part, "response": {"of": part}});
+
+    // The first comes before its receipt, and counts.
+    let early = api.post("/v1/responses", &share("a")).await;
+    assert_eq!(
+        (early.status.as_u16(), &early.body["outcome"]),
+        (202, &json!("early"))
+    );
+    send_all(&database, "0x5").await;
+    for (part, outcome) in [
+        ("a", "duplicate"),
+        ("b", "stored"),
+        ("b", "duplicate"),
+        ("c", "completed"),
+        ("d", "late"),
+    ] {
+        let stored = api.post("/v1/responses", &share(part)).await;
+        assert_eq!(stored.status, 200);
+        assert_eq!(stored.body["outcome"], outcome, "{part}");
+        assert!(path.ends_with(stored.body["job_id"].as_str().unwrap()));
+    }
+
+    let polled = api.get(&path).await;
+    assert_eq!(polled.body["status"], "succeeded");
+    assert_eq!(
+        polled.body["result"]["shares"],
+        json!({"a": {"of": "a"}, "b": {"of": "b"}, "c": {"of": "c"}})
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_verdict_by_reference_ends_a_proof_either_way_even_before_its_receipt() {
+    for (accept, outcome, status) in [
+        (true, "completed", "succeeded"),
+        (false, "rejected", "failed"),
+    ] {
+        for early in [false, true] {
+            let database = TestDatabase::unlimited().await;
+            let api = Api::of(&database).await;
+            let path = api.submit("input-proof").await;
+            let verdict = json!({"reference": "0x7", "accept": accept, "response": {"why": 1}});
+            if !early {
+                send_all(&database, "0x7").await;
+            }
+            let stored = api.post("/v1/responses", &verdict).await;
+            if early {
+                assert_eq!(stored.status, 202);
+                send_all(&database, "0x7").await;
+            } else {
+                assert_eq!(stored.status, 200, "{stored:?}");
+                assert_eq!(stored.body["outcome"], outcome);
+            }
+
+            let polled = api.get(&path).await;
+            assert_eq!(polled.body["status"], status, "{polled:?}");
+            let again = api.post("/v1/responses", &verdict).await;
+            assert_eq!(again.body["outcome"], "late");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_response_by_reference_that_does_not_fit_the_flow_is_refused() {
+    for (kind, body) in [
+        ("input-proof", json!({"reference": "0x3", "response": 1})),
+        (
+            "direct",
+            json!({"reference": "0x3", "accept": true, "response": 1}),
+        ),
+        (
+            "direct",
+            json!({"reference": "0x3", "part": "a", "response": 1}),
+        ),
+        ("user-decrypt", json!({"reference": "0x3", "response": 1})),
+    ] {
+        let database = TestDatabase::unlimited().await;
+        let api = Api::of(&database).await;
+        let path = api.submit(kind).await;
+        send_all(&database, "0x3").await;
+
+        let refused = api.post("/v1/responses", &body).await;
+
+        refused.assert_problem(422, "response_misfit");
+        assert_eq!(api.get(&path).await.body["state"], "receipt_received");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_early_response_is_kept_and_answered_with_202() {
     let database = TestDatabase::unlimited().await;
     let api = Api::of(&database).await;

@@ -1,0 +1,21 @@
+-- tidegate.webhook_overview: one row per host with deliveries that wait, are under way, or failed
+create or replace view tidegate.webhook_overview as
+with open_delivery as (
+  -- Two scans, one for each partial index: what was delivered is never looked at.
+  select d.host_port, d.state, d.attempt, d.nonce is not null as under_way, d.created_at
+  from tidegate.webhook_delivery as d
+  where d.state = 'pending'
+  union all
+  select d.host_port, d.state, d.attempt, false, d.created_at
+  from tidegate.webhook_delivery as d
+  where d.state = 'failed'
+)
+select
+  o.host_port,
+  count(*) filter (where o.state = 'pending' and not o.under_way) as waiting,
+  count(*) filter (where o.under_way) as under_way,
+  count(*) filter (where o.state = 'failed') as failed,
+  clock_timestamp() - min(o.created_at) filter (where o.state = 'pending') as oldest_age,
+  max(o.attempt) filter (where o.state = 'pending') as attempt_max
+from open_delivery as o
+group by o.host_port;

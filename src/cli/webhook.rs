@@ -1,0 +1,278 @@
+//! `tidegate webhook`
+
+use std::{process::ExitCode, time::Duration};
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+
+use super::{
+    Connected, DatabaseArgs,
+    table::{or_dash, table},
+};
+use crate::request::RequestId;
+
+/// Deliveries put in line again in one transaction.
+const BATCH: i32 = 1000;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Webhook {
+    /// The hosts that callback URLs may name
+    #[command(subcommand)]
+    Hosts(Hosts),
+    /// The secrets that deliveries are signed with
+    #[command(subcommand)]
+    Secret(Secret),
+    /// Name who is told when requests of a kind end
+    Kind {
+        /// The kind, such as `direct` or `user_decrypt`
+        kind: String,
+        /// The URL; `none` for nobody
+        url: String,
+    },
+    /// Show deliveries, the latest request first
+    List(List),
+    /// Deliver again, under the same delivery id
+    Redeliver(Redeliver),
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Hosts {
+    /// Let callback URLs name a host
+    Add {
+        /// A name, `*.example.com` for all that is below it, or an address; with `:PORT` unless it is 443 (https) or 80
+        host: String,
+        /// It may have private and loopback addresses: for receivers in your own network
+        #[arg(long)]
+        allow_private: bool,
+    },
+    /// Take a host off the list; what is still to be delivered there fails
+    Remove {
+        /// The host, as it is listed
+        host: String,
+    },
+    /// Show the list
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Secret {
+    /// Make a new secret and print it, once; the one before signs as well for a while
+    Rotate {
+        /// For this host of the list only
+        #[arg(long)]
+        host: Option<String>,
+        /// How long both sign, in hours; 0 when the old one is known to others
+        #[arg(long, default_value_t = 24.0)]
+        overlap_hours: f64,
+    },
+    /// Show which secrets there are, without the secrets
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// Only what failed
+    #[arg(long)]
+    failed: bool,
+    /// At most so many
+    #[arg(long, default_value_t = 50)]
+    limit: u32,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(super) struct Redeliver {
+    /// The job id
+    id: Option<RequestId>,
+    /// Everything that failed
+    #[arg(long)]
+    failed: bool,
+}
+
+impl Webhook {
+    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
+        let connected = database.connect(1).await?;
+        match self {
+            Self::Hosts(command) => command.run(&connected).await?,
+            Self::Secret(command) => command.run(&connected).await?,
+            Self::Kind { kind, url } => {
+                let url = Some(url).filter(|url| url != "none");
+                let kind = kind.replace('-', "_");
+                let before = connected
+                    .store
+                    .set_kind_callback(&kind, url.as_deref())
+                    .await?;
+                let [is, was] = [url, before].map(|url| url.unwrap_or_else(|| "nobody".to_owned()));
+                outln!("{kind} tells {is}; it told {was}");
+            }
+            Self::List(command) => command.run(&connected).await?,
+            Self::Redeliver(command) => command.run(&connected).await?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Hosts {
+    async fn run(self, connected: &Connected) -> anyhow::Result<()> {
+        let store = &connected.store;
+        match self {
+            Self::Add {
+                host,
+                allow_private,
+            } => {
+                let new = store.webhook_host_add(&host, allow_private).await?;
+                let reach = if allow_private {
+                    ", private addresses included"
+                } else {
+                    ""
+                };
+                let done = if new { "allowed" } else { "was allowed; is" };
+                outln!("{done} {host}{reach}");
+                if new {
+                    eprintln!(
+                        "its receiver needs a secret to check signatures: tidegate webhook secret rotate"
+                    );
+                }
+            }
+            Self::Remove { host } => {
+                if !store.webhook_host_remove(&host).await? {
+                    bail!("{host} is not on the list: see `tidegate webhook hosts list`");
+                }
+                outln!("removed {host}");
+            }
+            Self::List { json } => {
+                let hosts = store.webhook_hosts().await?;
+                if json {
+                    outln!("{}", serde_json::to_string_pretty(&hosts)?);
+                    return Ok(());
+                }
+                let rows = hosts.into_iter().map(|host| {
+                    let addresses = if host.allow_private {
+                        "private too"
+                    } else {
+                        "public"
+                    };
+                    [
+                        host.host,
+                        addresses.to_owned(),
+                        time(host.created_at),
+                        host.created_by,
+                    ]
+                });
+                outln!("{}", table(["host", "addresses", "since", "by"], rows));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Secret {
+    async fn run(self, connected: &Connected) -> anyhow::Result<()> {
+        let store = &connected.store;
+        match self {
+            Self::Rotate {
+                host,
+                overlap_hours,
+            } => {
+                let Ok(overlap) = Duration::try_from_secs_f64(overlap_hours * 3600.0) else {
+                    bail!("the overlap is a number of hours, zero or more");
+                };
+                let (id, secret) = store
+                    .webhook_secret_rotate(host.as_deref(), overlap)
+                    .await?;
+                outln!("{secret}");
+                eprintln!(
+                    "secret {id} signs from now on and is not shown again; the one before signs as well for {overlap_hours} h"
+                );
+            }
+            Self::List { json } => {
+                let secrets = store.webhook_secrets().await?;
+                if json {
+                    outln!("{}", serde_json::to_string_pretty(&secrets)?);
+                    return Ok(());
+                }
+                let rows = secrets.into_iter().map(|secret| {
+                    [
+                        secret.id.to_string(),
+                        secret.host.unwrap_or_else(|| "all others".to_owned()),
+                        time(secret.created_at),
+                        or_dash(secret.expires_at.map(time)),
+                    ]
+                });
+                outln!("{}", table(["id", "host", "since", "until"], rows));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl List {
+    async fn run(self, connected: &Connected) -> anyhow::Result<()> {
+        let deliveries = connected
+            .store
+            .webhook_deliveries(self.failed, self.limit)
+            .await?;
+        if self.json {
+            outln!("{}", serde_json::to_string_pretty(&deliveries)?);
+            return Ok(());
+        }
+        let rows = deliveries.into_iter().map(|delivery| {
+            let state = match (delivery.state.as_str(), delivery.under_way) {
+                ("pending", true) => "under way".to_owned(),
+                ("pending", false) => format!("due {}", time(delivery.due_at)),
+                _ => delivery.state,
+            };
+            [
+                delivery.request_id.to_string(),
+                state,
+                delivery.attempt.to_string(),
+                or_dash(delivery.last_status),
+                delivery.url,
+                or_dash(delivery.last_error),
+            ]
+        });
+        let header = ["job", "state", "attempts", "status", "url", "error"];
+        outln!("{}", table(header, rows));
+        Ok(())
+    }
+}
+
+impl Redeliver {
+    async fn run(self, connected: &Connected) -> anyhow::Result<()> {
+        let store = &connected.store;
+        if let Some(id) = self.id {
+            let Some(before) = store.webhook_redeliver(id).await? else {
+                bail!("request {id} has no delivery: see `tidegate webhook list`");
+            };
+            outln!("{id} is in line again; it was {before}");
+            return Ok(());
+        }
+        let mut total = 0;
+        let mut after = None;
+        loop {
+            let (redelivered, next) = store.webhook_redeliver_failed(BATCH, after).await?;
+            total += redelivered;
+            if next.is_none() {
+                break;
+            }
+            after = next;
+        }
+        outln!("{total} in line again");
+        Ok(())
+    }
+}
+
+fn time(at: chrono::DateTime<chrono::Utc>) -> String {
+    at.format("%Y-%m-%d %H:%M:%SZ").to_string()
+}

@@ -1,0 +1,216 @@
+//! Who may be told that a request has ended, what signs it, and what became of it: for operators.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::FromRow;
+use uuid::Uuid;
+
+use super::Store;
+use crate::{error::StoreError, request::RequestId};
+
+/// A host that callback URLs may name.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+pub struct CallbackHost {
+    /// A name, an address or a wildcard, perhaps with a port.
+    pub host: String,
+    /// Whether it may have private addresses.
+    pub allow_private: bool,
+    /// When it was allowed.
+    pub created_at: DateTime<Utc>,
+    /// By which database user.
+    pub created_by: String,
+}
+
+/// A secret that signs deliveries; the secret itself is shown once, when it is made.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+pub struct SigningSecret {
+    /// Ascending.
+    pub id: i64,
+    /// The host it is for; none: every host without one of its own.
+    pub host: Option<String>,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+    /// When it stops; none: it is the current one.
+    pub expires_at: Option<DateTime<Utc>>,
+}
+
+/// One row of the outbox.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+pub struct DeliveryRecord {
+    /// The request that has ended.
+    #[serde(rename = "job_id")]
+    pub request_id: Uuid,
+    /// The delivery's own id.
+    #[serde(rename = "delivery_id")]
+    pub id: Uuid,
+    /// Where to.
+    pub url: String,
+    /// `pending`, `delivered` or `failed`.
+    pub state: String,
+    /// Attempts begun.
+    pub attempt: i32,
+    /// When the next attempt may begin; of one under way, when its lease runs out.
+    pub due_at: DateTime<Utc>,
+    /// Whether somebody is at it.
+    pub under_way: bool,
+    /// The status of the last answer.
+    pub last_status: Option<i32>,
+    /// What went wrong last.
+    pub last_error: Option<String>,
+    /// When the request ended.
+    pub created_at: DateTime<Utc>,
+    /// When the delivery ended.
+    pub finished_at: Option<DateTime<Utc>>,
+}
+
+impl Store {
+    /// Names who is told when requests of a kind end: `tidegate.set_kind_callback`. Who it was before.
+    ///
+    /// # Errors
+    ///
+    /// Unknown kind, a URL that may not be named, database trouble.
+    pub async fn set_kind_callback(
+        &self,
+        kind: &str,
+        url: Option<&str>,
+    ) -> Result<Option<String>, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_scalar(include_str!("../../sql/queries/set_kind_callback.sql"))
+                .bind(kind)
+                .bind(url),
+            fetch_one
+        ))
+    }
+
+    /// The hosts that callback URLs may name.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn webhook_hosts(&self) -> Result<Vec<CallbackHost>, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/webhook_hosts.sql")),
+            fetch_all
+        ))
+    }
+
+    /// Lets callback URLs name a host: `tidegate.webhook_host_add`. Whether it is new to the list.
+    ///
+    /// # Errors
+    ///
+    /// A host that makes no sense, database trouble.
+    pub async fn webhook_host_add(
+        &self,
+        host: &str,
+        allow_private: bool,
+    ) -> Result<bool, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_scalar(include_str!("../../sql/queries/webhook_host_add.sql"))
+                .bind(host)
+                .bind(allow_private),
+            fetch_one
+        ))
+    }
+
+    /// Takes a host off the list: `tidegate.webhook_host_remove`. Whether it was there.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn webhook_host_remove(&self, host: &str) -> Result<bool, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_scalar(include_str!("../../sql/queries/webhook_host_remove.sql"))
+                .bind(host),
+            fetch_one
+        ))
+    }
+
+    /// The secrets that sign, without the secrets.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn webhook_secrets(&self) -> Result<Vec<SigningSecret>, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/webhook_secret_list.sql")),
+            fetch_all
+        ))
+    }
+
+    /// Makes a new signing secret: `tidegate.webhook_secret_rotate`. Its id and the secret.
+    ///
+    /// # Errors
+    ///
+    /// A host that is not on the list, database trouble.
+    pub async fn webhook_secret_rotate(
+        &self,
+        host: Option<&str>,
+        overlap: Duration,
+    ) -> Result<(i64, String), StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/webhook_secret_rotate.sql"))
+                .bind(host)
+                .bind(overlap.as_secs_f64()),
+            fetch_one
+        ))
+    }
+
+    /// The latest deliveries, or those that failed; the latest request first.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn webhook_deliveries(
+        &self,
+        failed: bool,
+        limit: u32,
+    ) -> Result<Vec<DeliveryRecord>, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/webhook_list.sql"))
+                .bind(failed)
+                .bind(i64::from(limit)),
+            fetch_all
+        ))
+    }
+
+    /// Delivers the end of a request again: `tidegate.webhook_redeliver`. The state its delivery was in, if it has one.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn webhook_redeliver(&self, id: RequestId) -> Result<Option<String>, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_scalar(include_str!("../../sql/queries/webhook_redeliver.sql")).bind(id.0),
+            fetch_one
+        ))
+    }
+
+    /// Delivers a batch of what failed again: `tidegate.webhook_redeliver_failed`. How many, and where to go on.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn webhook_redeliver_failed(
+        &self,
+        batch: i32,
+        after: Option<Uuid>,
+    ) -> Result<(i64, Option<Uuid>), StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/redeliver_failed.sql"))
+                .bind(batch)
+                .bind(after),
+            fetch_one
+        ))
+    }
+}

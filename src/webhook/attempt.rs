@@ -1,0 +1,201 @@
+//! One attempt: one POST to a receiver that is not to be trusted, and what its answer means.
+
+use std::{error::Error, sync::Arc, time::Duration};
+
+use chrono::{DateTime, Utc};
+use reqwest::{
+    Client, Response, StatusCode, Url,
+    dns::Resolve,
+    header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER},
+    redirect::Policy,
+};
+
+use super::{
+    guard::{Guard, admit},
+    message,
+    signature::sign,
+};
+use crate::store::{Attempted, Delivery};
+
+/// How much of an answer's body is read, in bytes, and for how long: only so that the connection can be used again.
+const BODY_MAX: usize = 64 * 1024;
+const BODY_WITHIN: Duration = Duration::from_millis(500);
+
+/// Two clients: connections to private addresses are never shared with hosts that may have none.
+pub(super) struct Clients {
+    public: Client,
+    private: Client,
+}
+
+impl Clients {
+    pub(super) fn new(resolver: &Arc<dyn Resolve>) -> reqwest::Result<Self> {
+        let client = |allow_private| {
+            Client::builder()
+                .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
+                // A redirect names a host that nobody has allowed; a proxy would resolve names by itself.
+                .redirect(Policy::none())
+                .no_proxy()
+                .dns_resolver(Arc::new(Guard::new(Arc::clone(resolver), allow_private)))
+                .pool_idle_timeout(Duration::from_secs(30))
+                .build()
+        };
+        Ok(Self {
+            public: client(false)?,
+            private: client(true)?,
+        })
+    }
+
+    /// Makes an attempt, which takes no longer than `within`.
+    pub(super) async fn attempt(&self, delivery: &Delivery, within: Duration) -> Attempted {
+        let url = match admit(&delivery.url, &delivery.host_port, delivery.allow_private) {
+            Ok(url) => url,
+            Err(error) => {
+                return Attempted::Refused {
+                    status: None,
+                    error: error.to_string(),
+                };
+            }
+        };
+        let again = |error: String| Attempted::Retry {
+            status: None,
+            error,
+            wait: None,
+        };
+        if delivery.secrets.is_empty() {
+            return again("there is no signing secret: tidegate webhook secret rotate".to_owned());
+        }
+        let body = match message::body(delivery) {
+            Ok(body) => body,
+            Err(error) => return again(format!("the delivery cannot be written: {error}")),
+        };
+        match tokio::time::timeout(within, self.post(url, delivery, body)).await {
+            Err(_) => again(format!("no answer within {within:?}")),
+            Ok(Err(error)) => again(reason(&error)),
+            Ok(Ok(response)) => {
+                let attempted = meaning(response.status(), response.headers());
+                drain(response).await;
+                attempted
+            }
+        }
+    }
+
+    async fn post(
+        &self,
+        url: Url,
+        delivery: &Delivery,
+        body: Vec<u8>,
+    ) -> reqwest::Result<Response> {
+        let client = if delivery.allow_private {
+            &self.private
+        } else {
+            &self.public
+        };
+        let secrets = delivery.secrets.iter().map(String::as_str);
+        client
+            .post(url)
+            .header(CONTENT_TYPE, "application/json")
+            .header("idempotency-key", delivery.id.to_string())
+            .header("tidegate-delivery", delivery.id.to_string())
+            .header("tidegate-attempt", delivery.attempt)
+            .header(
+                "tidegate-signature",
+                sign(secrets, delivery.claimed_at, &body),
+            )
+            .body(body)
+            .send()
+            .await
+    }
+}
+
+/// What an answer means: 2xx, it was taken; 410, never again; anything else, redirects among them, not yet.
+fn meaning(status: StatusCode, headers: &HeaderMap) -> Attempted {
+    let number = status.as_u16();
+    if status.is_success() {
+        Attempted::Delivered { status: number }
+    } else if status == StatusCode::GONE {
+        Attempted::Refused {
+            status: Some(number),
+            error: "the receiver wants no more: 410 Gone".to_owned(),
+        }
+    } else {
+        Attempted::Retry {
+            status: Some(number),
+            error: format!("the receiver answered {status}"),
+            wait: headers
+                .get(RETRY_AFTER)
+                .and_then(|value| retry_after(value.to_str().ok()?, Utc::now())),
+        }
+    }
+}
+
+/// Seconds or an HTTP-date (RFC 9110, section 10.2.3); the policy's cap bounds it.
+fn retry_after(text: &str, now: DateTime<Utc>) -> Option<Duration> {
+    let text = text.trim();
+    if let Ok(seconds) = text.parse::<u32>() {
+        return Some(Duration::from_secs(seconds.into()));
+    }
+    let then = DateTime::parse_from_rfc2822(text).ok()?;
+    (then.to_utc() - now).to_std().ok()
+}
+
+async fn drain(mut response: Response) {
+    let reading = async {
+        let mut read = 0;
+        while let Ok(Some(chunk)) = response.chunk().await {
+            read += chunk.len();
+            if read > BODY_MAX {
+                return;
+            }
+        }
+    };
+    // What is left unread goes with the connection.
+    let _ = tokio::time::timeout(BODY_WITHIN, reading).await;
+}
+
+/// The innermost reason, which is the one that says something.
+fn reason(error: &reqwest::Error) -> String {
+    let mut innermost: &dyn Error = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    format!("it cannot be sent: {innermost}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receiver_may_ask_for_time_in_seconds_or_by_a_date() {
+        let now = "2026-10-21T07:28:00Z".parse().unwrap();
+        let seconds = |count| Some(Duration::from_secs(count));
+
+        assert_eq!(retry_after(" 120 ", now), seconds(120));
+        assert_eq!(
+            retry_after("Wed, 21 Oct 2026 07:29:00 GMT", now),
+            seconds(60)
+        );
+        assert_eq!(retry_after("Wed, 21 Oct 2026 07:27:00 GMT", now), None);
+        assert_eq!(retry_after("soon", now), None);
+        assert_eq!(retry_after("-1", now), None);
+    }
+
+    #[test]
+    fn only_2xx_is_taken_and_only_410_is_final() {
+        let of = |status| meaning(StatusCode::from_u16(status).unwrap(), &HeaderMap::new());
+
+        for status in [200, 201, 202, 204] {
+            assert_eq!(of(status), Attempted::Delivered { status });
+        }
+        assert!(matches!(
+            of(410),
+            Attempted::Refused {
+                status: Some(410),
+                ..
+            }
+        ));
+        for status in [301, 307, 308, 400, 401, 404, 429, 500, 503] {
+            assert!(matches!(of(status), Attempted::Retry { .. }), "{status}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! How a receiver knows that a delivery is ours, and that it is not an old one sent again by somebody else.
+
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+
+/// How far a signature's time may be from the receiver's clock, in seconds.
+pub const TOLERANCE: u64 = 300;
+
+/// The value of `Tidegate-Signature`: `t=SECONDS,v1=HEX`, with one `v1` for each secret.
+///
+/// `HEX` is the HMAC-SHA256 of `SECONDS.BODY` under the secret, in lower case; `SECONDS` count from 1970.
+#[must_use]
+pub fn sign<'a>(secrets: impl IntoIterator<Item = &'a str>, at: i64, body: &[u8]) -> String {
+    let mut signature = format!("t={at}");
+    for secret in secrets {
+        signature.push_str(",v1=");
+        for byte in mac(secret, at, body).finalize().into_bytes() {
+            signature.push_str(&format!("{byte:02x}"));
+        }
+    }
+    signature
+}
+
+/// Whether this is a signature of `body` under `secret`, made within [`TOLERANCE`] of `now` (seconds from 1970).
+///
+/// Every `v1` is tried, in constant time: while a secret is being changed there are two.
+#[must_use]
+pub fn verify(signature: &str, body: &[u8], secret: &str, now: i64) -> bool {
+    let mut parts = signature.split(',').filter_map(|part| part.split_once('='));
+    let Some(at) = parts
+        .next()
+        .filter(|(name, _)| *name == "t")
+        .and_then(|(_, value)| value.parse::<i64>().ok())
+    else {
+        return false;
+    };
+    at.abs_diff(now) <= TOLERANCE
+        && parts
+            .filter(|(name, _)| *name == "v1")
+            .filter_map(|(_, value)| from_hex(value))
+            .any(|tag| mac(secret, at, body).verify_slice(&tag).is_ok())
+}
+
+fn mac(secret: &str, at: i64, body: &[u8]) -> Hmac<Sha256> {
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) else {
+        unreachable!("HMAC takes a key of any length")
+    };
+    mac.update(format!("{at}.").as_bytes());
+    mac.update(body);
+    mac
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    if !text.is_ascii() || !text.len().is_multiple_of(2) {
+        return None;
+    }
+    (0..text.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "whsec_0123456789abcdef0123456789abcdef";
+    const AT: i64 = 1_800_000_000;
+
+    #[test]
+    fn a_signature_is_what_any_hmac_tool_computes() {
+        // printf '1800000000.{"a":1}' | openssl dgst -sha256 -hmac whsec_0123456789abcdef0123456789abcdef
+        assert_eq!(
+            sign([SECRET], AT, br#"{"a":1}"#),
+            "t=1800000000,v1=c8b98ae30ec728e8653564bb3fe6c9c7c0bfdb2bee626e024a2d79332fb0fbaf"
+        );
+    }
+
+    #[test]
+    fn only_the_right_secret_body_and_time_verify() {
+        let signature = sign(["another", SECRET], AT, b"body");
+
+        assert!(verify(&signature, b"body", SECRET, AT));
+        assert!(verify(&signature, b"body", "another", AT + 300));
+        assert!(!verify(&signature, b"body", "wrong", AT));
+        assert!(!verify(&signature, b"body2", SECRET, AT));
+        assert!(!verify(&signature, b"body", SECRET, AT + 301));
+        assert!(!verify(&signature, b"body", SECRET, AT - 301));
+        let later = signature.replacen("t=18", "t=19", 1);
+        assert!(!verify(&later, b"body", SECRET, AT + 100_000_000));
+    }
+
+    #[test]
+    fn nonsense_does_not_verify() {
+        for signature in [
+            "",
+            "t=",
+            "v1=00",
+            "t=1800000000",
+            "t=1800000000,v1=",
+            "t=1800000000,v1=zz",
+            "t=1800000000,v1=é",
+        ] {
+            assert!(!verify(signature, b"body", SECRET, AT), "{signature}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+use crate::support::{TestDatabase, race::Session};
+
+/// A backlog of one host (due, backing off, failed, delivered), and one delivery each for a few others.
+async fn backlog() -> TestDatabase {
+    let database = TestDatabase::unlimited().await;
+    for host in ["*.example.com", "poison.example.org"] {
+        database.store.webhook_host_add(host, false).await.unwrap();
+    }
+    database
+        .execute(
+            "insert into tidegate.webhook_delivery (request_id, id, url, host_port, state, due_at, finished_at)
+             select tidegate.uuid_v7(), gen_random_uuid(), 'https://poison.example.org/', 'poison.example.org:443', s.state,
+               clock_timestamp() + case n % 2 when 0 then interval '1 hour' else interval '-1 hour' end,
+               case when s.state <> 'pending' then clock_timestamp() end
+             from generate_series(1, 30000) as n
+             cross join (values ('pending'), ('pending'), ('failed'), ('delivered')) as s(state);
+             insert into tidegate.webhook_delivery (request_id, id, url, host_port, due_at)
+             select tidegate.uuid_v7(), gen_random_uuid(), format('https://h%s.example.com/', n), format('h%s.example.com:443', n),
+               clock_timestamp()
+             from generate_series(1, 40) as n;
+             update tidegate.webhook_delivery set nonce = 1, due_at = clock_timestamp() + interval '1 hour'
+             where request_id in (select request_id from tidegate.webhook_delivery
+                                  where host_port = 'poison.example.org:443' and state = 'pending' limit 8);
+             -- The claims' rows need requests.
+             set session_replication_role = replica;
+             insert into tidegate.request (id, kind, flow, req_status, deadline_at, payload)
+             select request_id, 'direct', 'direct', 'completed', now(), '{}' from tidegate.webhook_delivery
+             where host_port <> 'poison.example.org:443';
+             set session_replication_role = origin",
+        )
+        .await;
+    database
+        .execute("vacuum analyze tidegate.webhook_delivery")
+        .await;
+    database
+}
+
+async fn scans(session: &mut Session) -> String {
+    session.texts("select pg_stat_force_next_flush()").await;
+    session
+        .text("select seq_scan from pg_stat_user_tables where relname = 'webhook_delivery'")
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_steps_over_a_hosts_backlog_by_index() {
+    let database = backlog().await;
+    let mut session = Session::open(&database).await;
+    let before = scans(&mut session).await;
+
+    let mut hosts = 0;
+    // More than five times: a plan may turn from custom to generic.
+    for _ in 0..8 {
+        let claimed = session
+            .texts("select host_port from tidegate.webhook_claim(5)")
+            .await;
+        assert!(
+            claimed
+                .iter()
+                .all(|host| host.ends_with(".example.com:443"))
+        );
+        hosts += claimed.len();
+    }
+    assert_eq!(hosts, 40);
+    session
+        .texts("select count(*) from tidegate.webhook_claim(5)")
+        .await;
+    session
+        .texts("select redelivered from tidegate.webhook_redeliver_failed(10)")
+        .await;
+    session.texts("select tidegate.expire_webhooks()").await;
+
+    assert_eq!(scans(&mut session).await, before);
+}
