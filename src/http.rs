@@ -8,6 +8,7 @@ mod grouping;
 mod health;
 mod json;
 mod limits;
+mod openapi;
 mod path;
 mod poll;
 mod problem;
@@ -21,9 +22,10 @@ use axum::{
     Router,
     http::{Method, Uri},
     middleware,
-    routing::{get, post},
 };
 use tower_http::{catch_panic::CatchPanicLayer, trace::TraceLayer};
+use utoipa::openapi::OpenApi;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub use self::server::serve;
 use self::{grouping::Submitter, limits::Admission, problem::Problem};
@@ -66,22 +68,37 @@ pub fn router(store: Store, options: &HttpOptions) -> Router {
     });
     let admission = Admission::new(options.concurrency_limit);
 
-    // A method that a path does not have is answered by `wrong_method`, which axum completes with `Allow`.
-    let v1 = Router::new()
-        .route("/v1/responses", post(responses::respond))
-        .route("/v1/{kind}", post(submit::submit))
-        .route("/v1/{kind}/{job_id}", get(poll::poll).delete(poll::cancel))
-        .route(
-            "/v1/{kind}/{job_id}/responses",
-            post(responses::respond_to_job),
-        )
-        .route_layer(middleware::from_fn_with_state(admission, limits::admit));
-    // Health is asked most urgently when the node is full, so it takes no place among the limited requests.
-    let health = Router::new()
-        .route("/livez", get(health::live))
-        .route("/readyz", get(health::ready));
+    let (limited, _) = limited_routes().split_for_parts();
+    let limited = limited.route_layer(middleware::from_fn_with_state(admission, limits::admit));
+    let (free, _) = free_routes().split_for_parts();
+    let routes = limited.merge(free).merge(openapi::page());
 
-    guarded(v1.merge(health).with_state(api), options.request_timeout)
+    guarded(routes.with_state(api), options.request_timeout)
+}
+
+/// The calls that take one of the node's places.
+///
+/// A method that a path does not have is answered by `wrong_method`, which axum completes with `Allow`.
+fn limited_routes() -> OpenApiRouter<Arc<Api>> {
+    OpenApiRouter::with_openapi(openapi::begin())
+        .routes(routes!(responses::respond))
+        .routes(routes!(submit::submit))
+        .routes(routes!(poll::poll, poll::cancel))
+        .routes(routes!(responses::respond_to_job))
+}
+
+/// The calls that take none: health is asked most urgently when the node is full.
+fn free_routes() -> OpenApiRouter<Arc<Api>> {
+    OpenApiRouter::new()
+        .routes(routes!(health::live))
+        .routes(routes!(health::ready))
+        .routes(routes!(openapi::serve))
+}
+
+/// The API's document, as `/openapi.json` serves it.
+#[must_use]
+pub fn document() -> OpenApi {
+    openapi::finish(limited_routes().merge(free_routes()).into_openapi())
 }
 
 /// What holds for every answer: it is a problem when it is an error, it comes in time, and nobody caches it.
@@ -109,6 +126,7 @@ async fn wrong_method(method: Method, uri: Uri) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use axum::routing::get;
     use tokio_util::sync::CancellationToken;
 
     use super::*;

@@ -1,5 +1,6 @@
 //! What callers, downstreams and load balancers see over HTTP: a real server, a real client.
 
+mod document;
 mod grouping;
 mod health;
 mod limits;
@@ -145,15 +146,21 @@ impl Answer {
     }
 }
 
+/// What a call is answered with, which must be as the API's document says.
 async fn answer(request: RequestBuilder) -> Answer {
-    let response = request.send().await.unwrap();
+    let (client, request) = request.build_split();
+    let request = request.unwrap();
+    let (method, path) = (request.method().clone(), request.url().path().to_owned());
+    let response = client.execute(request).await.unwrap();
     let status = response.status();
     let headers = response.headers().clone();
     let text = response.text().await.unwrap();
+    let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+    document::assert_documented(&method, &path, status, &headers, &body);
     Answer {
         status,
         headers,
-        body: serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        body,
     }
 }
 

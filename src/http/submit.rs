@@ -13,6 +13,11 @@ use serde_json::value::RawValue;
 use super::{
     Api,
     body::Json,
+    openapi::{
+        parameters::KindParameter,
+        refusals::{Call, OfKind, Refusals, Submitting, WithBody},
+        schemas,
+    },
     path::{KindPath, location, unknown},
     poll,
     problem::{GATE_CLOSED, INVALID_HEADER, Problem, UNKNOWN_KIND, whole_seconds},
@@ -27,11 +32,24 @@ static NOT_BEFORE: HeaderName = HeaderName::from_static("tidegate-not-before");
 static REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// What a submission's headers ask for.
-#[derive(Debug)]
+#[derive(Debug, utoipa::IntoParams)]
+#[into_params(parameter_in = Header)]
 pub(super) struct Wishes {
-    /// `Idempotency-Key`: 1 to 255 visible characters.
+    /// Makes repeating safe: the same key with the same payload is the same request. 1 to 255 visible characters.
+    #[param(
+        rename = "Idempotency-Key",
+        min_length = 1,
+        max_length = 255,
+        pattern = "^[!-~]+$",
+        nullable = false
+    )]
     idempotency_key: Option<String>,
-    /// `Tidegate-Not-Before`: the earliest start, in RFC 3339.
+    /// The earliest start, in RFC 3339.
+    #[param(
+        rename = "Tidegate-Not-Before",
+        nullable = false,
+        example = "2030-01-31T12:00:00Z"
+    )]
     not_before: Option<DateTime<Utc>>,
 }
 
@@ -85,6 +103,37 @@ fn time(value: &HeaderValue) -> Result<DateTime<Utc>, Problem> {
 ///
 /// A caller who gets 503, or nothing, does not know whether the request was stored, and is safe to submit it again
 /// under the same `Idempotency-Key`.
+#[utoipa::path(
+    post,
+    path = "/v1/{kind}",
+    operation_id = "submit",
+    tag = "requests",
+    summary = "Submit a request",
+    params(KindParameter, Wishes),
+    request_body(content = schemas::Json, description = "The payload: any JSON"),
+    responses(
+        (
+            status = 202,
+            description = "The request is stored, durably; or it was stored before, under this key, and is under way",
+            body = poll::InProgress,
+            headers(
+                ("Location" = String, description = "Where to poll"),
+                ("Idempotency-Replayed" = String, description = "`true` when the key was known"),
+            ),
+        ),
+        (
+            status = 200,
+            description = "The request was submitted before, under this key, and has ended",
+            body = poll::Ended,
+            headers(
+                ("Location" = String, description = "Where to poll"),
+                ("Idempotency-Replayed" = String, description = "`true`"),
+            ),
+        ),
+        Refusals<(Call, OfKind, WithBody, Submitting)>,
+    ),
+    security((), ("api_key" = ["submit"])),
+)]
 pub(super) async fn submit(
     State(api): State<Arc<Api>>,
     KindPath { kind }: KindPath,
