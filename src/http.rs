@@ -8,6 +8,7 @@ mod grouping;
 mod health;
 mod json;
 mod limits;
+mod metrics;
 mod openapi;
 mod path;
 mod poll;
@@ -27,8 +28,8 @@ use tower_http::{catch_panic::CatchPanicLayer, trace::TraceLayer};
 use utoipa::openapi::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub use self::server::serve;
-use self::{grouping::Submitter, limits::Admission, problem::Problem};
+use self::{grouping::Submitter, limits::Admission, metrics::NodeMetrics, problem::Problem};
+pub use self::{metrics::metrics_router, server::serve};
 use crate::store::Store;
 
 /// What the API allows its callers.
@@ -56,17 +57,24 @@ impl Default for HttpOptions {
 struct Api {
     store: Store,
     submitter: Submitter,
+    metrics: Arc<NodeMetrics>,
     body_limit: usize,
 }
 
 /// The whole API over one database.
 pub fn router(store: Store, options: &HttpOptions) -> Router {
+    let admission = Admission::new(options.concurrency_limit);
+    let metrics = Arc::new(NodeMetrics::new(&store, admission.clone()));
     let api = Arc::new(Api {
-        submitter: Submitter::new(store.clone(), options.request_timeout),
+        submitter: Submitter::new(
+            store.clone(),
+            options.request_timeout,
+            metrics.group_sizes(),
+        ),
         store,
+        metrics: Arc::clone(&metrics),
         body_limit: options.body_limit,
     });
-    let admission = Admission::new(options.concurrency_limit);
 
     let (limited, _) = limited_routes().split_for_parts();
     let limited = limited.route_layer(middleware::from_fn_with_state(admission, limits::admit));
@@ -74,6 +82,7 @@ pub fn router(store: Store, options: &HttpOptions) -> Router {
     let routes = limited.merge(free).merge(openapi::page());
 
     guarded(routes.with_state(api), options.request_timeout)
+        .layer(middleware::from_fn_with_state(metrics, metrics::measure))
 }
 
 /// The calls that take one of the node's places.
@@ -92,6 +101,7 @@ fn free_routes() -> OpenApiRouter<Arc<Api>> {
     OpenApiRouter::new()
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
+        .routes(routes!(metrics::serve))
         .routes(routes!(openapi::serve))
 }
 

@@ -8,17 +8,22 @@
 macro_rules! ask {
     ($store:expr, $query:expr, $fetch:ident) => {{
         let store = $store;
-        let mut connection = store.pool.acquire().await?;
-        match tokio::time::timeout(store.patience, $query.$fetch(&mut *connection)).await {
-            Ok(answer) => answer?,
-            Err(_) => {
-                drop(connection.detach());
-                return Err(crate::error::StoreError::Unavailable(format!(
-                    "no answer within {} s",
-                    store.patience.as_secs()
-                )));
+        let asked = async {
+            let mut connection = store.pool.acquire().await?;
+            match tokio::time::timeout(store.patience, $query.$fetch(&mut *connection)).await {
+                Ok(answer) => Ok(answer?),
+                Err(_) => {
+                    drop(connection.detach());
+                    Err(crate::error::StoreError::Unavailable(format!(
+                        "no answer within {} s",
+                        store.patience.as_secs()
+                    )))
+                }
             }
-        }
+        };
+        asked
+            .await
+            .inspect_err(|error| store.troubles.note(error))?
     }};
 }
 
@@ -27,14 +32,18 @@ mod operations;
 mod recovery;
 mod requests;
 mod settles;
+mod troubles;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use sqlx::PgPool;
 
+use self::troubles::Troubles;
 pub use self::{
     claims::{Claimed, Lease},
-    operations::{Change, QueueOverview, RequestCount, Setting, WorkerOverview},
+    operations::{
+        Change, MaintenanceOverview, QueueOverview, RequestCount, Setting, WorkerOverview,
+    },
     recovery::{Lives, Recover, RecoverStep, StrayStep},
     requests::{Admission, Cancelled, Outlook, Responded, Response, Submission, Submitted, Ticket},
     settles::{Moved, Passed},
@@ -49,6 +58,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub struct Store {
     pool: PgPool,
     patience: Duration,
+    troubles: Arc<Troubles>,
 }
 
 impl Store {
@@ -58,6 +68,7 @@ impl Store {
         Self {
             pool,
             patience: PATIENCE,
+            troubles: Arc::default(),
         }
     }
 
@@ -67,6 +78,11 @@ impl Store {
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
+    }
+
+    /// How often this store and its clones had trouble with the database, by sort.
+    pub fn troubles(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+        self.troubles.counts()
     }
 
     /// The connections, for callers with a transaction of their own.

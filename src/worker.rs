@@ -6,6 +6,7 @@
 mod batch;
 mod calls;
 mod leases;
+mod meter;
 mod queue;
 mod settler;
 
@@ -22,6 +23,7 @@ use crate::{
     request::Stage,
     stage::Stages,
     store::Store,
+    telemetry::metrics::Metrics,
 };
 
 /// How long a worker waits for an answer of the database, if its lease is not shorter.
@@ -50,6 +52,8 @@ pub struct WorkerOptions {
     pub poll: Duration,
     /// How long running calls may go on after a stop.
     pub grace: Duration,
+    /// Where it counts what it does; nowhere, unless somebody wants to know.
+    pub metrics: Metrics,
 }
 
 impl Default for WorkerOptions {
@@ -70,6 +74,7 @@ impl Default for WorkerOptions {
             concurrency: 256,
             poll: Duration::from_secs(2),
             grace: Duration::from_secs(20),
+            metrics: Metrics::off(),
         }
     }
 }

@@ -58,6 +58,8 @@ comment on column tidegate.queue_overview.per_second_5m is 'Messages served per 
 comment on column tidegate.queue_overview.gate is 'State of its gate: accepting or too_many_requests.';
 comment on column tidegate.queue_overview.high_water is 'The depth at which the gate closes.';
 comment on column tidegate.queue_overview.low_water is 'The depth at which it opens again.';
+comment on column tidegate.queue_overview.oldest_age is
+  'How long the message at the head has been in the queue; 0: the queue is empty.';
 
 -- request_overview
 comment on view tidegate.request_overview is
@@ -77,3 +79,12 @@ comment on column tidegate.worker_overview.stopped_at is 'When it said that it i
 comment on column tidegate.worker_overview.alive is
   'Whether it was seen within the last 30 seconds and has not said that it is stopping.';
 comment on column tidegate.worker_overview.held is 'How many messages it holds.';
+
+-- maintenance_overview
+comment on view tidegate.maintenance_overview is 'Every maintenance duty: when it last ran, and how late it is.';
+comment on column tidegate.maintenance_overview.duty is 'The duty.';
+comment on column tidegate.maintenance_overview.period is 'How often it is to run.';
+comment on column tidegate.maintenance_overview.ran_at is 'When it last began; null: never.';
+comment on column tidegate.maintenance_overview.took_ms is 'How long it took, in milliseconds; null: it never ran.';
+comment on column tidegate.maintenance_overview.overdue is
+  'For how long it has been overdue, a long duty''s rest included; 0: it is not.';

@@ -7,7 +7,8 @@ select
   count(m.msg_id) filter (where m.held) as held,
   count(m.msg_id) filter (where not m.waiting and not m.held) as backing_off,
   d.per_second_10s, d.per_second_1m, d.per_second_5m,
-  g.state as gate, g.high_water, g.low_water
+  g.state as gate, g.high_water, g.low_water,
+  greatest(interval '0', clock_timestamp() - tidegate.queue_oldest_at(q.name)) as oldest_age
 from tidegate.queue as q
 join tidegate.queue_drain_rate as d on d.queue = q.name
 join tidegate.gate as g on g.queue = q.name

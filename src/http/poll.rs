@@ -43,7 +43,10 @@ use crate::{
     security((), ("api_key" = ["submit"])),
 )]
 pub(super) async fn poll(State(api): State<Arc<Api>>, job: JobPath) -> Result<Response, Problem> {
-    Ok(answer(job.find(&api.store).await?))
+    let outlook = job.find(&api.store).await?;
+    api.metrics
+        .polled(&outlook.kind, outlook.status.is_terminal());
+    Ok(answer(outlook))
 }
 
 /// `DELETE /v1/{kind}/{job_id}`: 200 when the request will not be sent (also when it was cancelled before, so that a

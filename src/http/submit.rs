@@ -150,16 +150,15 @@ pub(super) async fn submit(
     };
     let submitted = if submission.not_before.is_some() {
         // A group has one start for all.
-        match api.store.submit(&submission).await {
-            Ok(submitted) => submitted,
-            Err(error) => return Err(refusal(&error, &kind)),
-        }
+        api.store.submit(&submission).await.map_err(Arc::new)
     } else {
-        match api.submitter.submit(submission).await {
-            Ok(submitted) => submitted,
-            Err(error) => return Err(refusal(&error, &kind)),
-        }
+        api.submitter.submit(submission).await
     };
+    let submitted = submitted.map_err(|error| {
+        api.metrics.submission_failed(&kind, &error);
+        refusal(&error, &kind)
+    })?;
+    api.metrics.submitted(&kind, &submitted);
 
     match submitted {
         Submitted::Accepted(ticket) => Ok((
