@@ -4,6 +4,7 @@ mod document;
 mod grouping;
 mod health;
 mod limits;
+mod metrics;
 mod poll;
 mod refusals;
 mod responses;

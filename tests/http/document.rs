@@ -150,7 +150,7 @@ fn operations() -> Vec<(Method, &'static str, &'static Value)> {
                 })
         })
         .collect();
-    assert!(operations.len() >= 8);
+    assert!(operations.len() >= 9);
     operations
 }
 

@@ -104,7 +104,7 @@ metrics! {
     GATE_CLOSED = Gauge, "tidegate_gate_closed" ["queue"], "Whether the queue's gate refuses submissions";
     GATE_HIGH_WATER = Gauge, "tidegate_gate_high_water" ["queue"], "The depth at which the gate closes";
     GATE_LOW_WATER = Gauge, "tidegate_gate_low_water" ["queue"], "The depth at which it opens again";
-    WORKERS = Gauge, "tidegate_workers" ["state"],
+    WORKERS = Gauge, "tidegate_worker_processes" ["state"],
         "Workers known: `alive`, `stopped` (by themselves), `lost` (not seen for 30 s)";
     MAINTENANCE_LAG = Gauge, "tidegate_maintenance_lag_seconds" ["duty"], "For how long a maintenance duty has been overdue";
 

@@ -1,6 +1,6 @@
 //! What the database knows of queues, requests, workers and duties, as gauges.
 //!
-//! Read when somebody asks, at most once a second however many ask, and no more than a tenth of the time: at a million
+//! Read when somebody asks, at most once a second however many ask, and no more than a fifth of the time: at a million
 //! messages the views take a while. Each reading stands alone, so that a queue that is gone, or a limit that was taken
 //! away, does not go on being reported; while the database is away nothing but that is.
 
@@ -78,7 +78,7 @@ impl Overview {
         let text = Arc::from(metrics.render());
         *last = Some(Reading {
             text: Arc::clone(&text),
-            until: Instant::now() + FRESH.max(began.elapsed() * 9),
+            until: Instant::now() + FRESH.max(began.elapsed() * 4),
         });
         text
     }
