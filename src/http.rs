@@ -76,27 +76,33 @@ pub fn router(store: Store, options: &HttpOptions) -> Router {
         body_limit: options.body_limit,
     });
 
-    let (limited, _) = limited_routes().split_for_parts();
-    let limited = limited.route_layer(middleware::from_fn_with_state(admission, limits::admit));
-    let (free, _) = free_routes().split_for_parts();
-    let routes = limited.merge(free).merge(openapi::page());
+    let limited = Router::from(requests_routes().merge(responses_routes()))
+        .route_layer(middleware::from_fn_with_state(admission, limits::admit));
+    let routes = limited
+        .merge(Router::from(free_routes()))
+        .merge(openapi::page());
 
     guarded(routes.with_state(api), options.request_timeout)
         .layer(middleware::from_fn_with_state(metrics, metrics::measure))
 }
 
-/// The calls that take one of the node's places.
-///
-/// A method that a path does not have is answered by `wrong_method`, which axum completes with `Allow`.
-fn limited_routes() -> OpenApiRouter<Arc<Api>> {
-    OpenApiRouter::with_openapi(openapi::begin())
-        .routes(routes!(responses::respond))
+// A method that a path does not have is answered by `wrong_method`, which axum completes with `Allow`.
+
+/// What submitters call.
+fn requests_routes() -> OpenApiRouter<Arc<Api>> {
+    OpenApiRouter::new()
         .routes(routes!(submit::submit))
         .routes(routes!(poll::poll, poll::cancel))
+}
+
+/// What the downstream calls.
+fn responses_routes() -> OpenApiRouter<Arc<Api>> {
+    OpenApiRouter::new()
+        .routes(routes!(responses::respond))
         .routes(routes!(responses::respond_to_job))
 }
 
-/// The calls that take none: health is asked most urgently when the node is full.
+/// The calls that take no place among the limited ones: health is asked most urgently when the node is full.
 fn free_routes() -> OpenApiRouter<Arc<Api>> {
     OpenApiRouter::new()
         .routes(routes!(health::live))
@@ -108,7 +114,10 @@ fn free_routes() -> OpenApiRouter<Arc<Api>> {
 /// The API's document, as `/openapi.json` serves it.
 #[must_use]
 pub fn document() -> OpenApi {
-    openapi::finish(limited_routes().merge(free_routes()).into_openapi())
+    let routes = [requests_routes(), responses_routes(), free_routes()];
+    let document = OpenApiRouter::with_openapi(openapi::begin());
+    let document = routes.into_iter().fold(document, OpenApiRouter::merge);
+    openapi::finish(document.into_openapi())
 }
 
 /// What holds for every answer: it is a problem when it is an error, it comes in time, and nobody caches it.
