@@ -1,5 +1,6 @@
 """A private database, an API node and a worker with a simulated downstream: started for one run, and stopped after."""
 
+import collections
 import glob
 import json
 import os
@@ -47,7 +48,8 @@ class Fleet:
         self.tidegate("migrate")
         self.tidegate("init")
         status = self.tidegate("status")
-        self.environment["DATABASE_URL"] = re.search(r"^database: (\S+)", status, re.MULTILINE)[1]
+        # For psql alone: the private server runs for those who find it by themselves.
+        self.url = re.search(r"^database: (\S+)", status, re.MULTILINE)[1]
         # The fuzzer submits faster than a careful downstream would take it.
         self.tidegate("config", "set", "tx.per_seconds", "500")
         self.tidegate("config", "set", "readiness.max_concurrency", "500")
@@ -99,7 +101,7 @@ class Fleet:
     def sql(self, statement):
         """The single value of a statement."""
         done = subprocess.run(
-            [psql(), "--no-psqlrc", "-At", "-v", "ON_ERROR_STOP=1", "-c", statement, self.environment["DATABASE_URL"]],
+            [psql(), "--no-psqlrc", "-At", "-v", "ON_ERROR_STOP=1", "-c", statement, self.url],
             capture_output=True, text=True, timeout=PATIENCE,
         )
         if done.returncode != 0:
@@ -128,12 +130,29 @@ class Fleet:
         except urllib.error.HTTPError as refused:
             return refused.code
 
+    def get(self, path, key=None):
+        """What the node says there."""
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        request = urllib.request.Request(f"{self.api}{path}", headers=headers)
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            return answer.read().decode()
+
+    def calls(self, key=None):
+        """How many calls the node has answered, by method and route, then by status."""
+        calls = collections.defaultdict(dict)
+        sample = r'^tidegate_http_requests_total\{route="(.*?)",method="(.*?)",status="(.*?)"\} (\d+)$'
+        for route, method, status, count in re.findall(sample, self.get("/metrics", key), re.MULTILINE):
+            calls[f"{method} {route}"][int(status)] = int(count)
+        return calls
+
     def refusals(self):
-        """How many answers of the node were 429."""
-        with urllib.request.urlopen(f"{self.api}/metrics", timeout=PATIENCE) as answer:
-            text = answer.read().decode()
-        counts = re.findall(r'^tidegate_http_requests_total\{.*status="429"\} (\d+)$', text, re.MULTILINE)
-        return sum(map(int, counts))
+        """How many of them were refused by a gate."""
+        return sum(statuses.get(429, 0) for statuses in self.calls().values())
+
+    def operations(self):
+        """The calls that the API's document describes, by method and route."""
+        paths = json.loads(self.get("/openapi.json"))["paths"]
+        return [f"{method.upper()} {path}" for path, item in paths.items() for method in item]
 
     def admin_key(self):
         """A key that may do everything."""
