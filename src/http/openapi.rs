@@ -86,12 +86,16 @@ pub(super) fn finish(mut document: OpenApi) -> OpenApi {
                         .or_insert_with(retry_after);
                 }
             }
-            // The connection answers this before there is a request, and without a body.
-            operation
-                .responses
-                .responses
-                .entry("431".to_owned())
-                .or_insert_with(|| Response::new("The head of the request is too large").into());
+            // The connection answers these before there is a request, and without a body.
+            for (status, why) in [
+                ("414", "The URI is too long"),
+                ("431", "The head of the request is too large"),
+            ] {
+                let responses = &mut operation.responses.responses;
+                responses
+                    .entry(status.to_owned())
+                    .or_insert_with(|| Response::new(why).into());
+            }
         }
     }
     document
