@@ -27,7 +27,8 @@ begin
     cross join lateral (
       select case
         when p.proname in ('request_outlook', 'request_position', 'request_retry_after', 'eta_seconds', 'is_held',
-          'response_backoff_seconds', 'all_messages', 'claim_wait_ms', 'message_request_id', 'queue_oldest_at')
+          'response_backoff_seconds', 'all_messages', 'claim_wait_ms', 'message_request_id', 'queue_counts',
+          'held_by')
           then array['tidegate_reader', 'tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('submit', 'submit_batch', 'cancel') then array['tidegate_api', 'tidegate_admin']
         when p.proname in ('respond') then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']

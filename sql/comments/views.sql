@@ -59,7 +59,7 @@ comment on column tidegate.queue_overview.gate is 'State of its gate: accepting 
 comment on column tidegate.queue_overview.high_water is 'The depth at which the gate closes.';
 comment on column tidegate.queue_overview.low_water is 'The depth at which it opens again.';
 comment on column tidegate.queue_overview.oldest_age is
-  'How long the message at the head has been in the queue; 0: the queue is empty.';
+  'How long its oldest message has been in the queue; 0: the queue is empty.';
 
 -- request_overview
 comment on view tidegate.request_overview is

@@ -75,7 +75,7 @@ pub struct QueueOverview {
     pub high_water: i32,
     /// The depth at which it opens again.
     pub low_water: i32,
-    /// How long the message at the head has been in the queue, in seconds; 0 for an empty one.
+    /// How long its oldest message has been in the queue, in seconds; 0 for an empty one.
     pub oldest_seconds: f64,
 }
 

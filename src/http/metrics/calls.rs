@@ -58,15 +58,16 @@ impl Calls {
     }
 
     fn count(&self, route: &str, method: usize, status: StatusCode, began: Instant) {
-        let route = match route {
-            route if self.routes.contains_key(route) => route,
-            route if route.starts_with(PAGE) => PAGE,
-            _ => UNMATCHED,
+        let other = if route.starts_with(PAGE) {
+            PAGE
+        } else {
+            UNMATCHED
         };
-        let Some(methods) = self.routes.get(route) else {
+        let known = |route: &str| self.routes.get_key_value(route);
+        let Some((route, methods)) = known(route).or_else(|| known(other)) else {
             return;
         };
-        let word = METHODS[method];
+        let (route, word) = (route.as_str(), METHODS[method]);
         let calls = methods[method].get_or_init(|| ByMethod {
             duration: self
                 .metrics

@@ -93,7 +93,7 @@ metrics! {
     QUEUE_BACKING_OFF = Gauge, "tidegate_queue_backing_off" ["queue"],
         "Messages that come due later: a backoff or a delayed start";
     QUEUE_OLDEST_AGE = Gauge, "tidegate_queue_oldest_age_seconds" ["queue"],
-        "How long the message at the head has been in the queue; 0: empty";
+        "How long its oldest message has been in the queue; 0: empty";
     QUEUE_DRAIN_RATE = Gauge, "tidegate_queue_drained_per_second" ["queue", "window"],
         "Messages served per second over the last `10s`, `1m`, `5m`";
     QUEUE_RATE_LIMIT = Gauge, "tidegate_queue_rate_limit_per_second" ["queue"],
