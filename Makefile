@@ -5,7 +5,7 @@ SHELL := /bin/bash
 
 .PHONY: help
 help: ## List the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: ## Install PostgreSQL's programs where that can be done without asking (Debian, as root)
@@ -31,6 +31,12 @@ demo: setup build ## Show it all working, in under a minute after the build
 .PHONY: test
 test: setup lint ## Run the lints and every test
 	cargo test --workspace
+
+.PHONY: test-clients
+test-clients: setup ## Run curl, urllib3 and an API fuzzer against a real Tidegate (MAX_EXAMPLES=50)
+	tests/clients/prepare
+	cargo build --workspace
+	PYTHONDONTWRITEBYTECODE=1 target/clients/venv/bin/python tests/clients/run
 
 .PHONY: lint
 lint: ## Check formatting, lints and documentation

@@ -13,6 +13,8 @@ mod health;
 mod json;
 mod limits;
 mod list;
+mod metrics;
+mod openapi;
 mod outlooks;
 mod path;
 mod poll;
@@ -34,11 +36,16 @@ use axum::{
     routing::{get, post},
 };
 use tower_http::{catch_panic::CatchPanicLayer, trace::TraceLayer};
+use utoipa::openapi::OpenApi;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub use self::server::{ConnectionOptions, serve, serve_within};
 use self::{
-    access::Access, events::Streams, grouping::Submitter, limits::Admission, outlooks::Outlooks,
-    polls::Polls, problem::Problem, waiting::Waiting,
+    access::Access, events::Streams, grouping::Submitter, limits::Admission, metrics::NodeMetrics,
+    outlooks::Outlooks, polls::Polls, problem::Problem, waiting::Waiting,
+};
+pub use self::{
+    metrics::metrics_router,
+    server::{ConnectionOptions, serve, serve_within},
 };
 use crate::{
     api_key::Scope,
@@ -90,6 +97,7 @@ struct Api {
     store: Store,
     submitter: Submitter,
     polls: Polls,
+    metrics: Arc<NodeMetrics>,
     body_limit: usize,
     streams: Arc<Streams>,
     waiters: Waiters,
@@ -161,9 +169,16 @@ impl Node {
             wait_max: options.wait_max,
             polls: polls.clone(),
         });
+        let admission = Admission::new(options.concurrency_limit);
+        let metrics = Arc::new(NodeMetrics::new(store, admission.clone()));
         let api = Arc::new(Api {
-            submitter: Submitter::new(store.clone(), options.request_timeout),
+            submitter: Submitter::new(
+                store.clone(),
+                options.request_timeout,
+                metrics.group_sizes(),
+            ),
             polls,
+            metrics: Arc::clone(&metrics),
             store: store.clone(),
             body_limit: options.body_limit,
             streams: Arc::new(Streams::new(
@@ -174,7 +189,6 @@ impl Node {
             waiters: waiters.clone(),
             teller: teller.clone(),
         });
-        let admission = Admission::new(options.concurrency_limit);
         let gates = Gates::of(store.clone());
         let access = Access::new(store.clone(), options.keys_required);
         // Who may not call takes no place from those who may, so the guard is the outer layer.
@@ -186,49 +200,82 @@ impl Node {
         };
         let telling_the_room = || middleware::from_fn_with_state(gates.clone(), rate_limit::tell);
 
-        // A method that a path does not have is answered by `wrong_method`, which axum completes with `Allow`.
-        let submitting = Router::new()
-            .route(
-                "/v1/{kind}",
-                post(submit::submit)
-                    .layer(telling_the_room())
-                    .get(list::list),
-            )
-            .route(
-                "/v1/{kind}/batch",
-                post(batch::submit).layer(telling_the_room()),
-            )
-            .route("/v1/{kind}/{job_id}", get(poll::poll).delete(poll::cancel))
-            .route("/v1/{kind}/{job_id}/events", get(events::follow));
-        let responding = Router::new()
-            .route("/v1/responses", post(responses::respond))
-            .route(
-                "/v1/{kind}/{job_id}/responses",
-                post(responses::respond_to_job),
-            );
-        let v1 = limited(Scope::Submit, submitting).merge(limited(Scope::Respond, responding));
-        // Health is asked most urgently when the node is full, so it takes no place among the limited requests.
-        let health = Router::new()
-            .route("/livez", get(health::live))
-            .route("/readyz", get(health::ready));
-
+        let posting = Router::from(posting_routes()).route_layer(telling_the_room());
+        let submitting = posting.merge(Router::from(requests_routes()));
+        let v1 = limited(Scope::Submit, submitting)
+            .merge(limited(Scope::Respond, Router::from(responses_routes())));
         // What gets a node out of trouble must not wait behind what got it in there.
         let admin = admin::routes().route_layer(middleware::from_fn_with_state(
             Admission::new(ADMINS),
             limits::admit,
         ));
         let admin = access.guard(Scope::Admin, admin);
+        let figures = access.guard(Scope::Admin, Router::from(figures_routes()));
+        let free = Router::from(free_routes()).merge(openapi::page());
 
-        guarded(
-            v1.merge(admin).merge(health).with_state(api),
-            options.request_timeout,
-            waiting,
-        )
+        let routes = v1.merge(admin).merge(figures).merge(free).with_state(api);
+        // Waiting is no part of a call's time.
+        let routes = timely(routes, options.request_timeout)
+            .layer(middleware::from_fn_with_state(waiting, waiting::hold_back));
+        guarded(routes).layer(middleware::from_fn_with_state(metrics, metrics::measure))
     }
 }
 
-/// What holds for every answer: it is a problem when it is an error, it comes in time, and nobody caches it.
-fn guarded(routes: Router, request_timeout: Duration, waiting: Arc<Waiting>) -> Router {
+// A method that a path does not have is answered by `wrong_method`, which axum completes with `Allow`.
+
+/// What is told how much room there is.
+fn posting_routes() -> OpenApiRouter<Arc<Api>> {
+    OpenApiRouter::new()
+        .routes(routes!(submit::submit))
+        .route("/v1/{kind}/batch", post(batch::submit))
+}
+
+/// What submitters call besides.
+fn requests_routes() -> OpenApiRouter<Arc<Api>> {
+    OpenApiRouter::new()
+        .route("/v1/{kind}", get(list::list))
+        .routes(routes!(poll::poll, poll::cancel))
+        .route("/v1/{kind}/{job_id}/events", get(events::follow))
+}
+
+/// What the downstream calls.
+fn responses_routes() -> OpenApiRouter<Arc<Api>> {
+    OpenApiRouter::new()
+        .routes(routes!(responses::respond))
+        .routes(routes!(responses::respond_to_job))
+}
+
+/// What monitoring calls.
+fn figures_routes() -> OpenApiRouter<Arc<Api>> {
+    OpenApiRouter::new().routes(routes!(metrics::serve))
+}
+
+/// The calls that nobody needs a key for, and that take no place among the limited ones: health is asked most urgently
+/// when the node is full.
+fn free_routes() -> OpenApiRouter<Arc<Api>> {
+    OpenApiRouter::new()
+        .routes(routes!(health::live))
+        .routes(routes!(health::ready))
+        .routes(routes!(openapi::serve))
+}
+
+/// The API's document, as `/openapi.json` serves it.
+#[must_use]
+pub fn document() -> OpenApi {
+    let routes = [
+        posting_routes(),
+        requests_routes(),
+        responses_routes(),
+        figures_routes(),
+        free_routes(),
+    ];
+    let document = OpenApiRouter::with_openapi(openapi::begin());
+    let document = routes.into_iter().fold(document, OpenApiRouter::merge);
+    openapi::finish(document.into_openapi())
+}
+
+/// What holds for every call: a path that leads nowhere is a problem, and so is an answer that does not come in time.
+fn timely(routes: Router, request_timeout: Duration) -> Router {
     routes
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
@@ -236,8 +283,11 @@ fn guarded(routes: Router, request_timeout: Duration, waiting: Arc<Waiting>) -> 
             request_timeout,
             limits::in_time,
         ))
-        // Waiting is no part of a call's time.
-        .layer(middleware::from_fn_with_state(waiting, waiting::hold_back))
+}
+
+/// What holds for every answer: it is a problem when it is an error, and nobody caches it.
+fn guarded(routes: Router) -> Router {
+    routes
         .layer(CatchPanicLayer::custom(problem::of_panic))
         .layer(middleware::map_response(limits::never_cached))
         // What went wrong is logged where it is known, by `problem`.
@@ -254,6 +304,7 @@ async fn wrong_method(method: Method, uri: Uri) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use axum::routing::get;
     use tokio_util::sync::CancellationToken;
 
     use super::*;
@@ -268,15 +319,7 @@ mod tests {
             .route("/livez", get(health::live));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let nowhere = sqlx::PgPool::connect_lazy("postgres://127.0.0.1:1/nowhere").unwrap();
-        let store = Store::new(nowhere);
-        let waiting = Waiting {
-            waiters: Waiters::new(store.clone(), 1),
-            outlooks: Outlooks::new(store.clone(), 1),
-            wait_max: Duration::ZERO,
-            polls: Polls::new(store),
-        };
-        let router = guarded(routes, Duration::from_secs(5), Arc::new(waiting));
+        let router = guarded(timely(routes, Duration::from_secs(5)));
         tokio::spawn(serve(listener, router, CancellationToken::new()));
         let client = reqwest::Client::new();
         let get = |path: &str| client.get(format!("http://{address}{path}")).send();

@@ -8,17 +8,22 @@
 macro_rules! ask {
     ($store:expr, $query:expr, $fetch:ident) => {{
         let store = $store;
-        let mut connection = store.pool.acquire().await?;
-        match tokio::time::timeout(store.patience, $query.$fetch(&mut *connection)).await {
-            Ok(answer) => answer?,
-            Err(_) => {
-                drop(connection.detach());
-                return Err(crate::error::StoreError::Unavailable(format!(
-                    "no answer within {} s",
-                    store.patience.as_secs()
-                )));
+        let asked = async {
+            let mut connection = store.pool.acquire().await?;
+            match tokio::time::timeout(store.patience, $query.$fetch(&mut *connection)).await {
+                Ok(answer) => Ok(answer?),
+                Err(_) => {
+                    drop(connection.detach());
+                    Err(crate::error::StoreError::Unavailable(format!(
+                        "no answer within {} s",
+                        store.patience.as_secs()
+                    )))
+                }
             }
-        }
+        };
+        asked
+            .await
+            .inspect_err(|error| store.troubles.note(error))?
     }};
 }
 
@@ -33,6 +38,7 @@ mod recovery;
 mod requests;
 mod settles;
 mod statistics;
+mod troubles;
 mod webhook_operations;
 mod webhooks;
 
@@ -40,6 +46,7 @@ use std::{sync::Arc, time::Duration};
 
 use sqlx::PgPool;
 
+use self::troubles::Troubles;
 pub use self::{
     claims::{Claimed, Lease},
     configuration::{ConfigChange, ConfigRecord, ConfigSetting, Gate, GateHold},
@@ -47,7 +54,7 @@ pub use self::{
     keys::{CreatedKey, KeyChange, ListedKey, RevokedKey},
     lists::{ListedRequest, Page, PageWish},
     news::{Progress, Seen},
-    operations::{QueueOverview, RequestCount, Setting, WorkerOverview},
+    operations::{MaintenanceOverview, QueueOverview, RequestCount, Setting, WorkerOverview},
     recovery::{Lives, Recover, RecoverStep, StrayStep},
     requests::{
         Admission, Cancelled, Eta, Outlook, Responded, Response, Submission, Submitted, Ticket,
@@ -69,6 +76,7 @@ pub struct Store {
     patience: Duration,
     /// For whom the configuration is changed.
     actor: Option<Arc<str>>,
+    troubles: Arc<Troubles>,
 }
 
 impl Store {
@@ -79,6 +87,7 @@ impl Store {
             pool,
             patience: PATIENCE,
             actor: None,
+            troubles: Arc::default(),
         }
     }
 
@@ -88,6 +97,11 @@ impl Store {
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
+    }
+
+    /// How often this store and its clones had trouble with the database, by sort.
+    pub fn troubles(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+        self.troubles.counts()
     }
 
     /// The connections, for callers with a transaction of their own.

@@ -1,4 +1,6 @@
-//! Logs: to stderr, filtered by `RUST_LOG`, as JSON when `TIDEGATE_LOG=json`.
+//! Logs: to stderr, filtered by `RUST_LOG`, as JSON when `TIDEGATE_LOG=json`. Figures: [`metrics`].
+
+pub mod metrics;
 
 use std::io::{IsTerminal, stderr};
 

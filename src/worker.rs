@@ -6,6 +6,7 @@
 mod batch;
 mod calls;
 mod leases;
+mod meter;
 mod queue;
 mod settler;
 
@@ -24,6 +25,7 @@ use crate::{
     request::Stage,
     stage::Stages,
     store::Store,
+    telemetry::metrics::Metrics,
 };
 
 /// How long a worker waits for an answer of the database, if its lease is not shorter.
@@ -54,6 +56,8 @@ pub struct WorkerOptions {
     pub grace: Duration,
     /// Where to listen for notifications, when the store's connections go through a pooler that swallows them.
     pub listen: Option<PgPool>,
+    /// Where it counts what it does; nowhere, unless somebody wants to know.
+    pub metrics: Metrics,
 }
 
 impl Default for WorkerOptions {
@@ -75,6 +79,7 @@ impl Default for WorkerOptions {
             poll: Duration::from_secs(2),
             grace: Duration::from_secs(20),
             listen: None,
+            metrics: Metrics::off(),
         }
     }
 }

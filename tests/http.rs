@@ -5,12 +5,14 @@ mod admin;
 mod batch;
 mod callbacks;
 mod connections;
+mod document;
 mod events;
 mod gates;
 mod grouping;
 mod health;
 mod limits;
 mod lists;
+mod metrics;
 mod poll;
 mod rate_limits;
 mod refusals;
@@ -181,15 +183,21 @@ impl Answer {
     }
 }
 
+/// What a call is answered with, which must be as the API's document says.
 pub async fn answer(request: RequestBuilder) -> Answer {
-    let response = request.send().await.unwrap();
+    let (client, request) = request.build_split();
+    let request = request.unwrap();
+    let (method, path) = (request.method().clone(), request.url().path().to_owned());
+    let response = client.execute(request).await.unwrap();
     let status = response.status();
     let headers = response.headers().clone();
     let text = response.text().await.unwrap();
+    let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+    document::assert_documented(&method, &path, status, &headers, &body);
     Answer {
         status,
         headers,
-        body: serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        body,
     }
 }
 

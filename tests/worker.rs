@@ -13,6 +13,7 @@ use tidegate::{
     request::{Request, RequestError, RequestId},
     stage::{Check, Readiness, Receipt, Sent, Stages, Transact},
     store::Store,
+    telemetry::metrics::Metrics,
     worker::{self, WorkerError, WorkerOptions},
 };
 use tokio::{sync::Notify, task::JoinHandle};
@@ -97,6 +98,25 @@ pub(crate) fn options() -> WorkerOptions {
         grace: Duration::from_secs(5),
         ..WorkerOptions::default()
     }
+}
+
+/// A worker that takes everything to its receipt, counts in `metrics`, and stops.
+pub(crate) async fn run_to_the_end(database: &TestDatabase, metrics: Metrics) {
+    let options = WorkerOptions {
+        metrics,
+        ..options()
+    };
+    let worker = Running::start(&database.store, all_stages(), options);
+    eventually("nothing is left to do", || async {
+        database
+            .number(
+                "select (select count(*) from pgmq.q_readiness) + (select count(*) from pgmq.q_tx)",
+            )
+            .await
+            == 0
+    })
+    .await;
+    worker.stop().await;
 }
 
 async fn until(database: &TestDatabase, id: RequestId, status: &str) {
@@ -547,4 +567,73 @@ async fn an_error_that_cannot_be_stored_as_it_is_takes_no_other_outcome_with_it(
         );
     }
     running.stop().await;
+}
+
+/// The value of a sample.
+fn sample(metrics: &Metrics, name: &str) -> f64 {
+    let text = metrics.render();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {name} in\n{text}"))
+        .parse()
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_worker_does_is_counted() {
+    let database = TestDatabase::unlimited().await;
+    for kind in ["direct", "direct", "public_decrypt"] {
+        database.submit(kind).await;
+    }
+    let metrics = Metrics::new();
+
+    run_to_the_end(&database, metrics.clone()).await;
+
+    for (name, count) in [
+        ("claimed_total{queue=\"readiness\"}", 1.0),
+        ("claimed_total{queue=\"tx\"}", 3.0),
+        ("settled_total{queue=\"readiness\",outcome=\"passed\"}", 1.0),
+        ("settled_total{queue=\"tx\",outcome=\"receipt\"}", 3.0),
+        ("settled_total{queue=\"tx\",outcome=\"retry\"}", 0.0),
+        ("call_duration_seconds_count{queue=\"tx\"}", 3.0),
+        ("leases_lost_total{queue=\"tx\"}", 0.0),
+    ] {
+        assert_eq!(
+            sample(&metrics, &format!("tidegate_worker_{name}")),
+            count,
+            "{name}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_taken_away_is_counted_as_lost() {
+    let database = TestDatabase::unlimited().await;
+    let id = database.submit("direct").await;
+    let go = Arc::new(Notify::new());
+    let gated = Gated {
+        begun: Arc::default(),
+        go: Arc::clone(&go),
+    };
+    let metrics = Metrics::new();
+    let options = WorkerOptions {
+        metrics: metrics.clone(),
+        ..options()
+    };
+    let stages = all_stages().transact("direct", gated);
+    let worker = Running::start(&database.store, stages, options);
+    until(&database, id, "tx_in_flight").await;
+
+    database
+        .execute("update pgmq.q_tx set headers = headers || '{\"nonce\": 1}'")
+        .await;
+
+    eventually("the loss is counted", || async {
+        sample(&metrics, "tidegate_worker_leases_lost_total{queue=\"tx\"}") >= 1.0
+    })
+    .await;
+    // It has come back to the same worker by then, or will soon.
+    go.notify_one();
+    worker.stop().await;
 }

@@ -33,6 +33,9 @@ comment on function tidegate.messages_of is
   'Internal: which of the messages named exist, whose they are, whether somebody holds them.';
 comment on function tidegate.all_messages is
   'The messages of every queue; queue_position reads them with their positions.';
+comment on function tidegate.queue_counts is
+  'How many messages each queue has, in all, waiting and held, and since when the oldest is in it.';
+comment on function tidegate.held_by is 'How many messages each holder holds, queue by queue.';
 comment on function tidegate.held_count is 'Internal: how many messages of a queue are held.';
 comment on function tidegate.queue_has_waiting is
   'Internal: whether a message at or after the low-water mark may be taken now.';

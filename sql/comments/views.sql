@@ -58,6 +58,8 @@ comment on column tidegate.queue_overview.per_second_5m is 'Messages served per 
 comment on column tidegate.queue_overview.gate is 'State of its gate: accepting or too_many_requests.';
 comment on column tidegate.queue_overview.high_water is 'The depth at which the gate closes.';
 comment on column tidegate.queue_overview.low_water is 'The depth at which it opens again.';
+comment on column tidegate.queue_overview.oldest_age is
+  'How long its oldest message has been in the queue; 0: the queue is empty.';
 
 -- request_overview
 comment on view tidegate.request_overview is
@@ -150,3 +152,12 @@ comment on column tidegate.webhook_overview.failed is 'Deliveries that failed.';
 comment on column tidegate.webhook_overview.oldest_age is
   'How long ago the request ended that has waited longest for its delivery; null: none waits.';
 comment on column tidegate.webhook_overview.attempt_max is 'The most attempts begun for one that is not delivered yet.';
+
+-- maintenance_overview
+comment on view tidegate.maintenance_overview is 'Every maintenance duty: when it last ran, and how late it is.';
+comment on column tidegate.maintenance_overview.duty is 'The duty.';
+comment on column tidegate.maintenance_overview.period is 'How often it is to run.';
+comment on column tidegate.maintenance_overview.ran_at is 'When it last began; null: never.';
+comment on column tidegate.maintenance_overview.took_ms is 'How long it took, in milliseconds; null: it never ran.';
+comment on column tidegate.maintenance_overview.overdue is
+  'For how long it has been overdue, a long duty''s rest included; 0: it is not.';

@@ -2,14 +2,14 @@
 create or replace view tidegate.queue_overview as
 select
   q.name as queue, q.stage, q.paused, q.per_seconds, q.burst, q.max_concurrency,
-  count(m.msg_id) as depth,
-  count(m.msg_id) filter (where m.waiting) as waiting,
-  count(m.msg_id) filter (where m.held) as held,
-  count(m.msg_id) filter (where not m.waiting and not m.held) as backing_off,
+  coalesce(c.depth, 0) as depth,
+  coalesce(c.waiting, 0) as waiting,
+  coalesce(c.held, 0) as held,
+  coalesce(c.depth - c.waiting - c.held, 0) as backing_off,
   d.per_second_10s, d.per_second_1m, d.per_second_5m,
-  g.state as gate, g.high_water, g.low_water
+  g.state as gate, g.high_water, g.low_water,
+  greatest(interval '0', clock_timestamp() - c.oldest_at) as oldest_age
 from tidegate.queue as q
 join tidegate.queue_drain_rate as d on d.queue = q.name
 join tidegate.gate as g on g.queue = q.name
-left join tidegate.all_messages() as m on m.queue = q.name
-group by q.name, d.per_second_10s, d.per_second_1m, d.per_second_5m, g.state, g.high_water, g.low_water;
+left join tidegate.queue_counts() as c on c.queue = q.name;

@@ -6,5 +6,5 @@ select
   coalesce(h.held, 0) as held
 from tidegate.worker as w
 left join (
-  select m.holder, count(*) as held from tidegate.all_messages() as m where m.held group by m.holder
+  select b.holder, sum(b.held)::bigint as held from tidegate.held_by() as b group by b.holder
 ) as h on h.holder = w.name;

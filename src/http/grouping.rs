@@ -24,6 +24,7 @@ use std::{
 };
 
 use futures_util::FutureExt;
+use metrics::Histogram;
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, oneshot};
 
@@ -94,6 +95,8 @@ pub(super) struct Submitter(Arc<Shared>);
 
 struct Shared {
     store: Store,
+    /// Observes how many share a statement.
+    sizes: Histogram,
     /// Half of the connections: submissions of many kinds must not keep the polls from theirs.
     statements: Semaphore,
     /// How long a group may take. Longer than its callers wait, so that a group that is given up has none left.
@@ -104,10 +107,11 @@ struct Shared {
 
 impl Submitter {
     /// Over this store, for callers who wait no longer than `patience`.
-    pub(super) fn new(store: Store, patience: Duration) -> Self {
+    pub(super) fn new(store: Store, patience: Duration, sizes: Histogram) -> Self {
         let connections = store.pool().options().get_max_connections() as usize;
         Self(Arc::new(Shared {
             store,
+            sizes,
             statements: Semaphore::new((connections / 2).max(1)),
             patience: patience + Duration::from_secs(1),
             lanes: Mutex::default(),
@@ -255,6 +259,7 @@ impl Submitter {
     }
 
     async fn submit_part(&self, lane: &Lane, part: &Group) -> Result<Vec<Submitted>, StoreError> {
+        self.0.sizes.record(part.keys.len() as f64);
         let keys = part.keys.iter().any(Option::is_some);
         self.0
             .store

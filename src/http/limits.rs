@@ -14,21 +14,34 @@ use super::problem::{OVERLOADED, TIMED_OUT};
 
 /// Places for the calls that are under way.
 #[derive(Debug, Clone)]
-pub(super) struct Admission(Arc<Semaphore>);
+pub(super) struct Admission {
+    free: Arc<Semaphore>,
+    places: usize,
+}
 
 impl Admission {
     pub(super) fn new(places: usize) -> Self {
-        Self(Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS))))
+        let places = places.min(Semaphore::MAX_PERMITS);
+        Self {
+            free: Arc::new(Semaphore::new(places)),
+            places,
+        }
+    }
+
+    /// How many places are taken, and how many there are.
+    pub(super) fn taken(&self) -> (usize, usize) {
+        let free = self.free.available_permits();
+        (self.places.saturating_sub(free), self.places)
     }
 }
 
 /// Refuses a call when all places are taken: the caller may then choose another node, which it could not in a queue.
 pub(super) async fn admit(
-    State(Admission(places)): State<Admission>,
+    State(admission): State<Admission>,
     request: Request,
     next: Next,
 ) -> Response {
-    match places.try_acquire() {
+    match admission.free.try_acquire() {
         Ok(_place) => next.run(request).await,
         Err(_) => OVERLOADED
             .because("as many calls as this node takes are under way")

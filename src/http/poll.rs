@@ -9,10 +9,15 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use super::{
     Api,
+    openapi::{
+        parameters::JobParameters,
+        refusals::{Call, Cancelling, OfJob, Refusals},
+    },
     path::{JobPath, unknown},
     prefer,
     problem::{NOT_CANCELLABLE, Problem, whole_seconds},
@@ -25,6 +30,20 @@ use crate::{
 
 /// `GET /v1/{kind}/{job_id}`: 202 while the request is in progress, 200 when it has ended; 404 for an unknown id, one of
 /// another kind, or something that is no id. With `Prefer: wait=N`, 202 comes only when N seconds have passed.
+#[utoipa::path(
+    get,
+    path = "/v1/{kind}/{job_id}",
+    operation_id = "poll",
+    tag = "requests",
+    summary = "Ask where a request stands, or for its result",
+    params(JobParameters),
+    responses(
+        (status = 202, description = "The request is under way: come back", body = InProgress),
+        (status = 200, description = "The request has ended", body = Ended),
+        Refusals<(Call, OfJob)>,
+    ),
+    security((), ("api_key" = ["submit"])),
+)]
 pub(super) async fn poll(
     State(api): State<Arc<Api>>,
     job: JobPath,
@@ -35,16 +54,31 @@ pub(super) async fn poll(
     if outlook.status.is_terminal() || prefer::wait(&headers).is_none() {
         api.polls.count(&outlook);
     }
+    api.metrics
+        .polled(&outlook.kind, outlook.status.is_terminal());
     let answer = answer(outlook);
     Ok(waiting::hold(answer, &headers, job.id))
 }
 
 /// `DELETE /v1/{kind}/{job_id}`: 200 when the request will not be sent (also when it was cancelled before, so that a
 /// repeated call gets the same answer), 409 when it was sent or has ended.
+#[utoipa::path(
+    delete,
+    path = "/v1/{kind}/{job_id}",
+    operation_id = "cancel",
+    tag = "requests",
+    summary = "Cancel a request that was not sent yet",
+    params(JobParameters),
+    responses(
+        (status = 200, description = "The request will not be sent", body = CancelledJob),
+        Refusals<(Call, OfJob, Cancelling)>,
+    ),
+    security((), ("api_key" = ["submit"])),
+)]
 pub(super) async fn cancel(
     State(api): State<Arc<Api>>,
     job: JobPath,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<CancelledJob>, Problem> {
     let before = job.find(&api.store).await?;
     let cancelled_before = before.error.is_some_and(|error| error.code == "cancelled");
     let cancelled = api.store.cancel(job.id).await?;
@@ -56,43 +90,93 @@ pub(super) async fn cancel(
             format!("the request is {status}; only what is queued or processing can be cancelled"),
         )),
         Cancelled::Unknown => Err(unknown(job.id)),
-        Cancelled::Cancelled | Cancelled::NotCancellable(_) => Ok(Json(json!({
-            "outcome": "cancelled",
-            "job_id": job.id,
-            "state": Status::Failure,
-        }))),
+        Cancelled::Cancelled | Cancelled::NotCancellable(_) => Ok(Json(CancelledJob {
+            outcome: CancelOutcome::Cancelled,
+            job_id: job.id,
+            state: Status::Failure,
+        })),
     }
 }
 
-#[derive(Serialize)]
-pub(super) struct InProgress {
-    status: &'static str,
+/// A request that is called off.
+#[derive(Serialize, ToSchema)]
+pub(super) struct CancelledJob {
+    #[schema(inline)]
+    outcome: CancelOutcome,
+    #[schema(value_type = uuid::Uuid)]
     job_id: RequestId,
+    /// Where it is in its life.
     state: Status,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum CancelOutcome {
+    Cancelled,
+}
+
+/// A request that is under way.
+#[derive(Serialize, ToSchema)]
+pub(super) struct InProgress {
+    #[schema(inline)]
+    status: UnderWay,
+    #[schema(value_type = uuid::Uuid)]
+    job_id: RequestId,
+    /// Where it is in its life.
+    state: Status,
+    /// In how many seconds to ask again: as `Retry-After`.
+    #[schema(minimum = 1)]
     eta_seconds: u64,
     /// In how many seconds the answer is there with a probability of 50 and of 90 %, to a tenth.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     eta_p50: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     eta_p90: Option<f64>,
+    /// How long it has been in this state.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     elapsed_seconds: Option<u64>,
+    /// How many waiting requests stand before it in its queue; null: it is in none.
+    #[schema(minimum = 0, required)]
     position: Option<i64>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum UnderWay {
+    Queued,
+}
+
+/// A request that has ended.
+#[derive(Serialize, ToSchema)]
 pub(super) struct Ended {
-    status: &'static str,
+    #[schema(inline)]
+    status: End,
+    #[schema(value_type = uuid::Uuid)]
     job_id: RequestId,
+    /// Where it is in its life.
     state: Status,
     #[serde(flatten)]
     outcome: Outcome,
 }
 
+#[derive(Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum End {
+    Succeeded,
+    Failed,
+    TimedOut,
+}
+
+/// What came of a request.
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Outcome {
+pub(super) enum Outcome {
+    /// The downstream's response, of a request that has succeeded.
     Result(Option<Box<RawValue>>),
+    /// Why it has not.
     Error(RequestError),
 }
 
@@ -121,7 +205,7 @@ pub(super) fn accepted(ticket: &Ticket) -> Response {
     in_progress(
         ticket.eta,
         InProgress {
-            status: word(ticket.status),
+            status: UnderWay::Queued,
             job_id: ticket.id,
             state: ticket.status,
             eta_seconds: whole_seconds(ticket.retry_after),
@@ -137,7 +221,7 @@ impl InProgress {
     /// The body about a request that has not ended.
     pub(super) fn of(outlook: &Outlook) -> Self {
         Self {
-            status: word(outlook.status),
+            status: UnderWay::Queued,
             job_id: outlook.id,
             state: outlook.status,
             eta_seconds: whole_seconds(outlook.retry_after),
@@ -152,11 +236,19 @@ impl InProgress {
 impl Ended {
     /// The body about a request that has ended.
     pub(super) fn of(outlook: Outlook) -> Self {
-        let status = word(outlook.status);
+        let status = match outlook.status {
+            Status::Completed => End::Succeeded,
+            Status::TimedOut => End::TimedOut,
+            _ => End::Failed,
+        };
         let outcome = match outlook.error {
             None if outlook.status == Status::Completed => Outcome::Result(outlook.response),
             Some(error) => Outcome::Error(error),
-            None => Outcome::Error(RequestError::new(status, "no reason was recorded", false)),
+            None => Outcome::Error(RequestError::new(
+                outlook.status.as_str(),
+                "no reason was recorded",
+                false,
+            )),
         };
         Self {
             status,

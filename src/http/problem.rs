@@ -13,14 +13,17 @@ use serde_json::json;
 
 use crate::error::StoreError;
 
+/// What a problem's `type` is before its code.
+pub(super) const TYPE_PREFIX: &str = "urn:problem-type:tidegate:";
+
 /// A class of problems: what is the same each time it happens.
 #[derive(Debug)]
 pub(super) struct Class {
-    status: StatusCode,
-    code: &'static str,
-    title: &'static str,
+    pub(super) status: StatusCode,
+    pub(super) code: &'static str,
+    pub(super) title: &'static str,
     /// Whether the same call may succeed later, with nobody doing anything about it.
-    retryable: bool,
+    pub(super) retryable: bool,
     /// When to come back, in seconds; 429 and 503 always say so.
     retry_after: Option<u64>,
 }
@@ -74,6 +77,17 @@ impl Class {
     }
 }
 
+/// Declares the classes, and the list of them that the API's document is made from.
+macro_rules! classes {
+    ($($(#[$doc:meta])* pub(super) static $name:ident: Class = $class:expr;)+) => {
+        $($(#[$doc])* pub(super) static $name: Class = $class;)+
+
+        /// Every class there is.
+        pub(super) static ALL: &[&Class] = &[$(&$name),+];
+    };
+}
+
+classes! {
 pub(super) static MALFORMED_JSON: Class = Class::refused(
     StatusCode::BAD_REQUEST,
     "malformed_json",
@@ -221,6 +235,7 @@ pub(super) static INTERNAL: Class = Class::refused(
     "internal",
     "Something is wrong with the server",
 );
+}
 
 /// One error, as its caller sees it.
 #[derive(Debug)]
@@ -248,7 +263,7 @@ impl IntoResponse for Problem {
             ..
         } = self.class;
         let body = json!({
-            "type": format!("urn:problem-type:tidegate:{code}"),
+            "type": format!("{TYPE_PREFIX}{code}"),
             "title": title,
             "status": status.as_u16(),
             "detail": self.detail,

@@ -9,11 +9,17 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
     Api,
     body::Json,
+    openapi::{
+        parameters::JobParameters,
+        refusals::{Call, OfJob, Refusals, Responding, WithBody},
+        schemas,
+    },
     path::JobPath,
     problem::{INVALID_BODY, Problem, RESPONSE_MISFIT},
 };
@@ -38,19 +44,75 @@ pub(super) struct Addressed {
     response: Box<RawValue>,
 }
 
-/// The body of `POST /v1/{kind}/{job_id}/responses`.
-#[derive(Deserialize)]
+/// A response for a request that is named by its id, or by the reference on its receipt.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[schema(as = AddressedResponse)]
+#[expect(dead_code, reason = "describes what `Addressed` reads")]
+enum EitherAddress {
+    #[schema(title = "By job id")]
+    JobId(ByJobId),
+    #[schema(title = "By reference")]
+    Reference(ByReference),
+}
+
+/// A response for the request with this id.
+#[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Unaddressed {
+#[schema(as = ResponseByJobId)]
+#[expect(dead_code, reason = "describes what `Addressed` reads")]
+struct ByJobId {
+    /// The request.
+    job_id: Uuid,
+    /// Which share this is, for kinds that collect several.
     part: Option<String>,
+    /// The verdict, for proofs.
     accept: Option<bool>,
+    /// Any JSON.
+    response: schemas::Json,
+}
+
+/// A response for the request whose receipt has this reference.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = ResponseByReference)]
+#[expect(dead_code, reason = "describes what `Addressed` reads")]
+struct ByReference {
+    /// The downstream's reference, from the request's receipt.
+    reference: String,
+    /// Which share this is, for kinds that collect several.
+    part: Option<String>,
+    /// The verdict, for proofs.
+    accept: Option<bool>,
+    /// Any JSON.
+    response: schemas::Json,
+}
+
+/// A response for the request that the path names.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Response)]
+pub(super) struct Unaddressed {
+    /// Which share this is, for kinds that collect several.
+    part: Option<String>,
+    /// The verdict, for proofs.
+    accept: Option<bool>,
+    /// Any JSON.
+    #[schema(value_type = schemas::Json)]
     response: Box<RawValue>,
 }
 
-#[derive(Serialize)]
+/// What became of a response.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Responded)]
 struct Answer {
+    /// `completed`, `rejected`, `stored`, `duplicate`, `early` or `late`.
     outcome: String,
+    /// The request, when it is known yet.
+    #[schema(value_type = Option<Uuid>, required)]
     job_id: Option<RequestId>,
+    /// Where that request is in its life.
+    #[schema(required)]
     state: Option<Status>,
 }
 
@@ -59,6 +121,20 @@ struct Answer {
 /// 200 with the outcome; 202 when it is early, that is, kept until the receipt is stored. 400 when the body is not one
 /// of these or not addressed by exactly one of them, 404 for a job id that no request has, 422 when the response does
 /// not fit the request's flow: a proof without a verdict, a share where none is collected.
+#[utoipa::path(
+    post,
+    path = "/v1/responses",
+    operation_id = "respond",
+    tag = "responses",
+    summary = "Deliver a response, share or verdict, by job id or reference",
+    request_body(content = EitherAddress),
+    responses(
+        (status = 200, description = "The response is stored", body = Answer),
+        (status = 202, description = "The response is early: kept until the receipt is stored", body = Answer),
+        Refusals<(Call, WithBody, Responding)>,
+    ),
+    security((), ("api_key" = ["respond"])),
+)]
 pub(super) async fn respond(
     State(api): State<Arc<Api>>,
     Json(body): Json<Addressed>,
@@ -79,7 +155,22 @@ pub(super) async fn respond(
     .await
 }
 
-/// `POST /v1/{kind}/{job_id}/responses`: as [`respond`], addressed by the path; 404 also for an id of another kind.
+/// `POST /v1/{kind}/{job_id}/responses`: as `POST /v1/responses`, addressed by the path; 404 also for an id of another kind.
+#[utoipa::path(
+    post,
+    path = "/v1/{kind}/{job_id}/responses",
+    operation_id = "respond_to_job",
+    tag = "responses",
+    summary = "Deliver a response, share or verdict",
+    params(JobParameters),
+    request_body(content = Unaddressed),
+    responses(
+        (status = 200, description = "The response is stored", body = Answer),
+        (status = 202, description = "The response is early: kept until the receipt is stored", body = Answer),
+        Refusals<(Call, OfJob, WithBody, Responding)>,
+    ),
+    security((), ("api_key" = ["respond"])),
+)]
 pub(super) async fn respond_to_job(
     State(api): State<Arc<Api>>,
     job: JobPath,

@@ -14,6 +14,11 @@ use super::{
     Api,
     access::Caller,
     body::Json,
+    openapi::{
+        parameters::KindParameter,
+        refusals::{Call, OfKind, Refusals, Submitting, WithBody},
+        schemas,
+    },
     path::{KindPath, location, unknown},
     poll,
     problem::{GATE_CLOSED, INVALID_HEADER, Problem, UNKNOWN_KIND, whole_seconds},
@@ -30,13 +35,31 @@ static CALLBACK_URL: HeaderName = HeaderName::from_static("tidegate-callback-url
 pub(super) static REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// What a submission's headers ask for.
-#[derive(Debug)]
+#[derive(Debug, utoipa::IntoParams)]
+#[into_params(parameter_in = Header)]
 pub(super) struct Wishes {
-    /// `Idempotency-Key`: 1 to 255 visible characters.
+    /// Makes repeating safe: the same key with the same payload is the same request. 1 to 255 visible characters.
+    #[param(
+        rename = "Idempotency-Key",
+        min_length = 1,
+        max_length = 255,
+        pattern = "^[!-~]+$",
+        nullable = false
+    )]
     pub(super) idempotency_key: Option<String>,
-    /// `Tidegate-Not-Before`: the earliest start, in RFC 3339.
+    /// The earliest start, in RFC 3339.
+    #[param(
+        rename = "Tidegate-Not-Before",
+        nullable = false,
+        example = "2030-01-31T12:00:00Z"
+    )]
     pub(super) not_before: Option<DateTime<Utc>>,
-    /// `Tidegate-Callback-Url`: who is told when the request ends.
+    /// Who is told when the request ends; the operator has to allow its host first.
+    #[param(
+        rename = "Tidegate-Callback-Url",
+        nullable = false,
+        example = "https://hooks.example.com/done"
+    )]
     pub(super) callback_url: Option<String>,
 }
 
@@ -99,6 +122,37 @@ fn url(value: &HeaderValue) -> Result<String, Problem> {
 ///
 /// A caller who gets 503, or nothing, does not know whether the request was stored, and is safe to submit it again
 /// under the same `Idempotency-Key`.
+#[utoipa::path(
+    post,
+    path = "/v1/{kind}",
+    operation_id = "submit",
+    tag = "requests",
+    summary = "Submit a request",
+    params(KindParameter, Wishes),
+    request_body(content = schemas::Json, description = "The payload: any JSON"),
+    responses(
+        (
+            status = 202,
+            description = "The request is stored, durably; or it was stored before, under this key, and is under way",
+            body = poll::InProgress,
+            headers(
+                ("Location" = String, description = "Where to poll"),
+                ("Idempotency-Replayed" = String, description = "`true` when the key was known"),
+            ),
+        ),
+        (
+            status = 200,
+            description = "The request was submitted before, under this key, and has ended",
+            body = poll::Ended,
+            headers(
+                ("Location" = String, description = "Where to poll"),
+                ("Idempotency-Replayed" = String, description = "`true`"),
+            ),
+        ),
+        Refusals<(Call, OfKind, WithBody, Submitting)>,
+    ),
+    security((), ("api_key" = ["submit"])),
+)]
 pub(super) async fn submit(
     State(api): State<Arc<Api>>,
     KindPath { kind }: KindPath,
@@ -117,26 +171,19 @@ pub(super) async fn submit(
     };
     let submitted = if let Some(callback_url) = &wishes.callback_url {
         // Alone: the callback commits with its request.
-        match api
-            .store
-            .submit_with_callback(&submission, callback_url)
-            .await
-        {
-            Ok(submitted) => submitted,
-            Err(error) => return Err(refusal(&error, &kind)),
-        }
+        let submitted = api.store.submit_with_callback(&submission, callback_url);
+        submitted.await.map_err(Arc::new)
     } else if submission.not_before.is_some() {
         // A group has one start for all.
-        match submit_alone(&api, &submission).await {
-            Ok(submitted) => submitted,
-            Err(error) => return Err(refusal(&error, &kind)),
-        }
+        submit_alone(&api, &submission).await.map_err(Arc::new)
     } else {
-        match api.submitter.submit(submission).await {
-            Ok(submitted) => submitted,
-            Err(error) => return Err(refusal(&error, &kind)),
-        }
+        api.submitter.submit(submission).await
     };
+    let submitted = submitted.map_err(|error| {
+        api.metrics.submission_failed(&kind, &error);
+        refusal(&error, &kind)
+    })?;
+    api.metrics.submitted(&kind, &submitted);
 
     match submitted {
         Submitted::Accepted(ticket) => {

@@ -62,6 +62,17 @@ pub struct QueueOverview {
     pub high_water: i32,
     /// The depth at which it opens again.
     pub low_water: i32,
+    /// How long its oldest message has been in the queue, in seconds; 0 for an empty one.
+    pub oldest_seconds: f64,
+}
+
+/// One row of `maintenance_overview`.
+#[derive(Debug, Clone, PartialEq, FromRow, Serialize)]
+pub struct MaintenanceOverview {
+    /// The duty.
+    pub duty: String,
+    /// For how many seconds it has been overdue.
+    pub overdue_seconds: f64,
 }
 
 /// One row of `worker_overview`.
@@ -121,6 +132,19 @@ impl Store {
         Ok(ask!(
             self,
             sqlx::query_as(include_str!("../../sql/queries/queue_overview.sql")),
+            fetch_all
+        ))
+    }
+
+    /// Every maintenance duty, and how late it is.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn maintenance_overview(&self) -> Result<Vec<MaintenanceOverview>, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/maintenance_overview.sql")),
             fetch_all
         ))
     }

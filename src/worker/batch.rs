@@ -30,6 +30,29 @@ pub(super) struct Settled {
 }
 
 impl Batch {
+    /// The words for what each sort says; [`Batch::outcome`] is the place of one's own.
+    pub(super) const OUTCOMES: [&str; 7] = [
+        "passed",
+        "not_yet",
+        "check_failed",
+        "receipt",
+        "retry",
+        "rejected",
+        "released",
+    ];
+
+    pub(super) fn outcome(&self) -> usize {
+        match self {
+            Self::Passed(_) => 0,
+            Self::NotYet(_) => 1,
+            Self::CheckFailed(_) => 2,
+            Self::Receipts(_) => 3,
+            Self::Retries(_) => 4,
+            Self::Rejected(_) => 5,
+            Self::Released(_) => 6,
+        }
+    }
+
     /// Sorts outcomes into the batches that settle them.
     pub(super) fn sort(outcomes: impl Iterator<Item = (Lease, Outcome)>) -> Vec<Self> {
         let mut passed = Vec::new();

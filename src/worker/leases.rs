@@ -9,6 +9,7 @@ use std::{
 use tokio::{task::AbortHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
+use super::meter::Meter;
 use crate::store::{Lease, Store};
 
 /// The leases held, by this process's own monotonic clock: counted from before the claim was asked for, so never
@@ -16,6 +17,7 @@ use crate::store::{Lease, Store};
 pub(super) struct Leases {
     queue: String,
     length: Duration,
+    meter: Meter,
     held: Mutex<HashMap<Lease, Hold>>,
 }
 
@@ -25,12 +27,18 @@ struct Hold {
 }
 
 impl Leases {
-    pub(super) fn new(queue: String, length: Duration) -> Self {
+    pub(super) fn new(queue: String, length: Duration, meter: Meter) -> Self {
         Self {
             queue,
             length,
+            meter,
             held: Mutex::default(),
         }
+    }
+
+    /// Where it is counted what becomes of them.
+    pub(super) fn meter(&self) -> &Meter {
+        &self.meter
     }
 
     /// Notes a lease that was asked for at `asked_at`.
@@ -147,7 +155,7 @@ impl Leases {
             if hold.until > last {
                 return true;
             }
-            // A call that has ended is only waiting to be settled.
+            // A call that has ended is only waiting to be settled: that will be its loss.
             if let Some(call) = hold.call.take().filter(|call| !call.is_finished()) {
                 tracing::warn!(
                     queue.name = self.queue,
@@ -155,6 +163,7 @@ impl Leases {
                     "lease lost, call dropped"
                 );
                 call.abort();
+                self.meter.lost(1);
             }
             false
         });

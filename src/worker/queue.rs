@@ -13,6 +13,7 @@ use super::{
     WorkerError, WorkerOptions,
     calls::{Call, Handler},
     leases::Leases,
+    meter::Meter,
     settler::{self, Settler},
 };
 use crate::{
@@ -45,6 +46,7 @@ pub(super) struct QueueWorker {
     teller: Teller,
     queue: String,
     stage: Stage,
+    meter: Meter,
 }
 
 /// What the worker has in hand: what it may start, what it holds, what runs, and where its outcomes go.
@@ -76,6 +78,7 @@ impl QueueWorker {
         stage: Stage,
     ) -> Self {
         Self {
+            meter: Meter::new(options.metrics.clone(), &queue),
             store,
             stages,
             options,
@@ -88,7 +91,11 @@ impl QueueWorker {
 
     /// Claims until `stop`; then waits for its calls, within the grace period, and settles what they said.
     pub(super) async fn run(self, stop: CancellationToken) -> Result<(), WorkerError> {
-        let leases = Arc::new(Leases::new(self.queue.clone(), self.options.lease));
+        let leases = Arc::new(Leases::new(
+            self.queue.clone(),
+            self.options.lease,
+            self.meter.clone(),
+        ));
         let (outcomes, outcomes_in) = mpsc::channel(self.options.concurrency);
         let (others, others_calls) = mpsc::unbounded_channel();
         let waker = tokio::spawn(settler::wake_others(self.store.clone(), others_calls));
@@ -174,6 +181,7 @@ impl QueueWorker {
                 Ok((claimed, asked_at)) => {
                     trouble = Duration::ZERO;
                     let count = claimed.len();
+                    self.meter.claimed(count);
                     let paced = claimed.iter().any(|claimed| claimed.send_in.is_some());
                     self.start(claimed, asked_at, stop, hand).await?;
                     if count > 0 {
@@ -290,9 +298,11 @@ impl QueueWorker {
                 leases: Arc::clone(&hand.leases),
             };
             let outcomes = hand.outcomes.clone();
+            let meter = self.meter.clone();
             hand.leases.hold(lease, asked_at);
             let running = hand.calls.spawn(async move {
                 let outcome = call.run().await;
+                meter.called(claimed_at);
                 let _ = outcomes
                     .send(settler::Report {
                         lease,

@@ -121,6 +121,10 @@ impl Settler {
 
     async fn settle(&self, reports: &mut Vec<Report>) {
         let leases: Vec<_> = reports.iter().map(|report| report.lease).collect();
+        let lost = reports
+            .iter()
+            .filter(|report| matches!(report.outcome, Outcome::Lost));
+        self.leases.meter().lost(lost.count());
         // The permits live until everything is settled: what this process holds stays bounded.
         let mut permits = Vec::with_capacity(reports.len());
         let mut batches = Batch::sort(reports.drain(..).map(|report| {
@@ -143,6 +147,7 @@ impl Settler {
         loop {
             let error = match batch.settle(&self.store, &self.queue).await {
                 Ok(settled) => {
+                    self.leases.meter().settled(batch, settled.moved.len());
                     if settled.moved.len() < batch.len() {
                         // Others have taken these over, or they were cancelled: nothing to do.
                         let lost = batch.len() - settled.moved.len();
@@ -167,7 +172,9 @@ impl Settler {
                 tracing::error!(queue.name = self.queue, %error, count = batch.len(), "cannot settle");
                 return Err(error);
             }
+            let before = batch.len();
             batch.retain(|lease| self.leases.holds(lease));
+            self.leases.meter().lost(before - batch.len());
             if batch.len() == 0 {
                 tracing::warn!(queue.name = self.queue, %error, "leases ran out before their outcomes could be stored");
                 return Err(error);

@@ -9,7 +9,7 @@ use super::Api;
 use crate::support::TestDatabase;
 
 /// An API whose database is not there.
-async fn without_a_database() -> Api {
+pub(super) async fn without_a_database() -> Api {
     // A port that was free a moment ago: nobody listens there now.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();

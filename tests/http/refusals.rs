@@ -214,6 +214,27 @@ async fn who_asks_before_sending_too_much_is_told_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_head_that_is_too_large_gets_414_or_431_without_a_body() {
+    let database = TestDatabase::new().await;
+    let api = Api::of(&database).await;
+    let (long, longer, longest) = ("x".repeat(60_000), "x".repeat(100_000), "x".repeat(300_000));
+
+    for (head, status) in [
+        (format!("GET /{long} HTTP/1.1\r\nhost: x\r\n"), 404),
+        (format!("GET /{longer} HTTP/1.1\r\nhost: x\r\n"), 414),
+        (
+            format!("GET /livez HTTP/1.1\r\nhost: x\r\na: {longest}\r\n"),
+            431,
+        ),
+    ] {
+        let asking = api.raw(&format!("{head}connection: close\r\n\r\n")).await;
+        let said = read_to_end(asking).await;
+        assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{said}");
+        assert_eq!(said.ends_with("\r\n\r\n"), status != 404, "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_content_length_that_lies_costs_its_own_sender_only() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;

@@ -98,6 +98,11 @@ pub(crate) struct WorkerFlags {
     /// How long running calls may take to end after a stop was asked for
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     grace: Option<Duration>,
+
+    /// Serve /metrics on this address, such as 127.0.0.1:9464; with port 0 any free port is taken, and the first line of
+    /// output says which
+    #[arg(long, value_name = "ADDRESS", env = "TIDEGATE_METRICS_LISTEN")]
+    pub(crate) metrics_listen: Option<SocketAddr>,
 }
 
 impl WorkerFlags {
@@ -116,6 +121,7 @@ impl WorkerFlags {
             poll: self.poll.unwrap_or(defaults.poll),
             grace: self.grace.unwrap_or(defaults.grace),
             listen: defaults.listen,
+            metrics: defaults.metrics,
         }
     }
 }

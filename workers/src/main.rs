@@ -10,13 +10,17 @@ use anyhow::Context;
 use clap::Parser;
 use serde::Serialize;
 use tidegate::{
-    embedded_postgres, shutdown, stage::Stages, store::Store, telemetry, worker,
-    worker::WorkerOptions,
+    embedded_postgres, http, shutdown,
+    stage::Stages,
+    store::Store,
+    telemetry::{self, metrics::Metrics},
+    worker,
 };
 use tidegate_workers::{
     http_stage,
     simulate::{self, Downstream, SimulateOptions, StoreResponder},
 };
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Cli, Command, WorkerFlags};
@@ -53,7 +57,7 @@ fn run(command: Command) -> anyhow::Result<()> {
                 let stages = http_stage::stages(&http)?;
                 let database = database::open(&worker, 0).await?;
                 let store = database.store.clone();
-                run_worker(store, stages, database::options(&worker)?, shutdown).await
+                run_worker(store, stages, &worker, shutdown).await
             }
             Command::Simulate { worker, simulate } => {
                 let database = database::open(&worker, StoreResponder::AT_ONCE).await?;
@@ -76,9 +80,8 @@ async fn run_simulation(
 ) -> anyhow::Result<()> {
     let responder = Arc::new(StoreResponder(store.clone()));
     let downstream = Arc::new(Downstream::new(simulate, Some(responder))?);
-    let options = database::options(&worker)?;
-    let grace = options.grace;
-    let ran = run_worker(store, simulate::stages(&downstream), options, shutdown).await;
+    let grace = worker.options().grace;
+    let ran = run_worker(store, simulate::stages(&downstream), &worker, shutdown).await;
     finish(&downstream, grace).await;
     ran
 }
@@ -87,10 +90,31 @@ async fn run_simulation(
 async fn run_worker(
     store: Store,
     stages: Stages,
-    options: WorkerOptions,
+    flags: &WorkerFlags,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
-    Ok(worker::run(store, stages, options, shutdown).await?)
+    let mut options = database::options(flags)?;
+    let Some(address) = flags.metrics_listen else {
+        return Ok(worker::run(store, stages, options, shutdown).await?);
+    };
+
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("cannot serve metrics on {address}"))?;
+    let address = listener.local_addr()?;
+    if !address.ip().is_loopback() {
+        tracing::warn!(%address, "metrics are served beyond loopback, to everybody who can reach them");
+    }
+    let _ = writeln!(std::io::stdout(), "metrics on http://{address}/metrics");
+    options.metrics = Metrics::new();
+    let router = http::metrics_router(options.metrics.clone(), store.clone());
+    // Until the worker has finished: how it stops is worth watching.
+    let stop = CancellationToken::new();
+    let served = tokio::spawn(http::serve(listener, router, stop.clone()));
+    let ran = worker::run(store, stages, options, shutdown).await;
+    stop.cancel();
+    served.await??;
+    Ok(ran?)
 }
 
 /// Lets a downstream deliver what it owes, and prints what it has seen.

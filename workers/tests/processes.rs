@@ -7,7 +7,10 @@ mod support;
 use std::{path::PathBuf, process::Stdio};
 
 use support::{TestDatabase, eventually};
-use tokio::process::{Child, Command};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+};
 
 /// A worker with its own simulated downstream.
 fn simulate(database: &TestDatabase, name: &str, options: &[&str]) -> Child {
@@ -110,6 +113,40 @@ async fn a_stopped_worker_leaves_nothing_in_its_hands() {
             .await,
         1
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_serves_its_figures_where_it_is_told_to() {
+    let database = TestDatabase::unlimited().await;
+    database.submit("direct").await;
+    let mut worker = Command::new(env!("CARGO_BIN_EXE_tidegate-worker"))
+        .args(["simulate", "--metrics-listen", "127.0.0.1:0"])
+        .env("DATABASE_URL", &database.url)
+        .env_remove("RUST_LOG")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(worker.stdout.take().unwrap()).lines();
+    let line = said.next_line().await.unwrap().unwrap();
+    let address = line.strip_prefix("metrics on ").unwrap();
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+
+    eventually("its receipt is counted", || async {
+        let answer = client.get(address).send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        let text = answer.text().await.unwrap();
+        assert!(
+            text.contains("tidegate_database_connections_max 12\n"),
+            "{text}"
+        );
+        text.contains("tidegate_worker_settled_total{queue=\"tx\",outcome=\"receipt\"} 1\n")
+    })
+    .await;
+
+    terminate(&worker);
+    assert!(worker.wait().await.unwrap().success());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,13 @@
+-- tidegate.maintenance_overview: each maintenance duty, when it last ran, and for how long it has been overdue
+--
+-- A duty that never ran is late since the schema was applied.
+create or replace view tidegate.maintenance_overview as
+select
+  m.duty, m.period, nullif(m.ran_at, '-infinity') as ran_at, m.took_ms,
+  greatest(
+    interval '0',
+    clock_timestamp() - coalesce(nullif(m.ran_at, '-infinity'), s.applied_at)
+      - greatest(m.period, make_interval(secs => coalesce(m.took_ms, 0)::float8 / 50))
+  ) as overdue
+from tidegate.maintenance as m
+left join tidegate.schema_state as s on true;

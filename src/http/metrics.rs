@@ -1,0 +1,128 @@
+//! Figures of this node, and where they are read: `/metrics`.
+
+mod calls;
+
+use std::sync::Arc;
+
+use ::metrics::Histogram;
+use axum::{
+    Router, extract::State, http::header::CONTENT_TYPE, response::IntoResponse, routing::get,
+};
+
+use self::calls::Calls;
+pub(super) use self::calls::measure;
+use super::{
+    Api,
+    limits::Admission,
+    openapi::refusals::{Anywhere, Refusals},
+};
+use crate::{
+    error::StoreError,
+    store::{Store, Submitted},
+    telemetry::metrics::{
+        Metrics, PerKind,
+        catalogue::{
+            HTTP_IN_FLIGHT, HTTP_IN_FLIGHT_MAX, POLLS, SUBMISSION_GROUP_SIZE, SUBMISSIONS,
+        },
+        overview::Overview,
+    },
+};
+
+/// The version of Prometheus' text format.
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+const OUTCOMES: [&str; 4] = ["accepted", "replayed", "refused", "failed"];
+const ANSWERS: [&str; 2] = ["in_progress", "ended"];
+
+/// What a node counts.
+pub(super) struct NodeMetrics {
+    metrics: Metrics,
+    calls: Calls,
+    submissions: PerKind<{ OUTCOMES.len() }>,
+    polls: PerKind<{ ANSWERS.len() }>,
+    overview: Overview,
+    admission: Admission,
+}
+
+impl NodeMetrics {
+    pub(super) fn new(store: &Store, admission: Admission) -> Self {
+        let metrics = Metrics::new();
+        Self {
+            calls: Calls::new(metrics.clone()),
+            submissions: PerKind::new(metrics.clone(), &SUBMISSIONS, OUTCOMES),
+            polls: PerKind::new(metrics.clone(), &POLLS, ANSWERS),
+            overview: Overview::new(store),
+            admission,
+            metrics,
+        }
+    }
+
+    /// What observes how many submissions share a statement.
+    pub(super) fn group_sizes(&self) -> Histogram {
+        self.metrics.histogram(&SUBMISSION_GROUP_SIZE, &[])
+    }
+
+    pub(super) fn submitted(&self, kind: &str, submitted: &Submitted) {
+        let outcome = match submitted {
+            Submitted::Accepted(_) => 0,
+            Submitted::Replayed(_) => 1,
+            Submitted::Refused { .. } => 2,
+        };
+        self.submissions.count(kind, outcome);
+    }
+
+    pub(super) fn submission_failed(&self, kind: &str, error: &StoreError) {
+        match error {
+            StoreError::KeyReused(_) | StoreError::KindNotConfigured(_) => {
+                self.submissions.count(kind, 3);
+            }
+            _ => self.submissions.count_unproven(kind, 3),
+        }
+    }
+
+    pub(super) fn polled(&self, kind: &str, ended: bool) {
+        self.polls.count(kind, usize::from(ended));
+    }
+
+    async fn render(&self, store: &Store) -> String {
+        let overview = self.overview.render().await;
+        self.metrics.note_database(store);
+        let (taken, places) = self.admission.taken();
+        self.metrics.gauge(&HTTP_IN_FLIGHT, &[]).set(taken as f64);
+        self.metrics
+            .gauge(&HTTP_IN_FLIGHT_MAX, &[])
+            .set(places as f64);
+        self.metrics.render() + &overview
+    }
+}
+
+/// `GET /metrics`: figures for Prometheus. `docs/operations.md` says what they mean. Without the database it answers
+/// too, with what this process knows by itself.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    operation_id = "metrics",
+    tag = "documents",
+    summary = "Figures for monitoring",
+    responses(
+        (status = 200, description = "Prometheus' text format", content_type = "text/plain", body = String),
+        Refusals<Anywhere>,
+    ),
+    security((), ("api_key" = ["admin"])),
+)]
+pub(super) async fn serve(State(api): State<Arc<Api>>) -> impl IntoResponse {
+    ([(CONTENT_TYPE, TEXT)], api.metrics.render(&api.store).await)
+}
+
+/// Only `/metrics`, of a process that serves no API: its own figures, without those that every node reads from the
+/// database.
+pub fn metrics_router(metrics: Metrics, store: Store) -> Router {
+    let render = move || async move {
+        metrics.note_database(&store);
+        ([(CONTENT_TYPE, TEXT)], metrics.render())
+    };
+    super::guarded(super::timely(
+        Router::new().route("/metrics", get(render)),
+        super::HttpOptions::default().request_timeout,
+    ))
+}

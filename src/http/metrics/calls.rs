@@ -1,0 +1,117 @@
+//! Counts every call by route, method and status, and takes its time.
+//!
+//! Routes are those of the API's document, so what callers make up costs no memory. A call that is counted for the
+//! first time makes its counter; after that, counting it is a look into a small table and two atomic additions.
+
+use std::{
+    array,
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+    time::Instant,
+};
+
+use ::metrics::{Counter, Histogram};
+use axum::{
+    extract::{MatchedPath, Request, State},
+    http::{Method, StatusCode},
+    middleware::Next,
+    response::Response,
+};
+
+use super::NodeMetrics;
+use crate::telemetry::metrics::{
+    Metrics,
+    catalogue::{HTTP_DURATION, HTTP_REQUESTS},
+};
+
+/// What stands for paths that lead nowhere.
+const UNMATCHED: &str = "unmatched";
+
+/// The page that shows the document, with all its files.
+const PAGE: &str = "/docs";
+
+const METHODS: [&str; 8] = [
+    "GET", "POST", "DELETE", "PATCH", "PUT", "HEAD", "OPTIONS", "other",
+];
+
+/// Each route's calls, by the place of their method in [`METHODS`].
+pub(super) struct Calls {
+    metrics: Metrics,
+    routes: HashMap<String, [OnceLock<ByMethod>; METHODS.len()]>,
+}
+
+/// The calls of one route by one method.
+struct ByMethod {
+    duration: Histogram,
+    /// By status, from 200 on. What is outside is not ours.
+    counts: Box<[OnceLock<Counter>; 400]>,
+}
+
+impl Calls {
+    pub(super) fn new(metrics: Metrics) -> Self {
+        let documented = super::super::document().paths.paths.into_keys();
+        let routes = documented
+            .chain([UNMATCHED.to_owned(), PAGE.to_owned()])
+            .map(|route| (route, array::from_fn(|_| OnceLock::new())))
+            .collect();
+        Self { metrics, routes }
+    }
+
+    fn count(&self, route: &str, method: usize, status: StatusCode, began: Instant) {
+        let other = if route.starts_with(PAGE) {
+            PAGE
+        } else {
+            UNMATCHED
+        };
+        let known = |route: &str| self.routes.get_key_value(route);
+        let Some((route, methods)) = known(route).or_else(|| known(other)) else {
+            return;
+        };
+        let (route, word) = (route.as_str(), METHODS[method]);
+        let calls = methods[method].get_or_init(|| ByMethod {
+            duration: self
+                .metrics
+                .histogram(&HTTP_DURATION, &[("route", route), ("method", word)]),
+            counts: Box::new(array::from_fn(|_| OnceLock::new())),
+        });
+        calls.duration.record(began.elapsed());
+        if let Some(count) = calls
+            .counts
+            .get(usize::from(status.as_u16()).wrapping_sub(200))
+        {
+            let labels = || {
+                [
+                    ("route", route),
+                    ("method", word),
+                    ("status", status.as_str()),
+                ]
+            };
+            count
+                .get_or_init(|| self.metrics.counter(&HTTP_REQUESTS, &labels()))
+                .increment(1);
+        }
+        self.metrics.upkeep();
+    }
+}
+
+fn place(method: &Method) -> usize {
+    METHODS
+        .iter()
+        .position(|word| *word == method.as_str())
+        .unwrap_or(METHODS.len() - 1)
+}
+
+/// Outermost of all: what it counts is what the caller gets.
+pub(in crate::http) async fn measure(
+    State(metrics): State<Arc<NodeMetrics>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let began = Instant::now();
+    let method = place(request.method());
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let response = next.run(request).await;
+    let route = route.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
+    metrics.calls.count(route, method, response.status(), began);
+    response
+}

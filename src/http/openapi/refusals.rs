@@ -1,0 +1,152 @@
+//! How calls are refused: sets of problem classes that handlers name in their `responses(…)`.
+//!
+//! ```ignore
+//! responses((status = 200, body = Thing), Refusals<(Call, OfKind, WithBody)>)
+//! ```
+//!
+//! The sets of one handler are joined, because a status is documented once however many classes share it.
+
+use std::{collections::BTreeMap, marker::PhantomData};
+
+use serde_json::json;
+use utoipa::{
+    IntoResponses,
+    openapi::{
+        AllOfBuilder, ContentBuilder, ObjectBuilder, Ref, RefOr, Response, ResponseBuilder, Type,
+    },
+};
+
+use super::super::problem::{
+    Class, DATABASE_UNAVAILABLE, GATE_CLOSED, ILLEGAL_STATE, INCOMPLETE_BODY, INTERNAL,
+    INVALID_BODY, INVALID_HEADER, INVALID_REQUEST, KEY_REUSED, KIND_NOT_CONFIGURED, MALFORMED_JSON,
+    NOT_CANCELLABLE, NOT_MIGRATED, OVERLOADED, PAYLOAD_TOO_LARGE, RESPONSE_MISFIT, TIMED_OUT,
+    TYPE_PREFIX, UNKNOWN_KIND, UNKNOWN_REQUEST, UNSTORABLE, UNSUPPORTED_MEDIA_TYPE,
+};
+
+/// A set of classes that a call may be refused with.
+pub(in crate::http) trait Refusing {
+    /// The classes.
+    fn classes() -> Vec<&'static Class>;
+}
+
+macro_rules! sets {
+    ($($(#[$doc:meta])* $name:ident = [$($class:ident),* $(,)?];)+) => {
+        $(
+            $(#[$doc])*
+            pub(in crate::http) struct $name;
+
+            impl Refusing for $name {
+                fn classes() -> Vec<&'static Class> {
+                    vec![$(&$class),*]
+                }
+            }
+        )+
+    };
+}
+
+sets! {
+    /// Any call at all.
+    Anywhere = [INTERNAL, TIMED_OUT];
+    /// A call that asks the database.
+    Asking = [DATABASE_UNAVAILABLE, NOT_MIGRATED];
+    /// A call of `/v1`, whatever it is for.
+    Call = [INTERNAL, TIMED_OUT, DATABASE_UNAVAILABLE, NOT_MIGRATED, OVERLOADED];
+    /// A path that names a kind.
+    OfKind = [UNKNOWN_KIND];
+    /// A path that names a request.
+    OfJob = [UNKNOWN_KIND, UNKNOWN_REQUEST];
+    /// A JSON body.
+    WithBody = [
+        MALFORMED_JSON, INVALID_BODY, INCOMPLETE_BODY, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, UNSTORABLE,
+    ];
+    /// A submission.
+    Submitting = [INVALID_HEADER, INVALID_REQUEST, KEY_REUSED, GATE_CLOSED, KIND_NOT_CONFIGURED];
+    /// A cancellation.
+    Cancelling = [NOT_CANCELLABLE, ILLEGAL_STATE];
+    /// A response of the downstream.
+    Responding = [UNKNOWN_REQUEST, RESPONSE_MISFIT, ILLEGAL_STATE];
+}
+
+macro_rules! joined {
+    ($($set:ident)+) => {
+        impl<$($set: Refusing),+> Refusing for ($($set,)+) {
+            fn classes() -> Vec<&'static Class> {
+                [$($set::classes()),+].concat()
+            }
+        }
+    };
+}
+
+joined!(A B);
+joined!(A B C);
+joined!(A B C D);
+joined!(A B C D E);
+joined!(A B C D E F);
+
+/// The problem documents of a set, or of a tuple of sets.
+pub(in crate::http) struct Refusals<T>(PhantomData<T>);
+
+impl<T: Refusing> IntoResponses for Refusals<T> {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let mut by_status = BTreeMap::<u16, Vec<&'static Class>>::new();
+        for class in T::classes() {
+            let classes = by_status.entry(class.status.as_u16()).or_default();
+            if !classes.iter().any(|known| known.code == class.code) {
+                classes.push(class);
+            }
+        }
+        by_status
+            .into_iter()
+            .map(|(status, classes)| (status.to_string(), RefOr::T(refusal(status, &classes))))
+            .collect()
+    }
+}
+
+/// The problem document with one of these classes.
+fn refusal(status: u16, classes: &[&'static Class]) -> Response {
+    let says: Vec<_> = classes
+        .iter()
+        .map(|class| format!("`{}`: {}", class.code, class.title))
+        .collect();
+    let words = |word: fn(&Class) -> String| {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .enum_values(Some(classes.iter().map(|class| word(class))))
+    };
+    let own = ObjectBuilder::new()
+        .property("code", words(|class| class.code.to_owned()))
+        .property(
+            "type",
+            words(|class| format!("{TYPE_PREFIX}{}", class.code)),
+        )
+        .property("title", words(|class| class.title.to_owned()))
+        .property(
+            "status",
+            ObjectBuilder::new()
+                .schema_type(Type::Integer)
+                .enum_values(Some([status])),
+        );
+    let schema = AllOfBuilder::new()
+        .item(Ref::from_schema_name("Problem"))
+        .item(own);
+    let example = classes.first().map(|class| {
+        json!({
+            "type": format!("{TYPE_PREFIX}{}", class.code),
+            "title": class.title,
+            "status": status,
+            "detail": "what happened this time, and what to do about it",
+            "code": class.code,
+            "retryable": class.retryable,
+        })
+    });
+    ResponseBuilder::new()
+        .description(says.join("; "))
+        .content(
+            "application/problem+json",
+            ContentBuilder::new()
+                .schema(Some(schema))
+                .example(example)
+                .build(),
+        )
+        .build()
+}

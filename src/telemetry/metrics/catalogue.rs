@@ -1,0 +1,118 @@
+//! Every figure there is: name, form, labels, meaning. `docs/operations.md` has the same as a table, and a test
+//! compares.
+//!
+//! Labels have few values, all of our own making or an operator's: routes, statuses, kinds, queues. What callers make
+//! up is counted as `unknown`, `unmatched` or `other`.
+
+/// What a figure is made of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Form {
+    /// Only grows, from zero at the start of the process.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Observations, in buckets with these upper bounds.
+    Histogram(&'static [f64]),
+}
+
+/// One figure.
+#[derive(Debug)]
+pub struct Metric {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is made of.
+    pub form: Form,
+    /// The names of its labels, in order.
+    pub labels: &'static [&'static str],
+    /// What it means.
+    pub help: &'static str,
+}
+
+macro_rules! metrics {
+    ($($id:ident = $form:expr, $name:literal [$($label:literal),*], $help:literal;)+) => {
+        $(
+            #[doc = $help]
+            pub static $id: Metric = Metric {
+                name: $name,
+                form: $form,
+                labels: &[$($label),*],
+                help: $help,
+            };
+        )+
+
+        /// Every figure.
+        pub static ALL: &[&Metric] = &[$(&$id),+];
+    };
+}
+
+/// Seconds, from what a node answers by itself to the longest it works on a call.
+const CALL_SECONDS: &[f64] = &[
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+];
+
+/// Seconds, from a fast downstream to a slow one.
+const STAGE_SECONDS: &[f64] = &[
+    0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
+];
+
+/// How many submissions share a statement.
+const GROUP_SIZES: &[f64] = &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0];
+
+use Form::{Counter, Gauge, Histogram};
+
+metrics! {
+    BUILD_INFO = Gauge, "tidegate_build_info" ["version"], "Always 1; the label says which version runs";
+
+    HTTP_REQUESTS = Counter, "tidegate_http_requests_total" ["route", "method", "status"],
+        "Answered HTTP requests; route `unmatched`: no such path";
+    HTTP_DURATION = Histogram(CALL_SECONDS), "tidegate_http_request_duration_seconds" ["route", "method"],
+        "Time from a request's head to the answer's";
+    HTTP_IN_FLIGHT = Gauge, "tidegate_http_requests_in_flight" [], "Requests of /v1 that are under way";
+    HTTP_IN_FLIGHT_MAX = Gauge, "tidegate_http_requests_in_flight_max" [],
+        "How many may be; one more gets 503 (`overloaded`)";
+
+    SUBMISSIONS = Counter, "tidegate_submissions_total" ["kind", "outcome"],
+        "Submissions over HTTP: `accepted`, `replayed`, `refused` (gate closed), `failed` (any other error)";
+    SUBMISSION_GROUP_SIZE = Histogram(GROUP_SIZES), "tidegate_submission_group_size" [],
+        "How many submissions shared one statement";
+    POLLS = Counter, "tidegate_polls_total" ["kind", "answer"],
+        "Polls over HTTP that found their request: `in_progress` or `ended`";
+
+    DATABASE_UP = Gauge, "tidegate_database_up" [],
+        "Whether the database answered the last reading of the figures it has, in time";
+    DATABASE_ERRORS = Counter, "tidegate_database_errors_total" ["error"],
+        "Statements that failed: `unavailable` (no database, or too slow), `busy` (deadlock, lock or statement timeout), \
+         `not_migrated`, `other`";
+    DATABASE_CONNECTIONS = Gauge, "tidegate_database_connections" ["state"], "This process's connections: `idle`, `in_use`";
+    DATABASE_CONNECTIONS_MAX = Gauge, "tidegate_database_connections_max" [], "How many it may have";
+
+    REQUESTS = Gauge, "tidegate_requests" ["kind", "status"], "Requests that are kept, by where they are in their life";
+    QUEUE_DEPTH = Gauge, "tidegate_queue_depth" ["queue"], "All messages";
+    QUEUE_WAITING = Gauge, "tidegate_queue_waiting" ["queue"], "Messages that may be taken now";
+    QUEUE_HELD = Gauge, "tidegate_queue_held" ["queue"], "Messages under a lease";
+    QUEUE_BACKING_OFF = Gauge, "tidegate_queue_backing_off" ["queue"],
+        "Messages that come due later: a backoff or a delayed start";
+    QUEUE_OLDEST_AGE = Gauge, "tidegate_queue_oldest_age_seconds" ["queue"],
+        "How long its oldest message has been in the queue; 0: empty";
+    QUEUE_DRAIN_RATE = Gauge, "tidegate_queue_drained_per_second" ["queue", "window"],
+        "Messages served per second over the last `10s`, `1m`, `5m`";
+    QUEUE_RATE_LIMIT = Gauge, "tidegate_queue_rate_limit_per_second" ["queue"],
+        "D, sends per second, fleet-wide; absent: no limit, 0: stopped";
+    QUEUE_CONCURRENCY_LIMIT = Gauge, "tidegate_queue_concurrency_limit" ["queue"],
+        "C, checks at once, fleet-wide; absent: no limit, 0: stopped";
+    QUEUE_PAUSED = Gauge, "tidegate_queue_paused" ["queue"], "Whether claims are stopped";
+    GATE_CLOSED = Gauge, "tidegate_gate_closed" ["queue"], "Whether the queue's gate refuses submissions";
+    GATE_HIGH_WATER = Gauge, "tidegate_gate_high_water" ["queue"], "The depth at which the gate closes";
+    GATE_LOW_WATER = Gauge, "tidegate_gate_low_water" ["queue"], "The depth at which it opens again";
+    WORKERS = Gauge, "tidegate_worker_processes" ["state"],
+        "Workers known: `alive`, `stopped` (by themselves), `lost` (not seen for 30 s)";
+    MAINTENANCE_LAG = Gauge, "tidegate_maintenance_lag_seconds" ["duty"], "For how long a maintenance duty has been overdue";
+
+    WORKER_CLAIMED = Counter, "tidegate_worker_claimed_total" ["queue"], "Requests claimed by this worker";
+    WORKER_CALL_DURATION = Histogram(STAGE_SECONDS), "tidegate_worker_call_duration_seconds" ["queue"],
+        "Time from a request's claim to its outcome; a send's wait for its time included";
+    WORKER_SETTLED = Counter, "tidegate_worker_settled_total" ["queue", "outcome"],
+        "Outcomes stored: `passed`, `not_yet`, `check_failed`, `receipt`, `retry`, `rejected`, `released`";
+    WORKER_LEASES_LOST = Counter, "tidegate_worker_leases_lost_total" ["queue"],
+        "Requests that were this worker's no more before their outcome was stored";
+}

@@ -1,0 +1,54 @@
+//! What a worker counts of one queue.
+
+use metrics::{Counter, Histogram};
+use tokio::time::Instant;
+
+use super::batch::Batch;
+use crate::telemetry::metrics::{
+    Metrics,
+    catalogue::{WORKER_CALL_DURATION, WORKER_CLAIMED, WORKER_LEASES_LOST, WORKER_SETTLED},
+};
+
+/// Counters and a histogram, made once.
+#[derive(Debug, Clone)]
+pub(super) struct Meter {
+    metrics: Metrics,
+    claimed: Counter,
+    calls: Histogram,
+    lost: Counter,
+    settled: [Counter; Batch::OUTCOMES.len()],
+}
+
+impl Meter {
+    pub(super) fn new(metrics: Metrics, queue: &str) -> Self {
+        let of = [("queue", queue)];
+        Self {
+            claimed: metrics.counter(&WORKER_CLAIMED, &of),
+            calls: metrics.histogram(&WORKER_CALL_DURATION, &of),
+            lost: metrics.counter(&WORKER_LEASES_LOST, &of),
+            settled: Batch::OUTCOMES.map(|outcome| {
+                metrics.counter(&WORKER_SETTLED, &[("queue", queue), ("outcome", outcome)])
+            }),
+            metrics,
+        }
+    }
+
+    pub(super) fn claimed(&self, requests: usize) {
+        self.claimed.increment(requests as u64);
+        self.metrics.upkeep();
+    }
+
+    pub(super) fn called(&self, claimed_at: Instant) {
+        self.calls.record(claimed_at.elapsed());
+    }
+
+    /// Notes a settled batch: how many of its requests moved. The others were somebody else's by then.
+    pub(super) fn settled(&self, batch: &Batch, moved: usize) {
+        self.settled[batch.outcome()].increment(moved as u64);
+        self.lost(batch.len().saturating_sub(moved));
+    }
+
+    pub(super) fn lost(&self, requests: usize) {
+        self.lost.increment(requests as u64);
+    }
+}

@@ -1,0 +1,185 @@
+"""A private database, an API node and a worker with a simulated downstream: started for one run, and stopped after."""
+
+import collections
+import glob
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / "target" / "debug"
+PATIENCE = 60
+
+
+class Fleet:
+    def __enter__(self):
+        # Whatever ends this program ends it through `__exit__`.
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda *_: sys.exit(130))
+        self.processes = []
+        # Below /tmp, because PostgreSQL runs as another user when this is run by root, who must get there.
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="tidegate-clients-"))
+        self.directory.chmod(0o755)
+        self.scratch = self.directory / "scratch"
+        self.scratch.mkdir()
+        self.environment = {
+            **os.environ,
+            "TIDEGATE_POSTGRES_DIR": str(self.directory / "postgres"),
+            "RUST_LOG": os.environ.get("RUST_LOG", "warn"),
+        }
+        self.environment.pop("DATABASE_URL", None)
+        try:
+            self._start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _start(self):
+        self.tidegate("migrate")
+        self.tidegate("init")
+        status = self.tidegate("status")
+        # For psql alone: the private server runs for those who find it by themselves.
+        self.url = re.search(r"^database: (\S+)", status, re.MULTILINE)[1]
+        # The fuzzer submits faster than a careful downstream would take it.
+        self.tidegate("config", "set", "tx.per_seconds", "500")
+        self.tidegate("config", "set", "readiness.max_concurrency", "500")
+        self.api = self.start(["tidegate", "serve", "--listen", "127.0.0.1:0"], r"http://\S+")
+        self.start(
+            ["tidegate-worker", "simulate", "--metrics-listen", "127.0.0.1:0", "--readiness-latency", "constant:5ms",
+             "--send-latency", "constant:5ms", "--response-latency", "constant:50ms"],
+            r"http://\S+",
+        )
+
+    def __exit__(self, *_):
+        for process in reversed(self.processes):
+            process.terminate()
+        for process in self.processes:
+            try:
+                process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        # The private server ends by itself, when nobody is connected any more.
+        pids = lambda: list(self.directory.glob("postgres/**/postmaster.pid"))
+        if not self.eventually(lambda: not pids()):
+            for pid in pids():
+                os.kill(int(pid.read_text().split()[0]), signal.SIGINT)
+            self.eventually(lambda: not pids())
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def tidegate(self, *arguments, check=True):
+        """Runs the command, and returns what it said."""
+        done = subprocess.run(
+            [PROGRAMS / "tidegate", *arguments], env=self.environment, capture_output=True, text=True, timeout=PATIENCE
+        )
+        if check and done.returncode != 0:
+            sys.exit(f"tidegate {' '.join(arguments)}: {done.stderr}")
+        return done.stdout
+
+    def start(self, command, says):
+        """Starts a server, and returns what it says about where it listens."""
+        process = subprocess.Popen(
+            [PROGRAMS / command[0], *command[1:]], env=self.environment, stdout=subprocess.PIPE, text=True
+        )
+        self.processes.append(process)
+        line = process.stdout.readline()
+        said = re.search(says, line)
+        if not said:
+            sys.exit(f"{' '.join(command)} does not say where it listens: {line!r}")
+        return said[0]
+
+    def sql(self, statement):
+        """The single value of a statement."""
+        done = subprocess.run(
+            [psql(), "--no-psqlrc", "-At", "-v", "ON_ERROR_STOP=1", "-c", statement, self.url],
+            capture_output=True, text=True, timeout=PATIENCE,
+        )
+        if done.returncode != 0:
+            sys.exit(f"{statement}: {done.stderr}")
+        return done.stdout.strip()
+
+    def close_gate(self):
+        self._force_gate("too_many_requests", "true")
+        if not self.eventually(lambda: self.submits() == 429, 10):
+            sys.exit("the gate of the tx queue is closed, but submissions pass")
+
+    def open_gate(self):
+        self._force_gate("accepting", "false")
+
+    def _force_gate(self, state, forced):
+        self.sql(f"update tidegate.gate set state = '{state}', forced = {forced} where queue = 'tx'")
+
+    def submits(self):
+        """What a submission without a key is answered with."""
+        request = urllib.request.Request(
+            f"{self.api}/v1/direct", data=b"{}", headers={"Content-Type": "application/json"}
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                return answer.status
+        except urllib.error.HTTPError as refused:
+            return refused.code
+
+    def get(self, path, key=None):
+        """What the node says there."""
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        request = urllib.request.Request(f"{self.api}{path}", headers=headers)
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            return answer.read().decode()
+
+    def calls(self, key=None):
+        """How many calls the node has answered, by method and route, then by status."""
+        calls = collections.defaultdict(dict)
+        sample = r'^tidegate_http_requests_total\{route="(.*?)",method="(.*?)",status="(.*?)"\} (\d+)$'
+        for route, method, status, count in re.findall(sample, self.get("/metrics", key), re.MULTILINE):
+            calls[f"{method} {route}"][int(status)] = int(count)
+        return calls
+
+    def refusals(self):
+        """How many of them were refused by a gate."""
+        return sum(statuses.get(429, 0) for statuses in self.calls().values())
+
+    def operations(self):
+        """The calls that the API's document describes, by method and route."""
+        paths = json.loads(self.get("/openapi.json"))["paths"]
+        return [f"{method.upper()} {path}" for path, item in paths.items() for method in item]
+
+    def admin_key(self):
+        """A key that may do everything."""
+        said = self.tidegate("key", "create", "clients", "--scope", "admin", "--json")
+        return json.loads(said)["key"]
+
+    def trouble(self):
+        """What should not have happened to the processes meanwhile."""
+        return [
+            f"{' '.join(map(str, process.args[:2]))} ended by itself with {process.returncode}"
+            for process in self.processes
+            if process.poll() is not None
+        ]
+
+    @staticmethod
+    def eventually(holds, seconds=PATIENCE):
+        deadline = time.monotonic() + seconds
+        while not holds():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.1)
+        return True
+
+
+def psql():
+    """psql, from the PATH or from where PostgreSQL's programs are."""
+    found = shutil.which("psql") or next(
+        iter(sorted(glob.glob("/usr/lib/postgresql/*/bin/psql") + glob.glob("/usr/pgsql-*/bin/psql"), reverse=True)), None
+    )
+    return found or sys.exit("make test-clients needs psql: install PostgreSQL's client programs")
