@@ -8,6 +8,7 @@ macro_rules! outln {
 
 mod config;
 mod demo;
+mod gate;
 mod get;
 mod init;
 mod migrate;
@@ -63,6 +64,8 @@ enum Command {
     /// Show and change limits, times and policies while everything runs
     #[command(subcommand)]
     Config(config::Config),
+    /// Show gates, set their marks, hold them open or closed by hand
+    Gate(gate::Gate),
     /// Serve the HTTP API
     Serve(serve::Serve),
     /// Submit one request
@@ -108,6 +111,7 @@ impl Cli {
             Command::Migrate(command) => command.run(database).await,
             Command::Init(command) => command.run(database).await,
             Command::Config(command) => command.run(database).await,
+            Command::Gate(command) => command.run(database).await,
             Command::Serve(command) => command.run(database).await,
             Command::Submit(command) => command.run(database).await,
             Command::Get(command) => command.run(database).await,

@@ -24,6 +24,7 @@ macro_rules! ask {
 
 mod claims;
 mod configuration;
+mod gates;
 mod operations;
 mod recovery;
 mod requests;
@@ -35,7 +36,8 @@ use sqlx::PgPool;
 
 pub use self::{
     claims::{Claimed, Lease},
-    configuration::{ConfigChange, ConfigRecord, ConfigSetting, Gate, GateHold},
+    configuration::{ConfigChange, ConfigRecord, ConfigSetting},
+    gates::{Gate, GateHold},
     operations::{QueueOverview, RequestCount, Setting, WorkerOverview},
     recovery::{Lives, Recover, RecoverStep, StrayStep},
     requests::{Admission, Cancelled, Outlook, Responded, Response, Submission, Submitted, Ticket},
