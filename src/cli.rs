@@ -8,6 +8,7 @@ macro_rules! outln {
 
 mod config;
 mod demo;
+mod gate;
 mod get;
 mod init;
 mod key;
@@ -68,6 +69,8 @@ enum Command {
     /// Make, list and revoke API keys
     #[command(subcommand)]
     Key(key::Key),
+    /// Show gates, set their marks, hold them open or closed by hand
+    Gate(gate::Gate),
     /// Serve the HTTP API
     Serve(serve::Serve),
     /// Submit one request
@@ -117,6 +120,7 @@ impl Cli {
             Command::Init(command) => command.run(database).await,
             Command::Config(command) => command.run(database).await,
             Command::Key(command) => command.run(database).await,
+            Command::Gate(command) => command.run(database).await,
             Command::Serve(command) => command.run(database).await,
             Command::Submit(command) => command.run(database).await,
             Command::Get(command) => command.run(database).await,

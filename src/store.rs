@@ -29,6 +29,7 @@ macro_rules! ask {
 
 mod claims;
 mod configuration;
+mod gate_copy;
 mod gates;
 mod keys;
 mod lists;
@@ -49,8 +50,9 @@ use sqlx::PgPool;
 use self::troubles::Troubles;
 pub use self::{
     claims::{Claimed, Lease},
-    configuration::{ConfigChange, ConfigRecord, ConfigSetting, Gate, GateHold},
-    gates::GateRow,
+    configuration::{ConfigChange, ConfigRecord, ConfigSetting},
+    gate_copy::GateRow,
+    gates::{Gate, GateHold},
     keys::{CreatedKey, KeyChange, ListedKey, RevokedKey},
     lists::{ListedRequest, Page, PageWish},
     news::{Progress, Seen},

@@ -261,6 +261,93 @@ async fn a_command_line_that_makes_no_sense_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn gates_are_shown_marked_held_and_released_on_the_command_line() {
+    let database = TestDatabase::new().await;
+    for (words, state, forced, high, said) in [
+        (
+            &["gate", "set", "tx", "--high", "50", "--low", "5"][..],
+            "accepting",
+            false,
+            50,
+            "by marks",
+        ),
+        (
+            &["gate", "set", "tx", "--high", "50"],
+            "accepting",
+            false,
+            50,
+            "nothing changed",
+        ),
+        (
+            &["gate", "close", "tx"],
+            "too_many_requests",
+            true,
+            50,
+            "by hand",
+        ),
+        (
+            &["gate", "close", "tx"],
+            "too_many_requests",
+            true,
+            50,
+            "nothing changed",
+        ),
+        (&["gate", "open", "tx"], "accepting", true, 50, "by hand"),
+        (
+            &["gate", "release", "tx"],
+            "accepting",
+            false,
+            50,
+            "by marks",
+        ),
+    ] {
+        let done = run(&database.url, words).await;
+        assert!(done.status.success(), "{words:?}: {}", err(&done));
+        assert!(out(&done).contains(said), "{words:?}: {}", out(&done));
+        let shown = run(&database.url, &["gate", "--json"]).await;
+        let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+        assert_eq!(shown[1]["queue"], "tx");
+        assert_eq!(
+            (
+                &shown[1]["state"],
+                &shown[1]["forced"],
+                &shown[1]["high_water"]
+            ),
+            (&json!(state), &json!(forced), &json!(high)),
+            "{words:?}"
+        );
+    }
+    for (words, code, said) in [
+        (
+            &["gate", "close", "nope"][..],
+            1,
+            "there is no queue \"nope\"",
+        ),
+        (
+            &["gate", "set", "nope", "--high", "5"],
+            1,
+            "there is no queue \"nope\"",
+        ),
+        (
+            &["gate", "set", "tx", "--high", "1"],
+            1,
+            "gate low water is below high water",
+        ),
+        (&["gate", "set", "tx"], 2, "--high"),
+        (&["gate", "ajar", "tx"], 2, "ajar"),
+    ] {
+        let refused = run(&database.url, words).await;
+        assert_eq!(
+            refused.status.code(),
+            Some(code),
+            "{words:?}: {}",
+            err(&refused)
+        );
+        assert!(err(&refused).contains(said), "{words:?}: {}", err(&refused));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn without_nominal_times_every_door_says_what_to_do() {
     let database = TestDatabase::uninitialised().await;
     let api = Api::of(&database).await;

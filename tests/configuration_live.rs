@@ -123,15 +123,18 @@ async fn the_eta_of_a_waiting_request_follows_every_change_at_every_node_within_
             1000,
         ),
     ] {
-        door.set(&database, &nodes[0], name, value).await;
-        for (number, node) in nodes.iter().enumerate() {
-            eventually(
-                &format!("node {number} says {eta} s: {name} {value}"),
-                || async { node.get(poll).await.body["eta_seconds"] == eta },
-            )
-            .await;
-        }
-        let took = since_change(&database).await;
+        // Asked all along: the way home of whoever made the change does not count.
+        let seen = async {
+            for (number, node) in nodes.iter().enumerate() {
+                eventually(
+                    &format!("node {number} says {eta} s: {name} {value}"),
+                    || async { node.get(poll).await.body["eta_seconds"] == eta },
+                )
+                .await;
+            }
+            since_change(&database).await
+        };
+        let ((), took) = tokio::join!(door.set(&database, &nodes[0], name, value), seen);
         assert!(took < 1.0, "{door:?} {name} {value}: {took} s");
     }
 }
@@ -293,18 +296,16 @@ async fn all_workers_check_as_many_at_once_as_a_new_limit_allows_within_a_second
         (Door::CommandLine, 9),
         (Door::Function, 14),
     ] {
-        door.set(
-            &database,
-            &api,
-            "readiness.max_concurrency",
-            &value.to_string(),
-        )
-        .await;
-        eventually(&format!("{value} are checked"), || async {
-            held().await == value
-        })
-        .await;
-        let took = since_change(&database).await;
+        let limit = value.to_string();
+        let seen = async {
+            eventually(&format!("{value} are checked"), || async {
+                held().await == value
+            })
+            .await;
+            since_change(&database).await
+        };
+        let set = door.set(&database, &api, "readiness.max_concurrency", &limit);
+        let ((), took) = tokio::join!(set, seen);
         assert!(took < 1.0, "{door:?} {value}: {took} s");
     }
 

@@ -1,4 +1,4 @@
-//! Configuration by documented names: what is set, changing it, who changed it; and gates by hand.
+//! Configuration by documented names: what is set, changing it, who changed it.
 
 use std::collections::BTreeMap;
 
@@ -116,50 +116,6 @@ impl Serialize for ConfigRecord {
     }
 }
 
-/// A queue's gate.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
-pub struct Gate {
-    /// The queue.
-    pub queue: String,
-    /// `accepting` or `too_many_requests`.
-    pub state: String,
-    /// `strict` or `soft`.
-    pub mode: String,
-    /// The depth at which it closes.
-    pub high_water: i32,
-    /// The depth at which it opens again.
-    pub low_water: i32,
-    /// Whether an operator holds it by hand.
-    pub forced: bool,
-    /// How often its state changed, or was taken or released by hand.
-    pub epoch: i64,
-    /// The queue's depth when that last happened.
-    pub depth_at_change: i64,
-    /// When that was.
-    pub changed_at: DateTime<Utc>,
-}
-
-/// What an operator does to a gate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GateHold {
-    /// Holds it open.
-    Open,
-    /// Holds it closed.
-    Close,
-    /// Lets it go by its marks again.
-    Release,
-}
-
-impl GateHold {
-    const fn state(self) -> Option<&'static str> {
-        match self {
-            Self::Open => Some("accepting"),
-            Self::Close => Some("too_many_requests"),
-            Self::Release => None,
-        }
-    }
-}
-
 /// A value of the database's, as JSON of its type.
 fn typed(kind: &str, value: Option<&str>) -> Value {
     let Some(value) = value else {
@@ -251,35 +207,6 @@ impl Store {
                 .bind(limit)
                 .bind(before),
             fetch_all
-        ))
-    }
-
-    /// The gate of a queue, or of all.
-    ///
-    /// # Errors
-    ///
-    /// Database trouble.
-    pub async fn gates(&self, queue: Option<&str>) -> Result<Vec<Gate>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/gates.sql")).bind(queue),
-            fetch_all
-        ))
-    }
-
-    /// Holds a gate by hand, or releases it: `tidegate.gate_force`. Returns whether that changed anything.
-    ///
-    /// # Errors
-    ///
-    /// Unknown queue, database trouble.
-    pub async fn gate_force(&self, queue: &str, hold: GateHold) -> Result<bool, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_scalar(include_str!("../../sql/queries/gate_force.sql"))
-                .bind(queue)
-                .bind(hold.state())
-                .bind(self.actor.as_deref()),
-            fetch_one
         ))
     }
 }
