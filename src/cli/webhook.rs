@@ -141,7 +141,8 @@ impl Hosts {
                 outln!("{done} {host}{reach}");
                 if new {
                     eprintln!(
-                        "its receiver needs a secret to check signatures: tidegate webhook secret rotate"
+                        "its receiver checks signatures with the secret of all hosts, or with one of its own: \
+                         tidegate webhook secret rotate --host '{host}'"
                     );
                 }
             }
