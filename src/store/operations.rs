@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::FromRow;
 
-use super::{Store, requests::decode};
+use super::{Store, words::decode};
 use crate::{error::StoreError, request::Stage};
 
 /// A setting that `initialise` wrote.
