@@ -64,9 +64,9 @@ pub use self::{
     outlooks::{Eta, Outlook},
     recovery::{Lives, Recover, RecoverStep, StrayStep},
     settles::{Moved, Passed},
-    statistics::PollCount,
+    statistics::{EtaQuality, PollCount},
     submissions::{Admission, Submission, Submitted, Ticket},
-    webhook_operations::{CallbackHost, DeliveryRecord, SigningSecret},
+    webhook_operations::{CallbackHost, DeliveryRecord, SigningSecret, WebhookCounts},
     webhooks::{Attempted, Delivery},
 };
 use crate::{error::StoreError, schema};
