@@ -15,6 +15,7 @@ mod limits;
 mod list;
 mod metrics;
 mod openapi;
+mod options;
 mod outlooks;
 mod path;
 mod poll;
@@ -23,6 +24,7 @@ mod prefer;
 mod problem;
 mod rate_limit;
 mod responses;
+mod routes;
 mod server;
 mod submit;
 mod waiting;
@@ -33,11 +35,8 @@ use axum::{
     Router,
     http::{Method, Uri},
     middleware,
-    routing::{get, post},
 };
 use tower_http::{catch_panic::CatchPanicLayer, trace::TraceLayer};
-use utoipa::openapi::OpenApi;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use self::{
     access::Access, events::Streams, grouping::Submitter, limits::Admission, metrics::NodeMetrics,
@@ -45,6 +44,8 @@ use self::{
 };
 pub use self::{
     metrics::metrics_router,
+    options::HttpOptions,
+    routes::document,
     server::{ConnectionOptions, serve, serve_within},
 };
 use crate::{
@@ -55,39 +56,6 @@ use crate::{
     request::{RequestId, Status},
     store::Store,
 };
-
-/// What the API allows its callers.
-#[derive(Debug, Clone)]
-pub struct HttpOptions {
-    /// The largest body, in bytes; a larger one gets 413.
-    pub body_limit: usize,
-    /// How long one request may take, its body included; a slower one gets 503.
-    pub request_timeout: Duration,
-    /// How many requests of `/v1` may be under way; one more gets 503 at once, because an endless queue helps nobody.
-    pub concurrency_limit: usize,
-    /// Whether calls have to show an API key even while there is none: for a node that listens beyond loopback.
-    pub keys_required: bool,
-    /// The longest that an answer is held back for `Prefer: wait`.
-    pub wait_max: Duration,
-    /// How many may wait, streams included; one more is answered at once.
-    pub waiters_max: usize,
-    /// How many streams of events may be open; one more gets 503.
-    pub streams_max: usize,
-}
-
-impl Default for HttpOptions {
-    fn default() -> Self {
-        Self {
-            body_limit: 1024 * 1024,
-            request_timeout: Duration::from_secs(30),
-            concurrency_limit: 1024,
-            keys_required: false,
-            wait_max: Duration::from_secs(60),
-            waiters_max: 20_000,
-            streams_max: 2000,
-        }
-    }
-}
 
 /// How many calls of `/v1/admin` may be under way, beside the others.
 const ADMINS: usize = 16;
@@ -162,15 +130,15 @@ impl Node {
         // Those who are woken together leave most connections to the other calls.
         let outlooks = Outlooks::new(store.clone(), (connections / 4).max(1));
         let refreshes = Outlooks::new(store.clone(), 1);
-        let polls = Polls::new(store.clone());
+        let admission = Admission::new(options.concurrency_limit);
+        let metrics = Arc::new(NodeMetrics::new(store, admission.clone(), waiters.clone()));
+        let polls = Polls::new(store.clone(), metrics.counting().clone());
         let waiting = Arc::new(Waiting {
             waiters: waiters.clone(),
             outlooks,
             wait_max: options.wait_max,
             polls: polls.clone(),
         });
-        let admission = Admission::new(options.concurrency_limit);
-        let metrics = Arc::new(NodeMetrics::new(store, admission.clone()));
         let api = Arc::new(Api {
             submitter: Submitter::new(
                 store.clone(),
@@ -185,6 +153,7 @@ impl Node {
                 waiters.clone(),
                 refreshes,
                 options.streams_max,
+                options.stream_time,
             )),
             waiters: waiters.clone(),
             teller: teller.clone(),
@@ -200,18 +169,19 @@ impl Node {
         };
         let telling_the_room = || middleware::from_fn_with_state(gates.clone(), rate_limit::tell);
 
-        let posting = Router::from(posting_routes()).route_layer(telling_the_room());
-        let submitting = posting.merge(Router::from(requests_routes()));
+        let posting = Router::from(routes::posting()).route_layer(telling_the_room());
+        let submitting = posting.merge(Router::from(routes::asking()));
         let v1 = limited(Scope::Submit, submitting)
-            .merge(limited(Scope::Respond, Router::from(responses_routes())));
+            .merge(limited(Scope::Respond, Router::from(routes::responding())));
         // What gets a node out of trouble must not wait behind what got it in there.
-        let admin = admin::routes().route_layer(middleware::from_fn_with_state(
-            Admission::new(ADMINS),
-            limits::admit,
-        ));
+        let admin = admin::nothing_else(Router::from(admin::routes())).route_layer(
+            middleware::from_fn_with_state(Admission::new(ADMINS), limits::admit),
+        );
         let admin = access.guard(Scope::Admin, admin);
-        let figures = access.guard(Scope::Admin, Router::from(figures_routes()));
-        let free = Router::from(free_routes()).merge(openapi::page());
+        let figures = access
+            .as_far_as_known()
+            .guard(Scope::Admin, Router::from(routes::figures()));
+        let free = Router::from(routes::free()).merge(openapi::page());
 
         let routes = v1.merge(admin).merge(figures).merge(free).with_state(api);
         // Waiting is no part of a call's time.
@@ -222,57 +192,6 @@ impl Node {
 }
 
 // A method that a path does not have is answered by `wrong_method`, which axum completes with `Allow`.
-
-/// What is told how much room there is.
-fn posting_routes() -> OpenApiRouter<Arc<Api>> {
-    OpenApiRouter::new()
-        .routes(routes!(submit::submit))
-        .route("/v1/{kind}/batch", post(batch::submit))
-}
-
-/// What submitters call besides.
-fn requests_routes() -> OpenApiRouter<Arc<Api>> {
-    OpenApiRouter::new()
-        .route("/v1/{kind}", get(list::list))
-        .routes(routes!(poll::poll, poll::cancel))
-        .route("/v1/{kind}/{job_id}/events", get(events::follow))
-}
-
-/// What the downstream calls.
-fn responses_routes() -> OpenApiRouter<Arc<Api>> {
-    OpenApiRouter::new()
-        .routes(routes!(responses::respond))
-        .routes(routes!(responses::respond_to_job))
-}
-
-/// What monitoring calls.
-fn figures_routes() -> OpenApiRouter<Arc<Api>> {
-    OpenApiRouter::new().routes(routes!(metrics::serve))
-}
-
-/// The calls that nobody needs a key for, and that take no place among the limited ones: health is asked most urgently
-/// when the node is full.
-fn free_routes() -> OpenApiRouter<Arc<Api>> {
-    OpenApiRouter::new()
-        .routes(routes!(health::live))
-        .routes(routes!(health::ready))
-        .routes(routes!(openapi::serve))
-}
-
-/// The API's document, as `/openapi.json` serves it.
-#[must_use]
-pub fn document() -> OpenApi {
-    let routes = [
-        posting_routes(),
-        requests_routes(),
-        responses_routes(),
-        figures_routes(),
-        free_routes(),
-    ];
-    let document = OpenApiRouter::with_openapi(openapi::begin());
-    let document = routes.into_iter().fold(document, OpenApiRouter::merge);
-    openapi::finish(document.into_openapi())
-}
 
 /// What holds for every call: a path that leads nowhere is a problem, and so is an answer that does not come in time.
 fn timely(routes: Router, request_timeout: Duration) -> Router {

@@ -108,6 +108,12 @@ impl<S: Source> LocalCopy<S> {
             None => self.0.read(&turn).await,
         }
     }
+
+    /// The last copy, however old it is; `None` when there was none yet.
+    pub(crate) fn last(&self) -> Option<Arc<S::Copy>> {
+        let state = self.0.state();
+        state.copy.as_ref().map(|(copy, _)| Arc::clone(copy))
+    }
 }
 
 impl<S: Source> Inner<S> {

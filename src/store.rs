@@ -27,6 +27,7 @@ macro_rules! ask {
     }};
 }
 
+mod answers;
 mod claims;
 mod configuration;
 mod gate_copy;
@@ -35,13 +36,15 @@ mod keys;
 mod lists;
 mod news;
 mod operations;
+mod outlooks;
 mod recovery;
-mod requests;
 mod settles;
 mod statistics;
+mod submissions;
 mod troubles;
 mod webhook_operations;
 mod webhooks;
+mod words;
 
 use std::{sync::Arc, time::Duration};
 
@@ -49,6 +52,7 @@ use sqlx::PgPool;
 
 use self::troubles::Troubles;
 pub use self::{
+    answers::{Cancelled, Responded, Response},
     claims::{Claimed, Lease},
     configuration::{ConfigChange, ConfigRecord, ConfigSetting},
     gate_copy::GateRow,
@@ -57,13 +61,12 @@ pub use self::{
     lists::{ListedRequest, Page, PageWish},
     news::{Progress, Seen},
     operations::{MaintenanceOverview, QueueOverview, RequestCount, Setting, WorkerOverview},
+    outlooks::{Eta, Outlook},
     recovery::{Lives, Recover, RecoverStep, StrayStep},
-    requests::{
-        Admission, Cancelled, Eta, Outlook, Responded, Response, Submission, Submitted, Ticket,
-    },
     settles::{Moved, Passed},
-    statistics::PollCount,
-    webhook_operations::{CallbackHost, DeliveryRecord, SigningSecret},
+    statistics::{EtaQuality, PollCount},
+    submissions::{Admission, Submission, Submitted, Ticket},
+    webhook_operations::{CallbackHost, DeliveryRecord, SigningSecret, WebhookCounts},
     webhooks::{Attempted, Delivery},
 };
 use crate::{error::StoreError, schema};

@@ -2,6 +2,7 @@
 
 mod access;
 mod admin;
+mod advice;
 mod batch;
 mod callbacks;
 mod connections;

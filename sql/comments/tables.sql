@@ -401,7 +401,7 @@ comment on column tidegate.finish_sample.error_ms is
   'By how much later than told they ended, all together; negative: earlier.';
 comment on column tidegate.finish_sample.error_abs_ms is 'The same without signs.';
 comment on column tidegate.finish_sample.error_bins is
-  'How many ended below -30, -5, -1, 0, 1, 5, 30 seconds later than told, each from the one before, and the rest.';
+  'How many ended up to -30, -5, -1, 0, 1, 5, 30 seconds later than told, each above the one before, and the rest.';
 comment on column tidegate.finish_sample.p90_stated is 'How many were told a time for 90 percent.';
 comment on column tidegate.finish_sample.p90_held is 'How many of these ended within it.';
 comment on index tidegate.finish_sample_kind_at_idx is 'Serves observe: the latest answers of a kind.';

@@ -98,7 +98,9 @@ comment on column tidegate.eta_quality.mean_lateness_seconds is
 comment on column tidegate.eta_quality.predicted is 'Of the finished requests, those whose caller was told an ETA.';
 comment on column tidegate.eta_quality.error_seconds_sum is 'All errors together, in seconds: for a histogram''s sum.';
 comment on column tidegate.eta_quality.error_bins is
-  'How many answers came below -30, -5, -1, 0, 1, 5, 30 seconds later than told, each from the one before, and the rest.';
+  'How many answers came up to -30, -5, -1, 0, 1, 5, 30 seconds later than told, each above the one before, and the rest.';
+comment on column tidegate.eta_quality.p90_stated is 'How many callers were told a time for 90 percent.';
+comment on column tidegate.eta_quality.p90_held is 'How many of these had their answer within it.';
 
 -- config
 comment on view tidegate.config is

@@ -54,8 +54,9 @@ begin
     from (
       select
         r.kind, took.answer_ms, took.ms - 1000 * r.eta_seconds::bigint as error_ms, took.ms <= r.eta_p90_ms as p90_held,
+        -- A bound belongs to its bin, as in Prometheus' histograms; `width_bucket` gives it to the next one.
         width_bucket(
-          took.ms - 1000 * r.eta_seconds::bigint, array[-30000, -5000, -1000, 0, 1000, 5000, 30000]::bigint[]
+          took.ms - 1000 * r.eta_seconds::bigint - 1, array[-30000, -5000, -1000, 0, 1000, 5000, 30000]::bigint[]
         ) as bin
       from new_rows as r
       cross join lateral (

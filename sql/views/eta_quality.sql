@@ -32,7 +32,9 @@ select
   round(p.lateness_ms / nullif(p.answered, 0) / 1000, 2) as mean_lateness_seconds,
   coalesce(s.predicted, 0)::bigint as predicted,
   (coalesce(s.error_ms, 0) / 1000)::float8 as error_seconds_sum,
-  coalesce(s.error_bins, array_fill(0::numeric, array[8]))::bigint[] as error_bins
+  coalesce(s.error_bins, array_fill(0::numeric, array[8]))::bigint[] as error_bins,
+  coalesce(s.p90_stated, 0)::bigint as p90_stated,
+  coalesce(s.p90_held, 0)::bigint as p90_held
 from tidegate.kind as k
 left join summed as s on s.kind = k.name
 left join tidegate.poll_count as p on p.kind = k.name;

@@ -82,6 +82,9 @@ struct Limits {
     /// Streams of events that are open at once, at most
     #[arg(long, value_name = "N", default_value_t = HttpOptions::default().streams_max)]
     streams_max: usize,
+    /// How long a stream of events stays open; its reader comes back, and shows its key again
+    #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = parse_duration)]
+    stream_time: Duration,
 }
 
 impl Serve {
@@ -117,6 +120,7 @@ impl Serve {
             wait_max: Duration::from_secs(limits.wait_max),
             waiters_max: limits.waiters_max,
             streams_max: limits.streams_max,
+            stream_time: limits.stream_time,
             // What listens beyond loopback does so because there is a key; it never serves without one.
             keys_required: !address.ip().is_loopback(),
         };

@@ -3,18 +3,14 @@
 //! Each node keeps a copy of all API keys that is at most a second old, and brought up to date by what has changed. So
 //! a call costs no statement, a key that nobody knows costs none either, however many are tried, and a revoked one is
 //! refused within a second. When the copy cannot be kept, calls are answered 503: nobody can tell then who may call.
+//! Only figures are shown by the last copy, however old: monitoring must not be blind just then.
 //!
 //! As long as there has never been a key, everybody may do everything (and `tidegate serve` listens on loopback only).
 //! A node that has seen one key never serves without keys again.
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::{Duration, Instant},
-};
+mod keys;
+
+use std::sync::Arc;
 
 use axum::{
     Router,
@@ -28,28 +24,16 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
+use self::keys::{Freshness, Key, KnownKeys};
 use super::{
     body,
     problem::{FORBIDDEN, INTERNAL, Problem, UNAUTHENTICATED},
 };
 use crate::{
-    api_key::{ApiKey, KeyHash, Scope},
+    api_key::{ApiKey, Scope},
     error::StoreError,
-    local_copy::{Ages, LocalCopy, Source},
-    store::{KeyChange, Outlook, Store},
+    store::{Outlook, Store},
 };
-
-/// A revoked key is refused after a second at the latest.
-const AGES: Ages = Ages {
-    fresh: Duration::from_millis(500),
-    usable: Duration::from_secs(1),
-};
-
-/// How often all keys are read instead of what has changed: a database that was restored may have gone back.
-const WHOLE_EVERY: Duration = Duration::from_secs(60);
-
-/// Keys in one statement.
-const BATCH: i32 = 1000;
 
 /// How much of a refused call's body is heard out, so that its sender hears the refusal.
 const HEARD_OUT: usize = 1024 * 1024;
@@ -57,76 +41,24 @@ const HEARD_OUT: usize = 1024 * 1024;
 /// Tells who calls. Cheap to clone; clones share what they know.
 #[derive(Debug, Clone)]
 pub(super) struct Access {
-    keys: LocalCopy<KeysOf>,
-    /// Set for good by the first key seen.
-    required: Arc<AtomicBool>,
-}
-
-#[derive(Debug)]
-struct KeysOf(Store);
-
-/// All keys, as of one moment.
-#[derive(Debug, Clone)]
-struct Keys {
-    by_id: Arc<HashMap<String, Arc<Key>>>,
-    version: i64,
-    read_whole_at: Instant,
-}
-
-#[derive(Debug)]
-struct Key {
-    /// What the records of changes call its holder.
-    actor: String,
-    hash: KeyHash,
-    scopes: Vec<Scope>,
-    submitter: String,
-    revoked: bool,
-}
-
-impl From<KeyChange> for Key {
-    fn from(change: KeyChange) -> Self {
-        Self {
-            actor: format!("key {}", change.id),
-            hash: change.hash,
-            scopes: change.scopes,
-            submitter: change.submitter,
-            revoked: change.revoked,
-        }
-    }
-}
-
-impl Source for KeysOf {
-    type Copy = Keys;
-
-    async fn read(&self, before: Option<Arc<Keys>>) -> Result<Keys, StoreError> {
-        let mut keys = match before {
-            Some(before) if before.read_whole_at.elapsed() < WHOLE_EVERY => Keys::clone(&before),
-            _ => Keys {
-                by_id: Arc::default(),
-                version: 0,
-                read_whole_at: Instant::now(),
-            },
-        };
-        loop {
-            let changes = self.0.key_changes(keys.version, BATCH).await?;
-            if changes.is_empty() {
-                return Ok(keys);
-            }
-            let by_id = Arc::make_mut(&mut keys.by_id);
-            for change in changes {
-                keys.version = change.version;
-                by_id.insert(change.id.clone(), Arc::new(change.into()));
-            }
-        }
-    }
+    keys: KnownKeys,
+    freshness: Freshness,
 }
 
 impl Access {
     /// Over the keys of this store; `required` when a key has to be shown even though there is none.
     pub(super) fn new(store: Store, required: bool) -> Self {
         Self {
-            keys: LocalCopy::new(KeysOf(store), AGES),
-            required: Arc::new(required.into()),
+            keys: KnownKeys::new(store, required),
+            freshness: Freshness::Second,
+        }
+    }
+
+    /// The same, for routes that are served without the database, too.
+    pub(super) fn as_far_as_known(&self) -> Self {
+        Self {
+            keys: self.keys.clone(),
+            freshness: Freshness::Any,
         }
     }
 
@@ -141,18 +73,11 @@ impl Access {
     }
 
     async fn identify(&self, headers: &HeaderMap) -> Result<Option<Arc<Key>>, Refusal> {
-        let keys = self.keys.get().await?;
-        if keys.by_id.is_empty() {
-            if !self.required.load(Ordering::Relaxed) {
-                return Ok(None);
-            }
-        } else {
-            self.required.store(true, Ordering::Relaxed);
-        }
-
+        let Some(keys) = self.keys.required(self.freshness).await? else {
+            return Ok(None);
+        };
         let key = shown(headers)?;
-        keys.by_id
-            .get(key.id())
+        keys.get(key.id())
             .filter(|known| known.hash.is_of(&key) && !known.revoked)
             .map(|known| Some(Arc::clone(known)))
             .ok_or(Refusal::Unknown)

@@ -1,45 +1,44 @@
 //! What operators do over HTTP: configuration, queues, gates. A router of its own, so that one layer guards all of it.
 
+mod changes;
 mod config;
 mod gates;
 mod queues;
+mod schemas;
 
 use std::{convert::Infallible, sync::Arc};
 
-use axum::{
-    Router,
-    extract::FromRequestParts,
-    http::request::Parts,
-    routing::{any, get, post},
-};
+use axum::{Router, extract::FromRequestParts, http::request::Parts, routing::any};
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     Api,
     access::Caller,
     path::parameter,
-    problem::{Problem, UNKNOWN_PATH, UNKNOWN_QUEUE},
+    problem::{Class, Problem, UNKNOWN_QUEUE, UNKNOWN_SETTING},
     unknown_path,
 };
 use crate::store::Store;
 
 /// Everything below `/v1/admin`.
-pub(super) fn routes() -> Router<Arc<Api>> {
-    Router::new()
-        .route("/v1/admin/config", get(config::all).patch(config::change))
-        .route("/v1/admin/config/history", get(config::history))
-        .route("/v1/admin/config/{name}", get(config::one))
-        .route("/v1/admin/queues", get(queues::all))
-        .route("/v1/admin/queues/{queue}/pause", post(queues::pause))
-        .route("/v1/admin/queues/{queue}/resume", post(queues::resume))
-        .route("/v1/admin/gates", get(gates::all))
-        .route(
-            "/v1/admin/gates/{queue}",
-            get(gates::one).patch(gates::change),
-        )
-        .route("/v1/admin/gates/{queue}/close", post(gates::close))
-        .route("/v1/admin/gates/{queue}/open", post(gates::open))
-        .route("/v1/admin/gates/{queue}/release", post(gates::release))
-        // No kind is called `admin`, and none is looked for here.
+pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
+    OpenApiRouter::new()
+        .routes(routes!(config::all, config::change))
+        .routes(routes!(config::history))
+        .routes(routes!(config::one))
+        .routes(routes!(queues::all))
+        .routes(routes!(queues::pause))
+        .routes(routes!(queues::resume))
+        .routes(routes!(gates::all))
+        .routes(routes!(gates::one, gates::change))
+        .routes(routes!(gates::close))
+        .routes(routes!(gates::open))
+        .routes(routes!(gates::release))
+}
+
+/// No kind is called `admin`, and none is looked for there.
+pub(super) fn nothing_else(routes: Router<Arc<Api>>) -> Router<Arc<Api>> {
+    routes
         .route("/v1/admin", any(unknown_path))
         .route("/v1/admin/{*rest}", any(unknown_path))
 }
@@ -64,7 +63,7 @@ impl<S: Send + Sync> FromRequestParts<S> for QueuePath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        last(parts, state, "queue").await.map(Self)
+        last(parts, state, "queue", &UNKNOWN_QUEUE).await.map(Self)
     }
 }
 
@@ -75,15 +74,20 @@ impl<S: Send + Sync> FromRequestParts<S> for SettingPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        last(parts, state, "name").await.map(Self)
+        last(parts, state, "name", &UNKNOWN_SETTING).await.map(Self)
     }
 }
 
 /// A part of the path that the database can be asked about.
-async fn last<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) -> Result<String, Problem> {
+async fn last<S: Send + Sync>(
+    parts: &mut Parts,
+    state: &S,
+    name: &str,
+    unknown: &'static Class,
+) -> Result<String, Problem> {
     match parameter(parts, state, name).await {
         Ok(value) if !value.contains('\0') => Ok(value),
-        _ => Err(UNKNOWN_PATH.because("the path is not text")),
+        _ => Err(unknown.because("the path is not text")),
     }
 }
 

@@ -9,13 +9,20 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{
     Api,
     access::Caller,
     body::JsonArray,
     grouping::Batch,
+    openapi::{
+        parameters::KindParameter,
+        refusals::{Call, OfKind, Refusals, Submitting, WithBody},
+        schemas,
+    },
     path::KindPath,
+    poll::UnderWay,
     problem::{INVALID_BODY, INVALID_HEADER, KEY_REUSED, Problem, whole_seconds},
     submit::{REPLAYED, Wishes, gate_closed, refusal},
 };
@@ -24,11 +31,37 @@ use crate::{error::StoreError, request::RequestId, store::Submitted};
 /// Requests in a batch, as `tidegate.submit_batch` takes them.
 const REQUESTS_MAX: usize = 10_000;
 
-#[derive(Serialize)]
+/// Requests that are stored.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Batch)]
 struct Answer {
-    status: &'static str,
+    #[schema(inline)]
+    status: UnderWay,
+    /// In the order of the payloads.
+    #[schema(value_type = Vec<uuid::Uuid>, min_items = 1, max_items = 10_000)]
     job_ids: Vec<RequestId>,
+    /// In how many seconds the last of them is expected to be ready.
+    #[schema(minimum = 1)]
     eta_seconds: u64,
+}
+
+/// What a batch's headers ask for.
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(
+    dead_code,
+    reason = "describes what `Wishes` reads, as far as a batch may wish it"
+)]
+struct BatchWishes {
+    /// Makes repeating safe: it stands for the whole batch. 1 to 255 visible characters.
+    #[param(
+        rename = "Idempotency-Key",
+        min_length = 1,
+        max_length = 255,
+        pattern = "^[!-~]+$",
+        nullable = false
+    )]
+    idempotency_key: Option<String>,
 }
 
 /// `POST /v1/{kind}/batch`: an array of payloads in, their ids out, in order. 202 when all of them are stored, durably;
@@ -37,6 +70,25 @@ struct Answer {
 ///
 /// `Idempotency-Key` stands for the whole batch: with the same payloads in the same order it is the same batch, marked
 /// `Idempotency-Replayed: true` when nothing of it is new; with others, or more or fewer, 422.
+#[utoipa::path(
+    post,
+    path = "/v1/{kind}/batch",
+    operation_id = "submit_batch",
+    tag = "requests",
+    summary = "Submit many requests, all or none",
+    params(KindParameter, BatchWishes),
+    request_body(content = schemas::Payloads, description = "The payloads: 1 to 10,000, any JSON but null"),
+    responses(
+        (
+            status = 202,
+            description = "All of them are stored, durably, or were before, under this key",
+            body = Answer,
+            headers(("Idempotency-Replayed" = String, description = "`true` when nothing of it is new")),
+        ),
+        Refusals<(Call, OfKind, WithBody, Submitting)>,
+    ),
+    security((), ("api_key" = ["submit"])),
+)]
 pub(super) async fn submit(
     State(api): State<Arc<Api>>,
     KindPath { kind }: KindPath,
@@ -97,7 +149,7 @@ fn answer(submitted: Vec<Submitted>) -> Result<Response, Problem> {
         come_back = come_back.max(whole_seconds(ticket.eta.come_back));
     }
     let body = Answer {
-        status: "queued",
+        status: UnderWay::Queued,
         job_ids,
         eta_seconds,
     };

@@ -23,6 +23,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Api,
+    openapi::{
+        parameters::{JobParameters, LastEventParameter},
+        refusals::{Call, OfJob, Refusals},
+    },
     outlooks::Outlooks,
     path::{JobPath, unknown},
     poll::{Ended, InProgress},
@@ -54,16 +58,19 @@ pub(super) struct Streams {
     /// Statements of their own: what is merely refreshed must not hold up those who wait for an answer.
     outlooks: Outlooks,
     places: Arc<Semaphore>,
+    /// How long each is open.
+    time: Duration,
     /// Refreshes fall on whole periods since then, so that streams are refreshed together.
     began: Instant,
 }
 
 impl Streams {
-    pub(super) fn new(waiters: Waiters, outlooks: Outlooks, places: usize) -> Self {
+    pub(super) fn new(waiters: Waiters, outlooks: Outlooks, places: usize, time: Duration) -> Self {
         Self {
             waiters,
             outlooks,
             places: Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS))),
+            time,
             began: Instant::now(),
         }
     }
@@ -78,7 +85,28 @@ impl Streams {
 
 /// `GET /v1/{kind}/{job_id}/events`: `state` at each change of status, `position` and `eta` when they change meanwhile,
 /// `result` at the end, and then the stream ends. The id of an event is the number of the request's latest transition;
-/// with `Last-Event-ID`, the states after it come first. 204 to whoever has the result already.
+/// with `Last-Event-ID`, the states after it come first. 204 to whoever has the result already. A stream ends after a
+/// while in any case; its reader comes back with `Last-Event-ID`.
+#[utoipa::path(
+    get,
+    path = "/v1/{kind}/{job_id}/events",
+    operation_id = "follow",
+    tag = "requests",
+    summary = "Follow a request, as server-sent events",
+    params(JobParameters, LastEventParameter),
+    responses(
+        (
+            status = 200,
+            description = "Server-sent events, until the request has ended or it is time to come back: `state` as a poll's 202, `position` and `eta` \
+                           with what has changed of it, `result` as a poll's 200",
+            content_type = "text/event-stream",
+            body = String,
+        ),
+        (status = 204, description = "The request has ended, and `Last-Event-ID` is its end's"),
+        Refusals<(Call, OfJob)>,
+    ),
+    security((), ("api_key" = ["submit"])),
+)]
 pub(super) async fn follow(
     State(api): State<Arc<Api>>,
     job: JobPath,
@@ -109,6 +137,7 @@ pub(super) async fn follow(
     let followed = Followed {
         id: job.id,
         waiter,
+        until: Instant::now() + streams.time,
         shutdown: Shutdown::of(request.extensions()),
         // Of a state that the reader has seen, only what else has changed is told.
         told: known
@@ -155,6 +184,8 @@ impl Told {
 struct Followed {
     id: RequestId,
     waiter: Waiter,
+    /// Beyond that its reader has to come back, so that a key that was revoked meanwhile is noticed.
+    until: Instant,
     shutdown: CancellationToken,
     told: Option<Told>,
     events: VecDeque<Event>,
@@ -195,6 +226,7 @@ impl Followed {
             tokio::select! {
                 () = self.waiter.moved() => {}
                 () = tokio::time::sleep_until(refresh) => {}
+                () = tokio::time::sleep_until(self.until) => return None,
                 () = self.shutdown.cancelled() => return None,
             }
             let known = self.told.map(|told| told.transition_no);

@@ -10,13 +10,18 @@ use axum::{
 };
 use chrono::{DateTime, Utc};
 use serde::Serialize;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
     Api,
     access::Caller,
+    openapi::{
+        parameters::KindParameter,
+        refusals::{Call, OfKind, Refusals, WithQuery},
+    },
     path::KindPath,
-    poll,
+    poll::Word,
     problem::{INVALID_PARAMETER, Problem},
     submit::refusal,
 };
@@ -29,11 +34,20 @@ const LIMIT_DEFAULT: i32 = 100;
 const LIMIT_MAX: i32 = 1000;
 
 /// What a list's query asks for.
-#[derive(Debug)]
+#[derive(Debug, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct Wishes {
+    /// Only requests in this state; repeat it for several.
+    #[param(rename = "state", required = false)]
     statuses: Vec<Status>,
+    /// Only requests submitted at this time or later.
+    #[param(nullable = false, example = "2030-01-31T12:00:00Z")]
     since: Option<DateTime<Utc>>,
+    /// Where to go on: `next` of the page before.
+    #[param(rename = "cursor", value_type = Option<String>, nullable = false, pattern = "^[0-9a-f]{32}$")]
     before: Option<Uuid>,
+    /// How many at most.
+    #[param(minimum = 1, maximum = 1000, default = 100, required = false)]
     limit: i32,
 }
 
@@ -131,20 +145,33 @@ fn page_size(value: &str) -> Result<i32, Problem> {
     }
 }
 
-#[derive(Serialize)]
+/// A page of requests.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Page)]
 struct Answer {
+    /// Newest first. There may be none, and still a next page.
     requests: Vec<Line>,
+    /// The `cursor` of the next page; null: there is none.
+    #[schema(required)]
     next: Option<String>,
 }
 
-#[derive(Serialize)]
+/// A request of a list.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ListedRequest)]
 struct Line {
+    #[schema(value_type = Uuid)]
     job_id: RequestId,
-    status: &'static str,
+    #[schema(inline)]
+    status: Word,
+    /// Where it is in its life.
     state: Status,
+    /// Who submitted it; null: nobody has said.
+    #[schema(required)]
     submitter: Option<String>,
     submitted_at: DateTime<Utc>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     finished_at: Option<DateTime<Utc>>,
 }
 
@@ -152,7 +179,7 @@ impl From<ListedRequest> for Line {
     fn from(listed: ListedRequest) -> Self {
         Self {
             job_id: listed.id,
-            status: poll::word(listed.status),
+            status: listed.status.into(),
             state: listed.status,
             submitter: listed.submitter,
             submitted_at: listed.submitted_at,
@@ -164,6 +191,24 @@ impl From<ListedRequest> for Line {
 /// `GET /v1/{kind}`: the requests that the caller may see, newest first. `next`, also as a `Link` with `rel="next"`, is
 /// where to go on; null on the last page. A page looks at some ten thousand requests at most, so one may be short, or
 /// empty, and still not be the last.
+#[utoipa::path(
+    get,
+    path = "/v1/{kind}",
+    operation_id = "list",
+    tag = "requests",
+    summary = "List requests, newest first",
+    params(KindParameter, Wishes),
+    responses(
+        (
+            status = 200,
+            description = "A page of them",
+            body = Answer,
+            headers(("Link" = String, description = "Where the next page is, with `rel=\"next\"`; none after the last one")),
+        ),
+        Refusals<(Call, OfKind, WithQuery)>,
+    ),
+    security((), ("api_key" = ["submit"])),
+)]
 pub(super) async fn list(
     State(api): State<Arc<Api>>,
     KindPath { kind }: KindPath,

@@ -14,15 +14,17 @@ pub(super) use self::calls::measure;
 use super::{
     Api,
     limits::Admission,
-    openapi::refusals::{Anywhere, Refusals},
+    openapi::refusals::{Anywhere, Asking, Guarded, Refusals},
 };
 use crate::{
     error::StoreError,
+    news::Waiters,
     store::{Store, Submitted},
     telemetry::metrics::{
         Metrics, PerKind,
         catalogue::{
             HTTP_IN_FLIGHT, HTTP_IN_FLIGHT_MAX, POLLS, SUBMISSION_GROUP_SIZE, SUBMISSIONS,
+            WAITING_CALLERS, WAITING_CALLERS_MAX,
         },
         overview::Overview,
     },
@@ -42,10 +44,11 @@ pub(super) struct NodeMetrics {
     polls: PerKind<{ ANSWERS.len() }>,
     overview: Overview,
     admission: Admission,
+    waiters: Waiters,
 }
 
 impl NodeMetrics {
-    pub(super) fn new(store: &Store, admission: Admission) -> Self {
+    pub(super) fn new(store: &Store, admission: Admission, waiters: Waiters) -> Self {
         let metrics = Metrics::new();
         Self {
             calls: Calls::new(metrics.clone()),
@@ -53,8 +56,14 @@ impl NodeMetrics {
             polls: PerKind::new(metrics.clone(), &POLLS, ANSWERS),
             overview: Overview::new(store),
             admission,
+            waiters,
             metrics,
         }
+    }
+
+    /// What counts here.
+    pub(super) fn counting(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// What observes how many submissions share a statement.
@@ -87,11 +96,17 @@ impl NodeMetrics {
     async fn render(&self, store: &Store) -> String {
         let overview = self.overview.render().await;
         self.metrics.note_database(store);
+        let set = |metric, labels: &[_], value: usize| {
+            self.metrics.gauge(metric, labels).set(value as f64);
+        };
         let (taken, places) = self.admission.taken();
-        self.metrics.gauge(&HTTP_IN_FLIGHT, &[]).set(taken as f64);
-        self.metrics
-            .gauge(&HTTP_IN_FLIGHT_MAX, &[])
-            .set(places as f64);
+        set(&HTTP_IN_FLIGHT, &[], taken);
+        set(&HTTP_IN_FLIGHT_MAX, &[], places);
+        let waiting = self.waiters.waiting();
+        let held = waiting.waiters.saturating_sub(waiting.following);
+        set(&WAITING_CALLERS, &[("how", "held")], held);
+        set(&WAITING_CALLERS, &[("how", "stream")], waiting.following);
+        set(&WAITING_CALLERS_MAX, &[], self.waiters.places());
         self.metrics.render() + &overview
     }
 }
@@ -106,7 +121,7 @@ impl NodeMetrics {
     summary = "Figures for monitoring",
     responses(
         (status = 200, description = "Prometheus' text format", content_type = "text/plain", body = String),
-        Refusals<Anywhere>,
+        Refusals<(Anywhere, Asking, Guarded)>,
     ),
     security((), ("api_key" = ["admin"])),
 )]

@@ -48,6 +48,7 @@ const API_KEY: &str = "api_key";
     tags(
         (name = "requests", description = "Submitting requests, and asking after them"),
         (name = "responses", description = "What the downstream calls"),
+        (name = "administration", description = "What operators do: configuration, queues, gates"),
         (name = "health", description = "Whether this node lives, and can serve"),
         (name = "documents", description = "This document, and figures for monitoring"),
     ),
@@ -76,14 +77,12 @@ pub(super) fn finish(mut document: OpenApi) -> OpenApi {
     );
     for item in document.paths.paths.values_mut() {
         for operation in operations(item) {
+            let gated = operation.responses.responses.contains_key("429");
             for (status, response) in &mut operation.responses.responses {
-                if let RefOr::T(response) = response
-                    && matches!(status.as_str(), "202" | "429" | "503")
-                {
-                    response
-                        .headers
-                        .entry("Retry-After".to_owned())
-                        .or_insert_with(retry_after);
+                if let RefOr::T(response) = response {
+                    for (name, header) in headers(status, gated) {
+                        response.headers.entry(name.to_owned()).or_insert(header);
+                    }
                 }
             }
             // The connection answers these before there is a request, and without a body.
@@ -113,20 +112,58 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     .flatten()
 }
 
-fn retry_after() -> Header {
+/// The headers that come with a status whatever the call; `gated`: a gate may refuse the call.
+fn headers(status: &str, gated: bool) -> Vec<(&'static str, Header)> {
+    let seconds = ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .minimum(Some(1));
+    let text = || ObjectBuilder::new().schema_type(Type::String);
+    let mut headers = Vec::new();
+    if matches!(status, "202" | "429" | "503") {
+        headers.push((
+            "Retry-After",
+            header(seconds, "In how many seconds to come back"),
+        ));
+    }
+    // 200: who has waited was told so when it was taken.
+    if gated && matches!(status, "200" | "202" | "429") {
+        headers.extend([
+            (
+                "RateLimit-Policy",
+                header(
+                    text(),
+                    "The gate: how many messages close it, and in how many seconds they are served",
+                ),
+            ),
+            (
+                "RateLimit",
+                header(
+                    text(),
+                    "How much room there is, and when there is all of it",
+                ),
+            ),
+        ]);
+    }
+    if matches!(status, "401" | "403") {
+        headers.push(("WWW-Authenticate", header(text(), "What key is needed")));
+    }
+    headers
+}
+
+fn header(schema: ObjectBuilder, description: &str) -> Header {
     HeaderBuilder::new()
-        .schema(
-            ObjectBuilder::new()
-                .schema_type(Type::Integer)
-                .minimum(Some(1)),
-        )
-        .description(Some("In how many seconds to come back"))
+        .schema(schema)
+        .description(Some(description))
         .build()
 }
 
 /// The document, as text: it is the same for the life of the process.
-static TEXT: LazyLock<Bytes> =
-    LazyLock::new(|| super::document().to_json().unwrap_or_default().into());
+static TEXT: LazyLock<Bytes> = LazyLock::new(|| {
+    super::routes::document()
+        .to_json()
+        .unwrap_or_default()
+        .into()
+});
 
 /// `GET /openapi.json`: this document.
 #[utoipa::path(

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use super::{
     Api,
     openapi::{
-        parameters::JobParameters,
+        parameters::{JobParameters, PreferParameter},
         refusals::{Call, Cancelling, OfJob, Refusals},
     },
     path::{JobPath, unknown},
@@ -36,10 +36,20 @@ use crate::{
     operation_id = "poll",
     tag = "requests",
     summary = "Ask where a request stands, or for its result",
-    params(JobParameters),
+    params(JobParameters, PreferParameter),
     responses(
-        (status = 202, description = "The request is under way: come back", body = InProgress),
-        (status = 200, description = "The request has ended", body = Ended),
+        (
+            status = 202,
+            description = "The request is under way: come back",
+            body = InProgress,
+            headers(("Preference-Applied" = String, description = "The wait that counted")),
+        ),
+        (
+            status = 200,
+            description = "The request has ended",
+            body = Ended,
+            headers(("Preference-Applied" = String, description = "The wait that counted")),
+        ),
         Refusals<(Call, OfJob)>,
     ),
     security((), ("api_key" = ["submit"])),
@@ -145,7 +155,8 @@ pub(super) struct InProgress {
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum UnderWay {
+pub(super) enum UnderWay {
+    /// It is.
     Queued,
 }
 
@@ -181,13 +192,28 @@ pub(super) enum Outcome {
 }
 
 /// What callers are told of a status, besides the status itself.
-pub(super) const fn word(status: Status) -> &'static str {
-    match status {
-        Status::Completed => "succeeded",
-        Status::TimedOut => "timed_out",
-        Status::Failure => "failed",
-        Status::Queued | Status::Processing | Status::TxInFlight | Status::ReceiptReceived => {
-            "queued"
+#[derive(Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Word {
+    /// It is under way.
+    Queued,
+    /// It has a result.
+    Succeeded,
+    /// It has none, and will have none.
+    Failed,
+    /// It took too long.
+    TimedOut,
+}
+
+impl From<Status> for Word {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Completed => Self::Succeeded,
+            Status::TimedOut => Self::TimedOut,
+            Status::Failure => Self::Failed,
+            Status::Queued | Status::Processing | Status::TxInFlight | Status::ReceiptReceived => {
+                Self::Queued
+            }
         }
     }
 }

@@ -9,9 +9,15 @@ use std::{
     time::Duration,
 };
 
+use ::metrics::Histogram;
+
 use crate::{
     request::RequestId,
     store::{Outlook, PollCount, Store},
+    telemetry::metrics::{
+        Metrics,
+        catalogue::{POLL_LATENESS, POLLS_PER_REQUEST},
+    },
 };
 
 /// Requests that are remembered, with and without an end; the oldest are forgotten first.
@@ -26,6 +32,7 @@ pub(super) struct Polls(Arc<Shared>);
 
 struct Shared {
     store: Store,
+    metrics: Metrics,
     counts: Mutex<Counts>,
 }
 
@@ -33,6 +40,24 @@ struct Shared {
 struct Counts {
     recent: Recent,
     by_kind: HashMap<String, PollCount>,
+    /// Of every kind that was polled with success: an operator's words, so there are few.
+    figures: HashMap<String, Figures>,
+}
+
+/// What the metrics observe of a kind.
+struct Figures {
+    polls: Histogram,
+    lateness: Histogram,
+}
+
+impl Figures {
+    fn of(metrics: &Metrics, kind: &str) -> Self {
+        let histogram = |metric| metrics.histogram(metric, &[("kind", kind)]);
+        Self {
+            polls: histogram(&POLLS_PER_REQUEST),
+            lateness: histogram(&POLL_LATENESS),
+        }
+    }
 }
 
 /// The requests polled of late, oldest first.
@@ -77,30 +102,37 @@ impl Recent {
 }
 
 impl Polls {
-    pub(super) fn new(store: Store) -> Self {
+    pub(super) fn new(store: Store, metrics: Metrics) -> Self {
         Self(Arc::new(Shared {
             store,
+            metrics,
             counts: Mutex::default(),
         }))
     }
 
     /// Counts a poll that is answered with this.
+    #[expect(clippy::cast_precision_loss, reason = "nobody polls 2^52 times")]
     pub(super) fn count(&self, outlook: &Outlook) {
+        let Outlook {
+            id, kind, elapsed, ..
+        } = outlook;
         let mut counts = self.counts();
-        let Some(polls) = counts
-            .recent
-            .count(outlook.id, outlook.status.is_terminal())
-        else {
+        let Some(polls) = counts.recent.count(*id, outlook.status.is_terminal()) else {
             return;
         };
         let first = counts.by_kind.is_empty();
-        let count = counts.by_kind.entry(outlook.kind.clone()).or_default();
+        let count = counts.by_kind.entry(kind.clone()).or_default();
         count.answered += 1;
         count.polls += polls;
-        count.lateness += outlook.elapsed;
+        count.lateness += *elapsed;
+        let figures = counts
+            .figures
+            .entry(kind.clone())
+            .or_insert_with(|| Figures::of(&self.0.metrics, kind));
+        figures.polls.record(polls as f64);
+        figures.lateness.record(*elapsed);
         drop(counts);
 
-        record(outlook, polls);
         if first {
             tokio::spawn(self.clone().store_soon());
         }
@@ -117,20 +149,6 @@ impl Polls {
     fn counts(&self) -> MutexGuard<'_, Counts> {
         // Counts are whole whatever happened to who held the lock.
         self.0.counts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Tells the metrics of a request's end, when a caller first hears of it.
-#[expect(clippy::cast_precision_loss, reason = "nobody polls 2^52 times")]
-fn record(outlook: &Outlook, polls: u64) {
-    let kind = || outlook.kind.clone();
-    metrics::histogram!("tidegate_polls_per_request", "kind" => kind()).record(polls as f64);
-    metrics::histogram!("tidegate_poll_lateness_seconds", "kind" => kind())
-        .record(outlook.elapsed.as_secs_f64());
-    if let Some(predicted) = outlook.predicted {
-        let took = outlook.age.as_secs_f64() - outlook.elapsed.as_secs_f64();
-        metrics::histogram!("tidegate_eta_error_seconds", "kind" => kind())
-            .record(took - predicted.as_secs_f64());
     }
 }
 

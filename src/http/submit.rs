@@ -15,8 +15,8 @@ use super::{
     access::Caller,
     body::Json,
     openapi::{
-        parameters::KindParameter,
-        refusals::{Call, OfKind, Refusals, Submitting, WithBody},
+        parameters::{KindParameter, PreferParameter},
+        refusals::{Call, CallingBack, OfKind, Refusals, Submitting, WithBody},
         schemas,
     },
     path::{KindPath, location, unknown},
@@ -128,7 +128,7 @@ fn url(value: &HeaderValue) -> Result<String, Problem> {
     operation_id = "submit",
     tag = "requests",
     summary = "Submit a request",
-    params(KindParameter, Wishes),
+    params(KindParameter, Wishes, PreferParameter),
     request_body(content = schemas::Json, description = "The payload: any JSON"),
     responses(
         (
@@ -138,18 +138,20 @@ fn url(value: &HeaderValue) -> Result<String, Problem> {
             headers(
                 ("Location" = String, description = "Where to poll"),
                 ("Idempotency-Replayed" = String, description = "`true` when the key was known"),
+                ("Preference-Applied" = String, description = "The wait that counted"),
             ),
         ),
         (
             status = 200,
-            description = "The request was submitted before, under this key, and has ended",
+            description = "The request has ended: it was submitted before, under this key, or the caller has waited",
             body = poll::Ended,
             headers(
                 ("Location" = String, description = "Where to poll"),
-                ("Idempotency-Replayed" = String, description = "`true`"),
+                ("Idempotency-Replayed" = String, description = "`true` when the key was known"),
+                ("Preference-Applied" = String, description = "The wait that counted"),
             ),
         ),
-        Refusals<(Call, OfKind, WithBody, Submitting)>,
+        Refusals<(Call, OfKind, WithBody, Submitting, CallingBack)>,
     ),
     security((), ("api_key" = ["submit"])),
 )]

@@ -86,6 +86,8 @@ struct News {
 pub struct Waiting {
     /// Waiters.
     pub waiters: usize,
+    /// Those who follow every move, among them.
+    pub following: usize,
     /// Requests they wait for.
     pub requests: usize,
     /// Rounds of looking at all of them, since the start.
@@ -131,9 +133,16 @@ impl Waiters {
         let state = self.state();
         Waiting {
             waiters: state.waiting,
+            following: state.following,
             requests: state.awaited.len(),
             looks: state.looks,
         }
+    }
+
+    /// How many may wait.
+    #[must_use]
+    pub fn places(&self) -> usize {
+        self.0.places
     }
 
     /// Something has moved these requests in this very process.

@@ -3,18 +3,21 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::FromRow;
+use utoipa::ToSchema;
 
 use super::Store;
 use crate::error::StoreError;
 
 /// A queue's gate.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, ToSchema)]
 pub struct Gate {
     /// The queue.
     pub queue: String,
     /// `accepting` or `too_many_requests`.
+    #[schema(pattern = "^(accepting|too_many_requests)$")]
     pub state: String,
     /// `strict` or `soft`.
+    #[schema(pattern = "^(strict|soft)$")]
     pub mode: String,
     /// The depth at which it closes.
     pub high_water: i32,

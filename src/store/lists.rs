@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use sqlx::FromRow;
 use uuid::Uuid;
 
-use super::{Store, requests::decode};
+use super::{Store, words::decode};
 use crate::{
     error::StoreError,
     request::{RequestId, Status},

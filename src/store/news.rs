@@ -3,10 +3,7 @@
 use sqlx::FromRow;
 use uuid::Uuid;
 
-use super::{
-    Outlook, Store,
-    requests::{OutlookRow, decode},
-};
+use super::{Outlook, Store, outlooks::OutlookRow, words::decode};
 use crate::{
     error::StoreError,
     request::{RequestId, Status},

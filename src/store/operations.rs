@@ -3,8 +3,9 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::FromRow;
+use utoipa::ToSchema;
 
-use super::{Store, requests::decode};
+use super::{Store, words::decode};
 use crate::{error::StoreError, request::Stage};
 
 /// A setting that `initialise` wrote.
@@ -30,17 +31,20 @@ pub struct RequestCount {
 }
 
 /// One row of `queue_overview`.
-#[derive(Debug, Clone, PartialEq, FromRow, Serialize)]
+#[derive(Debug, Clone, PartialEq, FromRow, Serialize, ToSchema)]
 pub struct QueueOverview {
     /// The queue.
     pub queue: String,
     /// The stage it serves.
+    #[schema(pattern = "^(readiness|tx)$")]
     pub stage: String,
     /// Whether claims are stopped.
     pub paused: bool,
     /// D: sends per second; none means no limit.
+    #[schema(required)]
     pub per_seconds: Option<f64>,
     /// C: checks at once; none means no limit.
+    #[schema(required)]
     pub max_concurrency: Option<i32>,
     /// All messages.
     pub depth: i64,
@@ -57,6 +61,7 @@ pub struct QueueOverview {
     /// Served per second, over five minutes.
     pub per_second_5m: f64,
     /// `accepting` or `too_many_requests`.
+    #[schema(pattern = "^(accepting|too_many_requests)$")]
     pub gate: String,
     /// The depth at which the gate closes.
     pub high_water: i32,

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{
     Lease, Store,
     claims::{columns, milliseconds},
-    requests::decode,
+    words::decode,
 };
 use crate::{
     error::StoreError,

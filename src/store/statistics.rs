@@ -1,6 +1,8 @@
-//! What API nodes have seen of their callers.
+//! What API nodes have seen of their callers, and how good predictions were.
 
 use std::{collections::HashMap, time::Duration};
+
+use sqlx::FromRow;
 
 use super::Store;
 use crate::error::StoreError;
@@ -16,7 +18,35 @@ pub struct PollCount {
     pub lateness: Duration,
 }
 
+/// How good the predictions of a kind were, of every request that has ended.
+#[derive(Debug, Clone, PartialEq, FromRow)]
+pub struct EtaQuality {
+    /// The kind.
+    pub kind: String,
+    /// How much later than told they ended, all together; negative: earlier.
+    pub error_seconds_sum: f64,
+    /// How many ended up to −30, −5, −1, 0, 1, 5, 30 seconds later than told, each above the one before, and the rest.
+    pub error_bins: Vec<i64>,
+    /// How many callers were told a time for 90 percent.
+    pub p90_stated: i64,
+    /// How many of these had their answer within it.
+    pub p90_held: i64,
+}
+
 impl Store {
+    /// How good the predictions of each kind were: `tidegate.eta_quality`.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn eta_quality(&self) -> Result<Vec<EtaQuality>, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/eta_quality.sql")),
+            fetch_all
+        ))
+    }
+
     /// Adds polls, by kind: `tidegate.count_polls`.
     ///
     /// # Errors

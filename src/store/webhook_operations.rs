@@ -65,7 +65,33 @@ pub struct DeliveryRecord {
     pub finished_at: Option<DateTime<Utc>>,
 }
 
+/// How many deliveries are not made.
+#[derive(Debug, Clone, Copy, PartialEq, FromRow)]
+pub struct WebhookCounts {
+    /// Those that wait for an attempt.
+    pub waiting: i64,
+    /// Those that somebody is at.
+    pub under_way: i64,
+    /// Those that were given up.
+    pub failed: i64,
+    /// How old the oldest is that was not given up, in seconds; 0: there is none.
+    pub oldest_seconds: f64,
+}
+
 impl Store {
+    /// How many deliveries are not made, of all hosts: `tidegate.webhook_overview`.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn webhook_counts(&self) -> Result<WebhookCounts, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/webhook_counts.sql")),
+            fetch_one
+        ))
+    }
+
     /// Names who is told when requests of a kind end: `tidegate.set_kind_callback`. Who it was before.
     ///
     /// # Errors

@@ -9,7 +9,8 @@ use uuid::Uuid;
 
 use super::{
     Store, Submission, Submitted,
-    requests::{SubmittedRow, decode, stored_error},
+    submissions::SubmittedRow,
+    words::{decode, stored_error},
 };
 use crate::{
     error::StoreError,

@@ -4,6 +4,7 @@
 //! in one process count apart. Handles are made once and kept: counting is then one atomic addition.
 
 pub mod catalogue;
+mod eta_quality;
 pub mod overview;
 mod per_kind;
 

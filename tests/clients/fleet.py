@@ -1,7 +1,6 @@
 """A private database, an API node and a worker with a simulated downstream: started for one run, and stopped after."""
 
 import collections
-import glob
 import json
 import os
 import pathlib
@@ -47,13 +46,12 @@ class Fleet:
     def _start(self):
         self.tidegate("migrate")
         self.tidegate("init")
-        status = self.tidegate("status")
-        # For psql alone: the private server runs for those who find it by themselves.
-        self.url = re.search(r"^database: (\S+)", status, re.MULTILINE)[1]
         # The fuzzer submits faster than a careful downstream would take it.
-        self.tidegate("config", "set", "tx.per_seconds", "500")
-        self.tidegate("config", "set", "readiness.max_concurrency", "500")
-        self.api = self.start(["tidegate", "serve", "--listen", "127.0.0.1:0"], r"http://\S+")
+        self.tidegate("config", "set", "tx.per_seconds", "500", "readiness.max_concurrency", "500")
+        # It also submits what is to start in a hundred years, waits for it and follows it: not for long.
+        self.api = self.start(
+            ["tidegate", "serve", "--listen", "127.0.0.1:0", "--wait-max", "2", "--stream-time", "2s"], r"http://\S+"
+        )
         self.start(
             ["tidegate-worker", "simulate", "--metrics-listen", "127.0.0.1:0", "--readiness-latency", "constant:5ms",
              "--send-latency", "constant:5ms", "--response-latency", "constant:50ms"],
@@ -98,26 +96,13 @@ class Fleet:
             sys.exit(f"{' '.join(command)} does not say where it listens: {line!r}")
         return said[0]
 
-    def sql(self, statement):
-        """The single value of a statement."""
-        done = subprocess.run(
-            [psql(), "--no-psqlrc", "-At", "-v", "ON_ERROR_STOP=1", "-c", statement, self.url],
-            capture_output=True, text=True, timeout=PATIENCE,
-        )
-        if done.returncode != 0:
-            sys.exit(f"{statement}: {done.stderr}")
-        return done.stdout.strip()
-
     def close_gate(self):
-        self._force_gate("too_many_requests", "true")
+        self.tidegate("gate", "close", "tx")
         if not self.eventually(lambda: self.submits() == 429, 10):
             sys.exit("the gate of the tx queue is closed, but submissions pass")
 
     def open_gate(self):
-        self._force_gate("accepting", "false")
-
-    def _force_gate(self, state, forced):
-        self.sql(f"update tidegate.gate set state = '{state}', forced = {forced} where queue = 'tx'")
+        self.tidegate("gate", "release", "tx")
 
     def submits(self):
         """What a submission without a key is answered with."""
@@ -130,10 +115,16 @@ class Fleet:
         except urllib.error.HTTPError as refused:
             return refused.code
 
-    def get(self, path, key=None):
-        """What the node says there."""
+    def get(self, path, key=None, change=None):
+        """What the node says there; or to this change."""
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        request = urllib.request.Request(f"{self.api}{path}", headers=headers)
+        body = None
+        if change is not None:
+            headers["Content-Type"] = "application/json"
+            body = json.dumps(change).encode()
+        request = urllib.request.Request(
+            f"{self.api}{path}", headers=headers, data=body, method="GET" if change is None else "PATCH"
+        )
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return answer.read().decode()
 
@@ -149,10 +140,27 @@ class Fleet:
         """How many of them were refused by a gate."""
         return sum(statuses.get(429, 0) for statuses in self.calls().values())
 
-    def operations(self):
-        """The calls that the API's document describes, by method and route."""
+    def operations(self, belong):
+        """The calls that the API's document describes under tags that belong, by method and route."""
         paths = json.loads(self.get("/openapi.json"))["paths"]
-        return [f"{method.upper()} {path}" for path, item in paths.items() for method in item]
+        return [
+            f"{method.upper()} {path}"
+            for path, item in paths.items()
+            for method, operation in item.items()
+            if belong(operation["tags"][0])
+        ]
+
+    def settings(self, key=None):
+        """Every setting with its value."""
+        settings = json.loads(self.get("/v1/admin/config", key))["settings"]
+        return {setting["name"]: setting["value"] for setting in settings}
+
+    def restore(self, settings, key=None):
+        """Makes the settings what they were, and lets the gates go by their marks; says how many were otherwise."""
+        changed = json.loads(self.get("/v1/admin/config", key, change=settings))["changed"]
+        for queue in ("readiness", "tx"):
+            self.tidegate("gate", "release", queue)
+        return len(changed)
 
     def admin_key(self):
         """A key that may do everything."""
@@ -175,11 +183,3 @@ class Fleet:
                 return False
             time.sleep(0.1)
         return True
-
-
-def psql():
-    """psql, from the PATH or from where PostgreSQL's programs are."""
-    found = shutil.which("psql") or next(
-        iter(sorted(glob.glob("/usr/lib/postgresql/*/bin/psql") + glob.glob("/usr/pgsql-*/bin/psql"), reverse=True)), None
-    )
-    return found or sys.exit("make test-clients needs psql: install PostgreSQL's client programs")

@@ -36,7 +36,10 @@ async fn all_settings_are_listed_with_units_and_defaults() {
     for path in ["%00", "%ff"] {
         api.get(&format!("/v1/admin/config/{path}"))
             .await
-            .assert_problem(404, "unknown_path");
+            .assert_problem(404, "unknown_setting");
+        api.get(&format!("/v1/admin/gates/{path}"))
+            .await
+            .assert_problem(404, "unknown_queue");
     }
 }
 
@@ -260,8 +263,11 @@ async fn gates_are_shown_marked_held_and_released() {
 
     for (body, code) in [
         (json!({"high_water": 1}), "invalid_request"),
-        (json!({"high_water": 10.5}), "invalid_request"),
-        (json!({"mode": "hard"}), "invalid_request"),
+        (json!({"high_water": 10.5}), "invalid_body"),
+        (json!({"high_water": "10"}), "invalid_body"),
+        (json!({"high_water": 4_294_967_306_i64}), "invalid_body"),
+        (json!({"low_water": null}), "invalid_body"),
+        (json!({"mode": "hard"}), "invalid_body"),
         (json!({"state": "accepting"}), "invalid_body"),
         (json!({"forced": true}), "invalid_body"),
         (json!(7), "invalid_body"),

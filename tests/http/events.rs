@@ -390,3 +390,32 @@ async fn a_stream_outlives_the_loss_of_every_connection() {
     assert_eq!(events.state().await.name, "result");
     assert_eq!(events.next().await, None);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_ends_when_its_time_is_over_and_its_reader_misses_nothing() {
+    let database = TestDatabase::unlimited().await;
+    let options = HttpOptions {
+        stream_time: Duration::from_millis(300),
+        ..HttpOptions::default()
+    };
+    let node = Listening::start(&database, &options).await;
+    let path = node.api.submit("direct").await;
+    let mut events = Events::open(&node.api, &path, None).await;
+    let state = events.state().await;
+    assert_eq!(state.data["state"], "processing");
+
+    while let Some(event) = events.next().await {
+        assert_ne!(event.name, "result", "{event:?}");
+    }
+    node.until_waiting(0).await;
+
+    send_all(&database, "0x1").await;
+    node.api
+        .post(&format!("{path}/responses"), &json!({"response": 1}))
+        .await;
+    let mut again = Events::open(&node.api, &path, Some(state.id)).await;
+    for expected in ["tx_in_flight", "receipt_received", "completed"] {
+        assert_eq!(again.state().await.data["state"], expected);
+    }
+    assert_eq!(again.next().await, None);
+}

@@ -12,13 +12,13 @@ use super::{Api, answer, health::without_a_database};
 use crate::support::{TestDatabase, eventually, until_blocked};
 
 /// What `/metrics` says: each sample with its labels, as `name{a="b"}`, and its value.
-struct Figures {
+pub(super) struct Figures {
     samples: BTreeMap<String, f64>,
     forms: BTreeMap<String, String>,
 }
 
 impl Figures {
-    fn read(text: &str) -> Self {
+    pub(super) fn read(text: &str) -> Self {
         let mut figures = Self {
             samples: BTreeMap::new(),
             forms: BTreeMap::new(),
@@ -39,7 +39,7 @@ impl Figures {
         figures
     }
 
-    async fn of(api: &Api) -> Self {
+    pub(super) async fn of(api: &Api) -> Self {
         let answered = api.get("/metrics").await;
         assert_eq!(answered.status, 200, "{answered:?}");
         assert!(
@@ -50,7 +50,7 @@ impl Figures {
         Self::read(answered.body.as_str().unwrap())
     }
 
-    fn get(&self, sample: &str) -> Option<f64> {
+    pub(super) fn get(&self, sample: &str) -> Option<f64> {
         self.samples.get(sample).copied()
     }
 
@@ -143,7 +143,9 @@ fn the_operations_page_lists_every_figure() {
 async fn every_figure_is_there_and_no_other() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
-    api.submit("direct").await;
+    let job = api.submit("direct").await;
+    api.delete(&job).await;
+    api.get(&job).await;
     api.get("/metrics").await;
 
     let node = Figures::of(&api).await;
@@ -342,7 +344,9 @@ async fn without_the_database_a_node_tells_what_it_knows_itself() {
             >= 1.0
     );
     assert_eq!(
-        figures.get("tidegate_submissions_total{kind=\"unknown\",outcome=\"failed\"}"),
+        figures.get(
+            "tidegate_http_requests_total{route=\"/v1/{kind}\",method=\"POST\",status=\"503\"}"
+        ),
         Some(1.0)
     );
     let version = format!(

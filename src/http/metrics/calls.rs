@@ -49,7 +49,7 @@ struct ByMethod {
 
 impl Calls {
     pub(super) fn new(metrics: Metrics) -> Self {
-        let documented = super::super::document().paths.paths.into_keys();
+        let documented = super::super::routes::document().paths.paths.into_keys();
         let routes = documented
             .chain([UNMATCHED.to_owned(), PAGE.to_owned()])
             .map(|route| (route, array::from_fn(|_| OnceLock::new())))

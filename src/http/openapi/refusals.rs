@@ -17,10 +17,12 @@ use utoipa::{
 };
 
 use super::super::problem::{
-    Class, DATABASE_UNAVAILABLE, GATE_CLOSED, ILLEGAL_STATE, INCOMPLETE_BODY, INTERNAL,
-    INVALID_BODY, INVALID_HEADER, INVALID_REQUEST, KEY_REUSED, KIND_NOT_CONFIGURED, MALFORMED_JSON,
-    NOT_CANCELLABLE, NOT_MIGRATED, OVERLOADED, PAYLOAD_TOO_LARGE, RESPONSE_MISFIT, TIMED_OUT,
-    TYPE_PREFIX, UNKNOWN_KIND, UNKNOWN_REQUEST, UNSTORABLE, UNSUPPORTED_MEDIA_TYPE,
+    CALLBACK_REFUSED, Class, DATABASE_UNAVAILABLE, FORBIDDEN, GATE_CLOSED, ILLEGAL_STATE,
+    INCOMPLETE_BODY, INTERNAL, INVALID_BODY, INVALID_HEADER, INVALID_PARAMETER, INVALID_REQUEST,
+    KEY_REUSED, KIND_NOT_CONFIGURED, MALFORMED_JSON, NOT_CANCELLABLE, NOT_MIGRATED, NOT_PERMITTED,
+    OVERLOADED, PAYLOAD_TOO_LARGE, RESPONSE_MISFIT, TIMED_OUT, TYPE_PREFIX, UNAUTHENTICATED,
+    UNKNOWN_KIND, UNKNOWN_QUEUE, UNKNOWN_REQUEST, UNKNOWN_SETTING, UNSTORABLE,
+    UNSUPPORTED_MEDIA_TYPE,
 };
 
 /// A set of classes that a call may be refused with.
@@ -45,22 +47,36 @@ macro_rules! sets {
 }
 
 sets! {
-    /// Any call at all.
-    Anywhere = [INTERNAL, TIMED_OUT];
+    /// Any call at all; overloaded: there are too many connections.
+    Anywhere = [INTERNAL, TIMED_OUT, OVERLOADED];
     /// A call that asks the database.
-    Asking = [DATABASE_UNAVAILABLE, NOT_MIGRATED];
+    Asking = [DATABASE_UNAVAILABLE, NOT_MIGRATED, NOT_PERMITTED];
+    /// A call that may need a key.
+    Guarded = [UNAUTHENTICATED, FORBIDDEN];
     /// A call of `/v1`, whatever it is for.
-    Call = [INTERNAL, TIMED_OUT, DATABASE_UNAVAILABLE, NOT_MIGRATED, OVERLOADED];
+    Call = [
+        INTERNAL, TIMED_OUT, DATABASE_UNAVAILABLE, NOT_MIGRATED, NOT_PERMITTED, OVERLOADED, UNAUTHENTICATED, FORBIDDEN,
+    ];
     /// A path that names a kind.
     OfKind = [UNKNOWN_KIND];
     /// A path that names a request.
     OfJob = [UNKNOWN_KIND, UNKNOWN_REQUEST];
+    /// A path that names a queue.
+    OfQueue = [UNKNOWN_QUEUE];
+    /// A call that names settings.
+    OfSetting = [UNKNOWN_SETTING];
+    /// A query.
+    WithQuery = [INVALID_PARAMETER];
     /// A JSON body.
     WithBody = [
         MALFORMED_JSON, INVALID_BODY, INCOMPLETE_BODY, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, UNSTORABLE,
     ];
     /// A submission.
     Submitting = [INVALID_HEADER, INVALID_REQUEST, KEY_REUSED, GATE_CLOSED, KIND_NOT_CONFIGURED];
+    /// A submission that may name who is told of its end.
+    CallingBack = [CALLBACK_REFUSED];
+    /// A change of the configuration.
+    Changing = [INVALID_REQUEST];
     /// A cancellation.
     Cancelling = [NOT_CANCELLABLE, ILLEGAL_STATE];
     /// A response of the downstream.
@@ -77,6 +93,7 @@ macro_rules! joined {
     };
 }
 
+joined!(A);
 joined!(A B);
 joined!(A B C);
 joined!(A B C D);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 use utoipa::{
     PartialSchema, ToSchema,
-    openapi::{ObjectBuilder, OneOfBuilder, RefOr, Schema, Type},
+    openapi::{ArrayBuilder, ObjectBuilder, OneOfBuilder, RefOr, Schema, Type, schema::SchemaType},
 };
 
 use super::super::{
@@ -115,6 +115,28 @@ impl PartialSchema for Outcome {
 }
 
 impl ToSchema for Outcome {}
+
+/// The payloads of a batch.
+pub(in crate::http) struct Payloads;
+
+impl PartialSchema for Payloads {
+    fn schema() -> RefOr<Schema> {
+        let all_but_null = [
+            Type::Object,
+            Type::Array,
+            Type::String,
+            Type::Number,
+            Type::Boolean,
+        ];
+        ArrayBuilder::new()
+            .items(ObjectBuilder::new().schema_type(SchemaType::from_iter(all_but_null)))
+            .min_items(Some(1))
+            .max_items(Some(10_000))
+            .into()
+    }
+}
+
+impl ToSchema for Payloads {}
 
 fn about(description: &str) -> ObjectBuilder {
     ObjectBuilder::new()

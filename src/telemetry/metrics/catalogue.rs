@@ -55,6 +55,17 @@ const STAGE_SECONDS: &[f64] = &[
     0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
 ];
 
+/// How often somebody polls for a request.
+const POLL_COUNTS: &[f64] = &[1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0];
+
+/// Seconds for which an end waits to be asked for, from a caller who waits for it to one who is gone.
+const LATENESS_SECONDS: &[f64] = &[
+    0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 300.0,
+];
+
+/// Seconds by which an end is later than told: as the database counts them, in `finish_sample`.
+pub(super) const ETA_ERROR_SECONDS: &[f64] = &[-30.0, -5.0, -1.0, 0.0, 1.0, 5.0, 30.0];
+
 /// How many submissions share a statement.
 const GROUP_SIZES: &[f64] = &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0];
 
@@ -77,6 +88,14 @@ metrics! {
         "How many submissions shared one statement";
     POLLS = Counter, "tidegate_polls_total" ["kind", "answer"],
         "Polls over HTTP that found their request: `in_progress` or `ended`";
+    POLLS_PER_REQUEST = Histogram(POLL_COUNTS), "tidegate_polls_per_request" ["kind"],
+        "Polls of a request, until one has told its end";
+    POLL_LATENESS = Histogram(LATENESS_SECONDS), "tidegate_poll_lateness_seconds" ["kind"],
+        "For how long an end had been there when a poll first told it";
+    WAITING_CALLERS = Gauge, "tidegate_waiting_callers" ["how"],
+        "Callers who wait here: `held` (`Prefer: wait`), `stream` (server-sent events)";
+    WAITING_CALLERS_MAX = Gauge, "tidegate_waiting_callers_max" [],
+        "How many may; one more is answered at once, or gets 503 instead of a stream";
 
     DATABASE_UP = Gauge, "tidegate_database_up" [],
         "Whether the database answered the last reading of the figures it has, in time";
@@ -104,6 +123,15 @@ metrics! {
     GATE_CLOSED = Gauge, "tidegate_gate_closed" ["queue"], "Whether the queue's gate refuses submissions";
     GATE_HIGH_WATER = Gauge, "tidegate_gate_high_water" ["queue"], "The depth at which the gate closes";
     GATE_LOW_WATER = Gauge, "tidegate_gate_low_water" ["queue"], "The depth at which it opens again";
+    ETA_ERROR = Histogram(ETA_ERROR_SECONDS), "tidegate_eta_error_seconds" ["kind"],
+        "How much later than told at submit a request has ended; negative: earlier";
+    ETA_P90_STATED = Counter, "tidegate_eta_p90_stated_total" ["kind"],
+        "Ended requests whose callers were told a time for 90 percent";
+    ETA_P90_HELD = Counter, "tidegate_eta_p90_held_total" ["kind"], "Those of them that ended within it; nine in ten is right";
+    WEBHOOKS = Gauge, "tidegate_webhook_deliveries" ["state"],
+        "Deliveries to callback URLs: `waiting` (for an attempt), `under_way`, `failed` (given up)";
+    WEBHOOK_OLDEST_AGE = Gauge, "tidegate_webhook_oldest_age_seconds" [],
+        "Age of the oldest delivery that is neither made nor given up; 0: there is none";
     WORKERS = Gauge, "tidegate_worker_processes" ["state"],
         "Workers known: `alive`, `stopped` (by themselves), `lost` (not seen for 30 s)";
     MAINTENANCE_LAG = Gauge, "tidegate_maintenance_lag_seconds" ["duty"], "For how long a maintenance duty has been overdue";

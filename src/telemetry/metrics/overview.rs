@@ -1,4 +1,4 @@
-//! What the database knows of queues, requests, workers and duties, as gauges.
+//! What the database knows of queues, requests, predictions, webhooks, workers and duties.
 //!
 //! Read when somebody asks, at most once a second however many ask, and no more than a fifth of the time: at a million
 //! messages the views take a while. Each reading stands alone, so that a queue that is gone, or a limit that was taken
@@ -16,8 +16,10 @@ use super::{
     catalogue::{
         DATABASE_UP, GATE_CLOSED, GATE_HIGH_WATER, GATE_LOW_WATER, MAINTENANCE_LAG, Metric,
         QUEUE_BACKING_OFF, QUEUE_CONCURRENCY_LIMIT, QUEUE_DEPTH, QUEUE_DRAIN_RATE, QUEUE_HELD,
-        QUEUE_OLDEST_AGE, QUEUE_PAUSED, QUEUE_RATE_LIMIT, QUEUE_WAITING, REQUESTS, WORKERS,
+        QUEUE_OLDEST_AGE, QUEUE_PAUSED, QUEUE_RATE_LIMIT, QUEUE_WAITING, REQUESTS,
+        WEBHOOK_OLDEST_AGE, WEBHOOKS, WORKERS,
     },
+    eta_quality,
 };
 use crate::{
     error::StoreError,
@@ -62,8 +64,8 @@ impl Overview {
             return Arc::clone(&reading.text);
         }
         let began = Instant::now();
-        let metrics = match tokio::time::timeout(PATIENCE, self.read()).await {
-            Ok(Ok(metrics)) => metrics,
+        let text = match tokio::time::timeout(PATIENCE, self.read()).await {
+            Ok(Ok(text)) => text,
             outcome => {
                 let why = match outcome {
                     Ok(Err(error)) => error.to_string(),
@@ -72,10 +74,10 @@ impl Overview {
                 tracing::debug!(error = why, "cannot read the database's figures");
                 let metrics = Metrics::empty();
                 metrics.gauge(&DATABASE_UP, &[]).set(0);
-                metrics
+                metrics.render()
             }
         };
-        let text = Arc::from(metrics.render());
+        let text = Arc::from(text);
         *last = Some(Reading {
             text: Arc::clone(&text),
             until: Instant::now() + FRESH.max(began.elapsed() * 4),
@@ -83,7 +85,7 @@ impl Overview {
         text
     }
 
-    async fn read(&self) -> Result<Metrics, StoreError> {
+    async fn read(&self) -> Result<String, StoreError> {
         let metrics = Metrics::empty();
         let set = |metric: &Metric, labels: &[(&'static str, &str)], value: f64| {
             metrics.gauge(metric, labels).set(value);
@@ -114,8 +116,19 @@ impl Overview {
                 duty.overdue_seconds,
             );
         }
+        let webhooks = self.store.webhook_counts().await?;
+        for (state, count) in [
+            ("waiting", webhooks.waiting),
+            ("under_way", webhooks.under_way),
+            ("failed", webhooks.failed),
+        ] {
+            set(&WEBHOOKS, &[("state", state)], count as f64);
+        }
+        set(&WEBHOOK_OLDEST_AGE, &[], webhooks.oldest_seconds);
+        let quality = self.store.eta_quality().await?;
+        eta_quality::note(&metrics, &quality);
         set(&DATABASE_UP, &[], 1.0);
-        Ok(metrics)
+        Ok(metrics.render() + &eta_quality::histogram(&quality))
     }
 }
 

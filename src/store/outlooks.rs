@@ -1,0 +1,139 @@
+//! What polls tell: where a request stands, and when to come back.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, value::RawValue};
+use sqlx::{FromRow, types::Json};
+use uuid::Uuid;
+
+use super::{
+    Store,
+    words::{decode, seconds, stored_error},
+};
+use crate::{
+    error::StoreError,
+    request::{RequestError, RequestId, Status},
+};
+
+/// How to tell a caller when to come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Eta {
+    /// The advice with jitter, whole seconds: never before `retry_after`, so that callers told the same spread out.
+    pub come_back: Duration,
+    /// In what time the answer is there as likely as not; known for observed ETAs.
+    pub p50: Option<Duration>,
+    /// In what time the answer is there with a probability of 90 %; known for observed ETAs.
+    pub p90: Option<Duration>,
+}
+
+impl Eta {
+    pub(super) fn new(
+        spread_seconds: Option<i32>,
+        p50_ms: Option<i64>,
+        p90_ms: Option<i64>,
+    ) -> Self {
+        let millis = |ms: i64| Duration::from_millis(ms.try_into().unwrap_or_default());
+        Self {
+            come_back: seconds(spread_seconds),
+            p50: p50_ms.map(millis),
+            p90: p90_ms.map(millis),
+        }
+    }
+}
+
+/// All that a poll of one request tells.
+#[derive(Debug, Clone)]
+pub struct Outlook {
+    /// The request.
+    pub id: RequestId,
+    /// Its kind, in snake case.
+    pub kind: String,
+    /// Its status.
+    pub status: Status,
+    /// `readiness_queue`, `checking`, `tx_queue`, `tx_in_flight`, `awaiting_response` or `finished`.
+    pub place: String,
+    /// The queue it is in.
+    pub queue: Option<String>,
+    /// How many waiting messages stand before it.
+    pub position: Option<i64>,
+    /// Time in the current status.
+    pub elapsed: Duration,
+    /// Time since it was submitted.
+    pub age: Duration,
+    /// When to ask again; zero when it has ended.
+    pub retry_after: Duration,
+    /// How to tell the caller so.
+    pub eta: Eta,
+    /// What the caller was told at submit.
+    pub predicted: Option<Duration>,
+    /// When it was submitted.
+    pub submitted_at: DateTime<Utc>,
+    /// The response, when it has one.
+    pub response: Option<Box<RawValue>>,
+    /// What went wrong, when something did.
+    pub error: Option<RequestError>,
+    /// Who submitted it.
+    pub submitter: Option<String>,
+}
+
+#[derive(FromRow)]
+pub(super) struct OutlookRow {
+    id: Uuid,
+    kind: String,
+    status: String,
+    place: String,
+    queue: Option<String>,
+    queue_position: Option<i64>,
+    elapsed_seconds: f64,
+    age_seconds: f64,
+    retry_after_seconds: Option<i32>,
+    spread_seconds: Option<i32>,
+    eta_p50_ms: Option<i64>,
+    eta_p90_ms: Option<i64>,
+    predicted_seconds: Option<i32>,
+    submitted_at: DateTime<Utc>,
+    response: Option<Json<Box<RawValue>>>,
+    error: Option<Json<Value>>,
+    submitter: Option<String>,
+}
+
+impl TryFrom<OutlookRow> for Outlook {
+    type Error = StoreError;
+
+    fn try_from(row: OutlookRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: RequestId(row.id),
+            kind: row.kind,
+            status: decode(row.status)?,
+            place: row.place,
+            queue: row.queue,
+            position: row.queue_position,
+            elapsed: Duration::try_from_secs_f64(row.elapsed_seconds).unwrap_or_default(),
+            age: Duration::try_from_secs_f64(row.age_seconds).unwrap_or_default(),
+            retry_after: seconds(row.retry_after_seconds),
+            eta: Eta::new(row.spread_seconds, row.eta_p50_ms, row.eta_p90_ms),
+            predicted: row.predicted_seconds.map(|told| seconds(Some(told))),
+            submitted_at: row.submitted_at,
+            response: row.response.map(|Json(response)| response),
+            error: row.error.map(|Json(error)| stored_error(&error)),
+            submitter: row.submitter,
+        })
+    }
+}
+
+impl Store {
+    /// Where a request stands: `tidegate.request_outlook`; `None` for an unknown id.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn outlook(&self, id: RequestId) -> Result<Option<Outlook>, StoreError> {
+        let row: Option<OutlookRow> = ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/request_outlook.sql")).bind(id.0),
+            fetch_optional
+        );
+        row.map(TryInto::try_into).transpose()
+    }
+}
