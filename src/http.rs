@@ -16,6 +16,7 @@ mod list;
 mod metrics;
 mod openapi;
 mod options;
+mod origin;
 mod outlooks;
 mod path;
 mod poll;
@@ -138,6 +139,7 @@ impl Node {
             outlooks,
             wait_max: options.wait_max,
             polls: polls.clone(),
+            metrics: Arc::clone(&metrics),
         });
         let api = Arc::new(Api {
             submitter: Submitter::new(

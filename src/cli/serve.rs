@@ -74,7 +74,8 @@ struct Limits {
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     grace: Duration,
     /// The longest that `Prefer: wait` holds an answer back, in seconds; 0: not at all
-    #[arg(long, value_name = "SECONDS", default_value_t = HttpOptions::default().wait_max.as_secs())]
+    #[arg(long, value_name = "SECONDS", default_value_t = HttpOptions::default().wait_max.as_secs(),
+        value_parser = clap::value_parser!(u64).range(..=86_400))]
     wait_max: u64,
     /// Callers who wait at once, at most; the next ones are answered at once
     #[arg(long, value_name = "N", default_value_t = HttpOptions::default().waiters_max)]

@@ -26,8 +26,8 @@ use axum::{
 
 use self::keys::{Freshness, Key, KnownKeys};
 use super::{
-    body,
-    problem::{FORBIDDEN, INTERNAL, Problem, UNAUTHENTICATED},
+    body, origin,
+    problem::{FORBIDDEN, FOREIGN_ORIGIN, INTERNAL, Problem, UNAUTHENTICATED},
 };
 use crate::{
     api_key::{ApiKey, Scope},
@@ -74,7 +74,11 @@ impl Access {
 
     async fn identify(&self, headers: &HeaderMap) -> Result<Option<Arc<Key>>, Refusal> {
         let Some(keys) = self.keys.required(self.freshness).await? else {
-            return Ok(None);
+            return if origin::is_local(headers) {
+                Ok(None)
+            } else {
+                Err(Refusal::Foreign)
+            };
         };
         let key = shown(headers)?;
         keys.get(key.id())
@@ -120,6 +124,8 @@ enum Refusal {
     Malformed,
     Unknown,
     Lacks(Scope),
+    /// A web page calls, and nobody has to show a key.
+    Foreign,
     /// Nobody can tell just now who may call.
     Unavailable(Arc<StoreError>),
 }
@@ -149,6 +155,12 @@ impl IntoResponse for Refusal {
             Self::Lacks(scope) => (
                 FORBIDDEN.because(format!("this call needs a key with the scope {scope}")),
                 format!(r#", error="insufficient_scope", scope="{scope}""#),
+            ),
+            Self::Foreign => (
+                FOREIGN_ORIGIN.because(
+                    "without API keys this node serves programs on its own machine, and no web pages",
+                ),
+                String::new(),
             ),
             Self::Unavailable(error) => return Problem::from(&*error).into_response(),
         };

@@ -128,6 +128,11 @@ pub(super) static FORBIDDEN: Class = Class::refused(
     "insufficient_scope",
     "The API key does not allow this",
 );
+pub(super) static FOREIGN_ORIGIN: Class = Class::refused(
+    StatusCode::FORBIDDEN,
+    "foreign_origin",
+    "The call comes from a web page of another site",
+);
 pub(super) static UNKNOWN_PATH: Class = Class::refused(
     StatusCode::NOT_FOUND,
     "unknown_path",

@@ -18,7 +18,7 @@ use axum::{
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{outlooks::Outlooks, poll, polls::Polls, prefer};
+use super::{metrics::NodeMetrics, outlooks::Outlooks, poll, polls::Polls, prefer};
 use crate::{news::Waiters, request::RequestId, store::Outlook};
 
 static PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
@@ -43,19 +43,28 @@ pub(super) struct Waiting {
     pub(super) outlooks: Outlooks,
     pub(super) wait_max: Duration,
     pub(super) polls: Polls,
+    pub(super) metrics: Arc<NodeMetrics>,
 }
 
 /// In an answer's extensions: whose answer it is, and how long its caller would wait for a better one.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Held {
     id: RequestId,
     wait: Duration,
+    /// The request's kind, when the call is a poll that is still to be counted.
+    poll_of: Option<String>,
 }
 
-/// Marks the answer about a request as one that may be held back, if its caller would wait.
-pub(super) fn hold(mut response: Response, headers: &HeaderMap, id: RequestId) -> Response {
+/// Marks the answer about a request as one that may be held back, if its caller would wait. `poll_of` is the request's
+/// kind, when the call is a poll that is to be counted as it goes out.
+pub(super) fn hold(
+    mut response: Response,
+    headers: &HeaderMap,
+    id: RequestId,
+    poll_of: Option<String>,
+) -> Response {
     if let Some(wait) = prefer::wait(headers) {
-        response.extensions_mut().insert(Held { id, wait });
+        response.extensions_mut().insert(Held { id, wait, poll_of });
     }
     response
 }
@@ -68,17 +77,33 @@ pub(super) async fn hold_back(
 ) -> Response {
     let shutdown = Shutdown::of(request.extensions());
     let mut response = next.run(request).await;
-    let Some(Held { id, wait }) = response.extensions_mut().remove() else {
+    let Some(Held { id, wait, poll_of }) = response.extensions_mut().remove() else {
         return response;
     };
     let wait = wait.min(waiting.wait_max);
-    if response.status() == StatusCode::ACCEPTED && !wait.is_zero() {
-        match waiting.wait(id, wait, &shutdown).await {
+    if response.status() == StatusCode::ACCEPTED {
+        let outlook = match wait {
+            Duration::ZERO => None,
+            wait => waiting.wait(id, wait, &shutdown).await,
+        };
+        let ended = outlook
+            .as_ref()
+            .is_some_and(|outlook| outlook.status.is_terminal());
+        if let Some(kind) = poll_of {
+            waiting.metrics.polled(&kind, ended);
+            if !ended {
+                waiting.polls.count_in_vain(id);
+            }
+        }
+        match outlook {
             Some(outlook) => {
-                waiting.polls.count(&outlook);
+                if ended {
+                    waiting.polls.count(&outlook);
+                }
                 response = instead(&response, poll::answer(outlook));
             }
-            None => return response,
+            None if !wait.is_zero() => return response,
+            None => {}
         }
     }
     if let Ok(applied) = HeaderValue::try_from(format!("wait={}", wait.as_secs())) {
@@ -96,7 +121,7 @@ impl Waiting {
         wait: Duration,
         shutdown: &CancellationToken,
     ) -> Option<Outlook> {
-        let until = Instant::now() + wait;
+        let until = Instant::now().checked_add(wait)?;
         let mut waiter = self.waiters.wait_for(id)?;
         loop {
             let over = tokio::select! {
