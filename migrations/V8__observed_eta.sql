@@ -95,3 +95,7 @@ create table tidegate.kind_pace (
 ) with (fillfactor = 50);
 
 insert into tidegate.maintenance (duty, period) values ('observe', '1 second');
+
+-- Functions that sql/ makes with other results.
+drop function if exists tidegate.request_outlook(uuid);
+drop function if exists tidegate.eta_inputs(tidegate.kind, text, tidegate.request_status, integer);

@@ -6,6 +6,7 @@ pub mod config;
 pub mod database;
 pub mod embedded_postgres;
 pub mod error;
+mod file_limit;
 pub mod gate;
 pub mod http;
 pub mod listener;

@@ -163,6 +163,8 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
                     "set safety_margin = -0.01",
                     "setting_safety_margin_is_zero_to_one",
                 ),
+                ("set jitter = 1.01", "setting_jitter_is_zero_to_one"),
+                ("set jitter = 'NaN'", "setting_jitter_is_zero_to_one"),
             ],
         ),
         (

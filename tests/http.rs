@@ -14,6 +14,7 @@ mod health;
 mod limits;
 mod lists;
 mod metrics;
+mod nodes;
 mod poll;
 mod rate_limits;
 mod refusals;

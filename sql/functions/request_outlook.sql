@@ -1,9 +1,9 @@
 -- tidegate.request_outlook: all that a poll of one request tells, or no row for an unknown id
 --
 -- `place` is readiness_queue, checking, tx_queue, tx_in_flight, awaiting_response or finished; `elapsed` is the time
--- in the current status, `age` since the submission; `retry_after_seconds` is 0 for a finished request. `spread_to` is the latest that jitter may
--- make of it. `eta_p50_ms` and `eta_p90_ms` are there for kinds with `eta = 'observed'` once enough was observed;
--- `predicted_seconds` is what the caller was told at submit.
+-- in the current status, `age` since the submission; `retry_after_seconds` is 0 for a finished request. `spread_to` is
+-- the latest that jitter may make of it. `eta_p50_ms` and `eta_p90_ms` are there for kinds with `eta = 'observed'` once
+-- enough was observed; `predicted_seconds` is what the caller was told at submit.
 create or replace function tidegate.request_outlook(
   inout id                uuid,
   out kind                text,
@@ -80,7 +80,9 @@ begin
       select * into v_eta
       from tidegate.observed_eta(
         v_kind, v_where, v_place.queue_position, v_request.queue, v_place.visible_in,
-        case when v_where in ('tx_in_flight', 'awaiting_response') then greatest(interval '0', v_now - v_request.tx_in_flight_at) end,
+        case when v_where in ('tx_in_flight', 'awaiting_response')
+          then greatest(interval '0', v_now - v_request.tx_in_flight_at)
+        end,
         v_age, v_terms, v_now
       );
       v_seconds := v_eta.seconds;

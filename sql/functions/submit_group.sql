@@ -2,7 +2,8 @@
 --
 -- As `submit_batch`, except while a gate is closed: then each request is answered as if it had been submitted alone, an
 -- earlier one of the same idempotency key as `replayed`, a new one as `refused`. For whoever gathers strangers' requests
--- in one statement, and wants to know all that a poll would tell (see `request_outlook`). `not_before` delays all. What one of them does wrong is raised for all, as by `submit_batch`.
+-- in one statement, and wants to know all that a poll would tell (see `request_outlook`).
+-- `not_before` delays all. What one of them does wrong is raised for all, as by `submit_batch`.
 create or replace function tidegate.submit_group(
   kind             text,
   payloads         jsonb[],

@@ -1,7 +1,7 @@
 -- tidegate.submit_with_callback: `submit`, and `set_callback` for a request that is new, in one call
 --
--- Tells all that a poll would (see `request_outlook`). A replay keeps the callback of the first submission, and is answered even when this URL may not be named (any more).
--- Raises what `submit` raises, and TG009 for such a URL.
+-- Tells all that a poll would (see `request_outlook`). A replay keeps the callback of the first submission, and is
+-- answered even when this URL may not be named (any more). Raises what `submit` raises, and TG009 for such a URL.
 create or replace function tidegate.submit_with_callback(
   kind            text,
   payload         jsonb,

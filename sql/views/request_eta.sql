@@ -1,6 +1,7 @@
 -- tidegate.request_eta: where each request stands and when to ask for it again; 0 for finished ones
 --
--- Positions of whole queues by one window function: for lists. One request is cheaper through `request_outlook(id)`.
+-- Positions of whole queues by one window function: for lists. One request is cheaper through `request_outlook(id)`,
+-- which this view asks for those with observed ETAs.
 create or replace view tidegate.request_eta as
 with waiting as materialized (
   select p.request_id, p.queue, p.msg_id, p.held, p.queue_position, p.visible_at from tidegate.queue_position as p
@@ -12,19 +13,8 @@ select
   place.elapsed,
   case
     when place.name = 'finished' then 0
-    else coalesce(
-      case when k.eta = 'observed' then (
-        select e.seconds
-        from tidegate.observed_eta(
-          k, place.name, w.queue_position, r.queue, place.visible_in,
-          case when r.req_status in ('tx_in_flight', 'receipt_received')
-            then greatest(interval '0', clock_timestamp() - r.tx_in_flight_at)
-          end,
-          greatest(interval '0', clock_timestamp() - r.submitted_at), place.terms, clock_timestamp()
-        ) as e
-      ) end,
-      tidegate.nominal_eta(k, place.name, w.queue_position, place.visible_in, place.elapsed, place.terms)
-    )
+    when k.eta = 'observed' then tidegate.request_retry_after(r.id)
+    else tidegate.nominal_eta(k, place.name, w.queue_position, place.visible_in, place.elapsed, place.terms)
   end as retry_after_seconds,
   place.name as place
 from tidegate.request as r

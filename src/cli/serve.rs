@@ -15,6 +15,7 @@ use tokio::net::TcpListener;
 use super::DatabaseArgs;
 use crate::{
     database::{self, PoolSettings},
+    file_limit,
     http::{self, ConnectionOptions, HttpOptions},
     listener, maintenance, shutdown,
     store::Store,
@@ -96,6 +97,7 @@ impl Serve {
             .unwrap_or(&connected.location.url);
         let listened = database::connect_to_listen(listen_url, &PoolSettings::default())
             .context("check --listen-database-url")?;
+        room_for(self.limits.connection_limit);
         let listen = within_reach(self.listen, &connected.store).await?;
         let listener = match TcpListener::bind(listen).await {
             Ok(listener) => listener,
@@ -152,6 +154,22 @@ impl Serve {
         }
         drop(connected.location);
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Makes room for this many connections, and some files besides.
+fn room_for(connections: usize) {
+    let wanted = u64::try_from(connections)
+        .unwrap_or(u64::MAX)
+        .saturating_add(256);
+    match file_limit::raise(wanted) {
+        Ok(limit) if limit >= wanted => {}
+        Ok(limit) => tracing::warn!(
+            limit,
+            connections,
+            "the system allows fewer open files than --connection-limit needs: callers beyond it will have to wait"
+        ),
+        Err(error) => tracing::warn!(%error, "cannot raise the limit of open files"),
     }
 }
 
