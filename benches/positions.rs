@@ -21,6 +21,8 @@ use uuid::Uuid;
 
 use support::{BATCH, Bench, number};
 
+/// What the machine does to a call that costs nothing: the noise in all the others.
+const NOTHING: &str = "select 0::bigint where $1::uuid is not null";
 const OUTLOOK: &str = "select queue_position from tidegate.request_outlook($1)";
 const POSITION: &str = "select tidegate.request_position($1)";
 const SUBMIT: &str = "select queue_position from tidegate.submit('direct', '{}')";
@@ -67,6 +69,7 @@ async fn measure() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     submits(&mut session, &format!("submit, {depth} deep"), calls).await;
+    polls(&mut session, "nothing, quiet", NOTHING, calls).await;
     polls(&mut session, "request_outlook, quiet", OUTLOOK, calls).await;
     polls(&mut session, "request_position, quiet", POSITION, calls).await;
     report_surveys(&mut session, "surveys, quiet").await;
@@ -76,6 +79,7 @@ async fn measure() {
         keep_claiming(&bench, stop.clone()),
         keep_submitting(&bench, stop.clone()),
     ];
+    polls(&mut session, "nothing, busy", NOTHING, calls).await;
     polls(&mut session, "request_outlook, busy", OUTLOOK, calls).await;
     polls(&mut session, "request_position, busy", POSITION, calls).await;
     submits(&mut session, "submit, busy", calls).await;
