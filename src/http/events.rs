@@ -26,6 +26,7 @@ use super::{
     openapi::{
         parameters::{JobParameters, LastEventParameter},
         refusals::{Call, OfJob, Refusals},
+        schemas::EventFields,
     },
     outlooks::Outlooks,
     path::{JobPath, unknown},
@@ -100,7 +101,7 @@ impl Streams {
             description = "Server-sent events, until the request has ended or it is time to come back: `state` as a poll's 202, `position` and `eta` \
                            with what has changed of it, `result` as a poll's 200",
             content_type = "text/event-stream",
-            body = String,
+            body = EventFields,
         ),
         (status = 204, description = "The request has ended, and `Last-Event-ID` is its end's"),
         Refusals<(Call, OfJob)>,

@@ -65,7 +65,7 @@ pub struct DeliveryRecord {
     pub finished_at: Option<DateTime<Utc>>,
 }
 
-/// How many deliveries are not made.
+/// How many deliveries are not made; counted up to 100,000 each.
 #[derive(Debug, Clone, Copy, PartialEq, FromRow)]
 pub struct WebhookCounts {
     /// Those that wait for an attempt.
@@ -79,7 +79,7 @@ pub struct WebhookCounts {
 }
 
 impl Store {
-    /// How many deliveries are not made, of all hosts: `tidegate.webhook_overview`.
+    /// How many deliveries are not made, of all hosts.
     ///
     /// # Errors
     ///

@@ -48,9 +48,12 @@ class Fleet:
         self.tidegate("init")
         # The fuzzer submits faster than a careful downstream would take it.
         self.tidegate("config", "set", "tx.per_seconds", "500", "readiness.max_concurrency", "500")
+        # Allowed to be named; nothing is delivered.
+        self.tidegate("webhook", "hosts", "add", "hooks.example.com")
         # It also submits what is to start in a hundred years, waits for it and follows it: not for long.
         self.api = self.start(
-            ["tidegate", "serve", "--listen", "127.0.0.1:0", "--wait-max", "2", "--stream-time", "2s"], r"http://\S+"
+            ["tidegate", "serve", "--listen", "127.0.0.1:0", "--webhooks", "0", "--wait-max", "2", "--stream-time", "2s"],
+            r"http://\S+",
         )
         self.start(
             ["tidegate-worker", "simulate", "--metrics-listen", "127.0.0.1:0", "--readiness-latency", "constant:5ms",

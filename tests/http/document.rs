@@ -63,8 +63,11 @@ pub(super) fn assert_documented(
         let schema = media_type.and_then(|media_type| content.get(media_type));
         let schema =
             &schema.unwrap_or_else(|| panic!("{at} is not documented as {media_type:?}"))["schema"];
-        if let Err(objection) = conforms(body, schema) {
-            panic!("{at}: {body} is not as documented: {objection}");
+        let events = (media_type == Some("text/event-stream")).then(|| events(body));
+        for body in events.as_deref().unwrap_or(std::slice::from_ref(body)) {
+            if let Err(objection) = conforms(body, schema) {
+                panic!("{at}: {body} is not as documented: {objection}");
+            }
         }
     } else {
         assert_eq!(body, "", "{at} is documented without a body");
@@ -80,6 +83,23 @@ pub(super) fn assert_documented(
             "{at} is not documented with {name}"
         );
     }
+}
+
+/// The events of a stream, as objects of their fields; `retry` and comments are not told as events.
+fn events(stream: &Value) -> Vec<Value> {
+    let blocks = stream.as_str().unwrap().split("\n\n");
+    let fields = |block: &str| {
+        let lines = block.lines().filter_map(|line| line.split_once(": "));
+        let known = lines.filter(|(name, _)| !name.is_empty() && *name != "retry");
+        known
+            .map(|(name, value)| (name.to_owned(), Value::from(value)))
+            .collect::<serde_json::Map<_, _>>()
+    };
+    blocks
+        .map(fields)
+        .filter(|fields| !fields.is_empty())
+        .map(Value::Object)
+        .collect()
 }
 
 /// The documented path that a path is of: one that says it literally, before one with parameters.

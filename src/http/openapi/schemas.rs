@@ -116,6 +116,30 @@ impl PartialSchema for Outcome {
 
 impl ToSchema for Outcome {}
 
+/// One of a stream's events: its fields, each on a line of its own.
+#[derive(ToSchema)]
+#[schema(as = Event)]
+#[expect(dead_code, reason = "describes what `events` writes")]
+pub(in crate::http) struct EventFields {
+    event: EventName,
+    /// The number of the request's latest transition, for `Last-Event-ID`.
+    #[schema(pattern = "^[1-9][0-9]*$")]
+    id: String,
+    /// What it says, as JSON.
+    data: String,
+}
+
+/// What an event is about.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "describes what `events` writes")]
+enum EventName {
+    State,
+    Position,
+    Eta,
+    Result,
+}
+
 /// The payloads of a batch.
 pub(in crate::http) struct Payloads;
 

@@ -129,7 +129,7 @@ metrics! {
         "Ended requests whose callers were told a time for 90 percent";
     ETA_P90_HELD = Counter, "tidegate_eta_p90_held_total" ["kind"], "Those of them that ended within it; nine in ten is right";
     WEBHOOKS = Gauge, "tidegate_webhook_deliveries" ["state"],
-        "Deliveries to callback URLs: `waiting` (for an attempt), `under_way`, `failed` (given up)";
+        "Deliveries to callback URLs, counted up to 100,000: `waiting` (for an attempt), `under_way`, `failed` (given up)";
     WEBHOOK_OLDEST_AGE = Gauge, "tidegate_webhook_oldest_age_seconds" [],
         "Age of the oldest delivery that is neither made nor given up; 0: there is none";
     WORKERS = Gauge, "tidegate_worker_processes" ["state"],
