@@ -210,7 +210,7 @@ impl Node {
             limits::admit,
         ));
         let admin = access.guard(Scope::Admin, admin);
-        let figures = access.guard(Scope::Admin, Router::from(figures_routes()));
+        let figures = access.guard_figures(Scope::Admin, Router::from(figures_routes()));
         let free = Router::from(free_routes()).merge(openapi::page());
 
         let routes = v1.merge(admin).merge(figures).merge(free).with_state(api);

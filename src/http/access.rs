@@ -2,7 +2,8 @@
 //!
 //! Each node keeps a copy of all API keys that is at most a second old, and brought up to date by what has changed. So
 //! a call costs no statement, a key that nobody knows costs none either, however many are tried, and a revoked one is
-//! refused within a second. When the copy cannot be kept, calls are answered 503: nobody can tell then who may call.
+//! refused within a second. When the copy cannot be kept, calls are answered 503: nobody can tell then who may call. Only
+//! figures are shown to whoever was known last: they are wanted most when the database is away.
 //!
 //! As long as there has never been a key, everybody may do everything (and `tidegate serve` listens on loopback only).
 //! A node that has seen one key never serves without keys again.
@@ -28,6 +29,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
+use tokio::time::error::Elapsed;
+
 use super::{
     body,
     problem::{FORBIDDEN, INTERNAL, Problem, UNAUTHENTICATED},
@@ -45,6 +48,9 @@ const AGES: Ages = Ages {
     usable: Duration::from_secs(1),
 };
 
+/// How long whoever wants figures waits for a young copy of the keys.
+const FIGURES_PATIENCE: Duration = Duration::from_secs(1);
+
 /// How often all keys are read instead of what has changed: a database that was restored may have gone back.
 const WHOLE_EVERY: Duration = Duration::from_secs(60);
 
@@ -60,6 +66,15 @@ pub(super) struct Access {
     keys: LocalCopy<KeysOf>,
     /// Set for good by the first key seen.
     required: Arc<AtomicBool>,
+}
+
+/// Which copy of the keys tells who calls.
+#[derive(Debug, Clone, Copy)]
+enum Known {
+    /// One that is young enough to refuse a revoked key.
+    Lately,
+    /// The last one, if there is none so young.
+    AtLast,
 }
 
 #[derive(Debug)]
@@ -136,12 +151,50 @@ impl Access {
         scope: Scope,
         routes: Router<S>,
     ) -> Router<S> {
-        let guard = (self.clone(), scope);
+        self.guard_by(Known::Lately, scope, routes)
+    }
+
+    /// As [`Access::guard`]; while the keys cannot be read, those of the last copy are good at any age.
+    pub(super) fn guard_figures<S: Clone + Send + Sync + 'static>(
+        &self,
+        scope: Scope,
+        routes: Router<S>,
+    ) -> Router<S> {
+        self.guard_by(Known::AtLast, scope, routes)
+    }
+
+    fn guard_by<S: Clone + Send + Sync + 'static>(
+        &self,
+        known: Known,
+        scope: Scope,
+        routes: Router<S>,
+    ) -> Router<S> {
+        let guard = (self.clone(), known, scope);
         routes.route_layer(middleware::from_fn_with_state(guard, admit))
     }
 
-    async fn identify(&self, headers: &HeaderMap) -> Result<Option<Arc<Key>>, Refusal> {
-        let keys = self.keys.get().await?;
+    async fn keys(&self, known: Known) -> Result<Arc<Keys>, Arc<StoreError>> {
+        let keys = self.keys.get();
+        match known {
+            Known::Lately => keys.await,
+            Known::AtLast => match tokio::time::timeout(FIGURES_PATIENCE, keys).await {
+                Ok(Ok(keys)) => Ok(keys),
+                outcome => self.keys.last().map_or_else(|| unread(outcome), Ok),
+            },
+        }
+    }
+
+    async fn identify(
+        &self,
+        headers: &HeaderMap,
+        known: Known,
+    ) -> Result<Option<Arc<Key>>, Refusal> {
+        let keys = match (self.keys(known).await, known) {
+            (Ok(keys), _) => keys,
+            // Whoever reaches loopback may know what this process knows by itself.
+            (Err(_), Known::AtLast) if !self.required.load(Ordering::Relaxed) => return Ok(None),
+            (Err(error), _) => return Err(error.into()),
+        };
         if keys.by_id.is_empty() {
             if !self.required.load(Ordering::Relaxed) {
                 return Ok(None);
@@ -158,8 +211,13 @@ impl Access {
             .ok_or(Refusal::Unknown)
     }
 
-    async fn caller(&self, headers: &HeaderMap, scope: Scope) -> Result<Caller, Refusal> {
-        let key = self.identify(headers).await?;
+    async fn caller(
+        &self,
+        headers: &HeaderMap,
+        known: Known,
+        scope: Scope,
+    ) -> Result<Caller, Refusal> {
+        let key = self.identify(headers, known).await?;
         if let Some(key) = &key
             && !key.scopes.contains(&scope)
             && !key.scopes.contains(&Scope::Admin)
@@ -168,6 +226,17 @@ impl Access {
         }
         Ok(Caller { scope, key })
     }
+}
+
+/// The keys were not read, or not in time.
+fn unread(
+    outcome: Result<Result<Arc<Keys>, Arc<StoreError>>, Elapsed>,
+) -> Result<Arc<Keys>, Arc<StoreError>> {
+    outcome.unwrap_or_else(|_| {
+        Err(Arc::new(StoreError::Unavailable(
+            "the API keys are not read in time".to_owned(),
+        )))
+    })
 }
 
 /// The key that a call shows: `Authorization: Bearer tg_…`, once.
@@ -239,11 +308,11 @@ impl IntoResponse for Refusal {
 
 /// Lets a call pass when its key has the scope, and notes who calls.
 async fn admit(
-    State((access, scope)): State<(Access, Scope)>,
+    State((access, known, scope)): State<(Access, Known, Scope)>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    match access.caller(request.headers(), scope).await {
+    match access.caller(request.headers(), known, scope).await {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
