@@ -18,6 +18,7 @@ mod poll;
 mod rate_limits;
 mod refusals;
 mod responses;
+mod revocation;
 mod shutdown;
 mod submit;
 mod waiting;

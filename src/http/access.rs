@@ -90,6 +90,7 @@ struct Keys {
 
 #[derive(Debug)]
 struct Key {
+    id: String,
     /// What the records of changes call its holder.
     actor: String,
     hash: KeyHash,
@@ -102,6 +103,7 @@ impl From<KeyChange> for Key {
     fn from(change: KeyChange) -> Self {
         Self {
             actor: format!("key {}", change.id),
+            id: change.id,
             hash: change.hash,
             scopes: change.scopes,
             submitter: change.submitter,
@@ -239,6 +241,33 @@ fn unread(
     })
 }
 
+/// That a call was let in, for answers that outlive it: a stream, or one that is held back.
+#[derive(Debug, Clone)]
+pub(super) struct Pass {
+    access: Access,
+    key: Option<Arc<Key>>,
+}
+
+impl Pass {
+    /// Whether its caller may still be told anything. Costs no statement while the node's copy of the keys is young.
+    pub(super) async fn holds(&self) -> Result<(), Refusal> {
+        let keys = self.access.keys(Known::Lately).await?;
+        let Some(key) = &self.key else {
+            // Keys have come into use: whoever is to be told more has to show one.
+            let needed = self.access.required.load(Ordering::Relaxed) || !keys.by_id.is_empty();
+            return if needed {
+                Err(Refusal::Missing)
+            } else {
+                Ok(())
+            };
+        };
+        match keys.by_id.get(&key.id) {
+            Some(known) if !known.revoked => Ok(()),
+            _ => Err(Refusal::Unknown),
+        }
+    }
+}
+
 /// The key that a call shows: `Authorization: Bearer tg_…`, once.
 fn shown(headers: &HeaderMap) -> Result<ApiKey, Refusal> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
@@ -259,7 +288,7 @@ fn shown(headers: &HeaderMap) -> Result<ApiKey, Refusal> {
 
 /// Why a call goes no further.
 #[derive(Debug)]
-enum Refusal {
+pub(super) enum Refusal {
     Missing,
     Malformed,
     Unknown,
@@ -314,8 +343,14 @@ async fn admit(
 ) -> Response {
     match access.caller(request.headers(), known, scope).await {
         Ok(caller) => {
+            let key = caller.key.clone();
+            let pass = Pass { access, key };
             request.extensions_mut().insert(caller);
-            next.run(request).await
+            request.extensions_mut().insert(pass.clone());
+            let mut response = next.run(request).await;
+            // For whoever holds the answer back.
+            response.extensions_mut().insert(pass);
+            response
         }
         Err(refusal) => {
             body::hear_out(request, HEARD_OUT).await;
