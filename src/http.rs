@@ -35,6 +35,7 @@ use axum::{
     middleware,
     routing::{get, post},
 };
+use tokio::sync::Semaphore;
 use tower_http::{catch_panic::CatchPanicLayer, trace::TraceLayer};
 use utoipa::openapi::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -92,11 +93,18 @@ impl Default for HttpOptions {
 /// How many calls of `/v1/admin` may be under way, beside the others.
 const ADMINS: usize = 16;
 
+/// Connections for operators, API keys, readiness and figures: what gets a node out of trouble has its own way to the
+/// database.
+const OPERATORS_CONNECTIONS: u32 = 2;
+
 /// What the handlers share.
+#[derive(Clone)]
 struct Api {
     store: Store,
     submitter: Submitter,
     polls: Polls,
+    /// Places for those who look for a request by its id: they leave connections to the other calls.
+    looks: Arc<Semaphore>,
     metrics: Arc<NodeMetrics>,
     body_limit: usize,
     streams: Arc<Streams>,
@@ -170,7 +178,8 @@ impl Node {
             polls: polls.clone(),
         });
         let admission = Admission::new(options.concurrency_limit);
-        let metrics = Arc::new(NodeMetrics::new(store, admission.clone()));
+        let operators = store.beside(OPERATORS_CONNECTIONS);
+        let metrics = Arc::new(NodeMetrics::new(&operators, admission.clone()));
         let api = Arc::new(Api {
             submitter: Submitter::new(
                 store.clone(),
@@ -178,6 +187,7 @@ impl Node {
                 metrics.group_sizes(),
             ),
             polls,
+            looks: Arc::new(Semaphore::new((connections * 3 / 4).max(1))),
             metrics: Arc::clone(&metrics),
             store: store.clone(),
             body_limit: options.body_limit,
@@ -190,7 +200,7 @@ impl Node {
             teller: teller.clone(),
         });
         let gates = Gates::of(store.clone());
-        let access = Access::new(store.clone(), options.keys_required);
+        let access = Access::new(operators.clone(), options.keys_required);
         // Who may not call takes no place from those who may, so the guard is the outer layer.
         let limited = |scope, routes: Router<Arc<Api>>| {
             let admission = admission.clone();
@@ -213,7 +223,12 @@ impl Node {
         let figures = access.guard_figures(Scope::Admin, Router::from(figures_routes()));
         let free = Router::from(free_routes()).merge(openapi::page());
 
-        let routes = v1.merge(admin).merge(figures).merge(free).with_state(api);
+        let operating = Arc::new(Api {
+            store: operators,
+            ..Api::clone(&api)
+        });
+        let routes = v1.merge(figures).with_state(api);
+        let routes = routes.merge(admin.merge(free).with_state(operating));
         // Waiting is no part of a call's time.
         let routes = timely(routes, options.request_timeout)
             .layer(middleware::from_fn_with_state(waiting, waiting::hold_back));

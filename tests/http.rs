@@ -15,6 +15,7 @@ mod lists;
 mod metrics;
 mod nodes;
 mod poll;
+mod pools;
 mod rate_limits;
 mod refusals;
 mod responses;
