@@ -27,7 +27,7 @@ pub(super) struct Serve {
     /// Where to listen. Without any API key (`tidegate key create`) only loopback is listened on
     #[arg(long, env = "TIDEGATE_LISTEN", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// Database connections at most
+    /// Database connections at most, beside two for operators and API keys and one that listens
     #[arg(long, default_value_t = 10)]
     connections: u32,
     /// Where to LISTEN, when the database is reached through a pooler in transaction mode: a direct connection, or a

@@ -99,6 +99,29 @@ impl Access {
     }
 }
 
+/// That a call was let in, for answers that outlive it: a stream, or one that is held back.
+#[derive(Debug, Clone)]
+pub(super) struct Pass {
+    access: Access,
+    key: Option<Arc<Key>>,
+}
+
+impl Pass {
+    /// Whether its caller may still be told anything. Costs no statement while the node's copy of the keys is young.
+    pub(super) async fn holds(&self) -> Result<(), Refusal> {
+        let keys = self.access.keys.required(Freshness::Second).await?;
+        match (&self.key, keys) {
+            (None, None) => Ok(()),
+            // Keys have come into use: whoever is to be told more has to show one.
+            (None, Some(_)) => Err(Refusal::Missing),
+            (Some(key), keys) => match keys.as_ref().and_then(|keys| keys.get(&key.id)) {
+                Some(known) if !known.revoked => Ok(()),
+                _ => Err(Refusal::Unknown),
+            },
+        }
+    }
+}
+
 /// The key that a call shows: `Authorization: Bearer tg_…`, once.
 fn shown(headers: &HeaderMap) -> Result<ApiKey, Refusal> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
@@ -119,7 +142,7 @@ fn shown(headers: &HeaderMap) -> Result<ApiKey, Refusal> {
 
 /// Why a call goes no further.
 #[derive(Debug)]
-enum Refusal {
+pub(super) enum Refusal {
     Missing,
     Malformed,
     Unknown,
@@ -182,8 +205,14 @@ async fn admit(
 ) -> Response {
     match access.caller(request.headers(), scope).await {
         Ok(caller) => {
+            let key = caller.key.clone();
+            let pass = Pass { access, key };
             request.extensions_mut().insert(caller);
-            next.run(request).await
+            request.extensions_mut().insert(pass.clone());
+            let mut response = next.run(request).await;
+            // For whoever holds the answer back.
+            response.extensions_mut().insert(pass);
+            response
         }
         Err(refusal) => {
             body::hear_out(request, HEARD_OUT).await;

@@ -1,7 +1,8 @@
 //! `GET /v1/{kind}/{job_id}/events`: a request's way, as server-sent events.
 //!
 //! A stream is asked for its next event only when its reader has taken the last one, and reads where the request stands
-//! only then: however slow a reader is, nothing piles up for it.
+//! only then: however slow a reader is, nothing piles up for it. Before each event its key is looked up again, in the
+//! node's copy: the stream of a revoked one ends.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -23,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Api,
+    access::{Pass, Refusal},
     openapi::{
         parameters::{JobParameters, LastEventParameter},
         refusals::{Call, OfJob, Refusals},
@@ -139,6 +141,7 @@ pub(super) async fn follow(
         id: job.id,
         waiter,
         until: Instant::now() + streams.time,
+        pass: request.extensions().get().cloned(),
         shutdown: Shutdown::of(request.extensions()),
         // Of a state that the reader has seen, only what else has changed is told.
         told: known
@@ -187,6 +190,7 @@ struct Followed {
     waiter: Waiter,
     /// Beyond that its reader has to come back, so that a key that was revoked meanwhile is noticed.
     until: Instant,
+    pass: Option<Pass>,
     shutdown: CancellationToken,
     told: Option<Told>,
     events: VecDeque<Event>,
@@ -211,10 +215,11 @@ impl Followed {
     /// The next event; `None` at the end.
     async fn next(&mut self) -> Option<Result<Event, axum::Error>> {
         loop {
-            if let Some(event) = self.events.pop_front() {
+            let may_be_told = self.may_be_told().await?;
+            if may_be_told && let Some(event) = self.events.pop_front() {
                 return Some(Ok(event));
             }
-            if self.ended || self.shutdown.is_cancelled() {
+            if self.ended && self.events.is_empty() || self.shutdown.is_cancelled() {
                 return None;
             }
             let waits_in_queue = self.told.is_none_or(|told| told.position.is_some());
@@ -230,6 +235,10 @@ impl Followed {
                 () = tokio::time::sleep_until(self.until) => return None,
                 () = self.shutdown.cancelled() => return None,
             }
+            // What has been read is told first, as soon as its reader may be told.
+            if !self.events.is_empty() || !self.may_be_told().await? {
+                continue;
+            }
             let known = self.told.map(|told| told.transition_no);
             match self.streams.outlooks.read(self.id, known).await {
                 Ok(Some(progress)) => {
@@ -243,6 +252,22 @@ impl Followed {
                 // Looked at again at the next refresh.
                 Err(_) => {}
             }
+        }
+    }
+
+    /// Whether the reader may be told anything just now; `None` when it never may again.
+    async fn may_be_told(&self) -> Option<bool> {
+        let Some(pass) = &self.pass else {
+            return Some(true);
+        };
+        let holds = tokio::select! {
+            holds = pass.holds() => holds,
+            () = self.shutdown.cancelled() => return Some(false),
+        };
+        match holds {
+            Ok(()) => Some(true),
+            Err(Refusal::Unavailable(_)) => Some(false),
+            Err(_) => None,
         }
     }
 

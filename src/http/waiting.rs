@@ -2,7 +2,8 @@
 //!
 //! The call itself ends as any other does, within its time and its place among the calls under way; what it answers is
 //! held back outside of both. So those who wait keep nobody else out, and have a bound of their own: beyond it, and
-//! whenever the database cannot be asked, the answer goes out as it is. It is true, and says when to come back.
+//! whenever the database cannot be asked, the answer goes out as it is. It is true, and says when to come back. Whoever
+//! has lost the right to it meanwhile is told that instead.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,12 +14,19 @@ use axum::{
         header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER},
     },
     middleware::Next,
-    response::Response,
+    response::{IntoResponse, Response},
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{metrics::NodeMetrics, outlooks::Outlooks, poll, polls::Polls, prefer};
+use super::{
+    access::{Pass, Refusal},
+    metrics::NodeMetrics,
+    outlooks::Outlooks,
+    poll,
+    polls::Polls,
+    prefer,
+};
 use crate::{news::Waiters, request::RequestId, store::Outlook};
 
 static PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
@@ -95,15 +103,22 @@ pub(super) async fn hold_back(
                 waiting.polls.count_in_vain(id);
             }
         }
-        match outlook {
-            Some(outlook) => {
+        let admitted = match response.extensions_mut().remove::<Pass>() {
+            Some(pass) if !wait.is_zero() => pass.holds().await,
+            _ => Ok(()),
+        };
+        match (outlook, admitted) {
+            // Nobody can tell: the answer that was held back was made for a caller who was let in.
+            (_, Err(Refusal::Unavailable(_))) => return response,
+            (_, Err(refusal)) => return refusal.into_response(),
+            (None, Ok(())) if !wait.is_zero() => return response,
+            (None, Ok(())) => {}
+            (Some(outlook), Ok(())) => {
                 if ended {
                     waiting.polls.count(&outlook);
                 }
                 response = instead(&response, poll::answer(outlook));
             }
-            None if !wait.is_zero() => return response,
-            None => {}
         }
     }
     if let Ok(applied) = HeaderValue::try_from(format!("wait={}", wait.as_secs())) {

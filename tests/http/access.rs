@@ -451,7 +451,7 @@ async fn when_nobody_can_tell_who_may_call_the_answer_is_503_and_not_401() {
     let known = self::key(&database, "known", &[Scope::Submit]).await;
     let api = Api::of(&database).await;
     assert_eq!(api.bearing(&known).get(SOME_JOB).await.status, 404);
-    database.pool.close().await;
+    database.cut().await;
     eventually("what the node knew is too old", || async {
         let stranger = ApiKey::generate().unwrap();
         api.bearing(&stranger).get(SOME_JOB).await.status == 503
