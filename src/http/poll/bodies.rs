@@ -1,0 +1,194 @@
+//! What polls answer, and with them submissions, replays, waits and streams.
+
+use std::time::Duration;
+
+use axum::{
+    Json,
+    http::{StatusCode, header::RETRY_AFTER},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::{
+    http::problem::whole_seconds,
+    request::{RequestError, RequestId, Status},
+    store::{Eta, Outlook, Ticket},
+};
+
+/// A request that is under way.
+#[derive(Serialize, ToSchema)]
+pub(in crate::http) struct InProgress {
+    #[schema(inline)]
+    status: UnderWay,
+    #[schema(value_type = uuid::Uuid)]
+    job_id: RequestId,
+    /// Where it is in its life.
+    state: Status,
+    /// In how many seconds to ask again: as `Retry-After`.
+    #[schema(minimum = 1)]
+    eta_seconds: u64,
+    /// In how many seconds the answer is there with a probability of 50 and of 90 %, to a tenth.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    eta_p50: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    eta_p90: Option<f64>,
+    /// How long it has been in this state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    elapsed_seconds: Option<u64>,
+    /// How many waiting requests stand before it in its queue; null: it is in none.
+    #[schema(minimum = 0, required)]
+    position: Option<i64>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::http) enum UnderWay {
+    /// It is.
+    Queued,
+}
+
+/// A request that has ended.
+#[derive(Serialize, ToSchema)]
+pub(in crate::http) struct Ended {
+    #[schema(inline)]
+    status: End,
+    #[schema(value_type = uuid::Uuid)]
+    job_id: RequestId,
+    /// Where it is in its life.
+    state: Status,
+    #[serde(flatten)]
+    outcome: Outcome,
+}
+
+#[derive(Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum End {
+    Succeeded,
+    Failed,
+    TimedOut,
+}
+
+/// What came of a request.
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::http) enum Outcome {
+    /// The downstream's response, of a request that has succeeded.
+    Result(Option<Box<RawValue>>),
+    /// Why it has not.
+    Error(RequestError),
+}
+
+/// What callers are told of a status, besides the status itself.
+#[derive(Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::http) enum Word {
+    /// It is under way.
+    Queued,
+    /// It has a result.
+    Succeeded,
+    /// It has none, and will have none.
+    Failed,
+    /// It took too long.
+    TimedOut,
+}
+
+impl From<Status> for Word {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Completed => Self::Succeeded,
+            Status::TimedOut => Self::TimedOut,
+            Status::Failure => Self::Failed,
+            Status::Queued | Status::Processing | Status::TxInFlight | Status::ReceiptReceived => {
+                Self::Queued
+            }
+        }
+    }
+}
+
+/// What a poll of this request answers.
+pub(in crate::http) fn answer(outlook: Outlook) -> Response {
+    if outlook.status.is_terminal() {
+        return Json(Ended::of(outlook)).into_response();
+    }
+    in_progress(outlook.eta, InProgress::of(&outlook))
+}
+
+/// What the submission of a new request answers.
+pub(in crate::http) fn accepted(ticket: &Ticket) -> Response {
+    in_progress(
+        ticket.eta,
+        InProgress {
+            status: UnderWay::Queued,
+            job_id: ticket.id,
+            state: ticket.status,
+            eta_seconds: whole_seconds(ticket.retry_after),
+            eta_p50: ticket.eta.p50.map(tenths),
+            eta_p90: ticket.eta.p90.map(tenths),
+            elapsed_seconds: None,
+            position: ticket.position,
+        },
+    )
+}
+
+impl InProgress {
+    /// The body about a request that has not ended.
+    pub(in crate::http) fn of(outlook: &Outlook) -> Self {
+        Self {
+            status: UnderWay::Queued,
+            job_id: outlook.id,
+            state: outlook.status,
+            eta_seconds: whole_seconds(outlook.retry_after),
+            eta_p50: outlook.eta.p50.map(tenths),
+            eta_p90: outlook.eta.p90.map(tenths),
+            elapsed_seconds: Some(outlook.elapsed.as_secs()),
+            position: outlook.position,
+        }
+    }
+}
+
+impl Ended {
+    /// The body about a request that has ended.
+    pub(in crate::http) fn of(outlook: Outlook) -> Self {
+        let status = match outlook.status {
+            Status::Completed => End::Succeeded,
+            Status::TimedOut => End::TimedOut,
+            _ => End::Failed,
+        };
+        let outcome = match outlook.error {
+            None if outlook.status == Status::Completed => Outcome::Result(outlook.response),
+            Some(error) => Outcome::Error(error),
+            None => Outcome::Error(RequestError::new(
+                outlook.status.as_str(),
+                "no reason was recorded",
+                false,
+            )),
+        };
+        Self {
+            status,
+            job_id: outlook.id,
+            state: outlook.status,
+            outcome,
+        }
+    }
+}
+
+/// The body says what is expected; the header may send callers who are told the same at different times.
+fn in_progress(eta: Eta, body: InProgress) -> Response {
+    let come_back = whole_seconds(eta.come_back).max(body.eta_seconds);
+    (
+        StatusCode::ACCEPTED,
+        [(RETRY_AFTER, come_back.to_string())],
+        Json(body),
+    )
+        .into_response()
+}
+
+/// Seconds, to a tenth.
+fn tenths(time: Duration) -> f64 {
+    (time.as_secs_f64() * 10.0).ceil() / 10.0
+}
