@@ -18,7 +18,7 @@ use axum::{
 };
 use tokio::{sync::Semaphore, time::Instant};
 
-use self::followed::Followed;
+use self::followed::{Ends, Followed};
 use super::{
     Api,
     openapi::{
@@ -122,10 +122,11 @@ pub(super) async fn follow(
         .follow(job.id, progress.transition_no)
         .ok_or_else(full)?;
     let shutdown = Shutdown::of(request.extensions());
-    let pass = request.extensions().get().cloned();
-    let events = Followed::open(
-        job.id, waiter, pass, shutdown, streams, place, known, progress,
-    );
+    let ends = Ends {
+        pass: request.extensions().get().cloned(),
+        shutdown,
+    };
+    let events = Followed::open(job.id, waiter, ends, streams, place, known, progress);
     Ok((
         [(ACCEL_BUFFERING.clone(), "no")],
         Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)),
