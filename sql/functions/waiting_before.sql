@@ -6,8 +6,7 @@
 -- there that has come due, is missing from it.
 --
 -- Of what the survey does not know, `p_counted` messages are counted, the others by the difference of their numbers: an
--- upper bound. It reads short stretches by number, whatever the planner thinks of the rest of the table, and fires no
--- trigger. Without `p_counted` everything is counted, one by one where no survey has been made lately.
+-- upper bound. Without `p_counted` everything is counted, one by one where no survey has been made lately.
 -- It takes the place of this one.
 drop function if exists tidegate.waiting_about(text, integer, timestamptz);
 
@@ -20,9 +19,6 @@ create or replace function tidegate.waiting_before(
   returns bigint
   language plpgsql
   stable
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_sort = off
 as $$
 declare
   v_lag      constant integer := 32;    -- blocks; by more the low-water mark does not lag behind the head
@@ -66,8 +62,14 @@ begin
         (
           select count(*)
           from first
-          join %1$s as m on m.msg_id >= first.msg_id and m.msg_id < least($4, (first.msg_id / 256 + 2) * 256)
-          where m.vt <= $2
+          -- The limit bounds the look: a planner that expects most rows would read them all.
+          cross join lateral (
+            select
+            from %1$s as m
+            where m.msg_id >= first.msg_id and m.msg_id < least($4, (first.msg_id / 256 + 2) * 256) and m.vt <= $2
+            order by m.msg_id
+            limit 512
+          ) as near
         ) as near
     $sql$,
     tidegate.queue_table(p_queue)
