@@ -26,9 +26,3 @@ end;
 $$;
 
 insert into tidegate.maintenance (duty, period) values ('survey_queues', '1 second');
-
--- Functions that sql/ makes with other parameters.
-drop function if exists tidegate.waiting_about(text, integer, timestamptz);
-drop function if exists tidegate.message_place(text, bigint);
-drop function if exists tidegate.eta_inputs(tidegate.kind, text, tidegate.request_status, integer);
-drop function if exists tidegate.submit_requests(text, jsonb[], text[], text, text, timestamptz);

@@ -26,10 +26,10 @@ create type tidegate.eta as (
 alter table tidegate.request add column eta_seconds integer;
 alter table tidegate.request add column eta_p90_ms bigint;
 
-alter table tidegate.queue_drain add column held_ms bigint not null default 0;
+alter table tidegate.queue_drain add column held_ms bigint;
 
--- Append-only: one row for the requests of a kind that one statement ended; kept for ten minutes, then folded into
--- `eta_quality_total`.
+-- Append-only: one row for the requests of a kind that one statement ended; folded into `eta_quality_total` and
+-- `answer_sample` by maintenance.
 create table tidegate.finish_sample (
   kind           text not null,
   at             timestamptz not null default clock_timestamp(),
@@ -43,6 +43,14 @@ create table tidegate.finish_sample (
   p90_held       integer not null
 );
 create index finish_sample_kind_at_idx on tidegate.finish_sample (kind, at);
+
+-- How long the latest answers of each kind took.
+create table tidegate.answer_sample (
+  kind      text not null,
+  at        timestamptz not null,
+  answer_ms integer[] not null
+);
+create index answer_sample_kind_at_idx on tidegate.answer_sample (kind, at);
 
 create table tidegate.eta_quality_total (
   kind           text primary key,
@@ -95,7 +103,3 @@ create table tidegate.kind_pace (
 ) with (fillfactor = 50);
 
 insert into tidegate.maintenance (duty, period) values ('observe', '1 second');
-
--- Functions that sql/ makes with other results.
-drop function if exists tidegate.request_outlook(uuid);
-drop function if exists tidegate.eta_inputs(tidegate.kind, text, tidegate.request_status, integer);

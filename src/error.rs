@@ -113,10 +113,10 @@ impl From<sqlx::Error> for StoreError {
             "TG009" => Self::CallbackRefused(message),
             // Undefined schema, table, function, column or type: the schema is missing or from another time.
             "3F000" | "42P01" | "42883" | "42703" | "42704" => Self::NotMigrated(message),
-            // Shutting down, starting up, connection lost, too many connections, no such database or role.
-            "57P01" | "57P02" | "57P03" | "57P05" | "53300" | "3D000" | "28000" | "28P01" => {
-                Self::Unavailable(message)
-            }
+            // Shutting down, starting up, connection lost, no connections allowed, too many of them, no such database or
+            // role.
+            "57P01" | "57P02" | "57P03" | "57P05" | "55000" | "53300" | "3D000" | "28000"
+            | "28P01" => Self::Unavailable(message),
             // A value that a named constraint forbids.
             "23502" | "23514" => Self::Misuse(message),
             code if code.starts_with("08") => Self::Unavailable(message),

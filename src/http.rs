@@ -16,6 +16,7 @@ mod list;
 mod metrics;
 mod openapi;
 mod options;
+mod origin;
 mod outlooks;
 mod path;
 mod poll;
@@ -36,6 +37,7 @@ use axum::{
     http::{Method, Uri},
     middleware,
 };
+use tokio::sync::Semaphore;
 use tower_http::{catch_panic::CatchPanicLayer, trace::TraceLayer};
 
 use self::{
@@ -60,11 +62,18 @@ use crate::{
 /// How many calls of `/v1/admin` may be under way, beside the others.
 const ADMINS: usize = 16;
 
+/// Connections for operators, API keys, readiness and figures: what gets a node out of trouble has its own way to the
+/// database.
+const OPERATORS_CONNECTIONS: u32 = 2;
+
 /// What the handlers share.
+#[derive(Clone)]
 struct Api {
     store: Store,
     submitter: Submitter,
     polls: Polls,
+    /// Places for those who look for a request by its id: they leave connections to the other calls.
+    looks: Arc<Semaphore>,
     metrics: Arc<NodeMetrics>,
     body_limit: usize,
     streams: Arc<Streams>,
@@ -131,13 +140,19 @@ impl Node {
         let outlooks = Outlooks::new(store.clone(), (connections / 4).max(1));
         let refreshes = Outlooks::new(store.clone(), 1);
         let admission = Admission::new(options.concurrency_limit);
-        let metrics = Arc::new(NodeMetrics::new(store, admission.clone(), waiters.clone()));
+        let operators = store.beside(OPERATORS_CONNECTIONS);
+        let metrics = Arc::new(NodeMetrics::new(
+            &operators,
+            admission.clone(),
+            waiters.clone(),
+        ));
         let polls = Polls::new(store.clone(), metrics.counting().clone());
         let waiting = Arc::new(Waiting {
             waiters: waiters.clone(),
             outlooks,
             wait_max: options.wait_max,
             polls: polls.clone(),
+            metrics: Arc::clone(&metrics),
         });
         let api = Arc::new(Api {
             submitter: Submitter::new(
@@ -146,6 +161,7 @@ impl Node {
                 metrics.group_sizes(),
             ),
             polls,
+            looks: Arc::new(Semaphore::new((connections * 3 / 4).max(1))),
             metrics: Arc::clone(&metrics),
             store: store.clone(),
             body_limit: options.body_limit,
@@ -159,7 +175,7 @@ impl Node {
             teller: teller.clone(),
         });
         let gates = Gates::of(store.clone());
-        let access = Access::new(store.clone(), options.keys_required);
+        let access = Access::new(operators.clone(), options.keys_required);
         // Who may not call takes no place from those who may, so the guard is the outer layer.
         let limited = |scope, routes: Router<Arc<Api>>| {
             let admission = admission.clone();
@@ -183,7 +199,12 @@ impl Node {
             .guard(Scope::Admin, Router::from(routes::figures()));
         let free = Router::from(routes::free()).merge(openapi::page());
 
-        let routes = v1.merge(admin).merge(figures).merge(free).with_state(api);
+        let operating = Arc::new(Api {
+            store: operators,
+            ..Api::clone(&api)
+        });
+        let routes = v1.merge(figures).with_state(api);
+        let routes = routes.merge(admin.merge(free).with_state(operating));
         // Waiting is no part of a call's time.
         let routes = timely(routes, options.request_timeout)
             .layer(middleware::from_fn_with_state(waiting, waiting::hold_back));

@@ -1,7 +1,8 @@
 //! A process's own copy of something small in the database, so that a request costs no statement.
 //!
-//! It is read again only while somebody asks, never by two at once, and never handed out beyond an age: whoever asks
+//! It is read again only while somebody asks, never twice at once, and never handed out beyond an age: whoever asks
 //! for an older one waits for the next. One that is about to reach that age is read again behind its users' backs.
+//! Readings are tasks of their own: whoever stops waiting for one does not stop it.
 
 use std::{
     fmt,
@@ -9,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::OwnedMutexGuard, time::Instant};
+use tokio::{sync::watch, time::Instant};
 
 use crate::error::StoreError;
 
@@ -44,15 +45,32 @@ struct Inner<S: Source> {
     source: S,
     ages: Ages,
     state: Mutex<State<S::Copy>>,
-    /// Held by whoever reads.
-    reading: Arc<tokio::sync::Mutex<()>>,
 }
 
 struct State<C> {
-    /// The last copy, and when its reading *began*: it is at least as young as that.
-    copy: Option<(Arc<C>, Instant)>,
+    /// The last copy.
+    copy: Option<Dated<C>>,
     /// The last failure, and when it was known.
     failure: Option<(Arc<StoreError>, Instant)>,
+    /// Where the outcome of the reading that is under way will be.
+    reading: Option<watch::Receiver<Option<Outcome<C>>>>,
+}
+
+type Outcome<C> = Result<Dated<C>, Arc<StoreError>>;
+
+/// A copy, and when its reading *began*: it is at least as young as that.
+struct Dated<C> {
+    copy: Arc<C>,
+    began: Instant,
+}
+
+impl<C> Clone for Dated<C> {
+    fn clone(&self) -> Self {
+        Self {
+            copy: Arc::clone(&self.copy),
+            began: self.began,
+        }
+    }
 }
 
 impl<S: Source> Clone for LocalCopy<S> {
@@ -77,8 +95,8 @@ impl<S: Source> LocalCopy<S> {
             state: Mutex::new(State {
                 copy: None,
                 failure: None,
+                reading: None,
             }),
-            reading: Arc::default(),
         }))
     }
 
@@ -89,65 +107,119 @@ impl<S: Source> LocalCopy<S> {
     /// When there is none and it cannot be read. Those who wait together fail together, with one statement.
     pub(crate) async fn get(&self) -> Result<Arc<S::Copy>, Arc<StoreError>> {
         let asked = Instant::now();
-        if let Some((copy, began)) = self.0.usable() {
-            if began.elapsed() >= self.0.ages.fresh
-                && let Ok(turn) = Arc::clone(&self.0.reading).try_lock_owned()
-            {
-                let inner = Arc::clone(&self.0);
-                tokio::spawn(async move {
-                    if let Err(error) = inner.read(&turn).await {
-                        tracing::debug!(%error, "a local copy could not be read again yet");
-                    }
-                });
+        loop {
+            let mut reading = match self.ask() {
+                Asked::Usable(copy) => return Ok(copy),
+                Asked::Failed(error) => return Err(error),
+                Asked::Reading(reading) => reading,
+            };
+            let outcome = match reading.wait_for(Option::is_some).await {
+                Ok(outcome) => outcome.clone(),
+                Err(_) => None,
+            };
+            match outcome {
+                // One that was begun before may have become too old meanwhile; the next one has not.
+                Some(Ok(read)) if read.began >= asked || self.0.is_usable(&read) => {
+                    return Ok(read.copy);
+                }
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Err(error),
+                None => {
+                    return Err(Arc::new(StoreError::Unavailable(
+                        "its reading broke down".to_owned(),
+                    )));
+                }
             }
-            return Ok(copy);
-        }
-        let turn = Arc::clone(&self.0.reading).lock_owned().await;
-        match self.0.known_since(asked) {
-            Some(outcome) => outcome,
-            None => self.0.read(&turn).await,
         }
     }
 
-    /// The last copy, however old it is; `None` when there was none yet.
+    /// The copy, if it is no older than `usable`; if not, one is being read for those who come later. Never waits.
+    pub(crate) fn at_hand(&self) -> Option<Arc<S::Copy>> {
+        match self.ask() {
+            Asked::Usable(copy) => Some(copy),
+            Asked::Failed(_) | Asked::Reading(_) => None,
+        }
+    }
+
+    /// The last copy, however old.
     pub(crate) fn last(&self) -> Option<Arc<S::Copy>> {
         let state = self.0.state();
-        state.copy.as_ref().map(|(copy, _)| Arc::clone(copy))
+        state.copy.as_ref().map(|last| Arc::clone(&last.copy))
+    }
+
+    /// What there is; sees to it that a copy is being read when there is need for one.
+    fn ask(&self) -> Asked<S::Copy> {
+        let inner = &self.0;
+        let mut state = inner.state();
+        if let Some(last) = state.copy.clone().filter(|last| inner.is_usable(last)) {
+            if last.began.elapsed() >= inner.ages.fresh {
+                self.reading(&mut state);
+            }
+            return Asked::Usable(last.copy);
+        }
+        match &state.failure {
+            Some((error, at)) if at.elapsed() <= FAILURE_HOLDS => Asked::Failed(Arc::clone(error)),
+            _ => Asked::Reading(self.reading(&mut state)),
+        }
+    }
+
+    /// The reading that is under way, or one that begins.
+    fn reading(&self, state: &mut State<S::Copy>) -> watch::Receiver<Option<Outcome<S::Copy>>> {
+        // One that broke down has closed its channel.
+        if let Some(reading) = &state.reading
+            && reading.has_changed().is_ok()
+        {
+            return reading.clone();
+        }
+        let (tell, reading) = watch::channel(None);
+        state.reading = Some(reading.clone());
+        let inner = Arc::clone(&self.0);
+        tokio::spawn(async move {
+            let outcome = inner.read().await;
+            // Nobody may be waiting.
+            let _ = tell.send(Some(outcome));
+        });
+        reading
     }
 }
 
+/// What somebody who asks for a copy finds.
+enum Asked<C> {
+    Usable(Arc<C>),
+    /// Of late; it is not tried again yet.
+    Failed(Arc<StoreError>),
+    Reading(watch::Receiver<Option<Outcome<C>>>),
+}
+
 impl<S: Source> Inner<S> {
-    async fn read(&self, _turn: &OwnedMutexGuard<()>) -> Result<Arc<S::Copy>, Arc<StoreError>> {
+    async fn read(&self) -> Outcome<S::Copy> {
         let began = Instant::now();
-        let before = self.state().copy.as_ref().map(|(copy, _)| Arc::clone(copy));
-        match self.source.read(before).await {
+        let before = self
+            .state()
+            .copy
+            .as_ref()
+            .map(|last| Arc::clone(&last.copy));
+        let read = self.source.read(before).await;
+        let mut state = self.state();
+        state.reading = None;
+        match read {
             Ok(copy) => {
                 let copy = Arc::new(copy);
-                self.state().copy = Some((Arc::clone(&copy), began));
-                Ok(copy)
+                let read = Dated { copy, began };
+                state.copy = Some(read.clone());
+                Ok(read)
             }
             Err(error) => {
+                tracing::debug!(%error, "a local copy could not be read");
                 let error = Arc::new(error);
-                self.state().failure = Some((Arc::clone(&error), Instant::now()));
+                state.failure = Some((Arc::clone(&error), Instant::now()));
                 Err(error)
             }
         }
     }
 
-    fn usable(&self) -> Option<(Arc<S::Copy>, Instant)> {
-        let state = self.state();
-        let (copy, began) = state.copy.as_ref()?;
-        (began.elapsed() < self.ages.usable).then(|| (Arc::clone(copy), *began))
-    }
-
-    /// What somebody else's reading brought since `asked`, or just before.
-    fn known_since(&self, asked: Instant) -> Option<Result<Arc<S::Copy>, Arc<StoreError>>> {
-        if let Some((copy, _)) = self.usable() {
-            return Some(Ok(copy));
-        }
-        let state = self.state();
-        let (error, at) = state.failure.as_ref()?;
-        (*at + FAILURE_HOLDS >= asked).then(|| Err(Arc::clone(error)))
+    fn is_usable(&self, copy: &Dated<S::Copy>) -> bool {
+        copy.began.elapsed() < self.ages.usable
     }
 
     fn state(&self) -> MutexGuard<'_, State<S::Copy>> {
@@ -254,22 +326,58 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_reader_who_leaves_lets_the_next_one_read() {
+    async fn whoever_stops_waiting_leaves_the_reading_to_the_next_one() {
         let source = Arc::new(Counter {
             permits: Some(Semaphore::new(0)),
             ..Counter::default()
         });
         let copy = LocalCopy::new(Arc::clone(&source), AGES);
-        let leaving = tokio::spawn({
-            let copy = copy.clone();
-            async move { copy.get().await.is_ok() }
-        });
-        tokio::task::yield_now().await;
-        leaving.abort();
-        assert!(leaving.await.is_err());
+        assert!(copy.at_hand().is_none());
+        for _ in 0..3 {
+            let leaving = tokio::time::timeout(Duration::from_millis(100), copy.get());
+            assert!(leaving.await.is_err());
+        }
 
         source.permits.as_ref().unwrap().add_permits(1);
 
-        assert_eq!(*copy.get().await.unwrap(), 2);
+        assert_eq!(*copy.get().await.unwrap(), 1);
+        assert_eq!(copy.at_hand().as_deref(), Some(&1));
+        assert_eq!(source.readings.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reading_that_took_too_long_serves_those_who_asked_before_it_began() {
+        let source = Arc::new(Counter {
+            permits: Some(Semaphore::new(0)),
+            ..Counter::default()
+        });
+        let copy = LocalCopy::new(Arc::clone(&source), AGES);
+        let ask = || {
+            let copy = copy.clone();
+            tokio::spawn(async move { *copy.get().await.unwrap() })
+        };
+        let first = ask();
+        tokio::task::yield_now().await;
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let second = ask();
+        tokio::task::yield_now().await;
+
+        source.permits.as_ref().unwrap().add_permits(2);
+
+        assert_eq!((first.await.unwrap(), second.await.unwrap()), (1, 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_copy_is_there_at_any_age_and_is_never_at_hand_when_it_is_old() {
+        let source = Arc::new(Counter::default());
+        let copy = LocalCopy::new(Arc::clone(&source), AGES);
+        assert!(copy.last().is_none());
+        copy.get().await.unwrap();
+        source.fails.store(true, Ordering::SeqCst);
+        tokio::time::advance(Duration::from_secs(3600)).await;
+
+        assert!(copy.at_hand().is_none());
+        assert!(copy.get().await.is_err());
+        assert_eq!(copy.last().as_deref(), Some(&1));
     }
 }

@@ -105,6 +105,8 @@ pub fn fingerprint() -> String {
 pub async fn migrate(url: &str) -> Result<Migrated, MigrateError> {
     let mut session = Session::open(url).await?;
     session.lock().await?;
+    // Rather fail, and be run again, than stand in front of everybody who waits behind a lock on a hot table.
+    session.batch("set lock_timeout = '5s'").await?;
     if !session.has_pgmq_extension().await? {
         install_pgmq(url).await?;
     }

@@ -48,7 +48,7 @@ mod words;
 
 use std::{sync::Arc, time::Duration};
 
-use sqlx::PgPool;
+use sqlx::{PgPool, postgres::PgConnectOptions};
 
 use self::troubles::Troubles;
 pub use self::{
@@ -102,6 +102,20 @@ impl Store {
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
+    }
+
+    /// The same database over connections of its own, made when they are first needed: what they are for never waits
+    /// for what keeps the others busy.
+    #[must_use]
+    pub fn beside(&self, connections: u32) -> Self {
+        let pool = self.pool.options().clone();
+        Self {
+            pool: pool
+                .min_connections(0)
+                .max_connections(connections)
+                .connect_lazy_with(PgConnectOptions::clone(&self.pool.connect_options())),
+            ..self.clone()
+        }
     }
 
     /// How often this store and its clones had trouble with the database, by sort.

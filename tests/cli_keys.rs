@@ -218,6 +218,18 @@ async fn without_a_key_a_node_listens_on_loopback_only_and_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_node_on_loopback_says_when_everybody_may_do_everything() {
+    let database = TestDatabase::new().await;
+    let (open, _) = serve(&database, "127.0.0.1:0").await;
+    let create = ["key", "create", "first", "--scope", "submit"];
+    run(&database.url, &create).await;
+    let (guarded, _) = serve(&database, "127.0.0.1:0").await;
+
+    assert!(log_of(open).await.contains("no API key yet"));
+    assert!(!log_of(guarded).await.contains("no API key yet"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn with_a_key_a_node_listens_where_it_is_told_even_when_the_key_is_revoked() {
     let database = TestDatabase::new().await;
     let made = run(

@@ -11,7 +11,7 @@ const NO_ROWS: [&str; 0] = [];
 async fn close(database: &TestDatabase, queue: &str) {
     database
         .execute(&format!(
-            "update tidegate.gate set state = 'too_many_requests', forced = true where queue = '{queue}'"
+            "update tidegate.gate set state = 'too_many_requests' where queue = '{queue}'"
         ))
         .await;
 }
@@ -353,7 +353,7 @@ async fn a_gate_that_closes_during_a_submission_refuses_the_next() {
     // The operator does not wait for callers, nor they for the operator.
     let mut operator = Session::begin(&database).await;
     operator
-        .execute("update tidegate.gate set state = 'too_many_requests', forced = true")
+        .execute("update tidegate.gate set state = 'too_many_requests'")
         .await;
     assert_eq!(
         told(&database, "submit('direct', '{}')").await,

@@ -385,18 +385,19 @@ comment on column tidegate.queue_survey.waiting is 'How many of its messages wai
 comment on column tidegate.queue_survey.waiting_by_block is
   'The same for each 256 numbers of it; fewer than 64 when the queue ends in it.';
 
-comment on column tidegate.queue_drain.held_ms is 'For how long they were held, all together.';
+comment on column tidegate.queue_drain.held_ms is 'For how long they were held, all together; null: not noted.';
 
 -- finish_sample
 comment on table tidegate.finish_sample is
   'Append-only: requests of a kind that one statement ended, how long a few of them took, and how that compares with '
-  'what their callers were told; written by a trigger on request, folded into eta_quality_total after ten minutes.';
+  'what their callers were told; written by a trigger on request, folded by observe after ten seconds.';
 comment on column tidegate.finish_sample.kind is 'The kind.';
 comment on column tidegate.finish_sample.at is 'When.';
 comment on column tidegate.finish_sample.requests is 'How many requests ended.';
 comment on column tidegate.finish_sample.answer_ms is
   'Of at most eight of them that were answered: milliseconds from the claim for sending to the end.';
-comment on column tidegate.finish_sample.predicted is 'How many of their callers were told an ETA at submit.';
+comment on column tidegate.finish_sample.predicted is
+  'How many of their callers were told an ETA at submit, and have not cancelled.';
 comment on column tidegate.finish_sample.error_ms is
   'By how much later than told they ended, all together; negative: earlier.';
 comment on column tidegate.finish_sample.error_abs_ms is 'The same without signs.';
@@ -406,9 +407,17 @@ comment on column tidegate.finish_sample.p90_stated is 'How many were told a tim
 comment on column tidegate.finish_sample.p90_held is 'How many of these ended within it.';
 comment on index tidegate.finish_sample_kind_at_idx is 'Serves observe: the latest answers of a kind.';
 
+-- answer_sample
+comment on table tidegate.answer_sample is
+  'How long the latest answers of each kind took, a thousand rows or so; written by observe.';
+comment on column tidegate.answer_sample.kind is 'The kind.';
+comment on column tidegate.answer_sample.at is 'When they came.';
+comment on column tidegate.answer_sample.answer_ms is 'Milliseconds from the claim for sending to the end, of at most eight.';
+comment on index tidegate.answer_sample_kind_at_idx is 'Serves observe: the latest answers of a kind.';
+
 -- eta_quality_total
 comment on table tidegate.eta_quality_total is
-  'One row per kind: the finish samples of more than ten minutes ago, summed; written by observe. See eta_quality.';
+  'One row per kind: the finish samples of more than ten seconds ago, summed; written by observe. See eta_quality.';
 comment on column tidegate.eta_quality_total.kind is 'The kind.';
 comment on column tidegate.eta_quality_total.requests is 'How many requests ended.';
 comment on column tidegate.eta_quality_total.predicted is 'How many of their callers were told an ETA at submit.';

@@ -1,7 +1,8 @@
 -- tidegate.cancel: queued or processing → failure (cancelled), as long as the request has not been sent
 --
--- Returns one row: `cancelled`, or `not_cancellable` with the status that forbids it (also when it ended already), or
--- `unknown`. A check that is running is cancelled too: its outcome will find nothing to settle.
+-- Returns one row: `cancelled` (also when it was cancelled before: a repeated call gets the same answer), or
+-- `not_cancellable` with the status that forbids it, or `unknown`. A check that is running is cancelled too: its outcome
+-- will find nothing to settle.
 create or replace function tidegate.cancel(id uuid)
   returns table (outcome text, req_status tidegate.request_status)
   language plpgsql
@@ -14,6 +15,7 @@ as $$
 declare
   v_tries integer := 0;
   v_now   tidegate.request_status;
+  v_code  text;
 begin
   -- A request that moves from one queue to the other just now is met in the next round.
   loop
@@ -27,9 +29,13 @@ begin
       return;
     end if;
 
-    select r.req_status into v_now from tidegate.request as r where r.id = cancel.id;
+    select r.req_status, r.error ->> 'code' into v_now, v_code from tidegate.request as r where r.id = cancel.id;
     if not found then
       return query select 'unknown', null::tidegate.request_status;
+      return;
+    end if;
+    if v_now = 'failure' and v_code = 'cancelled' then
+      return query select 'cancelled', v_now;
       return;
     end if;
     v_tries := v_tries + 1;

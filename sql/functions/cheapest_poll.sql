@@ -25,10 +25,19 @@ as $$
     select c.seconds, (ceil(c.seconds / (1 + jitter)) + (c.seconds - ceil(c.seconds / (1 + jitter))) * share) * 1000 as at_ms
     from candidate as c, (values (1 / 6.0::float8), (1 / 2.0), (5 / 6.0)) as early(share)
     where c.seconds > 10 or share = 0.5
+  ), told as (
+    select p.seconds, p.at_ms, sum(p.answers) over up_to as before, sum(p.ms) over up_to as before_ms
+    from (
+      select t.seconds, t.at_ms, 0 as answers, 0::float8 as ms from tried as t
+      union all
+      select null, ms, 1, ms from unnest(remaining_ms) as ms
+    ) as p
+    window up_to as (order by p.at_ms range unbounded preceding)
   )
   select t.seconds
-  from tried as t, unnest(remaining_ms) as ms
+  from told as t
+  where t.seconds is not null
   group by t.seconds
-  order by avg(case when t.at_ms >= ms then t.at_ms - ms else poll_cost_ms end), t.seconds
+  order by avg(t.before * t.at_ms - t.before_ms + (cardinality(remaining_ms) - t.before) * poll_cost_ms), t.seconds
   limit 1
 $$;

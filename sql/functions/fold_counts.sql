@@ -1,7 +1,7 @@
 -- tidegate.fold_counts: folds the append-only count deltas into one row per kind and status; a maintenance duty, one
 -- bounded batch a call
 --
--- Also forgets drains older than the longest window that anybody looks at. Returns how many deltas it folded.
+-- Also folds drains by the second, and forgets those older than the longest window that anybody looks at. Returns how many deltas it folded.
 create or replace function tidegate.fold_counts()
   returns bigint
   language plpgsql
@@ -28,6 +28,19 @@ begin
   )
   select count(*) into v_folded from taken;
 
+  -- One row a second is enough of what nobody looks at by the moment any more.
+  with taken as (
+    delete from tidegate.queue_drain as d
+    where d.ctid = any(array(
+      select f.ctid
+      from tidegate.queue_drain as f
+      where f.at < clock_timestamp() - interval '10 seconds' and f.at <> date_trunc('second', f.at)
+      limit 10000
+    ))
+    returning d.queue, d.at, d.drained, d.held_ms
+  )
+  insert into tidegate.queue_drain (queue, at, drained, held_ms)
+  select t.queue, date_trunc('second', t.at), sum(t.drained), sum(t.held_ms) from taken as t group by 1, 2;
   delete from tidegate.queue_drain as d where d.at < clock_timestamp() - interval '10 minutes';
   return v_folded;
 end;

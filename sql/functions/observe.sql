@@ -1,7 +1,7 @@
 -- tidegate.observe: notes what the last minutes showed of every queue and kind; a maintenance duty
 --
--- Also folds the finished requests of more than ten minutes ago into `eta_quality_total`, in bounded batches: returns
--- how many samples it folded, 10000 when there may be more.
+-- Also folds the requests that ended more than ten seconds ago: into `eta_quality_total`, and the latest thousand answers
+-- of a kind into `answer_sample`. In bounded batches: returns how many samples it folded, 10000 when there may be more.
 create or replace function tidegate.observe()
   returns bigint
   language plpgsql
@@ -27,17 +27,18 @@ begin
   with taken as (
     delete from tidegate.finish_sample as f
     where f.ctid = any(array(
-      select o.ctid
-      from tidegate.kind as k, lateral (
-        select s.ctid
-        from tidegate.finish_sample as s
-        where s.kind = k.name and s.at < v_now - interval '10 minutes'
-        order by s.at
-        limit 10000
-      ) as o
-      limit 10000
+      select s.ctid from tidegate.finish_sample as s where s.at < v_now - interval '10 seconds' limit 10000
     ))
     returning f.*
+  ), kept as (
+    insert into tidegate.answer_sample (kind, at, answer_ms)
+    select t.kind, t.at, t.answer_ms
+    from (
+      select t.*, row_number() over (partition by t.kind order by t.at desc) as place
+      from taken as t
+      where t.answer_ms is not null
+    ) as t
+    where t.place <= 1000
   ), binned as (
     select b.kind, array_agg(b.requests order by b.place) as error_bins
     from (
@@ -63,6 +64,15 @@ begin
       p90_stated = q.p90_stated + excluded.p90_stated, p90_held = q.p90_held + excluded.p90_held
   )
   select count(*) into v_folded from taken;
+
+  delete from tidegate.answer_sample as a
+  using (
+    select distinct k.kind, (
+      select s.at from tidegate.answer_sample as s where s.kind = k.kind order by s.at desc offset 1000 limit 1
+    ) as until
+    from tidegate.kind_pace as k
+  ) as old
+  where a.kind = old.kind and a.at <= old.until;
   return v_folded;
 end;
 $$;

@@ -14,7 +14,10 @@ declare
   v_median   interval;
 begin
   select * into v_last from tidegate.kind_pace as p where p.kind = p_kind.name;
-  select max(f.at) into v_finished from tidegate.finish_sample as f where f.kind = p_kind.name;
+  select greatest(
+    (select max(f.at) from tidegate.finish_sample as f where f.kind = p_kind.name and f.answer_ms is not null),
+    (select max(a.at) from tidegate.answer_sample as a where a.kind = p_kind.name)
+  ) into v_finished;
   select coalesce(sum(c.requests), 0) into v_pace.in_flight
   from tidegate.request_overview as c
   where c.kind = p_kind.name and c.req_status in ('tx_in_flight', 'receipt_received');
@@ -33,10 +36,14 @@ begin
     end
   into v_pace.samples, v_pace.answer_ms
   from (
-    select unnest(f.answer_ms) as ms
-    from tidegate.finish_sample as f
-    where f.kind = p_kind.name and f.at > p_now - interval '10 minutes'
-    order by f.at desc
+    select unnest(a.answer_ms) as ms
+    from (
+      select f.at, f.answer_ms from tidegate.finish_sample as f where f.kind = p_kind.name
+      union all
+      select s.at, s.answer_ms from tidegate.answer_sample as s where s.kind = p_kind.name
+    ) as a
+    where a.at > p_now - interval '10 minutes'
+    order by a.at desc
     limit 1000
   ) as answer;
 

@@ -1,4 +1,4 @@
--- tidegate.observe_queue: notes how fast messages leave a queue while some wait, and since when none does
+-- tidegate.observe_queue: notes how fast a queue moves on while messages wait in it, and since when it stands still
 --
 -- From its first waiting message, seen once a second: by how many numbers it moved on while there was one. Time in
 -- which nothing waited says nothing about the pace (a burst would be told that the queue is slow), nor does time in
@@ -14,6 +14,7 @@ declare
   v_pace    tidegate.queue_pace;
   v_drained timestamptz;
   v_took    interval;
+  v_runs    boolean;
 begin
   select * into v_last from tidegate.queue_pace as p where p.queue = p_queue.name;
   v_pace.queue := p_queue.name;
@@ -36,13 +37,14 @@ begin
     return;
   end if;
 
-  v_pace.head_since := case when v_pace.head = v_last.head then v_last.head_since else p_now end;
+  v_runs := not p_queue.paused and p_queue.per_seconds is distinct from 0 and p_queue.max_concurrency is distinct from 0;
+  v_pace.head_since := case when v_pace.head = v_last.head and v_runs then v_last.head_since else p_now end;
   select max(d.at) into v_drained
   from tidegate.queue_drain as d
   where d.queue = p_queue.name and d.at > p_now - v_window;
-  if v_pace.head is not null and not p_queue.paused
+  if v_pace.head is not null and v_runs
     and p_now - greatest(v_pace.head_since, v_drained)
-      >= greatest(interval '2 seconds', make_interval(secs => 3 / nullif(p_queue.per_seconds, 0)::float8))
+      >= greatest(interval '2 seconds', make_interval(secs => 3 / p_queue.per_seconds::float8))
   then
     v_pace.still_since := greatest(v_pace.head_since, v_drained);
   elsif v_last.still_since is not null then
@@ -52,22 +54,35 @@ begin
   insert into tidegate.queue_sample (queue, at, head) values (p_queue.name, p_now, v_pace.head) on conflict do nothing;
   delete from tidegate.queue_sample as s where s.queue = p_queue.name and s.at < p_now - 2 * v_window;
 
-  select sum(greatest(step.moved, 0)) / nullif(extract(epoch from sum(step.took)), 0), sum(step.took)
+  -- Numbers that a message come due again goes over a second time count once. A check that is put off leaves its queue
+  -- only to come back, so of a readiness queue what left it for good is counted.
+  select
+    case
+      when p_queue.stage = 'tx' then sum(greatest(step.moved, 0))
+      else sum((
+        select coalesce(sum(d.drained), 0)
+        from tidegate.queue_drain as d
+        where d.queue = p_queue.name and d.at > step.since and d.at <= step.at
+      ))
+    end / nullif(extract(epoch from sum(step.at - step.since)), 0),
+    sum(step.at - step.since)
   into v_pace.per_second, v_took
   from (
-    select s.at - lag(s.at) over earlier as took, s.head - lag(s.head) over earlier as moved
+    select
+      s.at, lag(s.at) over earlier as since, s.head is not null and lag(s.head) over earlier is not null as waited,
+      s.head - max(s.head) over (order by s.at rows between unbounded preceding and 1 preceding) as moved
     from tidegate.queue_sample as s
     where s.queue = p_queue.name and s.at > p_now - v_window
     window earlier as (order by s.at)
   ) as step
-  where step.moved is not null and step.took < interval '5 seconds';
+  where step.waited and step.at - step.since < interval '5 seconds';
   if v_took is null or v_took < v_enough or v_pace.per_second = 0 then
     v_pace.per_second := null;
   end if;
 
   select case when sum(d.drained) >= 20 then sum(d.held_ms) / sum(d.drained) end into v_pace.held_ms
   from tidegate.queue_drain as d
-  where d.queue = p_queue.name and d.at > p_now - interval '5 minutes';
+  where d.queue = p_queue.name and d.held_ms is not null and d.at > p_now - interval '5 minutes';
 
   insert into tidegate.queue_pace as p select v_pace.*
   on conflict (queue) do update

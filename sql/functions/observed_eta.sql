@@ -57,18 +57,18 @@ begin
   end if;
   select * into v_pace from tidegate.kind_pace as p where p.kind = p_kind.name and p.observed_at > p_now - v_fresh;
 
-  if v_pace.answer_ms is null then
+  if v_pace.answer_ms is null and not v_waits then
+    return;
+  elsif v_pace.answer_ms is null then
     -- Too few answers to go by: the nominal times, with their margin, but none on the wait.
-    if v_waits then
-      v_wait_ms := case p_place
-        when 'readiness_queue' then coalesce(p_position * 1000.0 / p_terms.concurrency, 0)
-        when 'checking' then p_kind.readiness_ms
-        else 0
-      end + coalesce(case when v_checks then p_terms.tx_queue_size else p_position end * 1000 / v_drain, 0);
-      v_rest_ms := (p_kind.processing_ms + p_kind.tx_confirmation_ms) * (1 + p_terms.safety_margin);
-      seconds := ceil((v_wait_ms / (1 + p_terms.jitter) + v_rest_ms) / 1000);
-      spread_to := ceil((v_wait_ms + v_rest_ms) / 1000);
-    end if;
+    v_wait_ms := case p_place
+      when 'readiness_queue' then coalesce(p_position * 1000.0 / p_terms.concurrency, 0)
+      when 'checking' then p_kind.readiness_ms
+      else 0
+    end + coalesce(case when v_checks then p_terms.tx_queue_size else p_position end * 1000 / v_drain, 0);
+    v_rest_ms := (p_kind.processing_ms + p_kind.tx_confirmation_ms) * (1 + p_terms.safety_margin);
+    seconds := least(p_terms.max_seconds, ceil((v_wait_ms / (1 + p_terms.jitter) + v_rest_ms) / 1000));
+    spread_to := least(p_terms.max_seconds, ceil((v_wait_ms + v_rest_ms) / 1000));
   else
     if v_waits then
       select * into v_tx from tidegate.queue_pace as p
@@ -79,14 +79,14 @@ begin
       v_wait_ms := coalesce(case when v_checks then p_terms.tx_queue_size else p_position end * 1000 / v_drain, 0);
       -- Slots that were handed out and are still to come stand before all that wait.
       if p_place = 'tx_queue' and p_terms.drain_tps is not null then
-        v_wait_ms := v_wait_ms + (
+        v_wait_ms := v_wait_ms + coalesce((
           select greatest(0, (s.tat_ns - s.tolerance_ns) / 1000000.0 - extract(epoch from p_now) * 1000)
           from tidegate.queue as q
           cross join tidegate.pacing_slots(
             pg_sequence_last_value(tidegate.queue_counter(p_queue, 'pacing')), q.per_seconds, q.burst, p_now
           ) as s
           where q.name = p_queue
-        );
+        ), 0);
       end if;
     end if;
     if v_checks then

@@ -88,6 +88,13 @@ begin
       errcode = 'TG002',
       message = format('kind "%s" has requests and may not be deleted', old.name);
   end if;
+  if tg_when = 'AFTER' then
+    delete from tidegate.finish_sample as f where f.kind = old.name;
+    delete from tidegate.answer_sample as a where a.kind = old.name;
+    delete from tidegate.kind_pace as p where p.kind = old.name;
+    delete from tidegate.eta_quality_total as q where q.kind = old.name;
+    delete from tidegate.poll_count as c where c.kind = old.name;
+  end if;
   return old;
 end;
 $$;

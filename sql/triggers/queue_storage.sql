@@ -126,6 +126,9 @@ begin
   execute format('drop sequence tidegate.%I', 'due_' || old.name);
   execute format('drop sequence tidegate.%I', 'survey_' || old.name);
   execute format('drop sequence tidegate.%I', 'hand_' || old.name);
+  delete from tidegate.queue_sample as s where s.queue = old.name;
+  delete from tidegate.queue_pace as p where p.queue = old.name;
+  delete from tidegate.queue_drain as d where d.queue = old.name;
   return old;
 end;
 $$;

@@ -53,18 +53,23 @@ begin
       count(e.p90_held), count(*) filter (where e.p90_held)
     from (
       select
-        r.kind, took.answer_ms, took.ms - 1000 * r.eta_seconds::bigint as error_ms, took.ms <= r.eta_p90_ms as p90_held,
+        r.kind, took.answer_ms, took.ms - 1000 * took.eta_seconds as error_ms, took.ms <= took.eta_p90_ms as p90_held,
         -- A bound belongs to its bin, as in Prometheus' histograms; `width_bucket` gives it to the next one.
         width_bucket(
-          took.ms - 1000 * r.eta_seconds::bigint - 1, array[-30000, -5000, -1000, 0, 1000, 5000, 30000]::bigint[]
+          took.ms - 1000 * took.eta_seconds - 1, array[-30000, -5000, -1000, 0, 1000, 5000, 30000]::bigint[]
         ) as bin
       from new_rows as r
       cross join lateral (
         select
-          (extract(epoch from r.finished_at - r.submitted_at) * 1000)::bigint as ms,
-          case when r.cause in ('receipt', 'response', 'threshold_reached', 'verdict_accepted', 'verdict_rejected', 'rejected')
-            then least(extract(epoch from r.finished_at - r.tx_in_flight_at) * 1000, 2147483647)::integer
-          end as answer_ms
+          greatest(extract(epoch from r.finished_at - r.submitted_at) * 1000, 0)::bigint as ms,
+          case
+            when r.tx_in_flight_at is not null
+              and r.cause in ('receipt', 'response', 'threshold_reached', 'verdict_accepted', 'verdict_rejected', 'rejected')
+            then least(greatest(extract(epoch from r.finished_at - r.tx_in_flight_at) * 1000, 0), 2147483647)::integer
+          end as answer_ms,
+          -- Whoever cancels waits for no answer.
+          case when r.cause <> 'cancelled' then r.eta_seconds::bigint end as eta_seconds,
+          case when r.cause <> 'cancelled' then r.eta_p90_ms end as eta_p90_ms
       ) as took
       where r.req_status in ('completed', 'timed_out', 'failure') and r.previous_status <> r.req_status
     ) as e

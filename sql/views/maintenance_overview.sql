@@ -7,7 +7,9 @@ select
   greatest(
     interval '0',
     clock_timestamp() - coalesce(nullif(m.ran_at, '-infinity'), s.applied_at)
-      - greatest(m.period, make_interval(secs => coalesce(m.took_ms, 0)::float8 / 50))
+      - greatest(m.period, make_interval(
+        secs => coalesce(m.took_ms, 0)::float8 * case m.duty when 'survey_queues' then 50 else 20 end / 1000
+      ))
   ) as overdue
 from tidegate.maintenance as m
 left join tidegate.schema_state as s on true;

@@ -3,14 +3,16 @@
 use std::{
     io::ErrorKind,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    pin::pin,
     process::ExitCode,
     time::Duration,
 };
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use humantime::parse_duration;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, task::JoinSet};
+use tokio_util::sync::CancellationToken;
 
 use super::DatabaseArgs;
 use crate::{
@@ -27,7 +29,7 @@ pub(super) struct Serve {
     /// Where to listen. Without any API key (`tidegate key create`) only loopback is listened on
     #[arg(long, env = "TIDEGATE_LISTEN", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// Database connections at most
+    /// Database connections at most, beside two for operators and API keys and one that listens
     #[arg(long, default_value_t = 10)]
     connections: u32,
     /// Where to LISTEN, when the database is reached through a pooler in transaction mode: a direct connection, or a
@@ -74,7 +76,8 @@ struct Limits {
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     grace: Duration,
     /// The longest that `Prefer: wait` holds an answer back, in seconds; 0: not at all
-    #[arg(long, value_name = "SECONDS", default_value_t = HttpOptions::default().wait_max.as_secs())]
+    #[arg(long, value_name = "SECONDS", default_value_t = HttpOptions::default().wait_max.as_secs(),
+        value_parser = clap::value_parser!(u64).range(..=86_400))]
     wait_max: u64,
     /// Callers who wait at once, at most; the next ones are answered at once
     #[arg(long, value_name = "N", default_value_t = HttpOptions::default().waiters_max)]
@@ -131,29 +134,70 @@ impl Serve {
             write_timeout: limits.write_timeout,
             grace: limits.grace,
         };
-        let maintained = tokio::spawn(maintenance::run(connected.store.clone(), stop.clone()));
-        let deliverer = webhook::Options {
-            concurrency: self.webhooks,
-            ..webhook::Options::default()
-        };
-        let delivered = (self.webhooks > 0).then(|| {
-            tokio::spawn(webhook::run(
-                connected.store.clone(),
-                deliverer,
-                stop.clone(),
-            ))
-        });
-        let node = http::Node::new(connected.store.clone(), &options);
-        let listening = tokio::spawn(listener::listen(listened, node.hearers(), stop.clone()));
-        http::serve_within(listener, node.router(&options), &connections, stop.clone()).await?;
-        stop.cancel();
-        listening.await?;
-        maintained.await?;
-        if let Some(delivered) = delivered {
-            delivered.await?;
+        let store = &connected.store;
+        let node = http::Node::new(store.clone(), &options);
+        let mut parts = JoinSet::new();
+        parts.spawn(part(
+            "maintenance",
+            maintenance::run(store.clone(), stop.clone()),
+        ));
+        parts.spawn(part(
+            "the listener",
+            listener::listen(listened, node.hearers(), stop.clone()),
+        ));
+        if self.webhooks > 0 {
+            let options = webhook::Options {
+                concurrency: self.webhooks,
+                ..webhook::Options::default()
+            };
+            let delivering = webhook::run(store.clone(), options, stop.clone());
+            parts.spawn(part("the delivery of webhooks", delivering));
         }
+        let served =
+            http::serve_within(listener, node.router(&options), &connections, stop.clone());
+        together(served, parts, &stop).await?;
         drop(connected.location);
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// A part of the process, under its name.
+async fn part(name: &'static str, running: impl Future<Output = ()>) -> &'static str {
+    running.await;
+    name
+}
+
+/// Serves until `stop`, and then until all parts have ended. When one of them ends before, so does the whole: a process
+/// that goes on without it looks well and is not.
+async fn together(
+    served: impl Future<Output = std::io::Result<()>>,
+    mut parts: JoinSet<&'static str>,
+    stop: &CancellationToken,
+) -> anyhow::Result<()> {
+    let mut served = pin!(served);
+    let mut ended_early = None;
+    let outcome = tokio::select! {
+        outcome = &mut served => outcome,
+        Some(ended) = parts.join_next() => {
+            if !stop.is_cancelled() {
+                ended_early = Some(match ended {
+                    Ok(name) => anyhow!("{name} has ended by itself, so this node stops: start it again"),
+                    Err(error) => anyhow!("a part of this node broke down, so it stops: {error}"),
+                });
+            }
+            stop.cancel();
+            served.await
+        }
+    };
+    stop.cancel();
+    while let Some(ended) = parts.join_next().await {
+        if let Err(error) = ended {
+            ended_early.get_or_insert_with(|| anyhow!("a part of this node broke down: {error}"));
+        }
+    }
+    match ended_early {
+        Some(error) => Err(error),
+        None => Ok(outcome?),
     }
 }
 
@@ -175,7 +219,13 @@ fn room_for(connections: usize) {
 
 /// The address asked for, or, as long as nobody has to show a key, loopback.
 async fn within_reach(asked: SocketAddr, store: &Store) -> anyhow::Result<SocketAddr> {
-    if asked.ip().is_loopback() || !store.key_changes(0, 1).await?.is_empty() {
+    if !store.key_changes(0, 1).await?.is_empty() {
+        return Ok(asked);
+    }
+    if asked.ip().is_loopback() {
+        tracing::warn!(
+            "no API key yet: whoever reaches this port may do everything (`tidegate key create`)"
+        );
         return Ok(asked);
     }
     let address = loopback(asked);
@@ -197,7 +247,46 @@ fn loopback(address: SocketAddr) -> SocketAddr {
 
 #[cfg(test)]
 mod tests {
-    use super::loopback;
+    use super::*;
+
+    /// Serves until it is told to stop.
+    async fn serving(stop: CancellationToken) -> std::io::Result<()> {
+        stop.cancelled().await;
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_part_that_ends_or_breaks_down_ends_the_process_with_an_error() {
+        for breaks_down in [false, true] {
+            let stop = CancellationToken::new();
+            let mut parts = JoinSet::new();
+            parts.spawn(part("the other", stop.clone().cancelled_owned()));
+            parts.spawn(part("maintenance", async move {
+                assert!(!breaks_down, "on purpose");
+            }));
+
+            let error = together(serving(stop.clone()), parts, &stop)
+                .await
+                .unwrap_err();
+
+            let expected = if breaks_down {
+                "broke down"
+            } else {
+                "maintenance has ended"
+            };
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn parts_that_end_when_they_are_told_to_are_no_error() {
+        let stop = CancellationToken::new();
+        let mut parts = JoinSet::new();
+        parts.spawn(part("maintenance", stop.clone().cancelled_owned()));
+        stop.cancel();
+
+        together(serving(stop.clone()), parts, &stop).await.unwrap();
+    }
 
     #[test]
     fn loopback_keeps_the_port_and_the_family() {

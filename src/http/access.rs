@@ -26,8 +26,8 @@ use axum::{
 
 use self::keys::{Freshness, Key, KnownKeys};
 use super::{
-    body,
-    problem::{FORBIDDEN, INTERNAL, Problem, UNAUTHENTICATED},
+    body, origin,
+    problem::{FORBIDDEN, FOREIGN_ORIGIN, INTERNAL, Problem, UNAUTHENTICATED},
 };
 use crate::{
     api_key::{ApiKey, Scope},
@@ -74,7 +74,11 @@ impl Access {
 
     async fn identify(&self, headers: &HeaderMap) -> Result<Option<Arc<Key>>, Refusal> {
         let Some(keys) = self.keys.required(self.freshness).await? else {
-            return Ok(None);
+            return if origin::is_local(headers) {
+                Ok(None)
+            } else {
+                Err(Refusal::Foreign)
+            };
         };
         let key = shown(headers)?;
         keys.get(key.id())
@@ -92,6 +96,29 @@ impl Access {
             return Err(Refusal::Lacks(scope));
         }
         Ok(Caller { scope, key })
+    }
+}
+
+/// That a call was let in, for answers that outlive it: a stream, or one that is held back.
+#[derive(Debug, Clone)]
+pub(super) struct Pass {
+    access: Access,
+    key: Option<Arc<Key>>,
+}
+
+impl Pass {
+    /// Whether its caller may still be told anything. Costs no statement while the node's copy of the keys is young.
+    pub(super) async fn holds(&self) -> Result<(), Refusal> {
+        let keys = self.access.keys.required(Freshness::Second).await?;
+        match (&self.key, keys) {
+            (None, None) => Ok(()),
+            // Keys have come into use: whoever is to be told more has to show one.
+            (None, Some(_)) => Err(Refusal::Missing),
+            (Some(key), keys) => match keys.as_ref().and_then(|keys| keys.get(&key.id)) {
+                Some(known) if !known.revoked => Ok(()),
+                _ => Err(Refusal::Unknown),
+            },
+        }
     }
 }
 
@@ -115,11 +142,13 @@ fn shown(headers: &HeaderMap) -> Result<ApiKey, Refusal> {
 
 /// Why a call goes no further.
 #[derive(Debug)]
-enum Refusal {
+pub(super) enum Refusal {
     Missing,
     Malformed,
     Unknown,
     Lacks(Scope),
+    /// A web page calls, and nobody has to show a key.
+    Foreign,
     /// Nobody can tell just now who may call.
     Unavailable(Arc<StoreError>),
 }
@@ -150,6 +179,12 @@ impl IntoResponse for Refusal {
                 FORBIDDEN.because(format!("this call needs a key with the scope {scope}")),
                 format!(r#", error="insufficient_scope", scope="{scope}""#),
             ),
+            Self::Foreign => (
+                FOREIGN_ORIGIN.because(
+                    "without API keys this node serves programs on its own machine, and no web pages",
+                ),
+                String::new(),
+            ),
             Self::Unavailable(error) => return Problem::from(&*error).into_response(),
         };
         let mut response = problem.into_response();
@@ -170,8 +205,14 @@ async fn admit(
 ) -> Response {
     match access.caller(request.headers(), scope).await {
         Ok(caller) => {
+            let key = caller.key.clone();
+            let pass = Pass { access, key };
             request.extensions_mut().insert(caller);
-            next.run(request).await
+            request.extensions_mut().insert(pass.clone());
+            let mut response = next.run(request).await;
+            // For whoever holds the answer back.
+            response.extensions_mut().insert(pass);
+            response
         }
         Err(refusal) => {
             body::hear_out(request, HEARD_OUT).await;

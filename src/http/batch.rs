@@ -120,7 +120,16 @@ pub(super) async fn submit(
         idempotency_key: wishes.idempotency_key,
         submitter: caller.submitter().map(str::to_owned),
     };
-    match api.submitter.submit_batch(&batch).await {
+    let submitted = api.submitter.submit_batch(&batch).await;
+    match &submitted {
+        Ok(submitted) => {
+            for one in submitted {
+                api.metrics.submitted(&batch.kind, one);
+            }
+        }
+        Err(error) => api.metrics.submission_failed(&batch.kind, error),
+    }
+    match submitted {
         Ok(submitted) => answer(submitted),
         // The database names the key that it made of this one.
         Err(StoreError::KeyReused(_)) => {
@@ -145,8 +154,11 @@ fn answer(submitted: Vec<Submitted>) -> Result<Response, Problem> {
             Submitted::Refused { retry_after } => return Err(gate_closed(retry_after)),
         };
         job_ids.push(ticket.id);
-        eta_seconds = eta_seconds.max(whole_seconds(ticket.retry_after));
-        come_back = come_back.max(whole_seconds(ticket.eta.come_back));
+        // The jitter of the last of them to be ready: the latest of so many would have none.
+        if whole_seconds(ticket.retry_after) > eta_seconds {
+            eta_seconds = whole_seconds(ticket.retry_after);
+            come_back = whole_seconds(ticket.eta.come_back);
+        }
     }
     let body = Answer {
         status: UnderWay::Queued,

@@ -1,7 +1,8 @@
 //! `GET /v1/{kind}/{job_id}/events`: a request's way, as server-sent events.
 //!
 //! A stream is asked for its next event only when its reader has taken the last one, and reads where the request stands
-//! only then: however slow a reader is, nothing piles up for it.
+//! only then: however slow a reader is, nothing piles up for it. Before each event its key is looked up again, in the
+//! node's copy: the stream of a revoked one ends.
 
 mod followed;
 
@@ -17,7 +18,7 @@ use axum::{
 };
 use tokio::{sync::Semaphore, time::Instant};
 
-use self::followed::Followed;
+use self::followed::{Followed, Reader};
 use super::{
     Api,
     openapi::{
@@ -120,8 +121,12 @@ pub(super) async fn follow(
         .waiters
         .follow(job.id, progress.transition_no)
         .ok_or_else(full)?;
-    let shutdown = Shutdown::of(request.extensions());
-    let events = Followed::open(job.id, waiter, shutdown, streams, place, known, progress);
+    let reader = Reader {
+        known,
+        pass: request.extensions().get().cloned(),
+        shutdown: Shutdown::of(request.extensions()),
+    };
+    let events = Followed::open(job.id, reader, waiter, streams, place, progress);
     Ok((
         [(ACCEL_BUFFERING.clone(), "no")],
         Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)),

@@ -1,13 +1,17 @@
 //! What a path names: a kind, or a request of a kind.
 
+use std::sync::Arc;
+
 use axum::{
     extract::{FromRequestParts, RawPathParams},
     http::request::Parts,
 };
+use tokio::sync::Semaphore;
 
 use super::{
+    Api,
     access::Caller,
-    problem::{Problem, UNKNOWN_KIND, UNKNOWN_REQUEST},
+    problem::{DATABASE_UNAVAILABLE, Problem, UNKNOWN_KIND, UNKNOWN_REQUEST},
 };
 use crate::{
     request::RequestId,
@@ -59,17 +63,24 @@ pub(super) struct JobPath {
     pub(super) id: RequestId,
     /// Who names it.
     caller: Caller,
+    /// Places for those who look for a request.
+    looks: Arc<Semaphore>,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for JobPath {
+impl FromRequestParts<Arc<Api>> for JobPath {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &Arc<Api>) -> Result<Self, Problem> {
         let KindPath { kind } = KindPath::from_request_parts(parts, state).await?;
         let id = parameter(parts, state, "job_id").await?;
         let caller = Caller::from_request_parts(parts, state).await?;
         match id.parse() {
-            Ok(id) => Ok(Self { kind, id, caller }),
+            Ok(id) => Ok(Self {
+                kind,
+                id,
+                caller,
+                looks: Arc::clone(&state.looks),
+            }),
             Err(_) => Err(UNKNOWN_REQUEST.because("a job id is a UUID")),
         }
     }
@@ -78,6 +89,10 @@ impl<S: Send + Sync> FromRequestParts<S> for JobPath {
 impl JobPath {
     /// The request, if there is one with this id *and* of this kind, *and* the caller may see it.
     pub(super) async fn find(&self, store: &Store) -> Result<Outlook, Problem> {
+        let patience = store.pool().options().get_acquire_timeout();
+        let Ok(Ok(_place)) = tokio::time::timeout(patience, self.looks.acquire()).await else {
+            return Err(DATABASE_UNAVAILABLE.because("too many requests are being looked for"));
+        };
         match store.outlook(self.id).await? {
             Some(outlook) if outlook.kind == self.kind && self.caller.sees(&outlook) => Ok(outlook),
             _ => Err(unknown(self.id)),

@@ -57,14 +57,16 @@ pub(super) async fn poll(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let outlook = job.find(&api.store).await?;
+    let held = prefer::wait(&headers).is_some() && !outlook.status.is_terminal();
     // An answer that is held back is counted when it goes out.
-    if outlook.status.is_terminal() || prefer::wait(&headers).is_none() {
+    let kind = held.then(|| outlook.kind.clone());
+    if !held {
         api.polls.count(&outlook);
+        api.metrics
+            .polled(&outlook.kind, outlook.status.is_terminal());
     }
-    api.metrics
-        .polled(&outlook.kind, outlook.status.is_terminal());
     let answer = answer(outlook);
-    Ok(waiting::hold(answer, &headers, job.id))
+    Ok(waiting::hold(answer, &headers, job.id, kind))
 }
 
 /// `DELETE /v1/{kind}/{job_id}`: 200 when the request will not be sent (also when it was cancelled before, so that a
@@ -86,22 +88,20 @@ pub(super) async fn cancel(
     State(api): State<Arc<Api>>,
     job: JobPath,
 ) -> Result<Json<CancelledJob>, Problem> {
-    let before = job.find(&api.store).await?;
-    let cancelled_before = before.error.is_some_and(|error| error.code == "cancelled");
-    let cancelled = api.store.cancel(job.id).await?;
-    if cancelled == Cancelled::Cancelled {
-        api.moved(job.id, Status::Failure);
-    }
-    match cancelled {
-        Cancelled::NotCancellable(status) if !cancelled_before => Err(NOT_CANCELLABLE.because(
-            format!("the request is {status}; only what is queued or processing can be cancelled"),
-        )),
+    job.find(&api.store).await?;
+    match api.store.cancel(job.id).await? {
+        Cancelled::NotCancellable(status) => Err(NOT_CANCELLABLE.because(format!(
+            "the request is {status}; only what is queued or processing can be cancelled"
+        ))),
         Cancelled::Unknown => Err(unknown(job.id)),
-        Cancelled::Cancelled | Cancelled::NotCancellable(_) => Ok(Json(CancelledJob {
-            outcome: CancelOutcome::Cancelled,
-            job_id: job.id,
-            state: Status::Failure,
-        })),
+        Cancelled::Cancelled => {
+            api.moved(job.id, Status::Failure);
+            Ok(Json(CancelledJob {
+                outcome: CancelOutcome::Cancelled,
+                job_id: job.id,
+                state: Status::Failure,
+            }))
+        }
     }
 }
 

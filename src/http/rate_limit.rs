@@ -3,9 +3,8 @@
 //! The policy is the gate of the queue that a kind's new requests enter, under the queue's name: a quota `q` of as many
 //! messages as close it, which are served in `w` seconds. `r` is the room left, and in `t` seconds there is the whole
 //! quota again, or, behind a closed gate, it opens. `w` and `t` are left out where nothing limits the queue, or nothing is
-//! served. The fields inform and promise nothing: without a copy of the gates they are left out.
-
-use std::time::Duration;
+//! served. The fields inform and promise nothing: nobody waits for them, and without a young copy of the gates
+//! they are left out.
 
 use axum::{
     extract::{Request, State},
@@ -20,9 +19,6 @@ use crate::gate::{Gate, Gates};
 static POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 static LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 
-/// How long an answer waits for what it can do without.
-const PATIENCE: Duration = Duration::from_millis(100);
-
 /// Completes the answers of submissions, taken or refused by the gate.
 pub(super) async fn tell(
     State(gates): State<Gates>,
@@ -36,7 +32,7 @@ pub(super) async fn tell(
         StatusCode::TOO_MANY_REQUESTS => true,
         _ => return Ok(response),
     };
-    if let Ok(Ok(Some(gate))) = tokio::time::timeout(PATIENCE, gates.of_kind(&kind)).await {
+    if let Some(gate) = gates.of_kind(&kind) {
         let headers = response.headers_mut();
         let opens_in = headers
             .get(RETRY_AFTER)

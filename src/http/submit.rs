@@ -193,7 +193,12 @@ pub(super) async fn submit(
                 [(LOCATION, location(&kind, ticket.id))],
                 poll::accepted(&ticket),
             );
-            Ok(waiting::hold(answer.into_response(), &headers, ticket.id))
+            Ok(waiting::hold(
+                answer.into_response(),
+                &headers,
+                ticket.id,
+                None,
+            ))
         }
         Submitted::Replayed(ticket) => {
             let outlook = api.store.outlook(ticket.id).await?;
@@ -203,7 +208,12 @@ pub(super) async fn submit(
                 (LOCATION, location(&kind, ticket.id)),
             ];
             let answer = (replayed, poll::answer(outlook));
-            Ok(waiting::hold(answer.into_response(), &headers, ticket.id))
+            Ok(waiting::hold(
+                answer.into_response(),
+                &headers,
+                ticket.id,
+                None,
+            ))
         }
         Submitted::Refused { retry_after } => Err(gate_closed(retry_after)),
     }

@@ -2,7 +2,8 @@
 //!
 //! The call itself ends as any other does, within its time and its place among the calls under way; what it answers is
 //! held back outside of both. So those who wait keep nobody else out, and have a bound of their own: beyond it, and
-//! whenever the database cannot be asked, the answer goes out as it is. It is true, and says when to come back.
+//! whenever the database cannot be asked, the answer goes out as it is. It is true, and says when to come back. Whoever
+//! has lost the right to it meanwhile is told that instead.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,12 +14,19 @@ use axum::{
         header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER},
     },
     middleware::Next,
-    response::Response,
+    response::{IntoResponse, Response},
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{outlooks::Outlooks, poll, polls::Polls, prefer};
+use super::{
+    access::{Pass, Refusal},
+    metrics::NodeMetrics,
+    outlooks::Outlooks,
+    poll,
+    polls::Polls,
+    prefer,
+};
 use crate::{news::Waiters, request::RequestId, store::Outlook};
 
 static PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
@@ -43,19 +51,28 @@ pub(super) struct Waiting {
     pub(super) outlooks: Outlooks,
     pub(super) wait_max: Duration,
     pub(super) polls: Polls,
+    pub(super) metrics: Arc<NodeMetrics>,
 }
 
 /// In an answer's extensions: whose answer it is, and how long its caller would wait for a better one.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Held {
     id: RequestId,
     wait: Duration,
+    /// The request's kind, when the call is a poll that is still to be counted.
+    poll_of: Option<String>,
 }
 
-/// Marks the answer about a request as one that may be held back, if its caller would wait.
-pub(super) fn hold(mut response: Response, headers: &HeaderMap, id: RequestId) -> Response {
+/// Marks the answer about a request as one that may be held back, if its caller would wait. `poll_of` is the request's
+/// kind, when the call is a poll that is to be counted as it goes out.
+pub(super) fn hold(
+    mut response: Response,
+    headers: &HeaderMap,
+    id: RequestId,
+    poll_of: Option<String>,
+) -> Response {
     if let Some(wait) = prefer::wait(headers) {
-        response.extensions_mut().insert(Held { id, wait });
+        response.extensions_mut().insert(Held { id, wait, poll_of });
     }
     response
 }
@@ -68,17 +85,40 @@ pub(super) async fn hold_back(
 ) -> Response {
     let shutdown = Shutdown::of(request.extensions());
     let mut response = next.run(request).await;
-    let Some(Held { id, wait }) = response.extensions_mut().remove() else {
+    let Some(Held { id, wait, poll_of }) = response.extensions_mut().remove() else {
         return response;
     };
     let wait = wait.min(waiting.wait_max);
-    if response.status() == StatusCode::ACCEPTED && !wait.is_zero() {
-        match waiting.wait(id, wait, &shutdown).await {
-            Some(outlook) => {
-                waiting.polls.count(&outlook);
+    if response.status() == StatusCode::ACCEPTED {
+        let outlook = match wait {
+            Duration::ZERO => None,
+            wait => waiting.wait(id, wait, &shutdown).await,
+        };
+        let ended = outlook
+            .as_ref()
+            .is_some_and(|outlook| outlook.status.is_terminal());
+        if let Some(kind) = poll_of {
+            waiting.metrics.polled(&kind, ended);
+            if !ended {
+                waiting.polls.count_in_vain(id);
+            }
+        }
+        let admitted = match response.extensions_mut().remove::<Pass>() {
+            Some(pass) if !wait.is_zero() => pass.holds().await,
+            _ => Ok(()),
+        };
+        match (outlook, admitted) {
+            // Nobody can tell: the answer that was held back was made for a caller who was let in.
+            (_, Err(Refusal::Unavailable(_))) => return response,
+            (_, Err(refusal)) => return refusal.into_response(),
+            (None, Ok(())) if !wait.is_zero() => return response,
+            (None, Ok(())) => {}
+            (Some(outlook), Ok(())) => {
+                if ended {
+                    waiting.polls.count(&outlook);
+                }
                 response = instead(&response, poll::answer(outlook));
             }
-            None => return response,
         }
     }
     if let Ok(applied) = HeaderValue::try_from(format!("wait={}", wait.as_secs())) {
@@ -96,7 +136,7 @@ impl Waiting {
         wait: Duration,
         shutdown: &CancellationToken,
     ) -> Option<Outlook> {
-        let until = Instant::now() + wait;
+        let until = Instant::now().checked_add(wait)?;
         let mut waiter = self.waiters.wait_for(id)?;
         loop {
             let over = tokio::select! {

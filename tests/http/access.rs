@@ -451,7 +451,7 @@ async fn when_nobody_can_tell_who_may_call_the_answer_is_503_and_not_401() {
     let known = self::key(&database, "known", &[Scope::Submit]).await;
     let api = Api::of(&database).await;
     assert_eq!(api.bearing(&known).get(SOME_JOB).await.status, 404);
-    database.pool.close().await;
+    database.cut().await;
     eventually("what the node knew is too old", || async {
         let stranger = ApiKey::generate().unwrap();
         api.bearing(&stranger).get(SOME_JOB).await.status == 503
@@ -472,4 +472,30 @@ async fn a_node_follows_more_keys_than_one_statement_brings() {
     let api = Api::of(&database).await;
 
     assert_eq!(api.bearing(&last).get(SOME_JOB).await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_keys_web_pages_of_other_sites_are_refused() {
+    let database = TestDatabase::new().await;
+    let api = Api::of(&database).await;
+    let pausing = || api.client.post(api.url("/v1/admin/queues/tx/pause"));
+
+    for (name, value) in [
+        ("origin", "https://evil.example"),
+        ("host", "evil.example"),
+        ("sec-fetch-site", "cross-site"),
+    ] {
+        let refused = answer(pausing().header(name, value)).await;
+        refused.assert_problem(403, "foreign_origin");
+    }
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.queue where paused")
+            .await,
+        0
+    );
+
+    assert_eq!(answer(pausing()).await.status, 200);
+    let own = answer(pausing().header("origin", api.url(""))).await;
+    assert_eq!(own.status, 200);
 }

@@ -339,7 +339,8 @@ async fn a_slow_reader_misses_no_state() {
     let database = TestDatabase::unlimited().await;
     let node = Listening::of(&database).await;
     let path = node.api.submit("public-decrypt").await;
-    let call = format!("GET {path}/events HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    let call =
+        format!("GET {path}/events HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     let mut stream = node.api.raw(&call).await;
     node.until_waiting(1).await;
 

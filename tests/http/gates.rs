@@ -15,7 +15,7 @@ async fn closed() -> TestDatabase {
 
 async fn close(database: &TestDatabase) {
     database
-        .execute("update tidegate.gate set state = 'too_many_requests', forced = true where queue = 'tx'")
+        .execute("update tidegate.gate set state = 'too_many_requests' where queue = 'tx'")
         .await;
 }
 
@@ -136,4 +136,26 @@ async fn a_client_that_obeys_the_429_gets_in() {
 
     assert_eq!(taken.status, 202, "{taken:?}");
     assert_eq!(taken.header("idempotency-replayed"), "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gate_that_is_held_closed_sends_callers_away_for_ever_longer() {
+    let database = TestDatabase::new().await;
+    let api = Api::of(&database).await;
+    assert_eq!(
+        api.post("/v1/admin/gates/tx/close", &json!({}))
+            .await
+            .status,
+        200
+    );
+    assert_refused(&api.post("/v1/direct", &json!({})).await, 4);
+
+    for (held_for, seconds) in [("3 minutes", 30), ("20 minutes", 300)] {
+        database
+            .execute(&format!(
+                "update tidegate.gate set changed_at = clock_timestamp() - interval '{held_for}' where queue = 'tx'"
+            ))
+            .await;
+        assert_refused(&api.post("/v1/direct", &json!({})).await, seconds);
+    }
 }

@@ -211,7 +211,7 @@ async fn callers_who_leave_take_nobody_with_them() {
     let held = hold_submissions(&database).await;
     let body = r#"{"left": true}"#;
     let request = format!(
-        "POST /v1/direct HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST /v1/direct HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
     // The first to leave owns the statement that is running.

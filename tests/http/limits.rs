@@ -63,7 +63,7 @@ async fn a_body_that_never_comes_is_given_up() {
 
     let stalled = api
         .raw(
-            "POST /v1/direct HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+            "POST /v1/direct HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
              content-length: 10\r\n\r\n{",
         )
         .await;

@@ -4,11 +4,20 @@ use std::{
     time::Duration,
 };
 
+use reqwest::Method;
 use serde_json::json;
-use tidegate::telemetry::metrics::catalogue::Form;
-use tidegate::telemetry::metrics::{Metrics, catalogue};
+use tidegate::{
+    api_key::{ApiKey, Scope},
+    database::PoolSettings,
+    http::HttpOptions,
+    store::Store,
+    telemetry::metrics::{
+        Metrics,
+        catalogue::{self, Form},
+    },
+};
 
-use super::{Api, answer, health::without_a_database};
+use super::{Api, access::key, answer, health::without_a_database};
 use crate::support::{TestDatabase, eventually, until_blocked};
 
 /// What `/metrics` says: each sample with its labels, as `name{a="b"}`, and its value.
@@ -355,6 +364,41 @@ async fn without_the_database_a_node_tells_what_it_knows_itself() {
     );
     assert_eq!(figures.get(&version), Some(1.0));
     assert!(figures.of_metric("tidegate_queue_depth").next().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_admin_reads_figures_while_the_database_is_away_and_a_stranger_never_does() {
+    let database = TestDatabase::new().await;
+    let admin = key(&database, "admin", &[Scope::Admin]).await;
+    let stranger = ApiKey::generate().unwrap();
+    let settings = PoolSettings {
+        acquire_timeout: Duration::from_millis(200),
+        ..PoolSettings::default()
+    };
+    let pool = tidegate::database::connect(&database.url, &settings)
+        .await
+        .unwrap();
+    let api = Api::start(Store::new(pool), &HttpOptions::default()).await;
+    assert_eq!(api.bearing(&admin).get("/metrics").await.status, 200);
+
+    database.cut().await;
+    eventually("no key is known to be good", || async {
+        api.bearing(&admin).get("/v1/admin/queues").await.status == 503
+    })
+    .await;
+
+    eventually("the database is seen to be away", || async {
+        let answered = api.bearing(&admin).get("/metrics").await;
+        assert_eq!(answered.status, 200);
+        Figures::read(answered.body.as_str().unwrap()).get("tidegate_database_up") == Some(0.0)
+    })
+    .await;
+    for asking in [
+        api.bearing(&stranger).ask(Method::GET, "/metrics"),
+        api.client.get(api.url("/metrics")),
+    ] {
+        assert_eq!(asking.send().await.unwrap().status(), 401);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -165,3 +165,56 @@ async fn a_request_that_was_sent_cannot_be_cancelled() {
     assert!(refused.detail().contains("tx_in_flight"));
     assert_eq!(api.get(&path).await.body["state"], "tx_in_flight");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_who_cancel_at_once_hear_the_same() {
+    let database = TestDatabase::new().await;
+    let api = Api::of(&database).await;
+
+    for _ in 0..5 {
+        let path = api.submit("direct").await;
+        let cancels = (0..6).map(|_| api.delete(&path));
+        for cancelled in futures_util::future::join_all(cancels).await {
+            assert_eq!(cancelled.status, 200, "{cancelled:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jitter_makes_retry_after_later_and_leaves_the_eta_as_it_is() {
+    let database = TestDatabase::new().await;
+    database
+        .execute(
+            "select tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[1000]));
+             update tidegate.setting set jitter = 0.1",
+        )
+        .await;
+    let api = Api::of(&database).await;
+    let path = api.submit("direct").await;
+    let batch = json!(vec![1; 300]);
+
+    let mut polls = std::collections::BTreeSet::new();
+    let mut batches = std::collections::BTreeSet::new();
+    for _ in 0..40 {
+        let told = api.get(&path).await;
+        assert_eq!(told.body["eta_seconds"], 123);
+        polls.insert(told.retry_after());
+        let told = api.post_with_key("/v1/direct/batch", "b", &batch).await;
+        assert_eq!(told.body["eta_seconds"], 159);
+        batches.insert(told.retry_after());
+    }
+
+    // 123 to 135.3, and 159 to 174.9.
+    assert!(
+        polls.iter().all(|seconds| (123..=136).contains(seconds)),
+        "{polls:?}"
+    );
+    assert!(
+        batches.iter().all(|seconds| (159..=175).contains(seconds)),
+        "{batches:?}"
+    );
+    assert!(
+        polls.len() > 3 && batches.len() > 3,
+        "{polls:?} {batches:?}"
+    );
+}

@@ -1,14 +1,27 @@
 //! What submissions hear about the room that is left.
 
-use std::time::Instant;
+use std::{sync::Mutex, time::Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Answer, Api, answer};
-use crate::support::{TestDatabase, eventually, race::submit_many};
+use crate::support::{TestDatabase, eventually, race::submit_many, until_blocked};
 
 fn told(taken: &Answer) -> (&str, &str) {
     (taken.header("ratelimit-policy"), taken.header("ratelimit"))
+}
+
+/// The first answer to this submission, or to one of its replays, that tells about room.
+async fn told_at_last(api: &Api, path: &str, body: &Value) -> Answer {
+    let heard = Mutex::new(None);
+    eventually("a copy of the gates is there", || async {
+        let taken = api.post_with_key(path, "once", body).await;
+        let told = taken.headers.contains_key("ratelimit");
+        *heard.lock().unwrap() = Some(taken);
+        told
+    })
+    .await;
+    heard.into_inner().unwrap().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -18,14 +31,14 @@ async fn a_submission_hears_how_much_room_its_queue_has() {
     submit_many(&database, "public_decrypt", 49).await;
     let api = Api::of(&database).await;
 
-    let direct = api.post("/v1/direct", &json!({})).await;
+    let direct = told_at_last(&api, "/v1/direct", &json!({})).await;
     assert_eq!(
         told(&direct),
         (r#""tx";q=2000;w=200"#, r#""tx";r=1899;t=11"#)
     );
 
     let api = Api::of(&database).await;
-    let batch = api.post("/v1/public-decrypt/batch", &json!([1, 2])).await;
+    let batch = told_at_last(&api, "/v1/public-decrypt/batch", &json!([1, 2])).await;
     assert_eq!(batch.status, 202);
     assert_eq!(
         told(&batch),
@@ -43,7 +56,7 @@ async fn held_and_delayed_messages_take_room_too() {
         .await;
     let api = Api::of(&database).await;
 
-    let taken = api.post("/v1/direct", &json!({})).await;
+    let taken = told_at_last(&api, "/v1/direct", &json!({})).await;
 
     // Nothing limits the queue: no time is told.
     assert_eq!(told(&taken), (r#""tx";q=2000"#, r#""tx";r=1988"#));
@@ -56,7 +69,7 @@ async fn a_closed_gate_has_no_room_until_it_opens() {
     let api = Api::of(&database).await;
 
     for path in ["/v1/direct", "/v1/direct/batch"] {
-        let refused = api.post(path, &json!([1])).await;
+        let refused = told_at_last(&api, path, &json!([1])).await;
         assert_eq!(refused.status, 429);
         assert_eq!(refused.retry_after(), 42);
         assert_eq!(told(&refused), (r#""tx";q=2000;w=200"#, r#""tx";r=0;t=42"#));
@@ -114,6 +127,7 @@ async fn the_gates_are_read_once_a_second_at_most() {
         .await;
     let api = Api::of(&database).await;
     let began = Instant::now();
+    told_at_last(&api, "/v1/direct", &json!({})).await;
 
     for _ in 0..10 {
         let posting = (0..20).map(|_| answer(api.posting("/v1/direct", &json!({}))));
@@ -140,4 +154,40 @@ async fn without_a_copy_the_answer_comes_all_the_same() {
 
     assert_eq!(taken.status, 202);
     assert_eq!(told(&taken), ("", ""));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_waits_for_a_slow_copy_and_it_is_read_once() {
+    let database = TestDatabase::new().await;
+    database
+        .execute(
+            "create table public.held ();
+             alter function tidegate.gate_copy() rename to gate_copy_itself;
+             create function tidegate.gate_copy()
+               returns table (queue text, kinds text[], state text, high_water integer, depth bigint, drain_rate numeric)
+               language plpgsql as $$ begin
+                 perform from public.held;
+                 return query select * from tidegate.gate_copy_itself();
+               end $$",
+        )
+        .await;
+    let mut session = database.session().await;
+    sqlx::raw_sql("begin; lock table public.held in access exclusive mode")
+        .execute(&mut session)
+        .await
+        .unwrap();
+    let api = Api::of(&database).await;
+
+    for _ in 0..5 {
+        let taken = api.post("/v1/direct", &json!({})).await;
+        assert_eq!(taken.status, 202);
+        assert_eq!(told(&taken), ("", ""));
+        until_blocked(&database, 1).await;
+    }
+    let blocked = "select count(*) from pg_stat_activity
+                   where datname = current_database() and wait_event_type = 'Lock'";
+    assert_eq!(database.number(blocked).await, 1);
+
+    super::let_go(session).await;
+    told_at_last(&api, "/v1/direct", &json!({})).await;
 }

@@ -462,7 +462,7 @@ async fn a_caller_who_leaves_leaves_no_waiter_behind() {
     let database = TestDatabase::unlimited().await;
     let node = Listening::of(&database).await;
     let path = node.api.submit("direct").await;
-    let call = format!("GET {path} HTTP/1.1\r\nhost: x\r\nprefer: wait=60\r\n\r\n");
+    let call = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nprefer: wait=60\r\n\r\n");
     let mut streams = Vec::new();
     for _ in 0..20 {
         streams.push(node.api.raw(&call).await);

@@ -71,7 +71,7 @@ async fn ten_thousand_who_wait_cost_a_few_statements_and_all_get_their_answer() 
         for id in ids {
             let mut stream = TcpStream::connect(node.api.address).await.unwrap();
             let call = format!(
-                "GET /v1/direct/{id} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nprefer: wait=600\r\n\r\n"
+                "GET /v1/direct/{id} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nprefer: wait=600\r\n\r\n"
             );
             stream.write_all(call.as_bytes()).await.unwrap();
             answers.spawn(poll(stream));

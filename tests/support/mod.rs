@@ -162,6 +162,28 @@ impl TestDatabase {
         PgConnection::connect(&self.url).await.unwrap()
     }
 
+    /// From here on nobody is connected to it, and nobody can connect: as if it were away.
+    pub async fn cut(&self) {
+        let mut admin = admin().await;
+        let name = &self.name;
+        sqlx::raw_sql(&format!("alter database {name} allow_connections false"))
+            .execute(&mut admin)
+            .await
+            .unwrap();
+        let terminated =
+            "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = $1";
+        eventually("every session has ended", || async {
+            let mut admin = self::admin().await;
+            let sessions: i64 = sqlx::query_scalar(terminated)
+                .bind(name)
+                .fetch_one(&mut admin)
+                .await
+                .unwrap();
+            sessions == 0
+        })
+        .await;
+    }
+
     /// Runs SQL that must succeed; several statements are fine.
     pub async fn execute(&self, sql: &str) {
         sqlx::raw_sql(sql)

@@ -62,6 +62,7 @@ pub(super) struct Keys {
 /// One of them.
 #[derive(Debug)]
 pub(super) struct Key {
+    pub(super) id: String,
     /// What the records of changes call its holder.
     pub(super) actor: String,
     pub(super) hash: KeyHash,
@@ -74,6 +75,7 @@ impl From<KeyChange> for Key {
     fn from(change: KeyChange) -> Self {
         Self {
             actor: format!("key {}", change.id),
+            id: change.id,
             hash: change.hash,
             scopes: change.scopes,
             submitter: change.submitter,

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::Streams;
 use crate::{
     http::{
+        access::{Pass, Refusal},
         poll::{Ended, InProgress},
         problem::whole_seconds,
     },
@@ -44,12 +45,23 @@ impl Told {
     }
 }
 
+/// Who reads a stream.
+pub(super) struct Reader {
+    /// The transition up to which the request's way is known.
+    pub(super) known: Option<i32>,
+    /// Whether it may still be told anything.
+    pub(super) pass: Option<Pass>,
+    /// The end of the server.
+    pub(super) shutdown: CancellationToken,
+}
+
 /// A stream that is open.
 pub(super) struct Followed {
     id: RequestId,
     waiter: Waiter,
     /// Beyond that its reader has to come back, so that a key that was revoked meanwhile is noticed.
     until: Instant,
+    pass: Option<Pass>,
     shutdown: CancellationToken,
     told: Option<Told>,
     events: VecDeque<Event>,
@@ -59,23 +71,24 @@ pub(super) struct Followed {
 }
 
 impl Followed {
-    /// The events of a request from here on, for a reader who knows its way up to a transition.
+    /// The events of a request from where its reader knows it.
     pub(super) fn open(
         id: RequestId,
+        reader: Reader,
         waiter: Waiter,
-        shutdown: CancellationToken,
         streams: Arc<Streams>,
         place: OwnedSemaphorePermit,
-        known: Option<i32>,
         progress: Progress,
     ) -> impl Stream<Item = Result<Event, axum::Error>> {
         let mut followed = Self {
             id,
             waiter,
             until: Instant::now() + streams.time,
-            shutdown,
+            pass: reader.pass,
+            shutdown: reader.shutdown,
             // Of a state that the reader has seen, only what else has changed is told.
-            told: known
+            told: reader
+                .known
                 .filter(|known| *known == progress.transition_no)
                 .map(Told::only_state),
             events: VecDeque::from([Event::default().retry(RETRY)]),
@@ -100,10 +113,11 @@ impl Followed {
     /// The next event; `None` at the end.
     async fn next(&mut self) -> Option<Result<Event, axum::Error>> {
         loop {
-            if let Some(event) = self.events.pop_front() {
+            let may_be_told = self.may_be_told().await?;
+            if may_be_told && let Some(event) = self.events.pop_front() {
                 return Some(Ok(event));
             }
-            if self.ended || self.shutdown.is_cancelled() {
+            if self.ended && self.events.is_empty() || self.shutdown.is_cancelled() {
                 return None;
             }
             let waits_in_queue = self.told.is_none_or(|told| told.position.is_some());
@@ -119,6 +133,10 @@ impl Followed {
                 () = tokio::time::sleep_until(self.until) => return None,
                 () = self.shutdown.cancelled() => return None,
             }
+            // What has been read is told first, as soon as its reader may be told.
+            if !self.events.is_empty() || !self.may_be_told().await? {
+                continue;
+            }
             let known = self.told.map(|told| told.transition_no);
             match self.streams.outlooks.read(self.id, known).await {
                 Ok(Some(progress)) => {
@@ -132,6 +150,22 @@ impl Followed {
                 // Looked at again at the next refresh.
                 Err(_) => {}
             }
+        }
+    }
+
+    /// Whether the reader may be told anything just now; `None` when it never may again.
+    async fn may_be_told(&self) -> Option<bool> {
+        let Some(pass) = &self.pass else {
+            return Some(true);
+        };
+        let holds = tokio::select! {
+            holds = pass.holds() => holds,
+            () = self.shutdown.cancelled() => return Some(false),
+        };
+        match holds {
+            Ok(()) => Some(true),
+            Err(Refusal::Unavailable(_)) => Some(false),
+            Err(_) => None,
         }
     }
 

@@ -105,6 +105,11 @@ pub(in crate::http) static FORBIDDEN: Class = Class::refused(
     "insufficient_scope",
     "The API key does not allow this",
 );
+pub(in crate::http) static FOREIGN_ORIGIN: Class = Class::refused(
+    StatusCode::FORBIDDEN,
+    "foreign_origin",
+    "The call comes from a web page of another site",
+);
 pub(in crate::http) static UNKNOWN_PATH: Class = Class::refused(
     StatusCode::NOT_FOUND,
     "unknown_path",

@@ -1,0 +1,61 @@
+//! Who waits for whose connections.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tidegate::{
+    api_key::Scope,
+    database::{self, PoolSettings},
+    http::HttpOptions,
+    store::Store,
+};
+
+use super::{Api, access::key, let_go};
+use crate::support::{TestDatabase, until_blocked};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_whose_connections_all_wait_for_a_lock_can_still_be_paused() {
+    let database = TestDatabase::new().await;
+    let admin = key(&database, "admin", &[Scope::Admin]).await;
+    let settings = PoolSettings {
+        connections_max: 4,
+        acquire_timeout: Duration::from_secs(30),
+        ..PoolSettings::default()
+    };
+    let pool = database::connect(&database.url, &settings).await.unwrap();
+    let api = Api::start(Store::new(pool.clone()), &HttpOptions::default()).await;
+    let admin = api.bearing(&admin);
+    let path = admin.submit("direct").await;
+    let mut session = database.session().await;
+    sqlx::raw_sql("begin; lock table tidegate.request in access exclusive mode")
+        .execute(&mut session)
+        .await
+        .unwrap();
+
+    let polls: Vec<_> = (0..20)
+        .map(|_| tokio::spawn(admin.ask(Method::GET, &path).send()))
+        .collect();
+    until_blocked(&database, 3).await;
+    // Polls leave a quarter of the connections to the other calls.
+    assert_eq!(admin.get("/readyz").await.status, 200);
+    let blocked = "select count(*) from pg_stat_activity
+                   where datname = current_database() and wait_event_type = 'Lock'";
+    assert_eq!(database.number(blocked).await, 3);
+    let posting = admin.ask(Method::POST, "/v1/direct").json(&json!({}));
+    let posted = tokio::spawn(posting.send());
+    until_blocked(&database, 4).await;
+
+    let pausing = admin.ask(Method::POST, "/v1/admin/queues/tx/pause");
+    let paused: Value = pausing.send().await.unwrap().json().await.unwrap();
+    let figures = admin.get("/metrics").await;
+
+    assert_eq!(paused["changed"], Value::Bool(true), "{paused}");
+    assert_eq!(figures.status, 200);
+    assert_eq!(pool.num_idle(), 0);
+    let_go(session).await;
+    for poll in polls {
+        assert_eq!(poll.await.unwrap().unwrap().status(), 202);
+    }
+    assert_eq!(posted.await.unwrap().unwrap().status(), 202);
+}
