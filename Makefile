@@ -45,9 +45,10 @@ lint: ## Check formatting, lints and documentation
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
 .PHONY: bench
-bench: setup ## Measure submit, drain and whole lives, in requests per second, and positions at depth
+bench: setup ## Measure submit, drain and whole lives, in requests per second, positions at depth, and how good ETAs are
 	cargo bench --bench throughput
 	cargo bench --bench positions
+	cargo bench --bench eta_quality
 
 .PHONY: ci
 ci: test ## What CI runs

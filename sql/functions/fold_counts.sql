@@ -1,7 +1,8 @@
 -- tidegate.fold_counts: folds the append-only count deltas into one row per kind and status; a maintenance duty, one
 -- bounded batch a call
 --
--- Also folds drains by the second, and forgets those older than the longest window that anybody looks at. Returns how many deltas it folded.
+-- Also folds drains by the second, and forgets those older than the longest window that anybody looks at. Returns how
+-- many deltas it folded.
 create or replace function tidegate.fold_counts()
   returns bigint
   language plpgsql

@@ -18,7 +18,7 @@ use axum::{
 };
 use tokio::{sync::Semaphore, time::Instant};
 
-use self::followed::{Followed, Reader};
+use self::followed::{Ends, Followed};
 use super::{
     Api,
     openapi::{
@@ -121,12 +121,12 @@ pub(super) async fn follow(
         .waiters
         .follow(job.id, progress.transition_no)
         .ok_or_else(full)?;
-    let reader = Reader {
-        known,
+    let shutdown = Shutdown::of(request.extensions());
+    let ends = Ends {
         pass: request.extensions().get().cloned(),
-        shutdown: Shutdown::of(request.extensions()),
+        shutdown,
     };
-    let events = Followed::open(job.id, reader, waiter, streams, place, progress);
+    let events = Followed::open(job.id, waiter, ends, streams, place, known, progress);
     Ok((
         [(ACCEL_BUFFERING.clone(), "no")],
         Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)),

@@ -180,7 +180,7 @@ async fn while_the_database_is_away_figures_are_shown_by_the_keys_that_were_know
     let api = Api::of(&database).await;
     assert_eq!(api.bearing(&admin).get("/metrics").await.status, 200);
 
-    database.pool.close().await;
+    database.cut().await;
 
     let job = "/v1/direct/01890000-0000-7000-8000-000000000000";
     eventually("what the node knew is too old for calls", || async {

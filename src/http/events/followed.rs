@@ -45,13 +45,9 @@ impl Told {
     }
 }
 
-/// Who reads a stream.
-pub(super) struct Reader {
-    /// The transition up to which the request's way is known.
-    pub(super) known: Option<i32>,
-    /// Whether it may still be told anything.
+/// What may end a stream before its request does.
+pub(super) struct Ends {
     pub(super) pass: Option<Pass>,
-    /// The end of the server.
     pub(super) shutdown: CancellationToken,
 }
 
@@ -61,8 +57,7 @@ pub(super) struct Followed {
     waiter: Waiter,
     /// Beyond that its reader has to come back, so that a key that was revoked meanwhile is noticed.
     until: Instant,
-    pass: Option<Pass>,
-    shutdown: CancellationToken,
+    ends: Ends,
     told: Option<Told>,
     events: VecDeque<Event>,
     ended: bool,
@@ -71,24 +66,23 @@ pub(super) struct Followed {
 }
 
 impl Followed {
-    /// The events of a request from where its reader knows it.
+    /// The events of a request from here on, for a reader who knows its way up to a transition.
     pub(super) fn open(
         id: RequestId,
-        reader: Reader,
         waiter: Waiter,
+        ends: Ends,
         streams: Arc<Streams>,
         place: OwnedSemaphorePermit,
+        known: Option<i32>,
         progress: Progress,
     ) -> impl Stream<Item = Result<Event, axum::Error>> {
         let mut followed = Self {
             id,
             waiter,
             until: Instant::now() + streams.time,
-            pass: reader.pass,
-            shutdown: reader.shutdown,
+            ends,
             // Of a state that the reader has seen, only what else has changed is told.
-            told: reader
-                .known
+            told: known
                 .filter(|known| *known == progress.transition_no)
                 .map(Told::only_state),
             events: VecDeque::from([Event::default().retry(RETRY)]),
@@ -117,7 +111,7 @@ impl Followed {
             if may_be_told && let Some(event) = self.events.pop_front() {
                 return Some(Ok(event));
             }
-            if self.ended && self.events.is_empty() || self.shutdown.is_cancelled() {
+            if self.ended && self.events.is_empty() || self.ends.shutdown.is_cancelled() {
                 return None;
             }
             let waits_in_queue = self.told.is_none_or(|told| told.position.is_some());
@@ -131,7 +125,7 @@ impl Followed {
                 () = self.waiter.moved() => {}
                 () = tokio::time::sleep_until(refresh) => {}
                 () = tokio::time::sleep_until(self.until) => return None,
-                () = self.shutdown.cancelled() => return None,
+                () = self.ends.shutdown.cancelled() => return None,
             }
             // What has been read is told first, as soon as its reader may be told.
             if !self.events.is_empty() || !self.may_be_told().await? {
@@ -155,12 +149,12 @@ impl Followed {
 
     /// Whether the reader may be told anything just now; `None` when it never may again.
     async fn may_be_told(&self) -> Option<bool> {
-        let Some(pass) = &self.pass else {
+        let Some(pass) = &self.ends.pass else {
             return Some(true);
         };
         let holds = tokio::select! {
             holds = pass.holds() => holds,
-            () = self.shutdown.cancelled() => return Some(false),
+            () = self.ends.shutdown.cancelled() => return Some(false),
         };
         match holds {
             Ok(()) => Some(true),
