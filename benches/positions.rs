@@ -42,7 +42,9 @@ fn main() {
 async fn measure() {
     let depth = number("DEPTH", 1_000_000);
     let calls = number("CALLS", 3000);
-    let bench = Bench::new(&support::location().await).await;
+    // Kept: it holds the private server, if there is one.
+    let location = support::location().await;
+    let bench = Bench::new(&location).await;
     let mut session = PgConnection::connect(&bench.url).await.unwrap();
     println!("a tx queue of {depth} messages; {calls} calls of each, one after the other");
     println!(
