@@ -5,6 +5,7 @@
 //! real time: about eleven minutes for 3,000 requests a case (`REQUESTS` changes that).
 #![allow(
     missing_docs,
+    unreachable_pub,
     clippy::unwrap_used,
     reason = "a benchmark stops at the first thing that is wrong"
 )]
@@ -15,15 +16,14 @@ mod callers;
 mod downstream;
 #[path = "eta_quality/load.rs"]
 mod load;
+mod support;
 
 use std::{sync::Arc, time::Duration};
 
 use tidegate::{
-    config::{DatabaseLocation, KEEPER_COMMAND},
-    database::{self, PoolSettings},
+    config::KEEPER_COMMAND,
     embedded_postgres,
     http::{self, HttpOptions},
-    schema,
     stage::Stages,
     store::Store,
     worker::{self, WorkerOptions},
@@ -35,6 +35,7 @@ use self::{
     callers::{Callers, Outcome},
     downstream::Downstream,
     load::Load,
+    support::Bench,
 };
 
 /// How a caller learns when to come back.
@@ -71,14 +72,10 @@ fn main() {
 }
 
 async fn measure() {
-    let requests = std::env::var("REQUESTS")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(3000);
-    let location = DatabaseLocation::find(std::env::var("DATABASE_URL").ok())
-        .await
-        .unwrap();
-    let (url, store) = fresh_database(&location).await;
+    let requests = support::number("REQUESTS", 3000);
+    let location = support::location().await;
+    let bench = Bench::new(&location).await;
+    let store = bench.store.clone();
     let began_at = Instant::now() + Duration::from_secs(2);
     let stop = CancellationToken::new();
 
@@ -133,7 +130,7 @@ async fn measure() {
     stop.cancel();
     worker.await.unwrap().unwrap();
     served.await.unwrap().unwrap();
-    drop_database(&location, store, &url).await;
+    bench.drop().await;
 }
 
 #[expect(clippy::cast_precision_loss, reason = "small numbers")]
@@ -163,37 +160,6 @@ fn report(load: Load, mode: Mode, outcomes: &[Outcome]) {
             format!("{:.1} %", share * 100.0)
         }
     );
-}
-
-async fn fresh_database(location: &DatabaseLocation) -> (String, Store) {
-    let name = format!("tidegate_eta_{}", std::process::id());
-    let admin = database::connect(&location.url, &PoolSettings::default())
-        .await
-        .unwrap();
-    sqlx::query(&format!("create database {name}"))
-        .execute(&admin)
-        .await
-        .unwrap();
-    let (server, _) = location.url.rsplit_once('/').unwrap();
-    let url = format!("{server}/{name}");
-    schema::migrate(&url).await.unwrap();
-    let pool = database::connect(&url, &PoolSettings::default())
-        .await
-        .unwrap();
-    let store = Store::new(pool);
-    store.initialise().await.unwrap();
-    (name, store)
-}
-
-async fn drop_database(location: &DatabaseLocation, store: Store, name: &str) {
-    store.pool().close().await;
-    let admin = database::connect(&location.url, &PoolSettings::default())
-        .await
-        .unwrap();
-    sqlx::query(&format!("drop database {name} with (force)"))
-        .execute(&admin)
-        .await
-        .unwrap();
 }
 
 /// A kind with a queue of its own, at 10 per second; nominally an answer takes 4 s, as a decrypt's does.
