@@ -22,9 +22,11 @@ create type tidegate.eta as (
   p90_ms    bigint
 );
 
--- What the caller was told at submit. Written once, with the row.
-alter table tidegate.request add column eta_seconds integer;
-alter table tidegate.request add column eta_p90_ms bigint;
+-- What the caller was told at submit. Written once, with the row. Numerics, because they need no alignment: behind an
+-- integer's padding, which moves with the length of what stands before it, the log of every update would repeat the
+-- payload.
+alter table tidegate.request add column eta_seconds numeric;
+alter table tidegate.request add column eta_p90_ms numeric;
 
 alter table tidegate.queue_drain add column held_ms bigint;
 

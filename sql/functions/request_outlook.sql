@@ -102,7 +102,7 @@ begin
   return query select
     v_request.id, v_request.kind, v_request.flow, v_request.req_status, v_where, v_request.queue,
     v_place.queue_position, v_elapsed, v_age, v_seconds, v_spread_to, v_p50_ms, v_p90_ms,
-    v_request.eta_seconds, v_request.submitted_at, v_request.response, v_request.error,
+    v_request.eta_seconds::integer, v_request.submitted_at, v_request.response, v_request.error,
     v_request.submitter;
 end;
 $$;

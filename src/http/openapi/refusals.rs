@@ -1,6 +1,6 @@
 //! How calls are refused: sets of problem classes that handlers name in their `responses(…)`.
 //!
-//! ```ignore
+//! ```text
 //! responses((status = 200, body = Thing), Refusals<(Call, OfKind, WithBody)>)
 //! ```
 //!
