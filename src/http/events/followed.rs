@@ -55,7 +55,7 @@ pub(super) struct Ends {
 pub(super) struct Followed {
     id: RequestId,
     waiter: Waiter,
-    /// Beyond that its reader has to come back, so that a key that was revoked meanwhile is noticed.
+    /// Beyond that its reader has to come back: a request may last for years, a stream may not.
     until: Instant,
     ends: Ends,
     told: Option<Told>,
