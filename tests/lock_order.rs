@@ -9,6 +9,7 @@ use crate::support::{
     TestDatabase,
     actors::{ACTS, KINDS, Shared, perform},
     race::{NOTHING, Session, sound, submit_many},
+    until_blocked,
 };
 
 async fn stage(limits: bool) -> (TestDatabase, Arc<Shared>) {
@@ -188,4 +189,43 @@ async fn the_inbox_sweep_locks_no_request_that_is_in_a_queue() {
     let sweep = session.start("select tidegate.sweep_inbox()");
     assert_eq!(sweep.finish().await.1, ["0"]);
     editor.rollback().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_lost_message_comes_back_while_somebody_locks_the_rows_of_several_requests() {
+    let database = TestDatabase::unlimited().await;
+    let ids = submit_many(&database, "direct", 3).await;
+    database
+        .execute(
+            "delete from pgmq.q_tx; update tidegate.request set deadline_at = clock_timestamp()",
+        )
+        .await;
+
+    // A claim could take what recovery makes, and wait for rows that those who came before have locked.
+    let mut recovery = Session::begin(&database).await;
+    assert_eq!(
+        recovery
+            .text("select rebuilt from tidegate.recover(1)")
+            .await,
+        "1"
+    );
+    let mut sweep = Session::open(&database).await;
+    let expire = "select expired from tidegate.expire_by_deadline()";
+    assert_eq!(sweep.text(expire).await, "0", "recovery is at it");
+    let operator = Session::open(&database).await.start(&format!(
+        "select id from tidegate.fail_tx('{{{}}}')",
+        ids[2]
+    ));
+    until_blocked(&database, 1).await;
+    recovery.commit().await;
+    assert_eq!(operator.finish().await.1, [ids[2].to_string()]);
+
+    let mut sweep = Session::begin(&database).await;
+    assert_eq!(sweep.text(expire).await, "2");
+    let recovery = Session::open(&database)
+        .await
+        .start("select examined from tidegate.recover()");
+    until_blocked(&database, 1).await;
+    sweep.commit().await;
+    assert_eq!(recovery.finish().await.1, ["0"]);
 }

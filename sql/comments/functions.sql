@@ -28,6 +28,7 @@ comment on function tidegate.free_messages is 'Internal: gives messages back, vi
 comment on function tidegate.take_messages is
   'Internal: locks waiting messages in order and puts them under one lease.';
 comment on function tidegate.lock_held is 'Internal: locks the messages that the given leases still hold.';
+comment on function tidegate.hold_off_recovery is 'Internal: lets no request get its lost message back until the transaction ends.';
 comment on function tidegate.lock_messages is 'Internal: locks messages by number, whoever holds them.';
 comment on function tidegate.messages_of is
   'Internal: which of the messages named exist, whose they are, whether somebody holds them.';

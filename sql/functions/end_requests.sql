@@ -3,17 +3,16 @@
 -- The inner form of cancel, operator commands and deadline sweeps. Locks the messages first, whoever holds them, and
 -- then moves the rows that are still in one of `p_from` and still name that message; a holder's settle then finds
 -- its message gone and moves nothing. `p_causes` names the cause for each status in `p_from`. Returns what moved.
--- `p_sweeps`: a request without a message that somebody else has locked is left for the next time.
--- An earlier version has fewer parameters.
-drop function if exists tidegate.end_requests(uuid[], tidegate.request_status[], tidegate.request_status, text[], jsonb);
+-- Who ends more than one request holds recovery off first (see `hold_off_recovery`).
+-- An earlier version has one parameter more.
+drop function if exists tidegate.end_requests(uuid[], tidegate.request_status[], tidegate.request_status, text[], jsonb, boolean);
 
 create or replace function tidegate.end_requests(
   p_ids    uuid[],
   p_from   tidegate.request_status[],
   p_to     tidegate.request_status,
   p_causes text[],
-  p_error  jsonb,
-  p_sweeps boolean default false
+  p_error  jsonb
 )
   returns table (id uuid, req_status tidegate.request_status)
   language plpgsql
@@ -31,24 +30,6 @@ begin
     return;
   end if;
   perform tidegate.lock_messages(v_seen.queues, v_seen.msg_ids);
-  if p_sweeps then
-    -- Of a request that had no message a moment ago, a claim may hold the message that `recover` has made since, and its
-    -- row, and wait for another row of this sweep. So a sweep does not wait for such rows: the next one finds them.
-    with lost as materialized (
-      select s.id
-      from unnest(v_seen.ids, v_seen.queues, v_seen.msg_ids) as s(id, queue, msg_id)
-      where s.queue is not null and not exists (
-        select
-        from tidegate.messages_of(v_seen.queues, v_seen.msg_ids, clock_timestamp()) as m
-        where m.queue = s.queue and m.msg_id = s.msg_id
-      )
-    ), free as materialized (
-      select r.id from tidegate.request as r join lost as l on l.id = r.id order by r.id for update of r skip locked
-    )
-    select array_agg(s.id) as ids, array_agg(s.queue) as queues, array_agg(s.msg_id) as msg_ids into v_seen
-    from unnest(v_seen.ids, v_seen.queues, v_seen.msg_ids) as s(id, queue, msg_id)
-    where s.id in (select f.id from free as f) or s.id not in (select l.id from lost as l);
-  end if;
 
   with ordered as materialized (
     -- Locked in id order, because two sweeps may meet on requests that have no message.
@@ -83,12 +64,18 @@ begin
   for v_queue in
     select distinct q from unnest(v_moved.queues) as q join tidegate.queue as known on known.name = q order by q
   loop
-    -- A message that carries the number and stands for another request (the queue was made again) is not theirs.
+    -- A message that carries the number and stands for another request (the queue was made again) is not theirs. One
+    -- that came back since the first look may be locked by somebody who waits for its row: a claim removes it later.
     execute format(
       $sql$
-        delete from %s as m
-        using unnest($1, $2, $3) as ended(id, queue, msg_id)
-        where ended.queue = $4 and m.msg_id = ended.msg_id and tidegate.message_request_id(m.message) = ended.id
+        with theirs as materialized (
+          select m.msg_id
+          from unnest($1, $2, $3) as ended(id, queue, msg_id)
+          join %1$s as m on m.msg_id = ended.msg_id and tidegate.message_request_id(m.message) = ended.id
+          where ended.queue = $4
+          for update of m skip locked
+        )
+        delete from %1$s as m using theirs as t where m.msg_id = t.msg_id
       $sql$,
       tidegate.queue_table(v_queue)
     ) using v_moved.ids, v_moved.queues, v_moved.msg_ids, v_queue;

@@ -17,7 +17,7 @@ begin
   from tidegate.end_requests(
     v_due.ids, '{queued,processing,tx_in_flight}', 'failure',
     '{deadline_exceeded,deadline_exceeded,deadline_exceeded}',
-    tidegate.error_json('deadline_exceeded', 'the deadline passed before it was answered', true), true
+    tidegate.error_json('deadline_exceeded', 'the deadline passed before it was answered', true)
   );
   more := tidegate.look_again('expire_by_deadline', 'deadline_at', v_due.ids, '{queued,processing,tx_in_flight}') or more;
 end;

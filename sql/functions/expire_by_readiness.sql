@@ -16,7 +16,7 @@ begin
   select count(*) into expired
   from tidegate.end_requests(
     v_due.ids, '{queued}', 'timed_out', '{readiness_timed_out}',
-    tidegate.error_json('readiness_timed_out', 'not ready in time', true), true
+    tidegate.error_json('readiness_timed_out', 'not ready in time', true)
   );
   more := tidegate.look_again('expire_by_readiness', 'readiness_deadline_at', v_due.ids, '{queued}') or more;
 end;

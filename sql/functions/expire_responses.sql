@@ -17,7 +17,7 @@ begin
   select count(*) into expired
   from tidegate.end_requests(
     v_ids, '{receipt_received}', 'timed_out', '{response_timed_out}',
-    tidegate.error_json('response_timed_out', 'the downstream did not answer in time', true), true
+    tidegate.error_json('response_timed_out', 'the downstream did not answer in time', true)
   );
 end;
 $$;

@@ -10,6 +10,7 @@ create or replace function tidegate.fail_internal(ids uuid[], error jsonb defaul
   set plan_cache_mode = force_generic_plan
 as $$
 begin
+  perform tidegate.hold_off_recovery();
   return query select * from tidegate.end_requests(
     ids, '{queued,processing,tx_in_flight,receipt_received}', 'failure',
     '{internal_error,internal_error,internal_error,internal_error}', fail_internal.error

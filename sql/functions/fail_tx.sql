@@ -12,6 +12,7 @@ create or replace function tidegate.fail_tx(ids uuid[], error jsonb default null
 as $$
 #variable_conflict use_column
 begin
+  perform tidegate.hold_off_recovery();
   return query select * from tidegate.end_requests(
     ids, '{processing,tx_in_flight,receipt_received}', 'failure', '{send_refused,rejected,verdict_rejected}', fail_tx.error
   );

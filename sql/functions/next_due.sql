@@ -3,7 +3,7 @@
 -- `p_column` is deadline_at or readiness_deadline_at. Each row is visited about once, finished or not. A sweep begins
 -- a little before the end of the last one: that overlap finds rows that were committed late. Its batches follow each
 -- other without overlap, or a batch full of rows that have ended would come again and again. The caller ends what is
--- live in the same transaction. Null ids when nothing is due, or when another sweep is under way.
+-- live in the same transaction. Null ids when nothing is due, or when another sweep or a recovery is under way.
 create or replace function tidegate.next_due(
   p_duty   text,
   p_column text,
@@ -21,7 +21,10 @@ declare
   v_last_at timestamptz;
 begin
   more := false;
-  if not pg_try_advisory_xact_lock(hashtextextended('tidegate.' || p_duty, 0)) then
+  -- As `hold_off_recovery`, but a sweep need not wait: there is a next one.
+  if not pg_try_advisory_xact_lock(hashtextextended('tidegate.' || p_duty, 0))
+    or not pg_try_advisory_xact_lock_shared(hashtextextended('tidegate.recover', 0))
+  then
     return;
   end if;
 

@@ -58,6 +58,10 @@ begin
       hint = 'stop the fleet and wait for its leases to run out, or pass force => true (--force)';
   end if;
 
+  -- One at a time, and while nobody locks several rows (see `hold_off_recovery`): another's messages may be claimed already.
+  if not dry_run then
+    perform pg_advisory_xact_lock(hashtextextended('tidegate.recover', 0));
+  end if;
   select array_agg(r.id order by r.id) as ids, array_agg(r.queue order by r.id) as queues,
     array_agg(r.msg_id order by r.id) as msg_ids
   into v_seen

@@ -10,6 +10,7 @@ create or replace function tidegate.time_out(ids uuid[])
   set plan_cache_mode = force_generic_plan
 as $$
 begin
+  perform tidegate.hold_off_recovery();
   return query select * from tidegate.end_requests(
     ids, '{queued,receipt_received}', 'timed_out', '{readiness_timed_out,response_timed_out}', null
   );
