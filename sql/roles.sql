@@ -48,7 +48,8 @@ begin
           then array['tidegate_worker', 'tidegate_admin']
         when p.proname like 'expire\_%' or p.proname in ('sweep_inbox', 'fold_counts', 'observe',
           'count_polls', 'make_partitions', 'rescan_queue',
-          'survey_queue', 'forget_workers', 'wake', 'maintain', 'duty_begins', 'duty_ends')
+          'survey_queue', 'forget_workers', 'wake', 'look_at_gates',
+          'maintain', 'duty_begins', 'duty_ends')
           then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('recover', 'remove_strays', 'time_out', 'fail_tx', 'fail_internal', 'initialise', 'config_set',
           'config_set_many', 'gate_force', 'pause', 'key_create', 'key_revoke')

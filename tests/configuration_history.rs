@@ -82,8 +82,8 @@ async fn whatever_way_it_changes_it_is_on_record() {
             &["- delete response_backoff 100s: response_backoff 20 none"],
         ),
         (
-            "update tidegate.gate set high_water = 3000 where queue = 'tx'",
-            &["- update gate tx: tx.high_water 2000 3000"],
+            "update tidegate.gate set high_water = 3000000 where queue = 'tx'",
+            &["- update gate tx: tx.high_water 1000000 3000000"],
         ),
         // A flip by itself is an event, not configuration.
         (
@@ -365,7 +365,7 @@ async fn the_history_comes_in_pages_and_narrows_to_a_setting_a_queue_or_a_kind()
         ("direct.tx", 11),
         ("direct.tx.attempts", 11),
         ("tx.burst", 11),
-        ("tx.low_water", 1),
+        ("tx.low_water", 2),
     ] {
         let found = database
             .store
@@ -432,7 +432,7 @@ async fn whoever_keeps_a_copy_hears_of_a_change_once_it_is_committed() {
             "tidegate_config setting",
             "tidegate_config queue tx",
             "tidegate_config gate tx",
-            "tidegate_gate {\"queue\" : \"tx\", \"signal\" : \"TOO_MANY_REQUESTS\", \"depth\" : 0, \"epoch\" : 1}",
+            "tidegate_gate {\"queue\":\"tx\",\"signal\":\"TOO_MANY_REQUESTS\",\"depth\":0,\"epoch\":1}",
         ]
     );
 }
@@ -526,7 +526,7 @@ async fn a_queue_of_an_earlier_ones_name_goes_on_counting_its_gates_events() {
             .await;
         assert_eq!(
             database
-                .number("select count(*) from tidegate.gate_event where queue = 'again'")
+                .number("select count(*) from tidegate.gate_event where gate = 'again'")
                 .await,
             round + 1
         );

@@ -167,6 +167,8 @@ async fn a_replay_is_answered_as_ever_at_a_closed_gate() {
             "select tidegate.fail_internal(array['{first}'::uuid])"
         ))
         .await;
+    // The queue is empty, so the gate has opened.
+    close(&database, "tx").await;
     assert_eq!(
         told(&database, "submit('direct', '{\"a\": 1}', 'k')").await,
         [REFUSED]

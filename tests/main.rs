@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, unreachable_pub, reason = "tests")]
 
 mod api_keys;
+mod back_pressure;
 mod canonical;
 mod claim_fates;
 mod claimers;

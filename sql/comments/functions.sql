@@ -28,7 +28,8 @@ comment on function tidegate.free_messages is 'Internal: gives messages back, vi
 comment on function tidegate.take_messages is
   'Internal: locks waiting messages in order and puts them under one lease.';
 comment on function tidegate.lock_held is 'Internal: locks the messages that the given leases still hold.';
-comment on function tidegate.hold_off_recovery is 'Internal: lets no request get its lost message back until the transaction ends.';
+comment on function tidegate.hold_off_recovery is
+  'Internal: lets no request get its lost message back until the transaction ends.';
 comment on function tidegate.lock_messages is 'Internal: locks messages by number, whoever holds them.';
 comment on function tidegate.messages_of is
   'Internal: which of the messages named exist, whose they are, whether somebody holds them.';
@@ -44,8 +45,17 @@ comment on function tidegate.waiting_before is
   'Internal: how many messages of a queue wait before one of them, or in all; deep ones by the last survey.';
 comment on function tidegate.queue_depth is
   'Internal: how many messages a queue holds, whatever their state; beyond some thousands, those that wait.';
-comment on function tidegate.gate_copy is
-  'For API nodes: each gate that submissions come to, with the depth behind it and how fast that is served.';
+comment on function tidegate.queue_depth_bound is 'Internal: at most so many messages are in a queue; cheap at any depth.';
+comment on function tidegate.try_lock is 'Internal: takes an advisory lock, if it can be had within a time.';
+comment on function tidegate.gate_depth is 'Internal: how deep it is behind a gate.';
+comment on function tidegate.gate_changed is
+  'Internal: writes the event of a gate''s change, and notifies tidegate_gate of a flip.';
+comment on function tidegate.gate_flip is 'Internal: closes or opens a gate whose mark a depth has reached, once.';
+comment on function tidegate.look_at_gate is 'Internal: closes or opens a gate when the depth behind it has passed its mark.';
+comment on function tidegate.look_at_drained is 'Internal: look_at_gate, for a queue that messages have left.';
+comment on function tidegate.look_at_gates is 'Maintenance duty: closes and opens gates whose marks have been passed unseen.';
+comment on function tidegate.leave_gates is
+  'Internal: requests that are in no queue any more do not count at the gates of their kind and submitter.';
 comment on function tidegate.rescan_queue is
   'Maintenance: brings messages back to light that a queue''s marks or a step of the clock hide; returns how many '
   'times.';
@@ -123,8 +133,16 @@ comment on function tidegate.list_requests is
 -- submitting
 comment on function tidegate.submittable_kind is
   'Internal: a kind that requests can be submitted to, else TG002 or TG003.';
+comment on function tidegate.queue_rate is 'Internal: how many messages a queue serves per second, as far as anybody knows.';
 comment on function tidegate.gate_wait is
-  'Internal: in how many seconds to submit again to a kind whose gate is closed; null: its gates are open.';
+  'Internal: in how many seconds to submit again what the gates have no room for now.';
+comment on function tidegate.gate_copy is
+  'For API nodes: every gate, whom it lets in, and what it takes to say when to come back.';
+comment on function tidegate.enter_gate is 'Internal: the lock under which a strict gate lets submissions in, and its depth.';
+comment on function tidegate.admit is 'Internal: how many new requests of a kind the gates let in now.';
+comment on function tidegate.sort_out is
+  'Internal: of a submission that there is no room for: what is known, what is let in, what is not.';
+comment on function tidegate.close_gates is 'Internal: closes the gates that a submission has filled.';
 comment on function tidegate.dedup_find_all is
   'Internal: dedup_find for each request of a submission that has a key.';
 comment on function tidegate.dedup_find is

@@ -32,6 +32,11 @@ comment on column tidegate.eta_terms.safety_margin is 'M, a share.';
 comment on column tidegate.eta_terms.min_seconds is 'The smallest answer.';
 comment on column tidegate.eta_terms.max_seconds is 'The largest answer.';
 comment on column tidegate.eta_terms.jitter is 'By what share at most an answer is made later, at random.';
+comment on type tidegate.admission is 'What a submission finds at its gates.';
+comment on column tidegate.admission.room is 'How many more requests the gates let in; null: no gate is near its mark.';
+comment on column tidegate.admission.closed is 'Whether one of them is closed.';
+comment on column tidegate.admission.counted is 'The gates whose depth was counted.';
+comment on column tidegate.admission.depths is 'Those depths, before the submission.';
 comment on type tidegate.eta is 'When to come back for a request.';
 comment on column tidegate.eta.seconds is 'In whole seconds.';
 comment on column tidegate.eta.spread_to is 'The latest that jitter may make of it, in seconds.';
@@ -56,7 +61,10 @@ comment on column tidegate.queue.created_at is 'When the queue was added.';
 comment on table tidegate.gate is
   'One row per queue: its high and low water marks and its state; the row comes with the queue, operators set it; '
   'submit refuses new work for a queue whose gate is closed.';
-comment on column tidegate.gate.queue is 'The queue whose depth the gate watches.';
+comment on column tidegate.gate.name is 'The queue; or ''kind '' and the kind, ''submitter '' and the submitter.';
+comment on column tidegate.gate.queue is 'The queue whose depth the gate watches; null: it caps a kind or a submitter.';
+comment on column tidegate.gate.kind is 'The kind whose requests in queues the gate watches.';
+comment on column tidegate.gate.submitter is 'The submitter whose requests in queues the gate watches.';
 comment on column tidegate.gate.state is 'accepting or too_many_requests.';
 comment on column tidegate.gate.mode is
   'strict (the depth is never to pass high_water) or soft (it may, by the submissions in flight).';
@@ -68,10 +76,20 @@ comment on column tidegate.gate.epoch is 'How many times the state has changed, 
 comment on column tidegate.gate.forced is 'Whether an operator holds the state by hand.';
 comment on column tidegate.gate.changed_at is 'When the state last changed.';
 
+-- gate_member
+comment on table tidegate.gate_member is
+  'The requests in queues of kinds and submitters that have a gate: what these gates count.';
+comment on column tidegate.gate_member.gate is 'The gate.';
+comment on column tidegate.gate_member.request_id is 'The request.';
+comment on index tidegate.gate_queue_has_one is 'Serves the rule that a queue has one gate.';
+comment on index tidegate.gate_kind_has_one is 'Serves the rule that a kind has one gate.';
+comment on index tidegate.gate_submitter_has_one is 'Serves the rule that a submitter has one gate.';
+comment on index tidegate.gate_member_request_idx is 'Serves requests that leave the queues.';
+
 -- gate_event
 comment on table tidegate.gate_event is
   'Append-only: one row per change of a gate''s state, or of who holds it; written by gate_force.';
-comment on column tidegate.gate_event.queue is 'The queue of the gate.';
+comment on column tidegate.gate_event.gate is 'The name of the gate.';
 comment on column tidegate.gate_event.epoch is 'Which change of this gate it was, from 1.';
 comment on column tidegate.gate_event.state is 'The state it changed to.';
 comment on column tidegate.gate_event.depth is 'The depth at the change, in messages.';

@@ -163,3 +163,16 @@ comment on column tidegate.maintenance_overview.ran_at is 'When it last began; n
 comment on column tidegate.maintenance_overview.took_ms is 'How long it took, in milliseconds; null: it never ran.';
 comment on column tidegate.maintenance_overview.overdue is
   'For how long it has been overdue, a long duty''s rest included; 0: it is not.';
+
+-- gate_history
+comment on view tidegate.gate_history is 'How each gate came to where it is, latest first.';
+comment on column tidegate.gate_history.at is 'When it changed.';
+comment on column tidegate.gate_history.gate is 'The name of the gate: its queue, ''kind …'' or ''submitter …''.';
+comment on column tidegate.gate_history.epoch is 'Which change of this gate it was, from 1.';
+comment on column tidegate.gate_history.signal is 'What the nodes were told: ACCEPTING_REQUESTS or TOO_MANY_REQUESTS.';
+comment on column tidegate.gate_history.state is 'The state it changed to: accepting or too_many_requests.';
+comment on column tidegate.gate_history.depth is 'The depth at the change, in messages.';
+comment on column tidegate.gate_history.cause is 'Why: a mark, or an operator''s hand.';
+comment on column tidegate.gate_history.lasted is 'How long it stayed so, or has by now.';
+comment on column tidegate.gate_history.is_current is 'Whether it is so still.';
+comment on column tidegate.gate_history.actor is 'Who, or in whose database session.';

@@ -70,7 +70,6 @@ begin
     v_where := case v_row.table_name
       when 'setting' then ''''''
       when 'policy' then 't.kind || ''.'' || t.stage'
-      when 'gate' then 't.queue'
       else 't.name'
     end || ' = $1';
     begin

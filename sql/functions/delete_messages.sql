@@ -22,6 +22,8 @@ begin
     tidegate.queue_table(p_queue)
   ) into v_held_ms using p_msg_ids, v_now;
 
+  perform tidegate.look_at_drained(p_queue);
+
   if p_drained then
     insert into tidegate.queue_drain (queue, at, drained, held_ms)
     values (p_queue, v_now, cardinality(p_msg_ids), greatest(v_held_ms, 0));

@@ -1,45 +1,71 @@
--- tidegate.gate_wait: in how many seconds to submit again to a kind whose gate is closed; null when its gates are open
+-- tidegate.gate_wait: in how many seconds to submit again what the gates have no room for now
 --
--- All queues that the kind will pass count. A closed one asks for the time in which what is above its low-water mark is
--- served, as `eta_seconds` reckons it: a tx queue at its rate, a readiness queue at one second a check. At least a
--- second; of several closed gates the longest. One that an operator holds closed asks for no less than an awaited
--- response does after the same time (see `response_backoff_seconds`).
-create or replace function tidegate.gate_wait(p_kind tidegate.kind)
+-- The time in which the depth behind a gate falls far enough: to the low-water mark, if it is closed, and until there is
+-- room for all of `p_count`. At the rate of its queue (see `queue_rate`); requests of one kind or submitter leave with
+-- their share of the whole queue. At least a second; of several gates the longest. While nothing moves, and at a gate that
+-- an operator holds closed, no less than an awaited response asks for after the same time (see
+-- `response_backoff_seconds`), for nobody knows when that ends.
+-- An earlier version has other parameters.
+drop function if exists tidegate.gate_wait(tidegate.kind);
+
+create or replace function tidegate.gate_wait(p_kind tidegate.kind, p_submitter text, p_count bigint)
   returns integer
   language plpgsql
   stable
 as $$
 declare
-  v_gate    record;
+  v_now     constant timestamptz := clock_timestamp();
+  v_entry   constant text := coalesce(p_kind.readiness_queue, p_kind.tx_queue);
+  v_setting tidegate.setting;
+  v_least   integer;
+  v_gate    tidegate.gate;
   v_depth   bigint;
   v_above   numeric;
-  v_rate    numeric;
+  v_share   numeric;
+  v_queue   record;
   v_seconds integer;
 begin
+  select * into v_setting from tidegate.setting as s;
+  v_least := greatest(v_setting.min_seconds, 1);
+  v_seconds := v_least;
   for v_gate in
-    select
-      g.queue, g.low_water, g.forced, g.changed_at, greatest(s.min_seconds, 1) as min_seconds, s.max_seconds, s.safety_margin,
-      case when q.paused then 0 when q.stage = 'tx' then q.per_seconds else q.max_concurrency end as rate
+    select g.*
     from tidegate.gate as g
-    join tidegate.queue as q on q.name = g.queue
-    cross join tidegate.setting as s
-    where g.queue in (p_kind.readiness_queue, p_kind.tx_queue) and g.state = 'too_many_requests'
+    where g.queue in (p_kind.readiness_queue, p_kind.tx_queue) or g.kind = p_kind.name or g.submitter = p_submitter
   loop
-    if v_gate.rate is null then
-      v_seconds := greatest(v_seconds, v_gate.min_seconds);
-    elsif v_gate.rate = 0 then
-      v_seconds := greatest(v_seconds, v_gate.max_seconds);
-    else
-      v_depth := tidegate.queue_depth(v_gate.queue);
-      v_above := greatest(v_depth - v_gate.low_water, 0) * (1 + v_gate.safety_margin);
-      v_seconds := greatest(v_seconds, v_gate.min_seconds, least(
-        v_gate.max_seconds, div(v_above, v_gate.rate) + sign(mod(v_above, v_gate.rate))
-      ));
-    end if;
-    -- Nobody knows when an operator lets go: ever later.
+    continue when v_gate.state = 'accepting' and (v_gate.forced or v_gate.queue <> v_entry);
+    v_depth := tidegate.gate_depth(v_gate);
+    v_above := v_depth - case
+      when v_gate.queue <> v_entry then v_gate.low_water
+      when v_gate.state = 'accepting' then v_gate.high_water - p_count
+      else least(v_gate.low_water, v_gate.high_water - p_count)
+    end;
+    for v_queue in
+      select
+        q.name, tidegate.queue_rate(q) as rate,
+        p.still_since
+      from tidegate.queue as q
+      left join tidegate.queue_pace as p on p.queue = q.name and p.observed_at > v_now - interval '30 seconds'
+      where q.name in (p_kind.readiness_queue, p_kind.tx_queue) and (v_gate.queue is null or q.name = v_gate.queue)
+    loop
+      v_share := case
+        when v_gate.queue is null and v_depth > 0 then v_above * greatest(tidegate.queue_depth(v_queue.name), v_depth) / v_depth
+        else v_above
+      end * (1 + v_setting.safety_margin);
+      v_seconds := greatest(v_seconds, case
+        when v_share <= 0 or v_queue.rate is null then v_least
+        when v_queue.rate = 0 then v_setting.max_seconds
+        else least(v_setting.max_seconds, div(v_share, v_queue.rate) + sign(mod(v_share, v_queue.rate)))
+      end);
+      if v_queue.still_since is not null and v_share > 0 then
+        v_seconds := greatest(v_seconds, least(
+          v_setting.max_seconds, tidegate.response_backoff_seconds(v_now - v_queue.still_since)
+        ));
+      end if;
+    end loop;
     if v_gate.forced then
       v_seconds := greatest(v_seconds, least(
-        v_gate.max_seconds, tidegate.response_backoff_seconds(clock_timestamp() - v_gate.changed_at)
+        v_setting.max_seconds, tidegate.response_backoff_seconds(v_now - v_gate.changed_at)
       ));
     end if;
   end loop;

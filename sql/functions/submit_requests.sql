@@ -1,10 +1,11 @@
 -- tidegate.submit_requests: what `submit` and `submit_batch` share
 --
--- While a gate is closed, replays are answered and everything else is refused: with `p_each` request by request, else
--- one new request has the whole submission refused. A refused one leaves nothing behind.
+-- Replays are always answered. Of what is new, the gates let in all or nothing; with `p_each` as many as there is room for,
+-- request by request. A refused one leaves nothing behind.
 --
--- Dedup keys first (in key order), then messages, then rows. Each message's number is drawn before, because the
--- row names it. A submission that finds its queue empty wakes the workers when it commits.
+-- The locks of the gates first, then dedup keys (in key order), then messages, then rows; the gate that closes comes last.
+-- Each message's number is drawn before, because the row names it. A submission that finds its queue empty wakes the
+-- workers when it commits.
 -- An earlier version has other parameters or results.
 drop function if exists tidegate.submit_requests(text, jsonb[], text[], text, text, timestamptz);
 
@@ -37,7 +38,12 @@ declare
   v_payloads jsonb[];
   v_msg_ids  bigint[];
   v_waiting  bigint;
-  v_refused  integer;
+  v_admitted tidegate.admission;
+  v_known    uuid[];
+  v_fresh    bigint;
+  v_taken    bigint[];
+  v_refused  bigint[];
+  v_wait     integer;
   v_terms    tidegate.eta_terms;
   v_etas     tidegate.eta[];
   -- Counting costs a submission more than anything else it does: of what the last survey does not know, an upper bound
@@ -70,23 +76,39 @@ begin
   end if;
 
   if p_admission = 'enforce' then
-    v_refused := tidegate.gate_wait(v_kind);
+    perform tidegate.require_read_committed('submit');
+    v_admitted := tidegate.admit(v_kind, p_submitter, v_count);
+  end if;
+  if v_admitted.room < v_count then
+    select s.known, s.fresh, s.taken, s.refused into v_known, v_fresh, v_taken, v_refused
+    from tidegate.sort_out(v_kind, p_payloads, p_keys, p_submitter, v_admitted.room, p_each) as s;
   end if;
   if v_refused is not null then
-    -- Looked up and not claimed: a key that a refused request took would have to be given back.
-    v_ids := tidegate.dedup_find_all(v_kind.name, p_payloads, p_keys, p_submitter);
-    if not p_each and array_position(v_ids, null) is not null then
-      v_ids := array_fill(null::uuid, array[v_count]);
-    end if;
+    v_wait := tidegate.gate_wait(v_kind, p_submitter, case when p_each then 1 else v_fresh end);
     return query
-      select e.id, case when e.id is null then 'refused' else 'replayed' end, e.req_status, e.queue, e.queue_position,
-        case when e.id is null then v_refused else e.retry_after_seconds end,
-        case when e.id is null then least(v_refused * (1 + t.jitter), greatest(v_refused, t.max_seconds)) else e.spread_to end,
-        e.eta_p50_ms, e.eta_p90_ms
-      from unnest(v_ids) with ordinality as s(id, place)
+      with let_in as materialized (
+        select v_taken[i.number] as place, i.*
+        from tidegate.submit_requests(
+          p_kind, array(select p_payloads[t.place] from unnest(v_taken) as t(place)),
+          case when p_keys is not null then array(select p_keys[t.place] from unnest(v_taken) as t(place)) end,
+          p_submitter, 'accepted', p_not_before
+        ) with ordinality as i(
+          id, outcome, req_status, queue, queue_position, retry_after_seconds, spread_to, eta_p50_ms, eta_p90_ms, number
+        )
+      )
+      select
+        coalesce(i.id, s.id),
+        case when i.id is not null then i.outcome when s.id is not null then 'replayed' else 'refused' end,
+        coalesce(i.req_status, e.req_status), coalesce(i.queue, e.queue), coalesce(i.queue_position, e.queue_position),
+        coalesce(i.retry_after_seconds, e.retry_after_seconds, v_wait),
+        coalesce(i.spread_to, e.spread_to, least(v_wait * (1 + t.jitter), greatest(v_wait, t.max_seconds))),
+        coalesce(i.eta_p50_ms, e.eta_p50_ms), coalesce(i.eta_p90_ms, e.eta_p90_ms)
+      from unnest(v_known) with ordinality as s(id, place)
       cross join tidegate.setting as t
       left join lateral tidegate.request_outlook(s.id) as e on true
+      left join let_in as i on i.place = s.place
       order by s.place;
+    perform tidegate.close_gates(v_admitted, 0);
     return;
   end if;
 
@@ -99,6 +121,12 @@ begin
     select array_agg(n.id order by n.place), array_agg(n.payload order by n.place) into v_new, v_payloads
     from unnest(v_own, v_ids, p_payloads) with ordinality as n(id, stands_for, payload, place)
     where n.id = n.stands_for;
+    if cardinality(v_new) > v_admitted.room then
+      raise exception using
+        errcode = '40001',
+        message = 'an earlier request of this submission has just failed, and there is no room for a new one',
+        hint = 'submit again';
+    end if;
   end if;
 
   if v_new is not null then
@@ -127,9 +155,23 @@ begin
       p_submitter, n.seconds, n.p90_ms, n.payload
     from unnest(v_new, v_msg_ids, v_payloads, v_etas) as n(id, msg_id, payload, seconds, spread_to, p50_ms, p90_ms);
 
+    insert into tidegate.gate_member (gate, request_id)
+    select g.name, n.id
+    from tidegate.gate as g
+    cross join unnest(v_new) as n(id)
+    where g.kind = p_kind or g.submitter = p_submitter;
+
     if v_waiting = 0 then
       perform pg_notify('tidegate_queue', v_queue);
     end if;
+  end if;
+
+  if p_admission = 'enforce' then
+    perform tidegate.close_gates(v_admitted, coalesce(cardinality(v_new), 0));
+  elsif v_new is not null then
+    perform tidegate.look_at_gate(g.name)
+    from tidegate.gate as g
+    where (g.queue = v_queue or g.kind = p_kind or g.submitter = p_submitter) and g.state = 'accepting';
   end if;
 
   -- One request is a replay, or is told its place exactly as a poll would be; a batch is told its places in a row.

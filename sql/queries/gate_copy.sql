@@ -1,1 +1,3 @@
-select queue, kinds, state, high_water, depth, drain_rate::float8 as drain_rate from tidegate.gate_copy();
+select queue, kinds, state, high_water, depth, drain_rate::float8 as drain_rate
+from tidegate.gate_copy()
+where queue is not null and kinds <> '{}';

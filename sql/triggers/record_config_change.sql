@@ -77,7 +77,7 @@ create or replace trigger record_config_change
 create or replace trigger record_config_change
   after insert or delete on tidegate.gate
   for each row
-  execute function tidegate.record_config_change('state', 'depth', 'epoch', 'changed_at');
+  execute function tidegate.record_config_change('queue', 'kind', 'submitter', 'state', 'depth', 'epoch', 'changed_at');
 
 -- A gate that flips by itself is an event (`gate_event`); one that is held by hand is configuration.
 create or replace trigger record_gate_change
@@ -85,10 +85,10 @@ create or replace trigger record_gate_change
   for each row
   when (
     new.forced
-    or (old.queue, old.mode, old.high_water, old.low_water, old.forced)
-      is distinct from (new.queue, new.mode, new.high_water, new.low_water, new.forced)
+    or (old.name, old.mode, old.high_water, old.low_water, old.forced)
+      is distinct from (new.name, new.mode, new.high_water, new.low_water, new.forced)
   )
-  execute function tidegate.record_config_change('depth', 'epoch', 'changed_at');
+  execute function tidegate.record_config_change('queue', 'kind', 'submitter', 'depth', 'epoch', 'changed_at');
 
 create or replace trigger record_config_truncate
   before truncate on tidegate.setting
@@ -112,7 +112,7 @@ create or replace trigger record_config_truncate
 
 create or replace trigger record_config_truncate
   before truncate on tidegate.gate
-  execute function tidegate.record_config_change('state', 'depth', 'epoch', 'changed_at');
+  execute function tidegate.record_config_change('queue', 'kind', 'submitter', 'state', 'depth', 'epoch', 'changed_at');
 
 -- Whoever decided by a policy can tell by its version whether it is still the same.
 create or replace function tidegate.policy_version()

@@ -75,6 +75,14 @@ begin
     ) as e
     group by e.kind;
 
+    if exists (select from tidegate.gate as g where g.queue is null) then
+      perform tidegate.leave_gates(array(
+        select r.id
+        from new_rows as r
+        where r.previous_status in ('queued', 'processing', 'tx_in_flight')
+          and r.req_status not in ('queued', 'processing', 'tx_in_flight')
+      ));
+    end if;
     if exists (select from new_rows as r where r.previous_status = 'receipt_received' and r.req_status <> 'receipt_received') then
       delete from tidegate.awaiting_response as a
       where a.request_id = any(array(

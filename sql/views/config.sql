@@ -6,7 +6,7 @@ with item as (
   union all
   select 3, 'queue', q.name, to_jsonb(q) from tidegate.queue as q
   union all
-  select 4, 'gate', g.queue, to_jsonb(g) from tidegate.gate as g
+  select 4, 'gate', g.name, to_jsonb(g) from tidegate.gate as g
   union all
   select 5, 'kind', k.name, to_jsonb(k) from tidegate.kind as k
   union all

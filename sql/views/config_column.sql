@@ -40,4 +40,4 @@ where t.relnamespace = 'tidegate'::regnamespace
   and t.relname in ('setting', 'queue', 'gate', 'kind', 'policy')
   -- What a row is, what it counts, and what a gate's own functions set.
   and a.attname not in ('only_row', 'initialised_at', 'name', 'created_at', 'kind', 'stage', 'flow', 'version')
-  and not (t.relname = 'gate' and a.attname in ('queue', 'state', 'forced', 'depth', 'epoch', 'changed_at'));
+  and not (t.relname = 'gate' and a.attname in ('queue', 'submitter', 'state', 'forced', 'depth', 'epoch', 'changed_at'));

@@ -120,9 +120,12 @@ async fn the_gates_are_read_once_a_second_at_most() {
         .execute(
             "create sequence public.readings;
              alter function tidegate.gate_copy() rename to gate_copy_itself;
-             create function tidegate.gate_copy()
-               returns table (queue text, kinds text[], state text, high_water integer, depth bigint, drain_rate numeric)
-               language sql as $$ select g.* from nextval('public.readings'), tidegate.gate_copy_itself() as g $$",
+             do $do$ begin
+               execute format(
+                 $$create function tidegate.gate_copy() returns %s language sql
+                   as 'select g.* from nextval(''public.readings''), tidegate.gate_copy_itself() as g'$$,
+                 pg_get_function_result('tidegate.gate_copy_itself'::regproc));
+             end $do$",
         )
         .await;
     let api = Api::of(&database).await;

@@ -105,7 +105,11 @@ impl TestDatabase {
         database.store.initialise().await.unwrap();
         // What callers are told is exact: tests of jitter turn it on.
         database
-            .execute("update tidegate.setting set jitter = 0")
+            .execute(
+                "update tidegate.setting set jitter = 0;
+                 -- Wide open: tests of gates set their marks.
+                 update tidegate.gate set high_water = 1000000, low_water = 500000",
+            )
             .await;
         database
     }

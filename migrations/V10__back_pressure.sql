@@ -1,0 +1,36 @@
+-- Gates that close and open by themselves, for queues and, as caps, for kinds and submitters.
+
+-- A gate watches one thing: a queue, the requests of a kind, or those of a submitter. Its name says which.
+alter table tidegate.gate drop constraint gate_pkey;
+alter table tidegate.gate alter column queue drop not null;
+alter table tidegate.gate add column kind text references tidegate.kind on delete cascade;
+alter table tidegate.gate add column submitter text;
+alter table tidegate.gate add column name text
+  generated always as (coalesce(queue, 'kind ' || kind, 'submitter ' || submitter)) stored;
+alter table tidegate.gate add constraint gate_pkey primary key (name);
+alter table tidegate.gate add constraint gate_queue_has_one unique (queue);
+alter table tidegate.gate add constraint gate_kind_has_one unique (kind);
+alter table tidegate.gate add constraint gate_submitter_has_one unique (submitter);
+alter table tidegate.gate add constraint gate_watches_one_thing check (num_nonnulls(queue, kind, submitter) = 1);
+alter table tidegate.gate add constraint gate_submitter_has_1_to_200_characters check (length(submitter) between 1 and 200);
+
+alter table tidegate.gate_event rename column queue to gate;
+
+-- What the gates of kinds and submitters watch: their requests that are in a queue. Written only for those that have one.
+create table tidegate.gate_member (
+  gate       text not null references tidegate.gate on delete cascade,
+  request_id uuid not null,
+  primary key (gate, request_id)
+);
+create index gate_member_request_idx on tidegate.gate_member (request_id);
+
+-- What a submission finds at its gates. `room`: how many more they let in, none when one is closed; `counted`: the gates
+-- whose depth was counted, `depths` those depths, before the submission.
+create type tidegate.admission as (
+  room    bigint,
+  closed  boolean,
+  counted text[],
+  depths  bigint[]
+);
+
+insert into tidegate.maintenance (duty, period) values ('look_at_gates', '1 second');

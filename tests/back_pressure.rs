@@ -1,0 +1,557 @@
+//! Do gates close and open by themselves, at their marks only, once each, however many come and go at once?
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use futures_util::future::join_all;
+use sqlx::postgres::PgListener;
+
+use crate::support::{
+    TestDatabase, eventually,
+    race::{NOTHING, Session, leases, sound, submit_many},
+};
+
+/// The marks of the seed, on both queues.
+async fn stage() -> TestDatabase {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute("update tidegate.gate set high_water = 30, low_water = 15")
+        .await;
+    database
+}
+
+const STATE: &str = "select g.state || ' ' || g.depth || ' ' || g.epoch from tidegate.gate as g where g.name = 'tx'";
+
+const HISTORY: &str = "select h.signal || ' ' || h.depth from tidegate.gate_history as h where h.gate = 'tx' order by h.epoch";
+
+async fn outcomes(session: &mut Session, call: &str) -> Vec<String> {
+    session
+        .texts(&format!("select outcome from tidegate.{call}"))
+        .await
+}
+
+/// Serves so many requests, one by one.
+async fn serve(session: &mut Session, count: usize) {
+    for _ in 0..count {
+        let held = session.claim("tx", 1).await;
+        settle(session, &held).await;
+    }
+}
+
+async fn settle(session: &mut Session, held: &[crate::support::race::Held]) {
+    session
+        .texts(&format!(
+            "select id from tidegate.settle_rejected({}, null)",
+            leases(held)
+        ))
+        .await;
+}
+
+fn batch(kind: &str, count: usize) -> String {
+    format!("submit_batch('{kind}', array_fill('{{}}'::jsonb, array[{count}]))")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_gate_closes_at_the_high_mark_and_opens_at_the_low_one() {
+    let database = stage().await;
+    let mut session = Session::open(&database).await;
+    for _ in 0..30 {
+        assert_eq!(
+            outcomes(&mut session, "submit('direct', '{}')").await,
+            ["accepted"]
+        );
+    }
+    assert_eq!(session.text(STATE).await, "too_many_requests 30 1");
+    for served in [0, 1, 13] {
+        serve(&mut session, served).await;
+        assert_eq!(
+            outcomes(&mut session, "submit('direct', '{}')").await,
+            ["refused"]
+        );
+    }
+
+    serve(&mut session, 1).await;
+    assert_eq!(session.text(STATE).await, "accepting 15 2");
+    for _ in 0..15 {
+        assert_eq!(
+            outcomes(&mut session, "submit('direct', '{}')").await,
+            ["accepted"]
+        );
+    }
+    assert_eq!(session.text(STATE).await, "too_many_requests 30 3");
+    sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_goes_in_whole_or_not_at_all() {
+    let database = stage().await;
+    let mut session = Session::open(&database).await;
+    // 40 never fit.
+    let (code, message) = session
+        .attempt(&format!("select * from tidegate.{}", batch("direct", 40)))
+        .await
+        .unwrap_err();
+    assert_eq!(code, "TG011");
+    assert!(
+        message.contains("40") && message.contains("30"),
+        "{message}"
+    );
+
+    assert_eq!(
+        outcomes(&mut session, &batch("direct", 15)).await,
+        ["accepted"; 15]
+    );
+    assert_eq!(
+        outcomes(&mut session, &batch("direct", 20)).await,
+        ["refused"; 20]
+    );
+    // Nothing closed: there is room for others.
+    assert_eq!(session.text(STATE).await, "accepting 0 0");
+    assert_eq!(
+        outcomes(&mut session, &batch("direct", 15)).await,
+        ["accepted"; 15]
+    );
+    assert_eq!(session.text(STATE).await, "too_many_requests 30 1");
+    let (code, _) = session
+        .attempt(&format!("select * from tidegate.{}", batch("direct", 31)))
+        .await
+        .unwrap_err();
+    assert_eq!(code, "TG011");
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.request")
+            .await,
+        30
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_is_told_when_there_is_room_for_all_of_it() {
+    let database = stage().await;
+    let mut session = Session::open(&database).await;
+    session
+        .execute("update tidegate.queue set per_seconds = 1 where name = 'tx'")
+        .await;
+    outcomes(&mut session, &batch("direct", 20)).await;
+    let told = |count: usize| {
+        format!(
+            "select distinct retry_after_seconds from tidegate.{}",
+            batch("direct", count)
+        )
+    };
+    // 20 + 15 - 30 have to go, with a margin of 0.2.
+    for (count, seconds) in [(15, "6"), (11, "2"), (30, "24")] {
+        assert_eq!(session.text(&told(count)).await, seconds, "{count}");
+    }
+    outcomes(&mut session, &batch("direct", 10)).await;
+    // Closed at 30: to 15, or as far as the batch needs.
+    for (count, seconds) in [(1, "18"), (15, "18"), (20, "24")] {
+        assert_eq!(session.text(&told(count)).await, seconds, "{count}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replays_pass_and_take_no_room() {
+    let database = stage().await;
+    let mut session = Session::open(&database).await;
+    let keyed = |from: i32, to: i32| {
+        format!(
+            "submit_batch('direct', array_fill('{{}}'::jsonb, array[{}]),
+               array(select 'key ' || n from generate_series({from}, {to}) as n))",
+            to - from + 1
+        )
+    };
+    outcomes(&mut session, &keyed(1, 20)).await;
+    // Ten new ones of thirty fit exactly; eleven do not.
+    assert_eq!(outcomes(&mut session, &keyed(1, 31)).await, ["refused"; 31]);
+    let outcomes_of = outcomes(&mut session, &keyed(1, 30)).await;
+    assert_eq!(outcomes_of[..20], ["replayed"; 20]);
+    assert_eq!(outcomes_of[20..], ["accepted"; 10]);
+    assert_eq!(session.text(STATE).await, "too_many_requests 30 1");
+    assert_eq!(
+        outcomes(&mut session, &keyed(1, 30)).await,
+        ["replayed"; 30]
+    );
+    assert_eq!(outcomes(&mut session, &keyed(2, 31)).await, ["refused"; 30]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_is_let_in_as_far_as_there_is_room() {
+    let database = stage().await;
+    let mut session = Session::open(&database).await;
+    outcomes(&mut session, &batch("direct", 27)).await;
+    outcomes(&mut session, "submit('direct', '1', 'one')").await;
+    let group =
+        "submit_group('direct', '{5,1,2,2,3,4}', array[null, 'one', 'two', 'two', null, 'four'])";
+    let replayed = "replayed";
+    // Room for two: the first, and the second's two submissions of one key, which are one request.
+    assert_eq!(
+        outcomes(&mut session, group).await,
+        [
+            "accepted", replayed, "accepted", replayed, "refused", "refused"
+        ]
+    );
+    assert_eq!(session.text(STATE).await, "too_many_requests 30 1");
+    assert_eq!(
+        outcomes(&mut session, group).await,
+        [
+            "refused", replayed, replayed, replayed, "refused", "refused"
+        ]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promised_work_goes_in_and_closes_the_gate() {
+    let database = stage().await;
+    let mut session = Session::open(&database).await;
+    let promised =
+        "submit_batch('direct', array_fill('{}'::jsonb, array[20]), admission => 'accepted')";
+    for _ in 0..2 {
+        assert_eq!(outcomes(&mut session, promised).await, ["accepted"; 20]);
+    }
+    assert_eq!(session.text(STATE).await, "too_many_requests 40 1");
+    assert_eq!(outcomes(&mut session, promised).await, ["accepted"; 20]);
+    assert_eq!(
+        outcomes(&mut session, "submit('direct', '{}')").await,
+        ["refused"]
+    );
+    // And waits for nobody's lock: somebody submits and does not commit.
+    serve(&mut session, 45).await;
+    let mut other = Session::begin(&database).await;
+    assert_eq!(
+        outcomes(&mut other, "submit('direct', '{}')").await,
+        ["accepted"]
+    );
+    assert_eq!(
+        outcomes(
+            &mut session,
+            "submit('direct', '{}', admission => 'accepted')"
+        )
+        .await,
+        ["accepted"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decrypt_enters_by_its_first_queue_and_closes_the_second_by_passing() {
+    let database = stage().await;
+    let mut session = Session::open(&database).await;
+    assert_eq!(
+        outcomes(&mut session, &batch("direct", 29)).await,
+        ["accepted"; 29]
+    );
+    assert_eq!(
+        outcomes(&mut session, &batch("public_decrypt", 29)).await,
+        ["accepted"; 29]
+    );
+    let held = session.claim("readiness", 5).await;
+    session
+        .texts(&format!(
+            "select id from tidegate.settle_passed({})",
+            leases(&held)
+        ))
+        .await;
+    // Promised work: never refused, so beyond the mark.
+    assert_eq!(session.text(STATE).await, "too_many_requests 34 1");
+    for kind in ["public_decrypt", "direct"] {
+        assert_eq!(
+            outcomes(&mut session, &format!("submit('{kind}', '{{}}')")).await,
+            ["refused"],
+            "{kind}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_removes_messages_opens_the_gate() {
+    let database = stage().await;
+    let mut session = Session::open(&database).await;
+    for remove in [
+        "select tidegate.cancel(r.id) from tidegate.request as r where r.queue = 'tx' limit 15",
+        "select tidegate.fail_tx(array(select r.id from tidegate.request as r where r.queue = 'tx' limit 15))",
+        "update tidegate.request set deadline_at = clock_timestamp() where id in (select id from tidegate.request where queue = 'tx' limit 15);
+         select tidegate.expire_by_deadline()",
+        "delete from pgmq.q_tx where msg_id in (select msg_id from pgmq.q_tx limit 15); select tidegate.look_at_gates()",
+        "update tidegate.gate set low_water = 30, high_water = 40; select tidegate.look_at_gates()",
+    ] {
+        while session.text(STATE).await.starts_with("accepting") {
+            outcomes(&mut session, "submit('direct', '{}')").await;
+        }
+        session.execute(remove).await;
+        assert!(session.text(STATE).await.starts_with("accepting"), "{remove}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gate_that_is_held_by_hand_stays_until_it_is_released() {
+    let database = stage().await;
+    let mut session = Session::open(&database).await;
+    session
+        .execute("select tidegate.gate_force('tx', 'accepting', 'ann')")
+        .await;
+    assert_eq!(
+        outcomes(&mut session, &batch("direct", 100)).await,
+        ["accepted"; 100]
+    );
+    session.execute("select tidegate.look_at_gates()").await;
+    assert_eq!(session.text(STATE).await, "accepting 0 1");
+    // Above the mark it closes as it is let go.
+    session
+        .execute("select tidegate.gate_force('tx', null)")
+        .await;
+    assert_eq!(session.text(STATE).await, "too_many_requests 100 2");
+    session
+        .execute("select tidegate.gate_force('tx', 'too_many_requests')")
+        .await;
+    serve(&mut session, 100).await;
+    session.execute("select tidegate.look_at_gates()").await;
+    assert_eq!(session.text(STATE).await, "too_many_requests 100 3");
+    session
+        .execute("select tidegate.gate_force('tx', null)")
+        .await;
+    assert_eq!(session.text(STATE).await, "accepting 0 4");
+    assert_eq!(
+        session
+            .texts("select cause || ' ' || depth || ' ' || (actor = 'ann') || ' ' || is_current from tidegate.gate_history order by epoch")
+            .await,
+        [
+            "forced open 0 true false",
+            "released 100 false false",
+            "forced closed 100 false false",
+            "released 0 false true"
+        ]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strict_admission_needs_a_snapshot_of_now() {
+    let database = stage().await;
+    let mut session = Session::open(&database).await;
+    for level in ["repeatable read", "serializable"] {
+        session
+            .execute(&format!("begin isolation level {level}"))
+            .await;
+        let (code, message) = session
+            .attempt("select * from tidegate.submit('direct', '{}')")
+            .await
+            .unwrap_err();
+        assert_eq!(code, "TG007");
+        assert!(message.contains("READ COMMITTED"), "{message}");
+        session.rollback().await;
+        session
+            .execute(&format!("begin isolation level {level}"))
+            .await;
+        assert_eq!(
+            outcomes(
+                &mut session,
+                "submit('direct', '{}', admission => 'accepted')"
+            )
+            .await,
+            ["accepted"]
+        );
+        session.commit().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn far_below_the_mark_nobody_waits_and_a_transaction_submits_sixteen() {
+    let database = TestDatabase::unlimited().await;
+    let mut one = Session::begin(&database).await;
+    let mut two = Session::begin(&database).await;
+    for _ in 0..16 {
+        for session in [&mut one, &mut two] {
+            assert_eq!(
+                outcomes(session, "submit('direct', '{}')").await,
+                ["accepted"]
+            );
+        }
+    }
+    let (code, message) = one
+        .attempt("select * from tidegate.submit('direct', '{}')")
+        .await
+        .unwrap_err();
+    assert_eq!(code, "TG012");
+    assert!(message.contains("16"), "{message}");
+    // A batch waits for those who share the lock, and then takes as many as it likes, as often.
+    let batched = Session::begin(&database).await;
+    let batched = batched.start(&format!(
+        "select outcome from tidegate.{}",
+        batch("direct", 17)
+    ));
+    batched.until_blocked_by(&database, &two).await;
+    one.rollback().await;
+    two.commit().await;
+    let (mut batched, taken) = batched.finish().await;
+    assert_eq!(taken, ["accepted"; 17]);
+    for _ in 0..20 {
+        assert_eq!(
+            outcomes(&mut batched, "submit('direct', '{}')").await,
+            ["accepted"]
+        );
+    }
+    batched.commit().await;
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.request")
+            .await,
+        16 + 17 + 20
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_keeps_the_lock_for_too_long_is_named_and_costs_others_five_seconds() {
+    let database = stage().await;
+    let mut holder = Session::begin(&database).await;
+    outcomes(&mut holder, "submit('direct', '{}')").await;
+    let mut other = Session::open(&database).await;
+    other.execute("set lock_timeout = '100ms'").await;
+    let (code, message) = other
+        .attempt("select * from tidegate.submit('direct', '{}')")
+        .await
+        .unwrap_err();
+    assert_eq!(code, "55P03");
+    assert!(message.contains("gate \"tx\" is busy"), "{message}");
+    assert_eq!(other.text("show lock_timeout").await, "100ms");
+    holder.rollback().await;
+    assert_eq!(
+        outcomes(&mut other, "submit('direct', '{}')").await,
+        ["accepted"]
+    );
+}
+
+/// What was heard on the gates' channel, and whether there is nothing more.
+async fn heard(listener: &mut PgListener, database: &TestDatabase) -> Vec<String> {
+    database
+        .execute("select pg_notify('tidegate_gate', 'over')")
+        .await;
+    let mut heard = Vec::new();
+    loop {
+        let said = listener.recv().await.unwrap().payload().to_owned();
+        if said == "over" {
+            return heard;
+        }
+        let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+        assert_eq!(said["queue"], "tx", "{said}");
+        heard.push(format!(
+            "{} {}",
+            said["signal"].as_str().unwrap(),
+            said["depth"]
+        ));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_at_once_never_pass_the_mark_and_every_flip_is_told_once() {
+    let database = stage().await;
+    let mut listener = PgListener::connect(&database.url).await.unwrap();
+    listener.listen("tidegate_gate").await.unwrap();
+    let over = Arc::new(AtomicBool::new(false));
+
+    let mut watch = Session::open(&database).await;
+    let watched = tokio::spawn({
+        let over = Arc::clone(&over);
+        async move {
+            let mut deepest = 0;
+            while !over.load(Ordering::SeqCst) {
+                let depth: i64 = watch
+                    .text("select count(*) from pgmq.q_tx")
+                    .await
+                    .parse()
+                    .unwrap();
+                deepest = deepest.max(depth);
+            }
+            deepest
+        }
+    });
+    let mut workers = Vec::new();
+    for _ in 0..3 {
+        let mut session = Session::open(&database).await;
+        let over = Arc::clone(&over);
+        workers.push(tokio::spawn(async move {
+            while !over.load(Ordering::SeqCst) {
+                let held = session.claim("tx", 1).await;
+                if !held.is_empty() {
+                    settle(&mut session, &held).await;
+                }
+            }
+        }));
+    }
+    let mut submitters = Vec::new();
+    for number in 0..50 {
+        let mut session = Session::open(&database).await;
+        submitters.push(tokio::spawn(async move {
+            let mut taken = 0;
+            for round in 0..40 {
+                let call = match (number + round) % 10 {
+                    0 => batch("direct", 7),
+                    _ => "submit('direct', '{}')".to_owned(),
+                };
+                taken += outcomes(&mut session, &call)
+                    .await
+                    .iter()
+                    .filter(|outcome| *outcome == "accepted")
+                    .count();
+            }
+            taken
+        }));
+    }
+    let taken: usize = join_all(submitters)
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .sum();
+    let queue_is_empty = || async { database.number("select count(*) from pgmq.q_tx").await == 0 };
+    eventually("everything has been served", queue_is_empty).await;
+    over.store(true, Ordering::SeqCst);
+    for worker in workers {
+        worker.await.unwrap();
+    }
+    let deepest = watched.await.unwrap();
+
+    assert!(deepest <= 30, "{deepest} messages were in the queue");
+    assert!(taken > 100, "only {taken} were let in");
+    let mut session = Session::open(&database).await;
+    session.execute("select tidegate.look_at_gates()").await;
+    let history = session.texts(HISTORY).await;
+    assert!(history.len() >= 2, "{history:?}");
+    for (place, flip) in history.iter().enumerate() {
+        let expected = ["TOO_MANY_REQUESTS 30", "ACCEPTING_REQUESTS 15"][place % 2];
+        assert_eq!(flip, expected, "{history:?}");
+    }
+    assert_eq!(heard(&mut listener, &database).await, history);
+    let problems = crate::support::invariants::violations(&database.pool).await;
+    assert_eq!(problems, NOTHING);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_soft_gate_waits_for_nobody() {
+    let database = stage().await;
+    database
+        .execute("update tidegate.gate set mode = 'soft'")
+        .await;
+    let mut one = Session::begin(&database).await;
+    let mut two = Session::open(&database).await;
+    submit_many(&database, "direct", 29).await;
+    assert_eq!(
+        outcomes(&mut one, "submit('direct', '{}')").await,
+        ["accepted"]
+    );
+    // Over the mark by what is in flight.
+    assert_eq!(
+        outcomes(&mut two, "submit('direct', '{}')").await,
+        ["accepted"]
+    );
+    one.commit().await;
+    assert_eq!(
+        outcomes(&mut two, "submit('direct', '{}')").await,
+        ["refused"]
+    );
+    assert_eq!(two.text("select count(*) from pgmq.q_tx").await, "31");
+    assert_eq!(
+        two.text("select state || ' ' || epoch from tidegate.gate where name = 'tx'")
+            .await,
+        "too_many_requests 1"
+    );
+}
