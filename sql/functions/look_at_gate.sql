@@ -1,9 +1,8 @@
 -- tidegate.look_at_gate: closes or opens a gate when the depth behind it has passed its mark; returns whether it flipped
 --
 -- For everybody who adds or removes messages, in their own transaction, after they have. Of several who remove messages
--- at once, each would see those that the others are about to remove; so near the low-water mark one counts after the
--- other has committed, and the gate opens at the mark. Whoever keeps them waiting for long is passed over: maintenance
--- looks again.
+-- at once, none would see what the others are about to remove, and each would walk away; so near the low-water mark one
+-- counts after the other has committed, and the gate opens at the mark. Nobody waits long for that.
 create or replace function tidegate.look_at_gate(p_gate text)
   returns boolean
   language plpgsql
@@ -23,16 +22,14 @@ begin
     if v_gate.queue is not null and tidegate.queue_depth_bound(v_gate.queue) < v_gate.high_water then
       return false;
     end if;
-    return tidegate.gate_flip(p_gate, 'too_many_requests', tidegate.gate_depth(v_gate, v_gate.high_water + 1));
+    return tidegate.gate_flip(p_gate, 'too_many_requests', tidegate.gate_depth(v_gate, v_gate.high_water + 1), v_gate.epoch);
   end if;
 
-  v_depth := tidegate.gate_depth(v_gate, v_gate.low_water + v_near + 1);
-  if v_depth > v_gate.low_water + v_near
-    or not tidegate.try_lock(tidegate.queue_lock_key(p_gate, 'drain'), false, interval '100 milliseconds')
-  then
+  if tidegate.gate_depth(v_gate, v_gate.low_water + v_near + 1) > v_gate.low_water + v_near then
     return false;
   end if;
+  perform tidegate.try_lock(tidegate.queue_lock_key(p_gate, 'drain'), false, interval '500 milliseconds');
   v_depth := tidegate.gate_depth(v_gate, v_gate.low_water + 1);
-  return v_depth <= v_gate.low_water and tidegate.gate_flip(p_gate, 'accepting', v_depth);
+  return v_depth <= v_gate.low_water and tidegate.gate_flip(p_gate, 'accepting', v_depth, v_gate.epoch);
 end;
 $$;
