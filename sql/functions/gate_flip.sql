@@ -1,8 +1,9 @@
 -- tidegate.gate_flip: accepting → too_many_requests at the high-water mark, too_many_requests → accepting at the low one
 --
--- Returns whether it did. It does not when the gate is in that state already, is held by hand, or has marks that
--- `p_depth` has not reached, or has changed since `p_epoch`, before which the depth was counted; nor while somebody else changes it at this moment: nobody waits for a gate's row, because
--- maintenance looks at every gate each second. One flip is one new epoch, one event and one notification.
+-- Returns whether it did. It does not when the gate is in that state already, is held by hand, has marks that `p_depth`
+-- has not reached, or has changed since `p_epoch`, before which the depth was counted; nor while somebody else changes it
+-- at this moment: nobody waits for a gate's row, because maintenance looks at every gate each second. One flip is one new
+-- epoch, one event and one notification.
 create or replace function tidegate.gate_flip(p_gate text, p_state text, p_depth bigint, p_epoch bigint default null)
   returns boolean
   language plpgsql
