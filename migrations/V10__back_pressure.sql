@@ -25,12 +25,14 @@ create table tidegate.gate_member (
 create index gate_member_request_idx on tidegate.gate_member (request_id);
 
 -- What a submission finds at its gates. `room`: how many more they let in, none when one is closed; `counted`: the gates
--- whose depth was counted, `depths` those depths, before the submission.
+-- whose depth was counted, `depths` those depths, before the submission; `waiting`: how many wait in the queue, if that
+-- was seen on the way.
 create type tidegate.admission as (
   room    bigint,
   closed  boolean,
   counted text[],
-  depths  bigint[]
+  depths  bigint[],
+  waiting bigint
 );
 
 insert into tidegate.maintenance (duty, period) values ('look_at_gates', '1 second');

@@ -252,7 +252,7 @@ async fn nonsense_is_refused_in_words_that_name_the_setting_and_what_is_allowed(
         ),
         (
             "tx.low_water",
-            "2000",
+            "1000000",
             "gate_low_water_is_below_high_water",
             "low_water < high_water",
         ),
@@ -745,7 +745,7 @@ async fn many_who_change_many_settings_at_once_never_deadlock() {
                         "select * from tidegate.config_set_many(
                            '{{\"tx.burst\": {n}, \"max_seconds\": {n}, \"direct.tx.attempts\": {n}, \"tx.high_water\": {},
                               \"tx_confirmation_ms\": {n}, \"response_backoff\": \"0s={n},{n}s=9\"}}')",
-                        n + 2000
+                        n + 1_000_000
                     ))
                     .await;
             }
@@ -758,7 +758,7 @@ async fn many_who_change_many_settings_at_once_never_deadlock() {
     assert_eq!(
         database
             .value(
-                "select s.max_seconds = q.burst and q.burst = p.attempts and g.high_water = q.burst + 2000
+                "select s.max_seconds = q.burst and q.burst = p.attempts and g.high_water = q.burst + 1000000
                    and b.backoff = array['00:00:00=' || q.burst, make_interval(secs => q.burst) || '=9']
                  from tidegate.setting as s, tidegate.queue as q, tidegate.policy as p, tidegate.gate as g,
                    (select array_agg(from_elapsed || '=' || seconds order by from_elapsed) as backoff

@@ -43,6 +43,8 @@ comment on function tidegate.queue_has_waiting is
   'Internal: whether a message at or after the low-water mark may be taken now.';
 comment on function tidegate.waiting_before is
   'Internal: how many messages of a queue wait before one of them, or in all; deep ones by the last survey.';
+comment on function tidegate.queue_count is
+  'Internal: how many messages a queue holds, and how many of them wait, counted as far as a limit.';
 comment on function tidegate.queue_depth is
   'Internal: how many messages a queue holds, whatever their state; beyond some thousands, those that wait.';
 comment on function tidegate.queue_depth_bound is 'Internal: at most so many messages are in a queue; cheap at any depth.';

@@ -37,6 +37,7 @@ comment on column tidegate.admission.room is 'How many more requests the gates l
 comment on column tidegate.admission.closed is 'Whether one of them is closed.';
 comment on column tidegate.admission.counted is 'The gates whose depth was counted.';
 comment on column tidegate.admission.depths is 'Those depths, before the submission.';
+comment on column tidegate.admission.waiting is 'How many messages wait in the queue; null: nobody counted.';
 comment on type tidegate.eta is 'When to come back for a request.';
 comment on column tidegate.eta.seconds is 'In whole seconds.';
 comment on column tidegate.eta.spread_to is 'The latest that jitter may make of it, in seconds.';

@@ -13,7 +13,7 @@ declare
   v_gate      tidegate.gate;
   v_entered   record;
   v_depth     bigint;
-  v_admission tidegate.admission := (null, false, '{}', '{}');
+  v_admission tidegate.admission := (null, false, '{}', '{}', null);
 begin
   select array_agg(g order by g.name), coalesce(bool_or(g.state = 'too_many_requests'), false)
   into v_gates, v_admission.closed
@@ -27,6 +27,7 @@ begin
         select * into v_entered from tidegate.enter_gate(v_gate.name, p_count);
         v_gate := v_entered.gate;
         v_depth := v_entered.depth;
+        v_admission.waiting := coalesce(v_entered.waiting, v_admission.waiting);
         -- It may have closed, and drained a little, while the lock was waited for.
         v_admission.closed := v_admission.closed or v_gate.state = 'too_many_requests';
         continue when v_depth is null or v_gate.forced;

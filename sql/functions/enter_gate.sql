@@ -1,12 +1,18 @@
 -- tidegate.enter_gate: takes the lock under which a strict gate lets submissions in, and counts what is behind the gate
 --
--- Returns the gate as it is under the lock, and its depth; null when it is so far below the high-water mark that nobody
--- has to count. Far below, submissions share the lock: there is room for all that every connection may add before the
--- next one looks, which is why a transaction may add only so many. Near the mark, and for more at once, one submission
--- comes after the other has committed, and finds the exact depth. Which it is stays so for the whole transaction: two that
--- share the lock and want it alone would wait for each other.
+-- Returns the gate as it is under the lock, its depth and how many wait in its queue; null when it is so far below the
+-- high-water mark that nobody has to count. Far below, submissions share the lock: there is room for all that every
+-- connection may add before the next one looks, which is why a transaction may add only so many. Near the mark, and for
+-- more at once, one submission comes after the other has committed, and finds the exact depth. Which it is stays so for the
+-- whole transaction: two that share the lock and want it alone would wait for each other.
 -- Raises TG012 for one submission too many in a transaction, 55P03 when somebody keeps the lock for too long.
-create or replace function tidegate.enter_gate(p_gate text, p_count integer, out gate tidegate.gate, out depth bigint)
+create or replace function tidegate.enter_gate(
+  p_gate      text,
+  p_count     integer,
+  out gate    tidegate.gate,
+  out depth   bigint,
+  out waiting bigint
+)
   language plpgsql
 as $$
 declare
@@ -68,6 +74,15 @@ begin
     perform set_config(v_held_as, 'alone', true);
   end if;
   select * into gate from tidegate.gate as g where g.name = p_gate;
-  depth := tidegate.gate_depth(gate, gate.high_water + 1);
+  if gate.queue is not null then
+    select c.depth, c.waiting into depth, waiting from tidegate.queue_count(gate.queue, gate.high_water + 1) as c;
+    -- No more was counted.
+    if depth > gate.high_water then
+      depth := tidegate.gate_depth(gate, gate.high_water + 1);
+      waiting := null;
+    end if;
+  else
+    depth := tidegate.gate_depth(gate, gate.high_water + 1);
+  end if;
 end;
 $$;

@@ -130,7 +130,7 @@ begin
   end if;
 
   if v_new is not null then
-    v_waiting := tidegate.waiting_before(v_queue, null, v_counted);
+    v_waiting := coalesce(v_admitted.waiting, tidegate.waiting_before(v_queue, null, v_counted));
     v_msg_ids := array(
       select nextval(sequence) from tidegate.queue_sequence(v_queue) as sequence, generate_series(1, cardinality(v_new))
     );
