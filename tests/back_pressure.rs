@@ -203,6 +203,24 @@ async fn a_group_is_let_in_as_far_as_there_is_room() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn those_whom_a_group_leaves_no_room_are_told_of_the_gate_that_it_closes() {
+    let database = stage().await;
+    let mut session = Session::open(&database).await;
+    session
+        .execute("update tidegate.queue set per_seconds = 1 where name = 'tx'")
+        .await;
+    outcomes(&mut session, &batch("direct", 28)).await;
+    // At 30 it closes, and opens at 15: 15 s, with a margin of 0.2.
+    assert_eq!(
+        session
+            .texts("select outcome || case when outcome = 'refused' then ' ' || retry_after_seconds else '' end
+                    from tidegate.submit_group('direct', '{1,2,3,4}')")
+            .await,
+        ["accepted", "accepted", "refused 18", "refused 18"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn promised_work_goes_in_and_closes_the_gate() {
     let database = stage().await;
     let mut session = Session::open(&database).await;

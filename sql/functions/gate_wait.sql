@@ -1,14 +1,14 @@
 -- tidegate.gate_wait: in how many seconds to submit again what the gates have no room for now
 --
 -- The time in which the depth behind a gate falls far enough: to the low-water mark, if it is closed, and until there is
--- room for all of `p_count`. At the rate of its queue (see `queue_rate`); requests of one kind or submitter leave with
--- their share of the whole queue. At least a second; of several gates the longest. While nothing moves, and at a gate that
--- an operator holds closed, no less than an awaited response asks for after the same time (see
--- `response_backoff_seconds`), for nobody knows when that ends.
+-- room for all of `p_count`, after `p_added` that go in now. At the rate of its queue (see `queue_rate`); requests of one
+-- kind or submitter leave with their share of the whole queue. At least a second; of several gates the longest. While
+-- nothing moves, and at a gate that an operator holds closed, no less than an awaited response asks for after the same
+-- time (see `response_backoff_seconds`), for nobody knows when that ends.
 -- An earlier version has other parameters.
 drop function if exists tidegate.gate_wait(tidegate.kind);
 
-create or replace function tidegate.gate_wait(p_kind tidegate.kind, p_submitter text, p_count bigint)
+create or replace function tidegate.gate_wait(p_kind tidegate.kind, p_submitter text, p_count bigint, p_added bigint default 0)
   returns integer
   language plpgsql
   stable
@@ -35,11 +35,16 @@ begin
   loop
     continue when v_gate.state = 'accepting' and (v_gate.forced or v_gate.queue <> v_entry);
     v_depth := tidegate.gate_depth(v_gate);
-    v_above := v_depth - case
-      when v_gate.queue <> v_entry then v_gate.low_water
-      when v_gate.state = 'accepting' then v_gate.high_water - p_count
-      else least(v_gate.low_water, v_gate.high_water - p_count)
-    end;
+    if v_gate.queue <> v_entry then
+      v_above := v_depth - v_gate.low_water;
+    else
+      v_depth := v_depth + p_added;
+      -- At the mark it is as good as closed.
+      v_above := v_depth - case
+        when v_gate.state = 'accepting' and v_depth < v_gate.high_water then v_gate.high_water - p_count
+        else least(v_gate.low_water, v_gate.high_water - p_count)
+      end;
+    end if;
     for v_queue in
       select
         q.name, tidegate.queue_rate(q) as rate,
