@@ -23,6 +23,7 @@ declare
   v_held     text;
   v_room     bigint;
   v_busy     boolean := false;
+  v_bound    bigint;
 begin
   select * into gate from tidegate.gate as g where g.name = p_gate;
   if gate.queue is not null then
@@ -52,7 +53,8 @@ begin
     begin
       v_busy := not tidegate.try_lock(v_key, true, v_patience);
       select * into gate from tidegate.gate as g where g.name = p_gate;
-      if v_busy or gate.high_water - tidegate.queue_depth_bound(gate.queue) < v_room then
+      select b.bound, b.waiting into v_bound, waiting from tidegate.queue_depth_bound(gate.queue) as b;
+      if v_busy or gate.high_water - v_bound < v_room then
         raise exception using errcode = 'TG000';
       end if;
       perform set_config(v_held_as, p_count::text, true);

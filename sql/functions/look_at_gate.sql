@@ -19,7 +19,9 @@ begin
   end if;
 
   if v_gate.state = 'accepting' then
-    if v_gate.queue is not null and tidegate.queue_depth_bound(v_gate.queue) < v_gate.high_water then
+    if v_gate.queue is not null and (
+      select b.bound < v_gate.high_water from tidegate.queue_depth_bound(v_gate.queue) as b
+    ) then
       return false;
     end if;
     return tidegate.gate_flip(p_gate, 'too_many_requests', tidegate.gate_depth(v_gate, v_gate.high_water + 1), v_gate.epoch);
