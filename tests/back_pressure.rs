@@ -439,6 +439,100 @@ async fn whoever_keeps_the_lock_for_too_long_is_named_and_costs_others_five_seco
     );
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_known_already_passes_no_gate() {
+    let database = stage().await;
+    let mut session = Session::open(&database).await;
+    let keyed = "submit('direct', '{}', 'k')";
+    outcomes(&mut session, keyed).await;
+    // At another isolation level.
+    session
+        .execute("begin isolation level repeatable read")
+        .await;
+    assert_eq!(outcomes(&mut session, keyed).await, ["replayed"]);
+    session.commit().await;
+    // While somebody keeps the lock.
+    let mut holder = Session::begin(&database).await;
+    outcomes(&mut holder, "submit('direct', '{}')").await;
+    session.execute("set lock_timeout = '50ms'").await;
+    assert_eq!(outcomes(&mut session, keyed).await, ["replayed"]);
+    assert_eq!(
+        session
+            .attempt("select * from tidegate.submit('direct', '{}', 'l')")
+            .await
+            .unwrap_err()
+            .0,
+        "55P03"
+    );
+    holder.rollback().await;
+    // And when a transaction has submitted what it may.
+    database
+        .execute("update tidegate.gate set high_water = 1000000")
+        .await;
+    session.execute("begin").await;
+    for _ in 0..16 {
+        outcomes(&mut session, "submit('direct', '{}')").await;
+    }
+    assert_eq!(outcomes(&mut session, keyed).await, ["replayed"]);
+    session.commit().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_waits_for_one_submission_holds_up_no_other() {
+    let database = TestDatabase::unlimited().await;
+    let mut holder = Session::begin(&database).await;
+    outcomes(&mut holder, "submit('direct', '{}')").await;
+    let batched = Session::open(&database).await;
+    let batched = batched.start(&format!(
+        "select outcome from tidegate.{}",
+        batch("direct", 17)
+    ));
+    batched.until_blocked_by(&database, &holder).await;
+    // It steps back now and then.
+    let mut single = Session::open(&database).await;
+    assert_eq!(
+        outcomes(&mut single, "submit('direct', '{}')").await,
+        ["accepted"]
+    );
+    assert!(!batched.is_over());
+    holder.commit().await;
+    assert_eq!(batched.finish().await.1, ["accepted"; 17]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_somebody_dropped_keeps_no_other_gate_shut() {
+    let database = stage().await;
+    let mut session = Session::open(&database).await;
+    outcomes(&mut session, &batch("direct", 30)).await;
+    session
+        .execute("select pgmq.drop_queue('readiness'); delete from pgmq.q_tx; select tidegate.look_at_gates()")
+        .await;
+    assert_eq!(session.text(STATE).await, "accepting 0 2");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_settle_that_fills_a_closed_queue_keeps_nobody_waiting() {
+    let database = stage().await;
+    let mut session = Session::open(&database).await;
+    outcomes(&mut session, &batch("public_decrypt", 2)).await;
+    outcomes(&mut session, &batch("direct", 30)).await;
+    let held = session.claim("readiness", 1).await;
+    session.execute("begin").await;
+    session
+        .texts(&format!(
+            "select id from tidegate.settle_passed({})",
+            leases(&held)
+        ))
+        .await;
+    assert_eq!(
+        session
+            .text("select count(*) from pg_locks where locktype = 'advisory' and mode = 'ExclusiveLock' and pid = pg_backend_pid()")
+            .await,
+        "0"
+    );
+    session.commit().await;
+}
+
 /// What was heard on the gates' channel, and whether there is nothing more.
 async fn heard(listener: &mut PgListener, database: &TestDatabase) -> Vec<String> {
     database

@@ -489,3 +489,27 @@ async fn applying_the_roles_again_takes_back_what_was_granted_on_keys() {
     let mut reader = login(&database, "reader").await;
     is_denied(&mut reader, "select secret_hash from tidegate.api_key").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_maintains_does_all_of_it() {
+    let database = TestDatabase::unlimited().await;
+    database.submit("direct").await;
+    for role in ["worker", "api", "admin"] {
+        database
+            .execute(
+                "select setval('tidegate.mark_tx', 1000000);
+                 update tidegate.maintenance set ran_at = '-infinity', took_ms = null",
+            )
+            .await;
+        let mut session = login(&database, role).await;
+        run(&mut session, "call tidegate.maintain()").await;
+        // The rescan has found the message below the mark.
+        assert_eq!(
+            database
+                .number("select last_value from tidegate.mark_tx")
+                .await,
+            1,
+            "{role}"
+        );
+    }
+}

@@ -49,12 +49,12 @@ comment on function tidegate.queue_depth is
   'Internal: how many messages a queue holds, whatever their state; beyond some thousands, those that wait.';
 comment on function tidegate.queue_depth_bound is 'Internal: at most so many messages are in a queue; cheap at any depth.';
 comment on function tidegate.try_lock is 'Internal: takes an advisory lock, if it can be had within a time.';
-comment on function tidegate.gate_depth is 'Internal: how deep it is behind a gate.';
+comment on function tidegate.gate_count is 'Internal: how deep it is behind a gate, as far as a limit.';
+comment on function tidegate.gate_depth is 'Internal: how deep it is behind a gate; beyond a limit, about.';
 comment on function tidegate.gate_changed is
   'Internal: writes the event of a gate''s change, and notifies tidegate_gate of a flip.';
 comment on function tidegate.gate_flip is 'Internal: closes or opens a gate whose mark a depth has reached, once.';
 comment on function tidegate.look_at_gate is 'Internal: closes or opens a gate when the depth behind it has passed its mark.';
-comment on function tidegate.look_at_drained is 'Internal: look_at_gate, for a queue that messages have left.';
 comment on function tidegate.look_at_gates is 'Maintenance duty: closes and opens gates whose marks have been passed unseen.';
 comment on function tidegate.leave_gates is
   'Internal: requests that are in no queue any more do not count at the gates of their kind and submitter.';

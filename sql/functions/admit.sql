@@ -32,6 +32,9 @@ begin
         v_admission.closed := v_admission.closed or v_gate.state = 'too_many_requests';
         continue when v_depth is null or v_gate.forced;
       else
+        continue when v_gate.queue is not null and (
+          select b.bound + p_count < v_gate.high_water from tidegate.queue_depth_bound(v_gate.queue) as b
+        );
         v_depth := tidegate.gate_depth(v_gate, v_gate.high_water + 1);
       end if;
       v_admission.room := least(v_admission.room, greatest(v_gate.high_water - v_depth, 0));

@@ -22,7 +22,7 @@ begin
     tidegate.queue_table(p_queue)
   ) into v_held_ms using p_msg_ids, v_now;
 
-  perform tidegate.look_at_drained(p_queue);
+  perform tidegate.look_at_gate(p_queue, 'too_many_requests');
 
   if p_drained then
     insert into tidegate.queue_drain (queue, at, drained, held_ms)

@@ -79,7 +79,7 @@ begin
       $sql$,
       tidegate.queue_table(v_queue)
     ) using v_moved.ids, v_moved.queues, v_moved.msg_ids, v_queue;
-    perform tidegate.look_at_drained(v_queue);
+    perform tidegate.look_at_gate(v_queue, 'too_many_requests');
   end loop;
   return query select unnest(v_moved.ids), p_to;
 end;

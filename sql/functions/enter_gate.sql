@@ -18,6 +18,7 @@ as $$
 declare
   v_each     constant integer := 16;
   v_patience constant interval := '5 seconds';
+  v_few      constant integer := 4000;
   v_key      constant bigint := tidegate.queue_lock_key(p_gate, 'admission');
   v_held_as  text;
   v_held     text;
@@ -41,9 +42,10 @@ begin
       raise exception using
         errcode = 'TG012',
         message = format(
-          'this transaction has submitted %s requests to queue "%s" one by one, and may submit %s', v_held, p_gate, v_each
+          'this transaction has submitted %s to queue "%s" while there was much room, and may add %s more, not %s',
+          v_held, p_gate, v_each - v_held::integer, p_count
         ),
-        hint = 'submit them together, with tidegate.submit_batch, or commit now and then';
+        hint = 'submit all of them with one tidegate.submit_batch, or in transactions of their own';
     end if;
     perform set_config(v_held_as, (v_held::integer + p_count)::text, true);
     return;
@@ -68,23 +70,28 @@ begin
   if v_busy or not tidegate.try_lock(v_key, false, v_patience) then
     raise exception using
       errcode = '55P03',
-      message = format('gate "%s" is busy: another transaction has submitted and not ended for %s s', p_gate,
-        extract(epoch from v_patience)::integer),
+      message = format('gate "%s" is busy: another transaction has submitted, and does not end', p_gate),
       hint = 'submit again; look for transactions that stay open in pg_stat_activity';
   end if;
   if v_held_as is not null then
     perform set_config(v_held_as, 'alone', true);
   end if;
   select * into gate from tidegate.gate as g where g.name = p_gate;
-  if gate.queue is not null then
-    select c.depth, c.waiting into depth, waiting from tidegate.queue_count(gate.queue, gate.high_water + 1) as c;
-    -- No more was counted.
-    if depth > gate.high_water then
-      depth := tidegate.gate_depth(gate, gate.high_water + 1);
-      waiting := null;
+  if gate.queue is null then
+    depth := tidegate.gate_count(gate, gate.high_water + 1);
+    return;
+  end if;
+  if gate.high_water > v_few then
+    select b.bound, b.waiting into v_bound, waiting from tidegate.queue_depth_bound(gate.queue) as b;
+    if v_bound + p_count < gate.high_water then
+      return;
     end if;
-  else
+  end if;
+  select c.depth, c.waiting into depth, waiting from tidegate.queue_count(gate.queue, gate.high_water + 1) as c;
+  -- No more was counted.
+  if depth > gate.high_water then
     depth := tidegate.gate_depth(gate, gate.high_water + 1);
+    waiting := null;
   end if;
 end;
 $$;

@@ -17,6 +17,7 @@ create or replace function tidegate.gate_copy()
   volatile
   security definer
   set search_path = pg_catalog, pg_temp
+  set jit = off
 as $$
   select
     g.name, g.queue, g.kind, g.submitter,

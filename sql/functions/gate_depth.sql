@@ -1,6 +1,4 @@
--- tidegate.gate_depth: how deep it is behind a gate: messages of its queue, or its kind's or submitter's requests in queues
---
--- Exact up to `p_counted`; beyond, as `queue_depth`.
+-- tidegate.gate_depth: as `gate_count`; beyond `p_counted`, the messages of a queue that wait, as `waiting_before` tells
 create or replace function tidegate.gate_depth(p_gate tidegate.gate, p_counted integer default 4000)
   returns bigint
   language plpgsql
@@ -10,8 +8,6 @@ begin
   if p_gate.queue is not null then
     return tidegate.queue_depth(p_gate.queue, p_counted);
   end if;
-  return (
-    select count(*) from (select from tidegate.gate_member as m where m.gate = p_gate.name limit p_counted) as member
-  );
+  return tidegate.gate_count(p_gate, p_counted);
 end;
 $$;

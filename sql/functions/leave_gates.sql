@@ -10,8 +10,6 @@ begin
     delete from tidegate.gate_member as m where m.request_id = any(p_ids) returning m.gate
   )
   select array_agg(distinct g.gate order by g.gate) into v_gates from gone as g;
-  perform tidegate.look_at_gate(g.name)
-  from tidegate.gate as g
-  where g.name = any(v_gates) and g.state = 'too_many_requests';
+  perform tidegate.look_at_gate(g.gate, 'too_many_requests') from unnest(v_gates) as g(gate);
 end;
 $$;

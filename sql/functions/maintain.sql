@@ -43,19 +43,11 @@ begin
           when 'forget_workers' then perform tidegate.forget_workers();
           when 'make_partitions' then perform tidegate.make_partitions();
           when 'rescan_queues' then
-            for v_queue in
-              select q.name from tidegate.queue as q
-              where to_regclass(tidegate.queue_table(q.name)) is not null
-              order by q.name
-            loop
+            for v_queue in select q.name from tidegate.queue as q order by q.name loop
               perform tidegate.rescan_queue(v_queue);
             end loop;
           when 'survey_queues' then
-            for v_queue in
-              select q.name from tidegate.queue as q
-              where to_regclass(tidegate.queue_table(q.name)) is not null
-              order by q.name
-            loop
+            for v_queue in select q.name from tidegate.queue as q order by q.name loop
               perform tidegate.survey_queue(v_queue, 8);
             end loop;
         end case;

@@ -23,7 +23,7 @@ begin
         union all
         (
           select d.vt
-          from (select msg_id, vt from %1$s where vt > $2 order by vt offset 0) as d
+          from (select msg_id, vt from %1$s where $1 > 1 and vt > $2 order by vt offset 0) as d
           where d.msg_id < $1
           limit $3
         )

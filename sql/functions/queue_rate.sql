@@ -9,15 +9,13 @@ create or replace function tidegate.queue_rate(p_queue tidegate.queue)
 as $$
   select case
     when p_queue.paused then 0
-    else least(
-      case when p_queue.stage = 'tx' then p_queue.per_seconds else p_queue.max_concurrency end,
-      (
-        select nullif(p.per_second, 0)
-          * (1 + case when coalesce(p_queue.per_seconds, p_queue.max_concurrency) is null then 0 else s.safety_margin end)
-        from tidegate.queue_pace as p
-        cross join tidegate.setting as s
-        where p.queue = p_queue.name and p.observed_at > clock_timestamp() - interval '30 seconds'
-      )
-    )
-  end;
+    when p.per_second * (1 + s.safety_margin) < l.rate or l.rate is null then p.per_second
+    else l.rate
+  end
+  from tidegate.setting as s
+  cross join lateral (
+    select case when p_queue.stage = 'tx' then p_queue.per_seconds else p_queue.max_concurrency end as rate
+  ) as l
+  left join tidegate.queue_pace as p
+    on p.queue = p_queue.name and p.observed_at > clock_timestamp() - interval '30 seconds' and p.per_second > 0;
 $$;

@@ -27,6 +27,10 @@ declare
   v_freed   bigint;
 begin
   perform tidegate.require_queue(rescan_queue.queue);
+  -- Somebody may have dropped its storage.
+  if to_regclass(tidegate.queue_table(rescan_queue.queue)) is null then
+    return 0;
+  end if;
   -- Before the mark's lock, and passing over locked messages: a release holds its messages while it waits for the mark.
   execute format(
     $sql$

@@ -52,7 +52,7 @@ begin
       array(select m.msg_id from unnest(v_msg_ids, v_queues) with ordinality as m(msg_id, queue, place)
             where m.queue = v_tx_queue order by m.place)
     );
-    perform tidegate.look_at_gate(v_tx_queue);
+    perform tidegate.look_at_gate(v_tx_queue, 'accepting');
     return query
       select m.id, 'processing'::tidegate.request_status, m.queue, v_wake
       from unnest(v_ids, v_queues) as m(id, queue)

@@ -76,8 +76,17 @@ begin
   end if;
 
   if p_admission = 'enforce' then
-    perform tidegate.require_read_committed('submit');
-    v_admitted := tidegate.admit(v_kind, p_submitter, v_count);
+    begin
+      perform tidegate.require_read_committed('submit');
+      v_admitted := tidegate.admit(v_kind, p_submitter, v_count);
+    exception when lock_not_available or sqlstate 'TG007' or sqlstate 'TG012' then
+      -- What is known already passes no gate.
+      if p_keys is null or array_position(tidegate.dedup_find_all(v_kind.name, p_payloads, p_keys, p_submitter), null) is not null
+      then
+        raise;
+      end if;
+      v_admitted.room := 0;
+    end;
   end if;
   if v_admitted.room < v_count then
     select s.known, s.fresh, s.taken, s.refused into v_known, v_fresh, v_taken, v_refused
@@ -171,9 +180,9 @@ begin
   if p_admission = 'enforce' then
     perform tidegate.close_gates(v_admitted, coalesce(cardinality(v_new), 0));
   elsif v_new is not null then
-    perform tidegate.look_at_gate(g.name)
+    perform tidegate.look_at_gate(g.name, 'accepting')
     from tidegate.gate as g
-    where (g.queue = v_queue or g.kind = p_kind or g.submitter = p_submitter) and g.state = 'accepting';
+    where g.queue = v_queue or g.kind = p_kind or g.submitter = p_submitter;
   end if;
 
   -- One request is a replay, or is told its place exactly as a poll would be; a batch is told its places in a row.

@@ -40,6 +40,10 @@ begin
   end if;
   -- After the lock, which the removal of a queue takes too.
   perform tidegate.require_queue(v_queue);
+  -- Somebody may have dropped its storage.
+  if to_regclass(tidegate.queue_table(v_queue)) is null then
+    return 0;
+  end if;
 
   v_mark := coalesce(pg_sequence_last_value(tidegate.queue_counter(v_queue, 'mark')), 0);
   v_due := to_timestamp(coalesce(pg_sequence_last_value(tidegate.queue_counter(v_queue, 'due')), 0) / 1000000.0);

@@ -146,6 +146,11 @@ pub struct Running {
 }
 
 impl Running {
+    /// Whether it has answered.
+    pub fn is_over(&self) -> bool {
+        self.task.is_finished()
+    }
+
     /// Waits until this query waits for `other`.
     pub async fn until_blocked_by(&self, database: &TestDatabase, other: &Session) {
         let sql = format!(
