@@ -176,3 +176,4 @@ comment on column tidegate.gate_history.cause is 'Why: a mark, or an operator''s
 comment on column tidegate.gate_history.lasted is 'How long it stayed so, or has by now.';
 comment on column tidegate.gate_history.is_current is 'Whether it is so still.';
 comment on column tidegate.gate_history.actor is 'Who, or in whose database session.';
+comment on column tidegate.gate_history.id is 'Ascends in the order in which changes were made.';

@@ -11,7 +11,10 @@ begin
   )
   select array_agg(distinct g.gate order by g.gate) into v_gates from gone as g;
   perform tidegate.look_at_gate(g.name)
-  from tidegate.gate as g
-  where g.name = any(v_gates) and g.state = 'too_many_requests';
+  from (
+    select c.name from tidegate.gate as c
+    where c.name = any(v_gates) and c.state = 'too_many_requests'
+    order by c.name offset 0
+  ) as g;
 end;
 $$;
