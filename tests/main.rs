@@ -4,6 +4,7 @@
 mod api_keys;
 mod back_pressure;
 mod canonical;
+mod caps;
 mod claim_fates;
 mod claimers;
 mod cli;
