@@ -30,8 +30,8 @@ begin
       select case
         when p.proname in ('request_outlook', 'request_position', 'request_retry_after', 'eta_seconds', 'nominal_eta',
           'response_backoff_seconds', 'spread_seconds', 'cheapest_poll', 'quantile', 'is_held', 'all_messages',
-          'claim_wait_ms', 'message_request_id', 'queue_counts', 'held_by', 'gate_overview', 'list_requests', 'config_get', 'config_history',
-          'config_name', 'config_value', 'interval_seconds')
+          'claim_wait_ms', 'message_request_id', 'queue_counts', 'held_by', 'gate_overview', 'list_requests', 'config_get',
+          'config_history', 'config_name', 'config_value', 'interval_seconds')
           then array['tidegate_reader', 'tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('watch', 'announce', 'moved_since')
           then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']

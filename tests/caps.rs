@@ -375,22 +375,18 @@ async fn submitters_at_once_never_exceed_a_cap() {
     };
     let (taken, served) = tokio::join!(join_all(submitters), worker);
     assert!(taken.iter().sum::<usize>() >= served);
-    // Two are served at a time, so the last two of a submitter's may pass its low-water mark together.
-    let flips =
-        "select distinct gate || ' ' || state || ' ' || depth from tidegate.gate_event order by 1";
-    for flip in database.column(flips).await {
-        assert!(
-            [
-                "kind direct accepting 10",
-                "kind direct too_many_requests 20",
-                "submitter ann accepting 4",
-                "submitter ann accepting 3",
-                "submitter ann too_many_requests 8"
-            ]
-            .contains(&flip.as_str()),
-            "{flip}"
-        );
-    }
+    // Two are served at a time, and some perhaps before the submission that closes a gate has committed: then it opens below
+    // its mark.
+    assert_eq!(
+        database
+            .column(
+                "select e.gate || ' ' || e.state || ' ' || e.depth
+                 from tidegate.gate_event as e join tidegate.gate as g on g.name = e.gate
+                 where case e.state when 'accepting' then e.depth > g.low_water else e.depth <> g.high_water end"
+            )
+            .await,
+        NOTHING
+    );
     for gate in ["kind direct", "submitter ann"] {
         let flips = database
             .number(&format!(

@@ -8,6 +8,7 @@ mod caps;
 mod claim_fates;
 mod claimers;
 mod cli;
+mod cli_gates;
 mod cli_keys;
 mod clock;
 mod comments;

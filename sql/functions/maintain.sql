@@ -20,7 +20,8 @@ begin
 
   foreach v_duty in array array[
     'expire_by_deadline', 'expire_by_readiness', 'expire_responses', 'sweep_inbox', 'rescan_queues', 'count_members',
-    'look_at_gates', 'survey_queues', 'observe', 'fold_counts', 'expire_keys', 'expire_webhooks', 'forget_workers', 'make_partitions'
+    'look_at_gates', 'survey_queues', 'observe', 'fold_counts', 'expire_keys', 'expire_webhooks', 'forget_workers',
+    'make_partitions'
   ] loop
     v_began := clock_timestamp();
     v_more := true;
