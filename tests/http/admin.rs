@@ -363,7 +363,7 @@ async fn caps_are_made_changed_held_and_removed() {
         ),
         (
             "kind/direct",
-            json!({"high_water": 9, "mode": null}),
+            json!({"high_water": 9, "low_water": null}),
             400,
             "invalid_body",
         ),
