@@ -164,7 +164,7 @@ async fn all_at_once(limits: bool, losses: bool, gates_flip: bool) {
         let flips = database
             .number("select count(*) from tidegate.gate_event where cause like '%mark'")
             .await;
-        assert!(flips > 20, "only {flips} flips");
+        assert!(flips > 3, "only {flips} flips");
     }
 }
 
