@@ -633,7 +633,17 @@ async fn a_cap_that_is_removed_stops_nobody() {
     assert_eq!(counted(&mut session, "kind direct").await, "16");
     assert_eq!(
         state(&mut session, "kind direct").await,
-        "too_many_requests 7 2"
+        "too_many_requests 16 3"
+    );
+    assert_eq!(
+        session
+            .texts("select signal, depth, cause, actor, is_current from tidegate.gate_history where gate = 'kind direct' order by epoch")
+            .await,
+        [
+            "TOO_MANY_REQUESTS 6 high-water mark tidegate f",
+            "ACCEPTING_REQUESTS 6 removed bob f",
+            "TOO_MANY_REQUESTS 16 high-water mark tidegate t"
+        ]
     );
     session.execute("select tidegate.cap_remove('kind direct'); select tidegate.count_members(), tidegate.count_members()").await;
     assert_eq!(

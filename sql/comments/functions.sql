@@ -93,7 +93,7 @@ comment on function tidegate.queue_removal is
 comment on function tidegate.record_config_change is
   'Trigger on every table of configuration: writes config_change, whoever changes it and however.';
 comment on function tidegate.policy_version is 'Trigger on policy: counts its changes in version.';
-comment on function tidegate.gate_cap is 'Trigger on gate: a new cap counts what is in queues already.';
+comment on function tidegate.gate_cap is 'Trigger on gate: a new cap counts what is in queues, a closed one that goes opens.';
 comment on function tidegate.queue_gate is 'Trigger on queue: gives it a gate.';
 comment on function tidegate.kind_queues is
   'Trigger on kind: its queues serve the right stages (TG005), its name stays (TG002).';

@@ -38,10 +38,12 @@ begin
       if cap_set.high_water is null then
         raise exception using errcode = 'TG007', message = 'a new cap needs a high_water mark: how many requests close it';
       end if;
-      insert into tidegate.gate as g (kind, submitter, high_water, low_water, mode)
+      -- Events outlive their gate: one of the same name goes on counting where the earlier one stopped.
+      insert into tidegate.gate as g (kind, submitter, high_water, low_water, mode, epoch)
       values (
         cap_set.kind, cap_set.submitter, cap_set.high_water, coalesce(cap_set.low_water, cap_set.high_water / 2),
-        coalesce(cap_set.mode, 'strict')
+        coalesce(cap_set.mode, 'strict'),
+        coalesce((select max(e.epoch) from tidegate.gate_event as e where e.gate = v_name), 0)
       )
       on conflict do nothing;
       v_changed := found;

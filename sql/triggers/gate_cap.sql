@@ -1,7 +1,8 @@
--- tidegate.gate_cap: a new gate of a kind or submitter counts its requests that are in queues already
+-- tidegate.gate_cap: a new gate of a kind or submitter counts its requests that are in queues already; a closed one that
+-- goes opens
 --
--- Up to ten thousand messages of each queue at once; the rest in the first round of `count_members`, which begins anew.
--- Those requests stay where they are until this commits.
+-- Of the messages of each queue it looks at up to ten thousand at once; the rest come with the first round of
+-- `count_members`, which begins anew. Those requests stay where they are until this commits.
 create or replace function tidegate.gate_cap()
   returns trigger
   language plpgsql
@@ -12,6 +13,16 @@ declare
   v_batch constant integer := 10000;
   v_queue text;
 begin
+  if tg_op = 'DELETE' then
+    if old.state = 'too_many_requests' then
+      old.depth := tidegate.gate_depth(old);
+      old.state := 'accepting';
+      old.epoch := 1 + greatest(old.epoch, (select max(e.epoch) from tidegate.gate_event as e where e.gate = old.name));
+      perform tidegate.gate_changed(old, 'removed', true);
+    end if;
+    return null;
+  end if;
+
   -- Of an earlier one of this name.
   delete from tidegate.gate_member as m
   where m.gate = new.name and not exists (
@@ -30,4 +41,10 @@ create or replace trigger gate_cap
   after insert on tidegate.gate
   for each row
   when (new.queue is null)
+  execute function tidegate.gate_cap();
+
+create or replace trigger gate_cap_removal
+  after delete on tidegate.gate
+  for each row
+  when (old.queue is null)
   execute function tidegate.gate_cap();
