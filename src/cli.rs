@@ -69,7 +69,7 @@ enum Command {
     /// Make, list and revoke API keys
     #[command(subcommand)]
     Key(key::Key),
-    /// Show gates, set their marks, hold them open or closed by hand
+    /// Show gates, set their marks, cap kinds and submitters, hold them open or closed by hand
     Gate(gate::Gate),
     /// Serve the HTTP API
     Serve(serve::Serve),

@@ -51,7 +51,27 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
                     "gate_low_water_is_below_high_water",
                 ),
                 ("set low_water = -1", "gate_low_water_is_below_high_water"),
+                (
+                    "insert (kind, submitter) values ('direct', 'ann')",
+                    "gate_watches_one_thing",
+                ),
+                (
+                    "set submitter = 'ann' where queue = 'tx'",
+                    "gate_watches_one_thing",
+                ),
+                (
+                    "insert (submitter) values ('')",
+                    "gate_submitter_has_1_to_200_characters",
+                ),
+                (
+                    "insert (submitter) values (repeat('x', 201))",
+                    "gate_submitter_has_1_to_200_characters",
+                ),
             ],
+        ),
+        (
+            "gate_round",
+            &[("insert (only_row) values (false)", "gate_round_has_one_row")],
         ),
         (
             "kind",
@@ -263,7 +283,7 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
     let there = column(
         &mut session,
         "select conname::text from pg_constraint
-         where contype = 'c' and conrelid = any(array['queue', 'gate', 'kind', 'policy', 'setting', 'response_backoff',
+         where contype = 'c' and conrelid = any(array['queue', 'gate', 'gate_round', 'kind', 'policy', 'setting', 'response_backoff',
            'webhook_host', 'webhook_secret', 'webhook_policy', 'webhook_delivery']::text[]::regclass[])
          order by conname collate \"C\"",
     )
@@ -355,4 +375,33 @@ async fn the_wrong_stage_a_rename_and_a_claim_from_the_wrong_side_are_refused() 
     ] {
         assert_eq!(refused(&mut session, sql).await.code, code, "{sql}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_queue_kind_and_submitter_has_one_gate() {
+    let database = TestDatabase::new().await;
+    let mut session = database.session().await;
+    crate::support::sql::run(
+        &mut session,
+        "insert into tidegate.gate (kind) values ('direct'); insert into tidegate.gate (submitter) values ('direct')",
+    )
+    .await;
+    for (column, value, constraint) in [
+        ("queue", "tx", "gate_queue_has_one"),
+        ("kind", "direct", "gate_kind_has_one"),
+        ("submitter", "direct", "gate_submitter_has_one"),
+    ] {
+        let sql = format!("insert into tidegate.gate ({column}) values ('{value}')");
+        let refusal = refused(&mut session, &sql).await;
+        assert_eq!(refusal.code, "23505", "{sql}");
+        // The name is unique too, and may be looked at first.
+        assert!(
+            [constraint, "gate_pkey"].contains(&refusal.constraint.as_str()),
+            "{sql}: {}",
+            refusal.constraint
+        );
+    }
+    // Of a kind that there is.
+    let sql = "insert into tidegate.gate (kind) values ('nope')";
+    assert_eq!(refused(&mut session, sql).await.code, "23503");
 }

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use tidegate::request::RequestId;
 
 use crate::support::{
     TestDatabase,
-    actors::{ACTS, KINDS, Shared, perform},
+    actors::{ACTS, KINDS, Shared, accepted, perform},
     race::{NOTHING, Session, sound, submit_many},
     until_blocked,
 };
@@ -49,11 +48,7 @@ async fn refill(session: &mut Session, shared: &Shared, jump: bool) {
             "select id from tidegate.submit_batch('{kind}', array_fill('{{}}'::jsonb, array[4]))"
         );
         let ids = session.texts(&sql).await;
-        shared
-            .ids
-            .lock()
-            .unwrap()
-            .extend(ids.iter().map(|id| id.parse::<RequestId>().unwrap()));
+        shared.ids.lock().unwrap().extend(accepted(&ids));
     }
 }
 
@@ -61,6 +56,12 @@ async fn settle_down(database: &TestDatabase) {
     database
         .execute("select tidegate.pause(paused => false)")
         .await;
+    // Round both queues: what was submitted while a cap was made.
+    for _ in 0..3 {
+        database
+            .execute("select tidegate.count_members(100000)")
+            .await;
+    }
     sound(database).await;
 }
 
@@ -105,10 +106,16 @@ async fn every_pair_of_functions_runs_at_once_without_a_deadlock() {
     settle_down(&database).await;
 }
 
-async fn all_at_once(limits: bool, losses: bool) {
+async fn all_at_once(limits: bool, losses: bool, gates_flip: bool) {
     let seed = rand::rng().random::<u32>();
     println!("seed {seed}");
-    let (database, shared) = stage(limits).await;
+    let (database, mut shared) = stage(limits).await;
+    if gates_flip {
+        Arc::get_mut(&mut shared).unwrap().gates_flip = true;
+        database
+            .execute("update tidegate.gate set high_water = 24, low_water = 16")
+            .await;
+    }
     refill(&mut Session::open(&database).await, &shared, false).await;
     let mut tasks = Vec::new();
     for actor in 0..8_u64 {
@@ -153,16 +160,32 @@ async fn all_at_once(limits: bool, losses: bool) {
         .number("select count(*) from tidegate.request where finished_at is not null")
         .await;
     assert!(ended > 100, "only {ended} requests came to their end");
+    if gates_flip {
+        let flips = database
+            .number("select count(*) from tidegate.gate_event where cause like '%mark'")
+            .await;
+        assert!(flips > 3, "only {flips} flips");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn everybody_at_once_keeps_every_invariant_and_never_deadlocks() {
-    all_at_once(false, false).await;
+    all_at_once(false, false, false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn everybody_at_once_with_limits_and_lost_messages_never_deadlocks() {
-    all_at_once(true, true).await;
+    all_at_once(true, true, false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everybody_at_once_while_gates_close_and_open_never_deadlocks() {
+    all_at_once(false, false, true).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everybody_at_once_with_limits_losses_and_gates_that_flip_never_deadlocks() {
+    all_at_once(true, true, true).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

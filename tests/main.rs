@@ -4,9 +4,11 @@
 mod api_keys;
 mod back_pressure;
 mod canonical;
+mod caps;
 mod claim_fates;
 mod claimers;
 mod cli;
+mod cli_gates;
 mod cli_keys;
 mod clock;
 mod comments;

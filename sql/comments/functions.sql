@@ -58,6 +58,10 @@ comment on function tidegate.look_at_gate is 'Internal: closes or opens a gate w
 comment on function tidegate.look_at_gates is 'Maintenance duty: closes and opens gates whose marks have been passed unseen.';
 comment on function tidegate.leave_gates is
   'Internal: requests that are in no queue any more do not count at the gates of their kind and submitter.';
+comment on function tidegate.add_members is 'Internal: makes caps count requests that are in a queue and are not counted.';
+comment on function tidegate.remove_members is 'Internal: makes caps not count what is in no queue any more.';
+comment on function tidegate.count_members is
+  'Maintenance duty: caps count the requests that are in queues, and nothing else; true: go on at once.';
 comment on function tidegate.rescan_queue is
   'Maintenance: brings messages back to light that a queue''s marks or a step of the clock hide; returns how many '
   'times.';
@@ -91,6 +95,7 @@ comment on function tidegate.queue_removal is
 comment on function tidegate.record_config_change is
   'Trigger on every table of configuration: writes config_change, whoever changes it and however.';
 comment on function tidegate.policy_version is 'Trigger on policy: counts its changes in version.';
+comment on function tidegate.gate_cap is 'Trigger on gate: a new cap counts what is in queues, a closed one that goes opens.';
 comment on function tidegate.queue_gate is 'Trigger on queue: gives it a gate.';
 comment on function tidegate.kind_queues is
   'Trigger on kind: its queues serve the right stages (TG005), its name stays (TG002).';
@@ -297,6 +302,10 @@ comment on function tidegate.interval_seconds is 'An interval as its seconds, su
 comment on function tidegate.gate_force is
   'Holds a gate open or closed by hand (accepting, too_many_requests) or, with null, releases it; returns whether '
   'anything changed.';
+comment on function tidegate.cap_set is
+  'Lets a kind, or a submitter, have no more than so many requests in queues; returns whether anything changed.';
+comment on function tidegate.cap_remove is 'Removes the cap of a kind or submitter, by its name; returns whether there was one.';
+comment on function tidegate.gate_overview is 'How gates stand, with the depth behind each now: all, or the one of a name.';
 comment on function tidegate.initialise is
   'Writes the starter set of limits, gates and nominal times where none are set; returns what it set.';
 

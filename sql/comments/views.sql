@@ -172,7 +172,8 @@ comment on column tidegate.gate_history.epoch is 'Which change of this gate it w
 comment on column tidegate.gate_history.signal is 'What the nodes were told: ACCEPTING_REQUESTS or TOO_MANY_REQUESTS.';
 comment on column tidegate.gate_history.state is 'The state it changed to: accepting or too_many_requests.';
 comment on column tidegate.gate_history.depth is 'The depth at the change, in messages.';
-comment on column tidegate.gate_history.cause is 'Why: a mark, or an operator''s hand.';
+comment on column tidegate.gate_history.cause is 'Why: a mark, an operator''s hand, or its removal.';
 comment on column tidegate.gate_history.lasted is 'How long it stayed so, or has by now.';
 comment on column tidegate.gate_history.is_current is 'Whether it is so still.';
 comment on column tidegate.gate_history.actor is 'Who, or in whose database session.';
+comment on column tidegate.gate_history.id is 'Ascends in the order in which changes were made.';

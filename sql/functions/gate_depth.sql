@@ -1,4 +1,5 @@
--- tidegate.gate_depth: as `gate_count`; beyond `p_counted`, the messages of a queue that wait, as `waiting_before` tells
+-- tidegate.gate_depth: as `gate_count`; beyond `p_counted`, the messages of a queue that wait, as `waiting_before` tells, and
+-- of a cap some thousands at least
 create or replace function tidegate.gate_depth(p_gate tidegate.gate, p_counted integer default 4000)
   returns bigint
   language plpgsql
@@ -8,6 +9,6 @@ begin
   if p_gate.queue is not null then
     return tidegate.queue_depth(p_gate.queue, p_counted);
   end if;
-  return tidegate.gate_count(p_gate, p_counted);
+  return tidegate.gate_count(p_gate, greatest(p_counted, 4000));
 end;
 $$;

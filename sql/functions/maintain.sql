@@ -19,8 +19,9 @@ begin
   end if;
 
   foreach v_duty in array array[
-    'expire_by_deadline', 'expire_by_readiness', 'expire_responses', 'sweep_inbox', 'rescan_queues', 'look_at_gates',
-    'survey_queues', 'observe', 'fold_counts', 'expire_keys', 'expire_webhooks', 'forget_workers', 'make_partitions'
+    'expire_by_deadline', 'expire_by_readiness', 'expire_responses', 'sweep_inbox', 'rescan_queues', 'count_members',
+    'look_at_gates', 'survey_queues', 'observe', 'fold_counts', 'expire_keys', 'expire_webhooks', 'forget_workers',
+    'make_partitions'
   ] loop
     v_began := clock_timestamp();
     v_more := true;
@@ -35,6 +36,7 @@ begin
           when 'expire_by_readiness' then select e.more into v_more from tidegate.expire_by_readiness() as e;
           when 'expire_responses' then select e.more into v_more from tidegate.expire_responses() as e;
           when 'sweep_inbox' then v_more := tidegate.sweep_inbox(1000) = 1000;
+          when 'count_members' then v_more := tidegate.count_members();
           when 'look_at_gates' then perform tidegate.look_at_gates();
           when 'observe' then v_more := tidegate.observe() = 10000;
           when 'fold_counts' then v_more := tidegate.fold_counts() = 10000;

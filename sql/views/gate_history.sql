@@ -6,6 +6,7 @@ select
   e.state, e.depth, e.cause,
   coalesce(lead(e.at) over (partition by e.gate order by e.epoch), clock_timestamp()) - e.at as lasted,
   lead(e.at) over (partition by e.gate order by e.epoch) is null as is_current,
-  coalesce(e.on_behalf_of, e.actor) as actor
+  coalesce(e.on_behalf_of, e.actor) as actor,
+  e.id
 from tidegate.gate_event as e
 order by e.at desc, e.gate, e.epoch desc;

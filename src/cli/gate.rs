@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, process::ExitCode};
 
 use anyhow::bail;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{json, value::to_raw_value};
 
 use super::{DatabaseArgs, table::table};
-use crate::store::GateHold;
+use crate::store::{CapMarks, Gate as GateRow, GateChange, GateHold, Store, Watched};
 
 #[derive(Debug, Args)]
 pub(super) struct Gate {
@@ -20,96 +20,267 @@ pub(super) struct Gate {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Set a gate's marks
+    /// Set the marks of a queue's gate, or of a cap, which is made if there is none
+    ///
+    /// What is not named stays. The low-water mark of a new cap is half of its high-water mark.
     Set {
-        /// The queue
-        queue: String,
+        #[command(flatten)]
+        which: Which,
         /// The depth at which it closes
-        #[arg(long, required_unless_present = "low")]
+        #[arg(long, required_unless_present_any = ["low", "mode"])]
         high: Option<i32>,
         /// The depth at which it opens again
         #[arg(long)]
         low: Option<i32>,
+        /// Whether it counts exactly, or trades that for less locking
+        #[arg(long)]
+        mode: Option<Mode>,
+    },
+    /// Remove the cap of a kind or submitter
+    Remove {
+        #[command(flatten)]
+        which: Which,
     },
     /// Hold a gate closed, until it is released
     Close {
-        /// The queue
-        queue: String,
+        #[command(flatten)]
+        which: Which,
     },
     /// Hold a gate open, until it is released
     Open {
-        /// The queue
-        queue: String,
+        #[command(flatten)]
+        which: Which,
     },
     /// Let a gate go by its marks again
     Release {
-        /// The queue
-        queue: String,
+        #[command(flatten)]
+        which: Which,
     },
+    /// Show when gates closed and opened, and why, the latest first
+    History {
+        #[command(flatten)]
+        which: Which,
+        /// How many changes to show at most
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(i32).range(1..=10_000))]
+        limit: i32,
+    },
+}
+
+/// A gate: a queue's, or a cap.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+struct Which {
+    /// The queue
+    queue: Option<String>,
+    /// The cap of this kind
+    #[arg(long)]
+    kind: Option<String>,
+    /// The cap of this submitter
+    #[arg(long)]
+    submitter: Option<String>,
+}
+
+impl Which {
+    fn named(self) -> Option<Watched> {
+        self.queue
+            .map(Watched::Queue)
+            .or(self.kind.map(Watched::Kind))
+            .or(self.submitter.map(Watched::Submitter))
+    }
+
+    fn one(self) -> anyhow::Result<Watched> {
+        match self.named() {
+            Some(watched) => Ok(watched),
+            None => bail!("which gate? Name a QUEUE, or --kind KIND or --submitter SUBMITTER"),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Mode {
+    Strict,
+    Soft,
+}
+
+impl Mode {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Strict => "strict",
+            Self::Soft => "soft",
+        }
+    }
 }
 
 impl Gate {
     pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
         let connected = database.connect(1).await?;
         let store = &connected.store;
-        let (queue, changed) = match self.action {
+        let json = self.json;
+        let (name, changed) = match self.action {
             None => (None, true),
-            Some(Action::Set { queue, high, low }) => {
-                if store.gates(Some(&queue)).await?.is_empty() {
-                    bail!("there is no queue \"{queue}\"");
+            Some(Action::History { which, limit }) => {
+                let name = which.named().map(|watched| watched.gate());
+                let changes = store.gate_history(name.as_deref(), limit, None).await?;
+                return show_history(changes, json);
+            }
+            Some(Action::Remove { which }) => {
+                let name = which.one()?.gate();
+                let removed = store.cap_remove(&name).await?;
+                if json {
+                    let removal = json!({ "name": name, "removed": removed });
+                    outln!("{}", serde_json::to_string_pretty(&removal)?);
+                } else if removed {
+                    outln!("removed the cap of {name}");
+                } else {
+                    outln!("nothing changed: there is no cap of {name}");
                 }
-                let mut marks = BTreeMap::new();
-                for (mark, value) in [("high_water", high), ("low_water", low)] {
-                    if let Some(value) = value {
-                        marks.insert(format!("{queue}.{mark}"), to_raw_value(&json!(value))?);
-                    }
-                }
-                let changed = store.config_set_many(&marks).await?;
-                (Some(queue), !changed.is_empty())
+                return Ok(ExitCode::SUCCESS);
             }
-            Some(Action::Close { queue }) => {
-                let changed = store.gate_force(&queue, GateHold::Close).await?;
-                (Some(queue), changed)
+            Some(Action::Set {
+                which,
+                high,
+                low,
+                mode,
+            }) => {
+                let watched = which.one()?;
+                let marks = CapMarks {
+                    high_water: high,
+                    low_water: low,
+                    mode: mode.map(Mode::word),
+                };
+                let changed = set(store, &watched, marks).await?;
+                (Some(watched.gate()), changed)
             }
-            Some(Action::Open { queue }) => {
-                let changed = store.gate_force(&queue, GateHold::Open).await?;
-                (Some(queue), changed)
-            }
-            Some(Action::Release { queue }) => {
-                let changed = store.gate_force(&queue, GateHold::Release).await?;
-                (Some(queue), changed)
-            }
+            Some(Action::Close { which }) => hold(store, which, GateHold::Close).await?,
+            Some(Action::Open { which }) => hold(store, which, GateHold::Open).await?,
+            Some(Action::Release { which }) => hold(store, which, GateHold::Release).await?,
         };
 
-        let gates = store.gates(queue.as_deref()).await?;
-        if self.json {
+        let gates = store.gates(name.as_deref()).await?;
+        if json {
             outln!("{}", serde_json::to_string_pretty(&gates)?);
             return Ok(ExitCode::SUCCESS);
         }
         if !changed {
             outln!("nothing changed: it was so before");
         }
-        let rows = gates.into_iter().map(|gate| {
-            [
-                gate.queue,
-                gate.state,
-                if gate.forced { "by hand" } else { "by marks" }.to_owned(),
-                gate.mode,
-                gate.high_water.to_string(),
-                gate.low_water.to_string(),
-                gate.changed_at.format("%Y-%m-%d %H:%M:%SZ").to_string(),
-            ]
-        });
         let header = [
-            "queue",
+            "gate",
             "state",
             "held",
             "mode",
+            "depth",
             "high water",
             "low water",
-            "changed",
+            "since",
         ];
-        outln!("{}", table(header, rows));
+        outln!("{}", table(header, gates.into_iter().map(row)));
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+async fn set(store: &Store, watched: &Watched, marks: CapMarks) -> anyhow::Result<bool> {
+    let Watched::Queue(queue) = watched else {
+        return Ok(store.cap_set(watched, marks).await?);
+    };
+    if store.gates(Some(queue)).await?.is_empty() {
+        bail!("there is no queue \"{queue}\"");
+    }
+    let mut settings = BTreeMap::new();
+    for (mark, value) in [
+        ("high_water", marks.high_water.map(|mark| json!(mark))),
+        ("low_water", marks.low_water.map(|mark| json!(mark))),
+        ("mode", marks.mode.map(|mode| json!(mode))),
+    ] {
+        if let Some(value) = value {
+            settings.insert(format!("{queue}.{mark}"), to_raw_value(&value)?);
+        }
+    }
+    Ok(!store.config_set_many(&settings).await?.is_empty())
+}
+
+async fn hold(
+    store: &Store,
+    which: Which,
+    hold: GateHold,
+) -> anyhow::Result<(Option<String>, bool)> {
+    let name = which.one()?.gate();
+    let changed = store.gate_force(&name, hold).await?;
+    Ok((Some(name), changed))
+}
+
+fn row(gate: GateRow) -> [String; 8] {
+    [
+        gate.name,
+        gate.state,
+        if gate.forced { "by hand" } else { "by marks" }.to_owned(),
+        gate.mode,
+        gate.depth.to_string(),
+        gate.high_water.to_string(),
+        gate.low_water.to_string(),
+        gate.changed_at.format("%Y-%m-%d %H:%M:%SZ").to_string(),
+    ]
+}
+
+fn show_history(changes: Vec<GateChange>, json: bool) -> anyhow::Result<ExitCode> {
+    if json {
+        outln!("{}", serde_json::to_string_pretty(&changes)?);
+    } else if changes.is_empty() {
+        outln!("no gate has closed yet");
+    } else {
+        let rows = changes.into_iter().map(|change| {
+            [
+                change.at.format("%Y-%m-%d %H:%M:%S%.3fZ").to_string(),
+                change.gate,
+                change.signal,
+                change.depth.to_string(),
+                change.cause,
+                if change.is_current {
+                    format!("{} so far", span(change.lasted_seconds))
+                } else {
+                    span(change.lasted_seconds)
+                },
+                change.actor,
+            ]
+        });
+        let header = ["when", "gate", "signal", "depth", "why", "lasted", "who"];
+        outln!("{}", table(header, rows));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A span of time for people, in the two largest units that it has.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "whole seconds of a span that is not negative; a cast saturates"
+)]
+fn span(seconds: f64) -> String {
+    let seconds = seconds.max(0.0);
+    let whole = seconds as u64;
+    match whole {
+        0..60 => format!("{seconds:.1} s"),
+        60..3600 => format!("{} min {} s", whole / 60, whole % 60),
+        3600..86_400 => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+        _ => format!("{} d {} h", whole / 86_400, whole % 86_400 / 3600),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::span;
+
+    #[test]
+    fn a_span_has_its_two_largest_units() {
+        for (seconds, text) in [
+            (0.04, "0.0 s"),
+            (59.94, "59.9 s"),
+            (60.0, "1 min 0 s"),
+            (3725.9, "1 h 2 min"),
+            (90_000.0, "1 d 1 h"),
+            (-1.0, "0.0 s"),
+        ] {
+            assert_eq!(span(seconds), text);
+        }
     }
 }

@@ -23,16 +23,42 @@ impl Status {
         let requests = connected.store.request_overview().await?;
         let queues = connected.store.queue_overview().await?;
         let workers = connected.store.worker_overview().await?;
+        let gates = connected.store.gates(None).await?;
         if self.json {
             outln!(
                 "{}",
                 serde_json::to_string_pretty(
-                    &json!({ "requests": requests, "queues": queues, "workers": workers })
+                    &json!({ "requests": requests, "queues": queues, "gates": gates, "workers": workers })
                 )?
             );
             return Ok(ExitCode::SUCCESS);
         }
 
+        let mut closed = false;
+        for gate in gates {
+            if gate.state == "too_many_requests" {
+                closed = true;
+                outln!(
+                    "GATE CLOSED: {}, {} since {}, depth {}, {}",
+                    gate.name,
+                    if gate.forced {
+                        "by hand"
+                    } else {
+                        "by its marks"
+                    },
+                    gate.changed_at.format("%Y-%m-%d %H:%M:%SZ"),
+                    gate.depth,
+                    if gate.forced {
+                        "until it is released".to_owned()
+                    } else {
+                        format!("opens at {}", gate.low_water)
+                    }
+                );
+            }
+        }
+        if closed {
+            outln!();
+        }
         let rows = requests
             .into_iter()
             .map(|count| [count.kind, count.status, count.requests.to_string()]);

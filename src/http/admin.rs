@@ -1,5 +1,6 @@
 //! What operators do over HTTP: configuration, queues, gates. A router of its own, so that one layer guards all of it.
 
+mod caps;
 mod changes;
 mod config;
 mod gates;
@@ -15,10 +16,10 @@ use super::{
     Api,
     access::Caller,
     path::parameter,
-    problem::{Class, Problem, UNKNOWN_QUEUE, UNKNOWN_SETTING},
+    problem::{Class, Problem, UNKNOWN_CAP, UNKNOWN_QUEUE, UNKNOWN_SETTING},
     unknown_path,
 };
-use crate::store::Store;
+use crate::store::{Store, Watched};
 
 /// Everything below `/v1/admin`.
 pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
@@ -30,10 +31,15 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(queues::pause))
         .routes(routes!(queues::resume))
         .routes(routes!(gates::all))
+        .routes(routes!(gates::history))
         .routes(routes!(gates::one, gates::change))
         .routes(routes!(gates::close))
         .routes(routes!(gates::open))
         .routes(routes!(gates::release))
+        .routes(routes!(caps::one, caps::put, caps::change, caps::remove))
+        .routes(routes!(caps::close))
+        .routes(routes!(caps::open))
+        .routes(routes!(caps::release))
 }
 
 /// No kind is called `admin`, and none is looked for there.
@@ -64,6 +70,23 @@ impl<S: Send + Sync> FromRequestParts<S> for QueuePath {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         last(parts, state, "queue", &UNKNOWN_QUEUE).await.map(Self)
+    }
+}
+
+/// The cap that a path names.
+struct CapPath(Watched);
+
+impl<S: Send + Sync> FromRequestParts<S> for CapPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let of = last(parts, state, "of", &UNKNOWN_CAP).await?;
+        let name = last(parts, state, "name", &UNKNOWN_CAP).await?;
+        match of.as_str() {
+            "kind" => Ok(Self(Watched::Kind(name))),
+            "submitter" => Ok(Self(Watched::Submitter(name))),
+            _ => Err(UNKNOWN_CAP.because("caps are of a kind or of a submitter")),
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Gates by hand.
+//! Gates: how they stand, holding them by hand, caps, what became of them.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -8,17 +8,28 @@ use utoipa::ToSchema;
 use super::Store;
 use crate::error::StoreError;
 
-/// A queue's gate.
+/// A gate: a queue's, or the cap of a kind or a submitter.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, ToSchema)]
 pub struct Gate {
-    /// The queue.
-    pub queue: String,
+    /// What it is called: its queue, `kind direct`, `submitter ann`.
+    pub name: String,
+    /// The queue it belongs to; none for a cap.
+    #[schema(required)]
+    pub queue: Option<String>,
+    /// The kind that it caps.
+    #[schema(required)]
+    pub kind: Option<String>,
+    /// The submitter that it caps.
+    #[schema(required)]
+    pub submitter: Option<String>,
     /// `accepting` or `too_many_requests`.
     #[schema(pattern = "^(accepting|too_many_requests)$")]
     pub state: String,
     /// `strict` or `soft`.
     #[schema(pattern = "^(strict|soft)$")]
     pub mode: String,
+    /// How many messages are in the queue now, or requests of the kind or submitter in any queue.
+    pub depth: i64,
     /// The depth at which it closes.
     pub high_water: i32,
     /// The depth at which it opens again.
@@ -27,7 +38,7 @@ pub struct Gate {
     pub forced: bool,
     /// How often its state changed, or was taken or released by hand.
     pub epoch: i64,
-    /// The queue's depth when that last happened.
+    /// The depth when that last happened.
     pub depth_at_change: i64,
     /// When that was.
     pub changed_at: DateTime<Utc>,
@@ -54,16 +65,79 @@ impl GateHold {
     }
 }
 
+/// What a gate watches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Watched {
+    /// A queue: every queue has a gate.
+    Queue(String),
+    /// The requests of a kind that are in queues, if the kind has a cap.
+    Kind(String),
+    /// The requests of a submitter that are in queues, if the submitter has a cap.
+    Submitter(String),
+}
+
+impl Watched {
+    /// The name of the gate.
+    #[must_use]
+    pub fn gate(&self) -> String {
+        match self {
+            Self::Queue(queue) => queue.clone(),
+            Self::Kind(kind) => format!("kind {kind}"),
+            Self::Submitter(submitter) => format!("submitter {submitter}"),
+        }
+    }
+}
+
+/// The marks and the mode of a cap; what is not there stays as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CapMarks {
+    /// How many requests in queues close it; a new one needs it.
+    pub high_water: Option<i32>,
+    /// How many open it again; of a new one, half of `high_water`.
+    pub low_water: Option<i32>,
+    /// `strict` or `soft`; of a new one, `strict`.
+    pub mode: Option<&'static str>,
+}
+
+/// A change of a gate, as its history keeps it.
+#[derive(Debug, Clone, PartialEq, FromRow, Serialize, ToSchema)]
+pub struct GateChange {
+    /// Ascends with time.
+    pub id: i64,
+    /// When.
+    pub at: DateTime<Utc>,
+    /// The gate: its queue, `kind direct`, `submitter ann`.
+    pub gate: String,
+    /// Which change of this gate it was, from 1.
+    pub epoch: i64,
+    /// `TOO_MANY_REQUESTS` or `ACCEPTING_REQUESTS`.
+    #[schema(pattern = "^(TOO_MANY_REQUESTS|ACCEPTING_REQUESTS)$")]
+    pub signal: String,
+    /// `accepting` or `too_many_requests`.
+    #[schema(pattern = "^(accepting|too_many_requests)$")]
+    pub state: String,
+    /// The depth at that moment.
+    pub depth: i64,
+    /// Why: a mark that was reached, or an operator's hand.
+    pub cause: String,
+    /// Who, or in whose database session.
+    pub actor: String,
+    /// How long it stayed so, in seconds, or has by now.
+    pub lasted_seconds: f64,
+    /// Whether it is so still.
+    pub is_current: bool,
+}
+
 impl Store {
-    /// The gate of a queue, or of all.
+    /// The gate of a name, or all, those of queues first: `tidegate.gate_overview`.
     ///
     /// # Errors
     ///
     /// Database trouble.
-    pub async fn gates(&self, queue: Option<&str>) -> Result<Vec<Gate>, StoreError> {
+    pub async fn gates(&self, name: Option<&str>) -> Result<Vec<Gate>, StoreError> {
         Ok(ask!(
             self,
-            sqlx::query_as(include_str!("../../sql/queries/gates.sql")).bind(queue),
+            sqlx::query_as(include_str!("../../sql/queries/gates.sql")).bind(name),
             fetch_all
         ))
     }
@@ -72,15 +146,76 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Unknown queue, database trouble.
-    pub async fn gate_force(&self, queue: &str, hold: GateHold) -> Result<bool, StoreError> {
+    /// Unknown gate, database trouble.
+    pub async fn gate_force(&self, name: &str, hold: GateHold) -> Result<bool, StoreError> {
         Ok(ask!(
             self,
             sqlx::query_scalar(include_str!("../../sql/queries/gate_force.sql"))
-                .bind(queue)
+                .bind(name)
                 .bind(hold.state())
                 .bind(self.actor.as_deref()),
             fetch_one
+        ))
+    }
+
+    /// Makes or changes the cap of a kind or submitter: `tidegate.cap_set`. Returns whether that changed anything.
+    ///
+    /// # Errors
+    ///
+    /// A queue, an unknown kind, marks that make no sense, database trouble.
+    pub async fn cap_set(&self, capped: &Watched, marks: CapMarks) -> Result<bool, StoreError> {
+        let (kind, submitter) = match capped {
+            Watched::Queue(_) => (None, None),
+            Watched::Kind(kind) => (Some(kind), None),
+            Watched::Submitter(submitter) => (None, Some(submitter)),
+        };
+        Ok(ask!(
+            self,
+            sqlx::query_scalar(include_str!("../../sql/queries/cap_set.sql"))
+                .bind(kind)
+                .bind(submitter)
+                .bind(marks.high_water)
+                .bind(marks.low_water)
+                .bind(marks.mode)
+                .bind(self.actor.as_deref()),
+            fetch_one
+        ))
+    }
+
+    /// Removes a cap by its name: `tidegate.cap_remove`. Returns whether there was one.
+    ///
+    /// # Errors
+    ///
+    /// The gate of a queue, database trouble.
+    pub async fn cap_remove(&self, name: &str) -> Result<bool, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_scalar(include_str!("../../sql/queries/cap_remove.sql"))
+                .bind(name)
+                .bind(self.actor.as_deref()),
+            fetch_one
+        ))
+    }
+
+    /// What became of the gate of a name, or of all, the latest change first: `tidegate.gate_history`. `limit` changes at
+    /// most, of those before the change with the id `before`.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn gate_history(
+        &self,
+        name: Option<&str>,
+        limit: i32,
+        before: Option<i64>,
+    ) -> Result<Vec<GateChange>, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/gate_history.sql"))
+                .bind(name)
+                .bind(limit)
+                .bind(before),
+            fetch_all
         ))
     }
 }

@@ -289,6 +289,7 @@ async fn every_documented_operation_answers() {
             ("{kind}", "direct"),
             ("{job_id}", id),
             ("{queue}", "tx"),
+            ("{of}", "kind"),
             ("{name}", "min_seconds"),
         ];
         let filled = filled.iter().fold(path.to_owned(), |path, (name, value)| {

@@ -14,6 +14,8 @@ pub const KINDS: [&str; 4] = ["public_decrypt", "user_decrypt", "input_proof", "
 #[derive(Default)]
 pub struct Shared {
     pub ids: Mutex<Vec<RequestId>>,
+    /// Whether marks are so low that gates close and open all the time, and submissions are refused.
+    pub gates_flip: bool,
     readiness: Mutex<Vec<Held>>,
     tx: Mutex<Vec<Held>>,
 }
@@ -91,6 +93,16 @@ pub const ACTS: &[&str] = &[
     "pause",
     "config_set_many",
     "gate_force",
+    "cap_set",
+    "cap_remove",
+    "count_members",
+];
+
+/// Caps, by the name and as `cap_set` makes them.
+const CAPPED: [(&str, &str); 3] = [
+    ("kind direct", "kind => 'direct'"),
+    ("kind public_decrypt", "kind => 'public_decrypt'"),
+    ("submitter ann", "submitter => 'ann'"),
 ];
 
 /// The statement of an act.
@@ -156,9 +168,10 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
             )
         }
         "submit" => format!(
-            "select id from tidegate.submit('{}', '{{}}', idempotency_key => 'key-{}')",
+            "select id from tidegate.submit('{}', '{{}}', idempotency_key => 'key-{}', submitter => {})",
             KINDS[random.random_range(0..4)],
-            random.random_range(0..6)
+            random.random_range(0..6),
+            ["null", "'ann'", "'bob'"][random.random_range(0..3)]
         ),
         "submit_batch" => {
             let mut keys: Vec<_> = (0..6).map(|key| format!("'key-{key}'")).collect();
@@ -186,10 +199,32 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
                \"response_backoff\": \"0s={0}\"}}')",
             random.random_range(200..400)
         ),
-        // Not closed: a submission that is refused has no id.
-        "gate_force" => format!(
-            "select tidegate.gate_force('{queue}', {})",
-            ["null", "'accepting'"][random.random_range(0..2)]
+        "gate_force" => {
+            let state = match random.random_range(0..10) {
+                // A gate that is held flips no more.
+                0 => "'accepting'",
+                1 if shared.gates_flip => "'too_many_requests'",
+                _ => "null",
+            };
+            format!("select tidegate.gate_force('{queue}', {state})")
+        }
+        "cap_set" => format!(
+            "select tidegate.cap_set({}, high_water => {}, mode => '{}')",
+            CAPPED[random.random_range(0..3)].1,
+            if shared.gates_flip {
+                random.random_range(6..30)
+            } else {
+                1_000_000
+            },
+            ["strict", "soft"][random.random_range(0..2)]
+        ),
+        "cap_remove" => format!(
+            "select tidegate.cap_remove('{}')",
+            CAPPED[random.random_range(0..3)].0
+        ),
+        "count_members" => format!(
+            "select tidegate.count_members({})",
+            random.random_range(1..100)
         ),
         "expire_by_deadline" | "expire_by_readiness" | "expire_responses" => {
             format!(
@@ -218,14 +253,19 @@ pub async fn perform(
     let sql = statement(act, shared, random);
     match session.attempt(&sql).await {
         Ok(rows) if act.starts_with("submit") => {
-            shared
-                .ids
-                .lock()
-                .unwrap()
-                .extend(rows.iter().map(|id| id.parse::<RequestId>().unwrap()));
+            shared.ids.lock().unwrap().extend(accepted(&rows));
             None
         }
+        // A key whose request has just failed stands for a new one, for which there is no room.
+        Err((state, _)) if state == "40001" && shared.gates_flip => None,
         Err((state, message)) if state != "TG007" => Some(format!("{state} {message}: {sql}")),
         _ => None,
     }
+}
+
+/// The ids among what submissions said: one that is refused has none.
+pub fn accepted(rows: &[String]) -> impl Iterator<Item = RequestId> {
+    rows.iter()
+        .filter(|id| !id.is_empty())
+        .map(|id| id.parse().unwrap())
 }

@@ -269,6 +269,7 @@ pub async fn violations(pool: &PgPool) -> Vec<String> {
         found.push(format!("events of no request: {id}"));
     }
     found.extend(miscounts(&mut transaction).await);
+    found.extend(uncapped(&mut transaction).await);
     found
 }
 
@@ -305,4 +306,25 @@ async fn miscounts(session: &mut sqlx::PgConnection) -> Vec<String> {
         .into_iter()
         .map(|(what, (counted, real))| format!("{what}: counted {counted}, there are {real}"))
         .collect()
+}
+
+/// What caps count and should not, or should and do not.
+async fn uncapped(session: &mut sqlx::PgConnection) -> Vec<String> {
+    sqlx::query_scalar(
+        "with live as (
+           select g.name as gate, r.id
+           from tidegate.gate as g
+           join tidegate.request as r on g.kind = r.kind or g.submitter = r.submitter
+           where r.req_status in ('queued', 'processing', 'tx_in_flight')
+         )
+         select coalesce(l.gate, m.gate) || ': request ' || coalesce(l.id, m.request_id)
+           || case when l.id is null then ' is counted and in no queue' else ' is in a queue and not counted' end
+         from live as l
+         full join tidegate.gate_member as m on m.gate = l.gate and m.request_id = l.id
+         where l.id is null or m.request_id is null
+         order by 1",
+    )
+    .fetch_all(session)
+    .await
+    .unwrap()
 }

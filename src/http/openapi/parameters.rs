@@ -58,6 +58,19 @@ pub(in crate::http) struct QueueParameter {
     queue: String,
 }
 
+/// A cap, as a path names it.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "describes what `CapPath` reads")]
+pub(in crate::http) struct CapParameters {
+    /// What it caps: `kind` or `submitter`.
+    #[param(pattern = "^(kind|submitter)$", example = "kind")]
+    of: String,
+    /// The kind, as the database names it, or the submitter.
+    #[param(min_length = 1, max_length = 200, example = "direct")]
+    name: String,
+}
+
 /// A setting, as a path names it.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]

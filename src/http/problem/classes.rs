@@ -135,6 +135,11 @@ pub(in crate::http) static UNKNOWN_QUEUE: Class = Class::refused(
     "unknown_queue",
     "There is no such queue",
 );
+pub(in crate::http) static UNKNOWN_CAP: Class = Class::refused(
+    StatusCode::NOT_FOUND,
+    "unknown_cap",
+    "There is no such cap",
+);
 /// 503 and not 403: the caller may be allowed to, this node's database user is not.
 pub(in crate::http) static NOT_PERMITTED: Class =
     Class::operator("not_permitted", "This node's database user may not do this");
