@@ -56,7 +56,7 @@ pub use self::{
     claims::{Claimed, Lease},
     configuration::{ConfigChange, ConfigRecord, ConfigSetting},
     gate_copy::GateRow,
-    gates::{Gate, GateHold},
+    gates::{Gate, GateChange, GateHold},
     keys::{CreatedKey, KeyChange, ListedKey, RevokedKey},
     lists::{ListedRequest, Page, PageWish},
     news::{Progress, Seen},

@@ -117,8 +117,10 @@ struct Seen {
 #[derive(Default)]
 struct Watched {
     deepest: i64,
-    /// How long anything was there to do, in the queue or outside.
-    busy: Duration,
+    /// How long somebody was outside who had been refused.
+    crowded: Duration,
+    /// How many messages the queue served in that time.
+    served: i64,
 }
 
 struct Row {
@@ -290,17 +292,20 @@ async fn watch(
     let depth = format!("select count(*) from pgmq.q_{}", load.name());
     let mut watched = Watched::default();
     let mut looks = interval(Duration::from_millis(50));
-    let mut last = Instant::now();
+    let callers = seen.outside.load(Relaxed);
+    let (mut looked_at, mut served_before) = (Instant::now(), 0);
     loop {
         looks.tick().await;
         let depth: i64 = sqlx::query_scalar(&depth).fetch_one(&pool).await.unwrap();
         watched.deepest = watched.deepest.max(depth);
         let now = Instant::now();
-        let refused_outside = seen.returned.load(Relaxed) < seen.refused.load(Relaxed);
-        if depth > 0 || refused_outside {
-            watched.busy += now - last;
+        let taken = i64::try_from(callers - seen.outside.load(Relaxed)).unwrap();
+        let served = taken - depth;
+        if seen.returned.load(Relaxed) < seen.refused.load(Relaxed) {
+            watched.crowded += now - looked_at;
+            watched.served += served - served_before;
         }
-        last = now;
+        (looked_at, served_before) = (now, served);
         if ended.is_cancelled() && depth == 0 {
             return watched;
         }
@@ -332,13 +337,14 @@ async fn report(
     let callers = f64::from(u32::try_from(waited.len()).unwrap());
     let mean_waited = waited.iter().sum::<Duration>().as_secs_f64() / callers;
     let (returned, refused) = (of(&seen.returned), of(&seen.refused));
-    let served = f64::from(u32::try_from(10 * scale).unwrap()) * watched.busy.as_secs_f64();
+    let most = f64::from(u32::try_from(10 * scale).unwrap()) * watched.crowded.as_secs_f64();
+    let served = f64::from(i32::try_from(watched.served).unwrap());
     format!(
         "{callers:>8.0} {returned:>8.0} {:>8.1} % {:>9.2} {:>4.1} s {mean_waited:>6.1} s {:>13.1} s {closed:>7} {deepest:>8} {:>4.0} %",
         100.0 * of(&seen.found_open) / returned.max(1.0),
         1.0 + refused / callers,
         of(&seen.told_seconds) / refused.max(1.0),
         waited[waited.len() - 1].as_secs_f64(),
-        100.0 * callers / served,
+        100.0 * served / most.max(1.0),
     )
 }

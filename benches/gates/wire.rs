@@ -147,11 +147,12 @@ impl Reader {
     }
 }
 
-/// The function or view of ours that a statement names first, else how it begins.
+/// The function or view of ours that a statement reads from, or names first, else how it begins.
 fn called(statement: &[u8]) -> String {
     let statement = String::from_utf8_lossy(statement);
     let name = statement
-        .split_once("tidegate.")
+        .split_once("from tidegate.")
+        .or_else(|| statement.split_once("tidegate."))
         .map_or(&*statement, |(_, rest)| rest);
     let word = |letter: char| letter.is_alphanumeric() || letter == '_';
     if name.len() < statement.len() {

@@ -33,6 +33,25 @@ pub struct Gate {
     pub changed_at: DateTime<Utc>,
 }
 
+/// A change of a gate: one row of `gate_history`.
+#[derive(Debug, Clone, PartialEq, FromRow, Serialize)]
+pub struct GateChange {
+    /// When it changed.
+    pub at: DateTime<Utc>,
+    /// Which change of this gate it was, from 1.
+    pub epoch: i64,
+    /// What the nodes were told: `ACCEPTING_REQUESTS` or `TOO_MANY_REQUESTS`.
+    pub signal: String,
+    /// The depth then, in messages.
+    pub depth: i64,
+    /// Why: a mark, or an operator's hand.
+    pub cause: String,
+    /// How long it stayed so, or has by now, in seconds.
+    pub lasted_seconds: f64,
+    /// Whether it is so still.
+    pub is_current: bool,
+}
+
 /// What an operator does to a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GateHold {
@@ -64,6 +83,25 @@ impl Store {
         Ok(ask!(
             self,
             sqlx::query_as(include_str!("../../sql/queries/gates.sql")).bind(queue),
+            fetch_all
+        ))
+    }
+
+    /// The changes of a gate, latest first, at most `limit`; none of a gate that is not known.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn gate_history(
+        &self,
+        gate: &str,
+        limit: i64,
+    ) -> Result<Vec<GateChange>, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/gate_history.sql"))
+                .bind(gate)
+                .bind(limit),
             fetch_all
         ))
     }
