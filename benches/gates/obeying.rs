@@ -104,7 +104,6 @@ impl Transact for Noop {
 /// What callers of a case have seen.
 #[derive(Default)]
 struct Seen {
-    outside: AtomicU64,
     refused: AtomicU64,
     returned: AtomicU64,
     found_open: AtomicU64,
@@ -200,7 +199,6 @@ async fn with_nodes(
         cases.spawn(async move {
             let arrivals = load.arrivals(minutes, scale);
             let seen = Arc::new(Seen::default());
-            seen.outside.store(arrivals.len() as u64, Relaxed);
             let ended = CancellationToken::new();
             let watching = watch(pool.clone(), load, Arc::clone(&seen), ended.clone());
             let watching = tokio::spawn(watching);
@@ -275,7 +273,6 @@ async fn come(load: Load, arrivals: &[f64], nodes: &[std::net::SocketAddr], seen
                 seen.told_seconds.fetch_add(told, Relaxed);
                 sleep(Duration::from_secs(told)).await;
             }
-            seen.outside.fetch_sub(1, Relaxed);
             seen.waited.lock().unwrap().push(arrives_at.elapsed());
         });
     }
@@ -289,18 +286,19 @@ async fn watch(
     seen: Arc<Seen>,
     ended: CancellationToken,
 ) -> Watched {
-    let depth = format!("select count(*) from pgmq.q_{}", load.name());
+    let look = format!(
+        "select (select count(*) from pgmq.q_{0}),
+           (select coalesce(sum(d.drained), 0)::bigint from tidegate.queue_drain as d where d.queue = '{0}')",
+        load.name()
+    );
     let mut watched = Watched::default();
     let mut looks = interval(Duration::from_millis(50));
-    let callers = seen.outside.load(Relaxed);
     let (mut looked_at, mut served_before) = (Instant::now(), 0);
     loop {
         looks.tick().await;
-        let depth: i64 = sqlx::query_scalar(&depth).fetch_one(&pool).await.unwrap();
+        let (depth, served): (i64, i64) = sqlx::query_as(&look).fetch_one(&pool).await.unwrap();
         watched.deepest = watched.deepest.max(depth);
         let now = Instant::now();
-        let taken = i64::try_from(callers - seen.outside.load(Relaxed)).unwrap();
-        let served = taken - depth;
         if seen.returned.load(Relaxed) < seen.refused.load(Relaxed) {
             watched.crowded += now - looked_at;
             watched.served += served - served_before;
