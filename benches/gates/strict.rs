@@ -59,7 +59,7 @@ const VARIANTS: [Variant; 5] = [
 ];
 
 pub(crate) async fn measure(location: &DatabaseLocation) {
-    let rounds = number("ROUNDS", 15);
+    let rounds = number("ROUNDS", 9);
     let connections = number("SUBMITTERS", 8);
     let bench = Bench::new(location).await;
     // Nearer than this, nobody shares the lock.
