@@ -132,7 +132,7 @@ impl Connection {
         self.stream.write_all(&self.sent).await.unwrap();
 
         self.received.clear();
-        let head = self.receive(|received| end_of_head(received)).await;
+        let head = self.receive(end_of_head).await;
         let length = head + content_length(&self.received[..head]);
         self.receive(|received| (received.len() >= length).then_some(length))
             .await;

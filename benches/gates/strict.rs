@@ -77,26 +77,44 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
         "\nsingle submits by SQL, {connections} connections, {submits} a round into an empty queue; median of {rounds} rounds, in turns"
     );
     println!("{:<31} {:>10} {:>9}   rounds", "what", "requests/s", "");
+    sqlx::query("create table public.bare (payload jsonb)")
+        .execute(&bench.pool)
+        .await
+        .unwrap();
+    let bare = "insert into public.bare values ($1::jsonb) returning 'accepted'";
     let mut figures = VARIANTS.map(|_| Vec::new());
+    let (mut bare_alone, mut bare_together) = (Vec::new(), Vec::new());
     for round in 0..rounds {
+        bare_alone.push(submit(&bench.url, bare, 1, submits / connections).await);
+        bare_together.push(submit(&bench.url, bare, connections, submits).await);
         for (place, variant) in VARIANTS.iter().enumerate() {
             let queue = format!("round_{round}_{place}");
             create_queue(&bench.pool, &queue, variant, BEFORE + submits + AFTER).await;
-            figures[place].push(submit(&bench.url, &queue, variant, connections, submits).await);
+            let sql = format!(
+                "select outcome from tidegate.submit('{queue}', $1::jsonb, admission => '{}')",
+                variant.admission
+            );
+            figures[place].push(submit(&bench.url, &sql, connections, submits).await);
         }
     }
-    let best = median(figures[0].clone());
+    let promised = median(figures[0].clone());
+    report("(bare inserts, 1 connection)", bare_alone, promised);
+    let what = format!("(bare inserts, {connections} connections)");
+    report(&what, bare_together, promised);
     for (variant, figures) in VARIANTS.iter().zip(figures) {
-        let all: Vec<_> = figures.iter().map(|one| format!("{one:.0}")).collect();
-        let middle = median(figures);
-        println!(
-            "{:<31} {middle:>10.0} {:>7.0} %   {}",
-            variant.name,
-            100.0 * middle / best,
-            all.join(" ")
-        );
+        report(variant.name, figures, promised);
     }
     bench.drop().await;
+}
+
+fn report(what: &str, figures: Vec<f64>, promised: f64) {
+    let all: Vec<_> = figures.iter().map(|one| format!("{one:.0}")).collect();
+    let middle = median(figures);
+    println!(
+        "{what:<31} {middle:>10.0} {:>7.0} %   {}",
+        100.0 * middle / promised,
+        all.join(" ")
+    );
 }
 
 async fn create_queue(pool: &PgPool, queue: &str, variant: &Variant, high_water: usize) {
@@ -117,17 +135,7 @@ async fn create_queue(pool: &PgPool, queue: &str, variant: &Variant, high_water:
 }
 
 /// Requests per second, from the first submission to the last.
-async fn submit(
-    url: &str,
-    queue: &str,
-    variant: &Variant,
-    connections: usize,
-    submits: usize,
-) -> f64 {
-    let sql = format!(
-        "select outcome from tidegate.submit('{queue}', $1::jsonb, admission => '{}')",
-        variant.admission
-    );
+async fn submit(url: &str, sql: &str, connections: usize, submits: usize) -> f64 {
     let sql: Arc<str> = sql.into();
     let everybody = Arc::new(Barrier::new(connections));
     let mut sessions = JoinSet::new();
