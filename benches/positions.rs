@@ -229,7 +229,8 @@ fn keep_submitting(bench: &Bench, stop: CancellationToken) -> JoinHandle<(u32, f
         let mut requests = 0;
         while !stop.is_cancelled() {
             let submitted: i64 = sqlx::query_scalar(
-                "select count(*) from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[$1]))",
+                "select count(*)
+                 from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[$1]), admission => 'accepted')",
             )
             .bind(i32::try_from(BATCH).unwrap())
             .fetch_one(&pool)

@@ -38,8 +38,14 @@ pub struct Bench {
 }
 
 impl Bench {
+    /// Its gates are far from closing, whatever is submitted: what is measured is not how they do it.
     pub async fn new(location: &DatabaseLocation) -> Self {
-        let name = format!("tidegate_bench_{}", std::process::id());
+        Self::beside(location, "").await
+    }
+
+    /// One of several at the same time, told apart by `suffix`.
+    pub async fn beside(location: &DatabaseLocation, suffix: &str) -> Self {
+        let name = format!("tidegate_bench_{}{suffix}", std::process::id());
         let admin = database::connect(&location.url, &PoolSettings::default())
             .await
             .unwrap();
@@ -58,6 +64,13 @@ impl Bench {
         let store = Store::new(pool.clone());
         store.initialise().await.unwrap();
         store.config_set("tx.per_seconds", "none").await.unwrap();
+        // As operators do who want no back-pressure; with the marks of `init`, a drain would count at each settle.
+        for gate in ["readiness", "tx"] {
+            store
+                .config_set(&format!("{gate}.high_water"), "1000000000")
+                .await
+                .unwrap();
+        }
         sqlx::query("checkpoint").execute(&pool).await.unwrap();
         Self {
             admin,

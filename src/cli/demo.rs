@@ -3,6 +3,7 @@
 mod callers;
 mod fleet;
 mod picture;
+mod story;
 mod verdict;
 
 use std::{process::ExitCode, time::Duration};
@@ -11,7 +12,7 @@ use anyhow::Context;
 use clap::Args;
 use tokio::time::Instant;
 
-use self::{callers::Callers, fleet::Fleet, picture::Picture};
+use self::{callers::Callers, fleet::Fleet, picture::Picture, story::Story};
 use super::DatabaseArgs;
 use crate::{
     database::{self, PoolSettings},
@@ -25,6 +26,9 @@ const RATE: u32 = 22;
 /// C of the demo.
 const CONCURRENCY: u32 = 10;
 
+/// Whose gate closes: every request passes this queue.
+const GATE: &str = "tx";
+
 /// What else differs from the starter set: times that the simulated downstream keeps.
 const SETTINGS: [(&str, &str); 5] = [
     ("readiness_check_seconds", "0.3"),
@@ -37,7 +41,7 @@ const SETTINGS: [(&str, &str); 5] = [
 #[derive(Debug, Args)]
 pub(super) struct Demo {
     /// Requests to submit
-    #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u32).range(4..=5000))]
+    #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u32).range(40..=5000))]
     requests: u32,
     /// Keep the demo's database for looking around
     #[arg(long)]
@@ -70,8 +74,10 @@ impl Demo {
     }
 
     async fn on(&self, url: &str) -> anyhow::Result<ExitCode> {
+        let (high_water, low_water) = callers::marks(self.requests);
         outln!(
-            "Setting up: schema, starter set, {RATE} sends per second, {CONCURRENCY} checks at once"
+            "Setting up: schema, starter set, {RATE} sends per second, {CONCURRENCY} checks at once;\n\
+             the gate of queue {GATE} closes at {high_water} requests and opens at {low_water}"
         );
         schema::migrate(url).await?;
         let pool = database::connect(url, &PoolSettings::default()).await?;
@@ -86,17 +92,22 @@ impl Demo {
         for (name, value) in SETTINGS {
             store.config_set(name, value).await?;
         }
+        for (mark, value) in [("low_water", low_water), ("high_water", high_water)] {
+            let name = format!("{GATE}.{mark}");
+            store.config_set(&name, &value.to_string()).await?;
+        }
 
         outln!("Starting: 1 API node, 1 simulated downstream, 3 workers");
         let mut fleet = Fleet::start(url, RATE, CONCURRENCY).await?;
         outln!(
-            "Submitting {} requests of four kinds; each caller obeys Retry-After\n",
-            self.requests
+            "Submitting {} requests of four kinds, the last {} at once; each caller obeys Retry-After\n",
+            self.requests,
+            self.requests - callers::one_by_one(self.requests)
         );
         let callers = Callers::start(&fleet.api, self.requests);
         let watched = self.watch(&store, &callers, &mut fleet).await;
         let verdict = match watched {
-            Ok(()) => verdict::reach(&store, &callers, &fleet).await,
+            Ok(story) => verdict::reach(&store, &callers, &fleet, story).await,
             Err(error) => Err(error),
         };
         fleet.stop().await;
@@ -109,18 +120,20 @@ impl Demo {
         })
     }
 
-    /// Draws until every caller has its answer; on the way one worker is killed and one is asked to stop.
+    /// Draws until every caller has its answer and the gate is open; on the way one worker is killed and one is asked to
+    /// stop. Returns what the gate did meanwhile.
     async fn watch(
         &self,
         store: &Store,
         callers: &Callers,
         fleet: &mut Fleet,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Story> {
         let mut picture = Picture::new();
+        let mut story = Story::default();
         let patience =
             Instant::now() + Duration::from_secs(60 + u64::from(self.requests / RATE) * 2);
         let (mut killed, mut stopped) = (false, false);
-        while !callers.all_answered() {
+        while !callers.all_answered() || story.is_closed() {
             let answered = callers.answered();
             if !killed && answered * 2 >= self.requests {
                 killed = true;
@@ -131,20 +144,27 @@ impl Demo {
                 picture.event(&fleet.stop_worker(1).await?);
             }
             fleet.check_alive()?;
+            for flip in story.go_on(store).await? {
+                picture.event(&flip);
+            }
             picture.draw(store, callers).await?;
             anyhow::ensure!(
                 Instant::now() < patience,
-                "the demo does not come to an end: {} of {} answered",
+                "the demo does not come to an end: {} of {} answered, the gate {}",
                 callers.answered(),
-                self.requests
+                self.requests,
+                if story.is_closed() { "closed" } else { "open" }
             );
             tokio::select! {
-                () = callers.wait() => {}
+                () = callers.wait(), if !callers.all_answered() => {}
                 () = tokio::time::sleep(picture.period()) => {}
             }
         }
+        for flip in story.go_on(store).await? {
+            picture.event(&flip);
+        }
         picture.draw(store, callers).await?;
-        Ok(())
+        Ok(story)
     }
 }
 

@@ -187,7 +187,7 @@ async fn a_worker_that_cannot_work_says_what_to_do() {
     }
 }
 
-/// The whole of it: API node, downstream, three workers, one killed, one stopped.
+/// The whole of it: API node, downstream, three workers, one killed, one stopped, a gate that closes and opens again.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_demo_holds() {
     let database = TestDatabase::empty().await;
@@ -213,5 +213,11 @@ async fn the_demo_holds() {
         "{said}\n{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    assert!(said.contains("Everything holds."), "{said}");
+    for word in [
+        "gate tx: TOO_MANY_REQUESTS at depth ",
+        "gate tx: ACCEPTING_REQUESTS at depth ",
+        "Everything holds.",
+    ] {
+        assert!(said.contains(word), "{word} is not in\n{said}");
+    }
 }

@@ -8,16 +8,22 @@ use std::{
     time::Duration,
 };
 
-use reqwest::{Client, Response, StatusCode, header::RETRY_AFTER};
+use reqwest::{Client, RequestBuilder, Response, StatusCode, header::RETRY_AFTER};
 use serde_json::{Value, json};
-use tokio::{sync::Notify, time::Instant};
+use tokio::{
+    sync::{Notify, Semaphore},
+    time::Instant,
+};
 use uuid::Uuid;
 
-/// The path of each kind, in turn.
+/// The path of each kind, in turn; those who come at once all submit the last.
 const KINDS: [&str; 4] = ["public-decrypt", "user-decrypt", "input-proof", "direct"];
 
-/// Submissions per second: faster than the downstream takes them, so that queues build up.
-const ARRIVALS: u64 = 40;
+/// Submissions per second at first: a little faster than the downstream takes them.
+const ARRIVALS: u32 = 24;
+
+/// Calls under way at once: more would only wait for each other, each with a connection of its own.
+const CALLS: usize = 256;
 
 /// What one caller saw.
 #[derive(Debug, Clone)]
@@ -30,11 +36,24 @@ pub(super) struct Answer {
     pub(super) polls: u32,
 }
 
+/// How many callers come one after the other; the others come at once when those are through.
+pub(super) const fn one_by_one(requests: u32) -> u32 {
+    requests * 3 / 5
+}
+
+/// The marks of the gate, high and low, that so many requests reach: those who come at once are half as many again as it
+/// has room for, and those whom it turns away find room when it is open again.
+pub(super) const fn marks(requests: u32) -> (u32, u32) {
+    (requests / 4, requests / 16)
+}
+
 /// All callers, and what they have seen so far.
 pub(super) struct Callers {
     expected: u32,
     answered: AtomicU32,
-    refused: AtomicU32,
+    turned_away: AtomicU32,
+    put_off: AtomicU32,
+    calls: Semaphore,
     seen: Mutex<Seen>,
     all: Notify,
 }
@@ -47,12 +66,14 @@ struct Seen {
 }
 
 impl Callers {
-    /// Starts them; they arrive one after the other and then run by themselves.
+    /// Starts them; they arrive one after the other, the rest all at once, and then run by themselves.
     pub(super) fn start(api: &str, requests: u32) -> Arc<Self> {
         let callers = Arc::new(Self {
             expected: requests,
             answered: AtomicU32::new(0),
-            refused: AtomicU32::new(0),
+            turned_away: AtomicU32::new(0),
+            put_off: AtomicU32::new(0),
+            calls: Semaphore::new(CALLS),
             seen: Mutex::default(),
             all: Notify::new(),
         });
@@ -62,7 +83,8 @@ impl Callers {
             let callers = Arc::clone(&callers);
             let (client, api) = (client.clone(), api.to_owned());
             tokio::spawn(async move {
-                let arrival = begin + Duration::from_millis(u64::from(number) * 1000 / ARRIVALS);
+                let before = number.min(one_by_one(requests));
+                let arrival = begin + Duration::from_secs(1) * before / ARRIVALS;
                 tokio::time::sleep_until(arrival).await;
                 if let Err(error) = callers.call(&client, &api, number).await {
                     callers
@@ -79,16 +101,19 @@ impl Callers {
     }
 
     async fn call(&self, client: &Client, api: &str, number: u32) -> anyhow::Result<()> {
-        let kind = KINDS[number as usize % KINDS.len()];
+        let kind = if number < one_by_one(self.expected) {
+            KINDS[number as usize % KINDS.len()]
+        } else {
+            KINDS[KINDS.len() - 1]
+        };
         let payload =
             json!({ "number": number, "to": "0x52908400098527886e0f7030069857d2e4169ee7" });
         let (id, location, mut wait, begun) = loop {
-            let response = client
+            let request = client
                 .post(format!("{api}/v1/{kind}"))
                 .header("Idempotency-Key", format!("demo-{number}"))
-                .json(&payload)
-                .send()
-                .await?;
+                .json(&payload);
+            let response = self.send(request).await?;
             let wait = retry_after(&response)?;
             match response.status() {
                 StatusCode::ACCEPTED => {
@@ -96,8 +121,12 @@ impl Callers {
                     let id: Uuid = serde_json::from_value(body["job_id"].clone())?;
                     break (id, format!("{api}/v1/{kind}/{id}"), wait, Instant::now());
                 }
-                StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-                    self.refused.fetch_add(1, Ordering::Relaxed);
+                StatusCode::TOO_MANY_REQUESTS => {
+                    self.turned_away.fetch_add(1, Ordering::Relaxed);
+                    tokio::time::sleep(wait).await;
+                }
+                StatusCode::SERVICE_UNAVAILABLE => {
+                    self.put_off.fetch_add(1, Ordering::Relaxed);
                     tokio::time::sleep(wait).await;
                 }
                 status => anyhow::bail!("POST answered {status}: {}", response.text().await?),
@@ -109,7 +138,7 @@ impl Callers {
         let mut polls = 0;
         loop {
             tokio::time::sleep(wait).await;
-            let response = client.get(&location).send().await?;
+            let response = self.send(client.get(&location)).await?;
             polls += 1;
             match response.status() {
                 StatusCode::ACCEPTED | StatusCode::SERVICE_UNAVAILABLE => {
@@ -130,6 +159,11 @@ impl Callers {
         }
     }
 
+    async fn send(&self, request: RequestBuilder) -> anyhow::Result<Response> {
+        let _turn = self.calls.acquire().await?;
+        Ok(request.send().await?)
+    }
+
     /// How many callers are done, answered or in trouble.
     pub(super) fn answered(&self) -> u32 {
         self.answered.load(Ordering::Relaxed)
@@ -140,9 +174,14 @@ impl Callers {
         self.expected
     }
 
-    /// How often a caller was told to submit later.
-    pub(super) fn refused(&self) -> u32 {
-        self.refused.load(Ordering::Relaxed)
+    /// How often a caller was told to submit later because a gate was closed.
+    pub(super) fn turned_away(&self) -> u32 {
+        self.turned_away.load(Ordering::Relaxed)
+    }
+
+    /// How often a caller was told to submit later for another reason.
+    pub(super) fn put_off(&self) -> u32 {
+        self.put_off.load(Ordering::Relaxed)
     }
 
     pub(super) fn all_answered(&self) -> bool {
@@ -187,5 +226,19 @@ fn retry_after(response: &Response) -> anyhow::Result<Duration> {
     match seconds {
         Some(seconds) => Ok(Duration::from_secs(seconds)),
         None => anyhow::bail!("{} without Retry-After", response.status()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{marks, one_by_one};
+
+    #[test]
+    fn whoever_comes_at_once_fills_the_queue_whatever_was_in_it() {
+        for requests in 40..=5000 {
+            let (high, low) = marks(requests);
+            let at_once = requests - one_by_one(requests);
+            assert!(low < high && at_once * 2 >= high * 3, "{requests}");
+        }
     }
 }

@@ -9,6 +9,7 @@ use super::{
     callers::{Answer, Callers},
     fleet::Fleet,
     picture::estimates,
+    story::Story,
 };
 use crate::store::{Lives, Store};
 
@@ -23,7 +24,9 @@ struct Downstream {
 
 pub(super) struct Verdict {
     expected: u32,
-    refused: u32,
+    turned_away: u32,
+    put_off: u32,
+    story: Story,
     answers: Vec<Answer>,
     troubles: Vec<String>,
     lives: Lives,
@@ -34,6 +37,7 @@ pub(super) async fn reach(
     store: &Store,
     callers: &Callers,
     fleet: &Fleet,
+    story: Story,
 ) -> anyhow::Result<Verdict> {
     let lives = store.lives(&callers.accepted()).await?;
     let downstream = reqwest::get(format!("{}/stats", fleet.downstream))
@@ -44,7 +48,9 @@ pub(super) async fn reach(
         .await?;
     Ok(Verdict {
         expected: callers.expected(),
-        refused: callers.refused(),
+        turned_away: callers.turned_away(),
+        put_off: callers.put_off(),
+        story,
         answers: callers.answers(),
         troubles: callers.troubles(),
         lives,
@@ -53,14 +59,16 @@ pub(super) async fn reach(
 }
 
 impl Verdict {
-    /// Every request ended in exactly one terminal status along a legal path, every caller has its answer, and the
-    /// downstream's limits held.
+    /// Every request ended in exactly one terminal status along a legal path, every caller has its answer, the
+    /// downstream's limits held, and the gate has closed, turned callers away, and opened again.
     pub(super) fn holds(&self) -> bool {
         let lives = &self.lives;
         self.troubles.is_empty()
             && self.answers.len() == self.expected as usize
             && lives.missing + lives.unfinished + lives.finished_twice + lives.illegal_steps == 0
             && self.downstream.rate_violations + self.downstream.concurrency_violations == 0
+            && self.story.has_closed_and_opened()
+            && self.turned_away > 0
     }
 }
 
@@ -85,9 +93,10 @@ impl fmt::Display for Verdict {
         writeln!(f, "  estimates       {}", estimates(&self.answers))?;
         writeln!(
             f,
-            "  told to wait    {} times at the door (429, 503)",
-            self.refused
+            "  told to wait    {} times at the closed gate (429), {} times for other reasons (503)",
+            self.turned_away, self.put_off
         )?;
+        writeln!(f, "  gate            {}", self.story)?;
         writeln!(
             f,
             "  recovered       {} sends whose worker was lost",

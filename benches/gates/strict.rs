@@ -1,0 +1,177 @@
+//! What a gate costs a submission: single requests by SQL on several connections, far below the mark, near it, and as
+//! promised work, in turns.
+
+use std::sync::Arc;
+
+use sqlx::{Connection, PgConnection, PgPool};
+use tidegate::config::DatabaseLocation;
+use tokio::{sync::Barrier, task::JoinSet, time::Instant};
+
+use super::{
+    median,
+    support::{Bench, number},
+};
+
+/// Requests that are there before the time is taken: connections have planned, tables have a page or two.
+const BEFORE: usize = 200;
+
+/// How many more there would be room for in the end, near the mark: the gate never closes.
+const AFTER: usize = 50;
+
+struct Variant {
+    name: &'static str,
+    mode: &'static str,
+    near: bool,
+    admission: &'static str,
+}
+
+const VARIANTS: [Variant; 5] = [
+    Variant {
+        name: "promised work ('accepted')",
+        mode: "strict",
+        near: false,
+        admission: "accepted",
+    },
+    Variant {
+        name: "strict, far below the mark",
+        mode: "strict",
+        near: false,
+        admission: "enforce",
+    },
+    Variant {
+        name: "strict, near the mark",
+        mode: "strict",
+        near: true,
+        admission: "enforce",
+    },
+    Variant {
+        name: "soft, far below the mark",
+        mode: "soft",
+        near: false,
+        admission: "enforce",
+    },
+    Variant {
+        name: "soft, near the mark",
+        mode: "soft",
+        near: true,
+        admission: "enforce",
+    },
+];
+
+pub(crate) async fn measure(location: &DatabaseLocation) {
+    let rounds = number("ROUNDS", 9);
+    let connections = number("SUBMITTERS", 8);
+    let bench = Bench::new(location).await;
+    // Nearer than this, nobody shares the lock.
+    let near: i32 = sqlx::query_scalar(
+        "select 16 * sum(setting::integer)::integer from pg_settings
+         where name in ('max_connections', 'max_worker_processes', 'max_prepared_transactions')",
+    )
+    .fetch_one(&bench.pool)
+    .await
+    .unwrap();
+    let near = usize::try_from(near).unwrap();
+    let submits = number("SUBMITS", 1600).min(near - AFTER - 1) / connections * connections;
+
+    println!(
+        "\nsingle submits by SQL, {connections} connections, {submits} a round into an empty queue; median of {rounds} rounds, in turns"
+    );
+    println!("{:<31} {:>10} {:>9}   rounds", "what", "requests/s", "");
+    sqlx::query("create table public.bare (payload jsonb)")
+        .execute(&bench.pool)
+        .await
+        .unwrap();
+    let bare = "insert into public.bare values ($1::jsonb) returning 'accepted'";
+    let mut figures = VARIANTS.map(|_| Vec::new());
+    let (mut bare_alone, mut bare_together) = (Vec::new(), Vec::new());
+    for round in 0..rounds {
+        bare_alone.push(submit(&bench.url, bare, 1, submits / connections).await);
+        bare_together.push(submit(&bench.url, bare, connections, submits).await);
+        for (place, variant) in VARIANTS.iter().enumerate() {
+            let queue = format!("round_{round}_{place}");
+            create_queue(&bench.pool, &queue, variant, BEFORE + submits + AFTER).await;
+            let sql = format!(
+                "select outcome from tidegate.submit('{queue}', $1::jsonb, admission => '{}')",
+                variant.admission
+            );
+            figures[place].push(submit(&bench.url, &sql, connections, submits).await);
+        }
+    }
+    let promised = median(figures[0].clone());
+    report("(bare inserts, 1 connection)", bare_alone, promised);
+    let what = format!("(bare inserts, {connections} connections)");
+    report(&what, bare_together, promised);
+    for (variant, figures) in VARIANTS.iter().zip(figures) {
+        report(variant.name, figures, promised);
+    }
+    bench.drop().await;
+}
+
+fn report(what: &str, figures: Vec<f64>, promised: f64) {
+    let all: Vec<_> = figures.iter().map(|one| format!("{one:.0}")).collect();
+    let middle = median(figures);
+    println!(
+        "{what:<31} {middle:>10.0} {:>7.0} %   {}",
+        100.0 * middle / promised,
+        all.join(" ")
+    );
+}
+
+async fn create_queue(pool: &PgPool, queue: &str, variant: &Variant, high_water: usize) {
+    let high_water = if variant.near { high_water } else { 1_000_000 };
+    for sql in [
+        format!("insert into tidegate.queue (name, stage) values ('{queue}', 'tx')"),
+        format!(
+            "update tidegate.gate set high_water = {high_water}, low_water = 15, mode = '{}' where queue = '{queue}'",
+            variant.mode
+        ),
+        format!(
+            "insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms)
+             values ('{queue}', 'direct', '{queue}', 200, 100)"
+        ),
+    ] {
+        sqlx::query(&sql).execute(pool).await.unwrap();
+    }
+}
+
+/// Requests per second, from the first submission to the last.
+async fn submit(url: &str, sql: &str, connections: usize, submits: usize) -> f64 {
+    let sql: Arc<str> = sql.into();
+    let everybody = Arc::new(Barrier::new(connections));
+    let mut sessions = JoinSet::new();
+    for _ in 0..connections {
+        let (sql, everybody) = (Arc::clone(&sql), Arc::clone(&everybody));
+        let mut session = PgConnection::connect(url).await.unwrap();
+        sqlx::query("set jit = off")
+            .execute(&mut session)
+            .await
+            .unwrap();
+        sessions.spawn(async move {
+            for _ in 0..BEFORE / connections {
+                submit_one(&mut session, &sql).await;
+            }
+            everybody.wait().await;
+            let begun = Instant::now();
+            for _ in 0..submits / connections {
+                submit_one(&mut session, &sql).await;
+            }
+            let ended = Instant::now();
+            session.close().await.unwrap();
+            (begun, ended)
+        });
+    }
+    let all = sessions.join_all().await;
+    let begun = all.iter().map(|(begun, _)| *begun).min().unwrap();
+    let ended = all.iter().map(|(_, ended)| *ended).max().unwrap();
+    f64::from(u32::try_from(submits).unwrap()) / (ended - begun).as_secs_f64()
+}
+
+async fn submit_one(session: &mut PgConnection, sql: &str) {
+    let payload = format!("{{\"to\":\"{}\"}}", "x".repeat(91));
+    let outcome: String = sqlx::query_scalar(sql)
+        .bind(payload)
+        .fetch_one(session)
+        .await
+        .unwrap();
+    assert_eq!(outcome, "accepted");
+}
