@@ -195,7 +195,7 @@ impl Known {
     /// A reading that began after everything known was learned is right, whatever its epoch: a database that was
     /// restored has gone back, and anybody may notify.
     pub(super) fn after(mut self, before: Self) -> Self {
-        if before.learned > self.learned {
+        if before.learned >= self.learned {
             if before.gate.epoch > self.gate.epoch {
                 self.gate.accepting = before.gate.accepting;
                 self.gate.epoch = before.gate.epoch;
