@@ -130,6 +130,12 @@ impl Node {
         &self.waiters
     }
 
+    /// The gates, as this node knows them.
+    #[must_use]
+    pub fn gates(&self) -> &Gates {
+        &self.gates
+    }
+
     /// Who of this node wants to [listen](crate::listener::listen).
     #[must_use]
     pub fn hearers(&self) -> Vec<Box<dyn Hear>> {

@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 
 use super::{Answer, Api, answer, hold_submissions, let_go};
-use crate::support::{TestDatabase, race::submit_many, until_blocked};
+use crate::support::{TestDatabase, eventually, race::submit_many, until_blocked};
 
 async fn closed() -> TestDatabase {
     let database = TestDatabase::new().await;
@@ -47,10 +47,15 @@ async fn a_closed_gate_answers_429_and_when_to_come_back() {
     // 100 above the low-water mark at 10 per second, margin 0.2; the decrypt will pass this queue too.
     for kind in ["direct", "public-decrypt"] {
         let path = format!("/v1/{kind}");
-        assert_refused(&api.post(&path, &json!({})).await, 12);
+        assert_refused(&api.post_with_key(&path, "k", &json!({})).await, 12);
+        // From the node's own copy, where the depth goes on falling meanwhile.
+        let refused = api.post(&path, &json!({})).await;
+        refused.assert_problem(429, "gate_closed");
+        assert!((10..=12).contains(&refused.retry_after()), "{refused:?}");
         let later = (Utc::now() + Duration::hours(1)).to_rfc3339();
         let delayed = api
             .posting(&path, &json!({}))
+            .header("idempotency-key", "l")
             .header("tidegate-not-before", later);
         assert_refused(&answer(delayed).await, 12);
     }
@@ -58,7 +63,10 @@ async fn a_closed_gate_answers_429_and_when_to_come_back() {
     database
         .execute("update tidegate.gate set state = 'accepting', forced = false")
         .await;
-    assert_eq!(api.post("/v1/direct", &json!({})).await.status, 202);
+    eventually("the node knows", || async {
+        api.post("/v1/direct", &json!({})).await.status == 202
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -148,7 +156,17 @@ async fn a_gate_that_is_held_closed_sends_callers_away_for_ever_longer() {
             .status,
         200
     );
-    assert_refused(&api.post("/v1/direct", &json!({})).await, 4);
+    let told = async |seconds| {
+        assert_refused(
+            &api.post_with_key("/v1/direct", "k", &json!({})).await,
+            seconds,
+        );
+        eventually("the node's copy says the same", || async {
+            api.post("/v1/direct", &json!({})).await.retry_after() == seconds
+        })
+        .await;
+    };
+    told(4).await;
 
     for (held_for, seconds) in [("3 minutes", 30), ("20 minutes", 300)] {
         database
@@ -156,6 +174,6 @@ async fn a_gate_that_is_held_closed_sends_callers_away_for_ever_longer() {
                 "update tidegate.gate set changed_at = clock_timestamp() - interval '{held_for}' where queue = 'tx'"
             ))
             .await;
-        assert_refused(&api.post("/v1/direct", &json!({})).await, seconds);
+        told(seconds).await;
     }
 }
