@@ -1,14 +1,16 @@
 -- tidegate.gate_wait: in how many seconds to submit again what the gates have no room for now
 --
 -- The time in which the depth behind a gate falls far enough: to the low-water mark, if it is closed, and until there is
--- room for all of `p_count`. At the rate of its queue (see `queue_rate`); requests of one kind or submitter leave with
--- their share of the whole queue. At least a second; of several gates the longest. While nothing moves, and at a gate that
--- an operator holds closed, no less than an awaited response asks for after the same time (see
+-- room for all of `p_count`. With `p_closing`, the first of several submissions have filled what room there was: a gate
+-- that has none for `p_count` is about to close. At the rate of its queue (see `queue_rate`); requests of one kind or
+-- submitter leave with their share of the whole queue. At least a second; of several gates the longest. While nothing
+-- moves, and at a gate that an operator holds closed, no less than an awaited response asks for after the same time (see
 -- `response_backoff_seconds`), for nobody knows when that ends.
 -- An earlier version has other parameters.
 drop function if exists tidegate.gate_wait(tidegate.kind);
+drop function if exists tidegate.gate_wait(tidegate.kind, text, bigint);
 
-create or replace function tidegate.gate_wait(p_kind tidegate.kind, p_submitter text, p_count bigint)
+create or replace function tidegate.gate_wait(p_kind tidegate.kind, p_submitter text, p_count bigint, p_closing boolean)
   returns integer
   language plpgsql
   stable
@@ -40,6 +42,10 @@ begin
       when v_gate.state = 'accepting' then v_gate.high_water - p_count
       else least(v_gate.low_water, v_gate.high_water - p_count)
     end;
+    if p_closing and v_gate.state = 'accepting' and v_above > 0 then
+      v_depth := v_gate.high_water;
+      v_above := v_depth - v_gate.low_water;
+    end if;
     for v_queue in
       select
         q.name, tidegate.queue_rate(q) as rate,

@@ -84,7 +84,9 @@ begin
     from tidegate.sort_out(v_kind, p_payloads, p_keys, p_submitter, v_admitted.room, p_each) as s;
   end if;
   if v_refused is not null then
-    v_wait := tidegate.gate_wait(v_kind, p_submitter, case when p_each then 1 else v_fresh end);
+    v_wait := tidegate.gate_wait(
+      v_kind, p_submitter, case when p_each then coalesce(cardinality(v_taken), 0) + 1 else v_fresh end, p_each
+    );
     return query
       with let_in as materialized (
         select v_taken[i.number] as place, i.*
