@@ -13,6 +13,11 @@ const SECONDS_MAX: f64 = 999_999_999_999_999.0;
 /// What the fractions of a second that floating point adds or loses come to at most.
 const DUST: f64 = 1e-6;
 
+/// How much later than a gate opens a caller is told at most because of others: as many times as long as a queue at the
+/// high-water mark takes to drain. With fewer, those beyond would be told the same time, and come back too early. With
+/// more, callers who ask again and again, and take a turn each time, would send the others away for too long.
+const DRAINS_MAX: f64 = 10.0;
+
 /// A gate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gate {
@@ -88,7 +93,7 @@ impl Gate {
             pace: rate.map_or(Duration::ZERO, |rate| {
                 seconds(terms.nodes / rate * (1.0 + terms.safety_margin))
             }),
-            most: rate.map_or(Duration::ZERO, |rate| seconds(high / rate)),
+            most: rate.map_or(Duration::ZERO, |rate| seconds(high / rate * DRAINS_MAX)),
         }
     }
 }
