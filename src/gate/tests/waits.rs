@@ -86,7 +86,7 @@ async fn those_beyond_the_room_are_told_later_one_after_the_other_wherever_they_
         });
     }
     // It opens in 1.8 s; a third of the room is 5, and then there is one place in 0.36 s.
-    assert_eq!(told, [2, 2, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5, 5]);
+    assert_eq!(told, [2, 2, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 6, 6]);
     // At most until ten whole queues are served.
     for _ in 0..1000 {
         assert!(gates.refuse("direct", None).unwrap().seconds <= 32);
@@ -145,16 +145,17 @@ async fn jitter_tells_later_times_and_never_earlier_ones() {
     };
     let gates = reading(&Script::of([Some(vec![spread])])).await;
     let mut all = Vec::new();
-    for _ in 0..1000 {
+    // As many as there is room for: all are told the same time but for the jitter.
+    for _ in 0..15 {
         all.push(gates.refuse("direct", None).unwrap().seconds);
     }
     assert!(
-        all.iter().all(|seconds| (42..=68).contains(seconds)),
+        all.iter().all(|seconds| (42..=64).contains(seconds)),
         "{all:?}"
     );
     all.sort_unstable();
     all.dedup();
-    assert!(all.len() > 10, "{all:?}");
+    assert!(all.len() > 3, "{all:?}");
 }
 
 #[tokio::test(start_paused = true)]
