@@ -3,9 +3,10 @@ use std::sync::Arc;
 use chrono::{Duration, Utc};
 use futures_util::future::join_all;
 use serde_json::json;
+use tidegate::store::Submitted;
 
 use super::{Answer, Api, answer, hold_submissions, let_go};
-use crate::support::{TestDatabase, eventually, race::submit_many, until_blocked};
+use crate::support::{TestDatabase, eventually, race::submit_many, raw, until_blocked};
 
 async fn closed() -> TestDatabase {
     let database = TestDatabase::new().await;
@@ -128,6 +129,31 @@ async fn in_a_group_the_replays_pass_and_each_new_request_is_refused() {
             .await,
         3
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn those_left_out_by_the_group_that_closes_the_gate_are_told_when_it_opens_again() {
+    let database = TestDatabase::new().await;
+    database
+        .execute("update tidegate.gate set high_water = 30, low_water = 15")
+        .await;
+    let payloads = vec![raw(&json!({})); 40];
+
+    let submitted = database
+        .store
+        .submit_group("direct", &payloads, None, None, None)
+        .await
+        .unwrap();
+
+    // 15 above the low-water mark at 10 per second, margin 0.2.
+    let retry_after = std::time::Duration::from_secs(2);
+    for (place, submitted) in submitted.into_iter().enumerate() {
+        if place < 30 {
+            assert!(matches!(submitted, Submitted::Accepted(_)), "{submitted:?}");
+        } else {
+            assert_eq!(submitted, Submitted::Refused { retry_after });
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
