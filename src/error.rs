@@ -35,6 +35,12 @@ pub enum StoreError {
     /// A callback URL may not be named (TG009).
     #[error("{0}")]
     CallbackRefused(String),
+    /// A batch is larger than a gate's high-water mark: it would never be let in (TG011).
+    #[error("{0}")]
+    BatchTooLarge(String),
+    /// A transaction has submitted too much one by one (TG012).
+    #[error("{0}")]
+    TooManySubmits(String),
     /// The transition is not legal (TG001).
     #[error("{0}")]
     IllegalTransition(String),
@@ -110,6 +116,8 @@ impl From<sqlx::Error> for StoreError {
             "TG007" => Self::Misuse(message),
             "TG010" => Self::UnknownSetting(message),
             "42501" => Self::NotPermitted(message),
+            "TG011" => Self::BatchTooLarge(message),
+            "TG012" => Self::TooManySubmits(message),
             "TG009" => Self::CallbackRefused(message),
             // Undefined schema, table, function, column or type: the schema is missing or from another time.
             "3F000" | "42P01" | "42883" | "42703" | "42704" => Self::NotMigrated(message),

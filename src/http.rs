@@ -62,9 +62,13 @@ use crate::{
 /// How many calls of `/v1/admin` may be under way, beside the others.
 const ADMINS: usize = 16;
 
-/// Connections for operators, API keys, readiness and figures: what gets a node out of trouble has its own way to the
+/// Connections for operators, API keys, gates, readiness and figures: what gets a node out of trouble has its own way to the
 /// database.
 const OPERATORS_CONNECTIONS: u32 = 2;
+
+/// The name under which a node's listening connection is seen: `tidegate.gate_copy` counts the nodes by it, among which
+/// the room behind a gate is shared.
+pub const LISTENER_NAME: &str = "tidegate-api-listener";
 
 /// What the handlers share.
 #[derive(Clone)]
@@ -79,6 +83,7 @@ struct Api {
     streams: Arc<Streams>,
     waiters: Waiters,
     teller: Teller,
+    gates: Gates,
 }
 
 impl Api {
@@ -98,17 +103,23 @@ pub fn router(store: Store, options: &HttpOptions) -> Router {
 /// A node of the API, as far as it takes part in what others say.
 pub struct Node {
     store: Store,
+    operators: Store,
     waiters: Waiters,
     teller: Teller,
+    gates: Gates,
 }
 
 impl Node {
-    /// A node over one database.
+    /// A node over one database. It reads the gates from now on; for callers within a runtime.
     #[must_use]
     pub fn new(store: Store, options: &HttpOptions) -> Self {
+        let operators = store.beside(OPERATORS_CONNECTIONS);
         Self {
             waiters: Waiters::new(store.clone(), options.waiters_max),
             teller: Teller::new(store.clone()),
+            // Beside the submissions: it is most wanted when they are many.
+            gates: Gates::of(operators.clone()),
+            operators,
             store,
         }
     }
@@ -119,12 +130,19 @@ impl Node {
         &self.waiters
     }
 
+    /// The gates, as this node knows them.
+    #[must_use]
+    pub fn gates(&self) -> &Gates {
+        &self.gates
+    }
+
     /// Who of this node wants to [listen](crate::listener::listen).
     #[must_use]
     pub fn hearers(&self) -> Vec<Box<dyn Hear>> {
         vec![
             Box::new(self.waiters.clone()),
             Box::new(self.teller.clone()),
+            Box::new(self.gates.clone()),
         ]
     }
 
@@ -132,19 +150,21 @@ impl Node {
     pub fn router(&self, options: &HttpOptions) -> Router {
         let Self {
             store,
+            operators,
             waiters,
             teller,
+            gates,
         } = self;
         let connections = store.pool().options().get_max_connections() as usize;
         // Those who are woken together leave most connections to the other calls.
         let outlooks = Outlooks::new(store.clone(), (connections / 4).max(1));
         let refreshes = Outlooks::new(store.clone(), 1);
         let admission = Admission::new(options.concurrency_limit);
-        let operators = store.beside(OPERATORS_CONNECTIONS);
         let metrics = Arc::new(NodeMetrics::new(
-            &operators,
+            operators,
             admission.clone(),
             waiters.clone(),
+            gates.clone(),
         ));
         let polls = Polls::new(store.clone(), metrics.counting().clone());
         let waiting = Arc::new(Waiting {
@@ -173,8 +193,8 @@ impl Node {
             )),
             waiters: waiters.clone(),
             teller: teller.clone(),
+            gates: gates.clone(),
         });
-        let gates = Gates::of(store.clone());
         let access = Access::new(operators.clone(), options.keys_required);
         // Who may not call takes no place from those who may, so the guard is the outer layer.
         let limited = |scope, routes: Router<Arc<Api>>| {
@@ -183,9 +203,12 @@ impl Node {
                 routes.route_layer(middleware::from_fn_with_state(admission, limits::admit));
             access.guard(scope, routes)
         };
-        let telling_the_room = || middleware::from_fn_with_state(gates.clone(), rate_limit::tell);
-
-        let posting = Router::from(routes::posting()).route_layer(telling_the_room());
+        let keeper = rate_limit::Keeper {
+            gates: gates.clone(),
+            metrics: Arc::clone(&metrics),
+        };
+        let posting = Router::from(routes::posting())
+            .route_layer(middleware::from_fn_with_state(keeper, rate_limit::keep));
         let submitting = posting.merge(Router::from(routes::asking()));
         let v1 = limited(Scope::Submit, submitting)
             .merge(limited(Scope::Respond, Router::from(routes::responding())));
@@ -200,7 +223,7 @@ impl Node {
         let free = Router::from(routes::free()).merge(openapi::page());
 
         let operating = Arc::new(Api {
-            store: operators,
+            store: operators.clone(),
             ..Api::clone(&api)
         });
         let routes = v1.merge(figures).with_state(api);

@@ -133,14 +133,6 @@ impl<S: Source> LocalCopy<S> {
         }
     }
 
-    /// The copy, if it is no older than `usable`; if not, one is being read for those who come later. Never waits.
-    pub(crate) fn at_hand(&self) -> Option<Arc<S::Copy>> {
-        match self.ask() {
-            Asked::Usable(copy) => Some(copy),
-            Asked::Failed(_) | Asked::Reading(_) => None,
-        }
-    }
-
     /// The last copy, however old.
     pub(crate) fn last(&self) -> Option<Arc<S::Copy>> {
         let state = self.0.state();
@@ -332,7 +324,6 @@ mod tests {
             ..Counter::default()
         });
         let copy = LocalCopy::new(Arc::clone(&source), AGES);
-        assert!(copy.at_hand().is_none());
         for _ in 0..3 {
             let leaving = tokio::time::timeout(Duration::from_millis(100), copy.get());
             assert!(leaving.await.is_err());
@@ -341,7 +332,6 @@ mod tests {
         source.permits.as_ref().unwrap().add_permits(1);
 
         assert_eq!(*copy.get().await.unwrap(), 1);
-        assert_eq!(copy.at_hand().as_deref(), Some(&1));
         assert_eq!(source.readings.load(Ordering::SeqCst), 1);
     }
 
@@ -368,7 +358,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_last_copy_is_there_at_any_age_and_is_never_at_hand_when_it_is_old() {
+    async fn the_last_copy_is_there_at_any_age() {
         let source = Arc::new(Counter::default());
         let copy = LocalCopy::new(Arc::clone(&source), AGES);
         assert!(copy.last().is_none());
@@ -376,7 +366,6 @@ mod tests {
         source.fails.store(true, Ordering::SeqCst);
         tokio::time::advance(Duration::from_secs(3600)).await;
 
-        assert!(copy.at_hand().is_none());
         assert!(copy.get().await.is_err());
         assert_eq!(copy.last().as_deref(), Some(&1));
     }

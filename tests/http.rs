@@ -8,6 +8,7 @@ mod callbacks;
 mod connections;
 mod document;
 mod events;
+mod fleet;
 mod gates;
 mod grouping;
 mod health;

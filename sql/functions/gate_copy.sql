@@ -3,7 +3,8 @@
 -- One row a gate. `kinds` are those whose new requests come to it, `passed_by` those that come to it later; of a
 -- submitter's gate all kinds. `drain_rate` is messages per second as `queue_rate` tells it, of a kind's or submitter's
 -- gate that of the slowest queue, in the gate's share of it. `depth` is exact below the high-water mark, as far as some
--- thousands. `still_seconds`: for how long nothing has moved there. `nodes`: how many API nodes listen now.
+-- thousands. `forced_wait` and `still_wait` are the least that a refused caller is told, in seconds: while the gate is held
+-- by hand, and while nothing moves in its queue. `nodes`: how many API nodes listen now.
 -- An earlier version has other results.
 drop function if exists tidegate.gate_copy();
 
@@ -11,7 +12,8 @@ create or replace function tidegate.gate_copy()
   returns table (
     name text, queue text, kind text, submitter text, kinds text[], passed_by text[], state text, forced boolean,
     high_water integer, low_water integer, depth bigint, epoch bigint, changed_at timestamptz, drain_rate numeric,
-    still_seconds numeric, safety_margin numeric, min_seconds integer, max_seconds integer, jitter numeric, nodes bigint
+    forced_wait integer, still_wait integer, safety_margin numeric, min_seconds integer, max_seconds integer, jitter numeric,
+    nodes bigint
   )
   language sql
   volatile
@@ -29,7 +31,9 @@ as $$
     array(select k.name from tidegate.kind as k where k.tx_queue = g.queue and k.readiness_queue <> g.queue),
     g.state, g.forced, g.high_water, g.low_water, d.depth, g.epoch, g.changed_at,
     case when g.queue is not null then q.rate else q.rate * least(1, d.depth / nullif(q.depth, 0)::numeric) end,
-    extract(epoch from clock_timestamp() - q.still_since), s.safety_margin, greatest(s.min_seconds, 1), s.max_seconds, s.jitter,
+    case when g.forced then tidegate.response_backoff_seconds(clock_timestamp() - g.changed_at) end,
+    case when q.still_since is not null then tidegate.response_backoff_seconds(clock_timestamp() - q.still_since) end,
+    s.safety_margin, greatest(s.min_seconds, 1), s.max_seconds, s.jitter,
     (
       select count(*) from pg_stat_activity as a
       where a.datname = current_database() and a.application_name = 'tidegate-api-listener'

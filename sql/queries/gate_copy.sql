@@ -1,3 +1,5 @@
-select queue, kinds, state, high_water, depth, drain_rate::float8 as drain_rate
-from tidegate.gate_copy()
-where queue is not null and kinds <> '{}';
+select
+  name, queue, kind, submitter, kinds, passed_by, state, forced, high_water, low_water, depth, epoch,
+  drain_rate::float8 as drain_rate, forced_wait, still_wait, safety_margin::float8 as safety_margin, min_seconds,
+  max_seconds, jitter::float8 as jitter, nodes
+from tidegate.gate_copy();

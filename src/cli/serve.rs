@@ -29,7 +29,7 @@ pub(super) struct Serve {
     /// Where to listen. Without any API key (`tidegate key create`) only loopback is listened on
     #[arg(long, env = "TIDEGATE_LISTEN", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// Database connections at most, beside two for operators and API keys and one that listens
+    /// Database connections at most, beside two for operators, API keys and gates and one that listens
     #[arg(long, default_value_t = 10)]
     connections: u32,
     /// Where to LISTEN, when the database is reached through a pooler in transaction mode: a direct connection, or a
@@ -98,7 +98,12 @@ impl Serve {
             .listen_database_url
             .as_ref()
             .unwrap_or(&connected.location.url);
-        let listened = database::connect_to_listen(listen_url, &PoolSettings::default())
+        let listener_settings = PoolSettings {
+            // What the database counts nodes by.
+            application_name: http::LISTENER_NAME.to_owned(),
+            ..PoolSettings::default()
+        };
+        let listened = database::connect_to_listen(listen_url, &listener_settings)
             .context("check --listen-database-url")?;
         room_for(self.limits.connection_limit);
         let listen = within_reach(self.listen, &connected.store).await?;

@@ -1,6 +1,6 @@
 //! Submitting many requests of one kind, all or none.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Json,
@@ -18,7 +18,7 @@ use super::{
     grouping::Batch,
     openapi::{
         parameters::KindParameter,
-        refusals::{Call, OfKind, Refusals, Submitting, WithBody},
+        refusals::{Batching, Call, OfKind, Refusals, Submitting, WithBody},
         schemas,
     },
     path::KindPath,
@@ -66,7 +66,7 @@ struct BatchWishes {
 
 /// `POST /v1/{kind}/batch`: an array of payloads in, their ids out, in order. 202 when all of them are stored, durably;
 /// anything else means that none is. `Retry-After` is when to ask for the last of them. 429 for the whole batch when
-/// the gate has no room for all of it.
+/// the gate has no room for all of it; 422 when it never would, because the batch is larger than its high-water mark.
 ///
 /// `Idempotency-Key` stands for the whole batch: with the same payloads in the same order it is the same batch, marked
 /// `Idempotency-Replayed: true` when nothing of it is new; with others, or more or fewer, 422.
@@ -85,7 +85,7 @@ struct BatchWishes {
             body = Answer,
             headers(("Idempotency-Replayed" = String, description = "`true` when nothing of it is new")),
         ),
-        Refusals<(Call, OfKind, WithBody, Submitting)>,
+        Refusals<(Call, OfKind, WithBody, Submitting, Batching)>,
     ),
     security((), ("api_key" = ["submit"])),
 )]
@@ -130,7 +130,11 @@ pub(super) async fn submit(
         Err(error) => api.metrics.submission_failed(&batch.kind, error),
     }
     match submitted {
-        Ok(submitted) => answer(submitted),
+        Ok(submitted) => answer(submitted, |retry_after| {
+            let (kind, submitter) = (&batch.kind, batch.submitter.as_deref());
+            let count = batch.payloads.len();
+            api.gates.in_turn(kind, submitter, retry_after, count)
+        }),
         // The database names the key that it made of this one.
         Err(StoreError::KeyReused(_)) => {
             Err(KEY_REUSED.because("this Idempotency-Key was used for a batch of other payloads"))
@@ -139,7 +143,11 @@ pub(super) async fn submit(
     }
 }
 
-fn answer(submitted: Vec<Submitted>) -> Result<Response, Problem> {
+/// `in_turn`: when to submit again, told by when the gate opens.
+fn answer(
+    submitted: Vec<Submitted>,
+    in_turn: impl FnOnce(Duration) -> Duration,
+) -> Result<Response, Problem> {
     let mut job_ids = Vec::with_capacity(submitted.len());
     let mut eta_seconds = 1;
     let mut come_back = 1;
@@ -151,7 +159,7 @@ fn answer(submitted: Vec<Submitted>) -> Result<Response, Problem> {
                 ticket
             }
             Submitted::Replayed(ticket) => ticket,
-            Submitted::Refused { retry_after } => return Err(gate_closed(retry_after)),
+            Submitted::Refused { retry_after } => return Err(gate_closed(in_turn(retry_after))),
         };
         job_ids.push(ticket.id);
         // The jitter of the last of them to be ready: the latest of so many would have none.

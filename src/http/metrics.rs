@@ -18,14 +18,16 @@ use super::{
 };
 use crate::{
     error::StoreError,
+    gate::Gates,
     news::Waiters,
     store::{Store, Submitted},
     telemetry::metrics::{
         Metrics, PerKind,
         catalogue::{
-            HTTP_IN_FLIGHT, HTTP_IN_FLIGHT_MAX, POLLS, SUBMISSION_GROUP_SIZE, SUBMISSIONS,
-            WAITING_CALLERS, WAITING_CALLERS_MAX,
+            GATE_REFUSALS, HTTP_IN_FLIGHT, HTTP_IN_FLIGHT_MAX, POLLS, SUBMISSION_GROUP_SIZE,
+            SUBMISSIONS, WAITING_CALLERS, WAITING_CALLERS_MAX,
         },
+        gates,
         overview::Overview,
     },
 };
@@ -34,6 +36,7 @@ use crate::{
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 const OUTCOMES: [&str; 4] = ["accepted", "replayed", "refused", "failed"];
+const REFUSED_BY: [&str; 2] = ["copy", "database"];
 const ANSWERS: [&str; 2] = ["in_progress", "ended"];
 
 /// What a node counts.
@@ -45,15 +48,19 @@ pub(super) struct NodeMetrics {
     overview: Overview,
     admission: Admission,
     waiters: Waiters,
+    refusals: PerKind<{ REFUSED_BY.len() }>,
+    gates: Gates,
 }
 
 impl NodeMetrics {
-    pub(super) fn new(store: &Store, admission: Admission, waiters: Waiters) -> Self {
+    pub(super) fn new(store: &Store, admission: Admission, waiters: Waiters, gates: Gates) -> Self {
         let metrics = Metrics::new();
         Self {
             calls: Calls::new(metrics.clone()),
             submissions: PerKind::new(metrics.clone(), &SUBMISSIONS, OUTCOMES),
             polls: PerKind::new(metrics.clone(), &POLLS, ANSWERS),
+            refusals: PerKind::new(metrics.clone(), &GATE_REFUSALS, REFUSED_BY),
+            gates,
             overview: Overview::new(store),
             admission,
             waiters,
@@ -75,9 +82,18 @@ impl NodeMetrics {
         let outcome = match submitted {
             Submitted::Accepted(_) => 0,
             Submitted::Replayed(_) => 1,
-            Submitted::Refused { .. } => 2,
+            Submitted::Refused { .. } => {
+                self.refusals.count(kind, 1);
+                2
+            }
         };
         self.submissions.count(kind, outcome);
+    }
+
+    /// A submission was refused by this node's copy of the gates, which knows the kind.
+    pub(super) fn refused_from_memory(&self, kind: &str) {
+        self.submissions.count(kind, 2);
+        self.refusals.count(kind, 0);
     }
 
     pub(super) fn submission_failed(&self, kind: &str, error: &StoreError) {
@@ -107,7 +123,9 @@ impl NodeMetrics {
         set(&WAITING_CALLERS, &[("how", "held")], held);
         set(&WAITING_CALLERS, &[("how", "stream")], waiting.following);
         set(&WAITING_CALLERS_MAX, &[], self.waiters.places());
-        self.metrics.render() + &overview
+        let gates = self.gates.all();
+        let gates = gates.map_or_else(String::new, |(gates, age)| gates::render(&gates, age));
+        self.metrics.render() + &gates + &overview
     }
 }
 

@@ -1,75 +1,125 @@
-//! `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10): how much room there is for submissions.
+//! Submissions at the gate: refused from memory when it is closed, and told how much room there is.
 //!
-//! The policy is the gate of the queue that a kind's new requests enter, under the queue's name: a quota `q` of as many
+//! A submission without `Idempotency-Key` to a closed gate is answered here, from the node's [copy](crate::gate) of the
+//! gates: no statement, and its body is not looked at. With a key it may repeat one that was taken, which only the
+//! database knows.
+//!
+//! `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10): The policy is the gate of the queue
+//! that a kind's new requests enter, or the one that has refused, under its name: a quota `q` of as many
 //! messages as close it, which are served in `w` seconds. `r` is the room left, and in `t` seconds there is the whole
 //! quota again, or, behind a closed gate, it opens. `w` and `t` are left out where nothing limits the queue, or nothing is
 //! served. The fields inform and promise nothing: nobody waits for them, and without a young copy of the gates
 //! they are left out.
 
+use std::{sync::Arc, time::Duration};
+
 use axum::{
     extract::{Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::RETRY_AFTER},
     middleware::Next,
-    response::Response,
+    response::{IntoResponse, Response},
 };
 
-use super::{path::KindPath, problem::Problem};
-use crate::gate::{Gate, Gates};
+use super::{
+    access::Caller,
+    body,
+    metrics::NodeMetrics,
+    path::KindPath,
+    problem::Problem,
+    submit::{IDEMPOTENCY_KEY, gate_closed},
+};
+use crate::gate::{Gate, Gates, Refusal};
 
 static POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 static LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 
-/// Completes the answers of submissions, taken or refused by the gate.
-pub(super) async fn tell(
-    State(gates): State<Gates>,
+/// How much of a refused submission's body is heard out, so that its sender hears the refusal.
+const HEARD_OUT: usize = 1024 * 1024;
+
+/// What submissions meet at the gate.
+#[derive(Clone)]
+pub(super) struct Keeper {
+    pub(super) gates: Gates,
+    pub(super) metrics: Arc<NodeMetrics>,
+}
+
+/// Refuses what a closed gate is in the way of, and completes the answers of the other submissions, taken or refused by
+/// the database.
+pub(super) async fn keep(
+    State(keeper): State<Keeper>,
     KindPath { kind }: KindPath,
+    caller: Caller,
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
+    let Keeper { gates, metrics } = keeper;
+    let submitter = caller.submitter();
+    if !request.headers().contains_key(&IDEMPOTENCY_KEY)
+        && let Some(refusal) = gates.refuse(&kind, submitter)
+    {
+        metrics.refused_from_memory(&kind);
+        body::hear_out(request, HEARD_OUT).await;
+        return Ok(refused(&refusal));
+    }
+
     let mut response = next.run(request).await;
     let refused = match response.status() {
         StatusCode::ACCEPTED => false,
         StatusCode::TOO_MANY_REQUESTS => true,
         _ => return Ok(response),
     };
-    if let Some(gate) = gates.of_kind(&kind) {
+    if let Some(gate) = gates.of_submission(&kind, submitter, refused) {
         let headers = response.headers_mut();
         let opens_in = headers
             .get(RETRY_AFTER)
             .filter(|_| refused)
             .and_then(|value| value.to_str().ok()?.parse().ok());
-        insert(headers, &POLICY, &policy(&gate));
-        insert(headers, &LIMIT, &limit(&gate, opens_in));
+        tell(headers, &gate, opens_in);
     }
     Ok(response)
 }
 
+fn refused(refusal: &Refusal) -> Response {
+    let seconds = refusal.seconds;
+    let mut response = gate_closed(Duration::from_secs(seconds)).into_response();
+    tell(response.headers_mut(), &refusal.gate, Some(seconds));
+    response
+}
+
+/// `opens_in`: the answer is that the gate is closed, and for how long.
+fn tell(headers: &mut HeaderMap, gate: &Gate, opens_in: Option<u64>) {
+    // A submitter's name may be anything, and says nothing to itself.
+    let name = if gate.of_submitter {
+        "submitter"
+    } else {
+        &gate.name
+    };
+    insert(headers, &POLICY, &policy(name, gate));
+    insert(headers, &LIMIT, &limit(name, gate, opens_in));
+}
+
 fn insert(headers: &mut HeaderMap, name: &HeaderName, value: &str) {
-    // Queues have plain names, so their headers are always valid.
+    // Queues and kinds have plain names, so their headers are always valid.
     if let Ok(value) = HeaderValue::try_from(value) {
         headers.insert(name, value);
     }
 }
 
-fn policy(gate: &Gate) -> String {
-    let Gate {
-        queue, high_water, ..
-    } = gate;
-    match gate.seconds_to_drain(*high_water) {
-        Some(window) => format!("\"{queue}\";q={high_water};w={window}"),
-        None => format!("\"{queue}\";q={high_water}"),
+fn policy(name: &str, gate: &Gate) -> String {
+    let high_water = gate.high_water;
+    match gate.seconds_to_drain(high_water) {
+        Some(window) => format!("\"{name}\";q={high_water};w={window}"),
+        None => format!("\"{name}\";q={high_water}"),
     }
 }
 
-/// `opens_in`: the answer is that the gate is closed, and for how long.
-fn limit(gate: &Gate, opens_in: Option<u64>) -> String {
-    let queue = &gate.queue;
+fn limit(name: &str, gate: &Gate, opens_in: Option<u64>) -> String {
     let (room, whole_in) = match opens_in {
         Some(seconds) => (0, Some(seconds)),
         None => (gate.room(), gate.seconds_to_drain(gate.depth)),
     };
     match whole_in {
-        Some(seconds) => format!("\"{queue}\";r={room};t={seconds}"),
-        None => format!("\"{queue}\";r={room}"),
+        Some(seconds) => format!("\"{name}\";r={room};t={seconds}"),
+        None => format!("\"{name}\";r={room}"),
     }
 }

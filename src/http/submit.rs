@@ -29,7 +29,7 @@ use crate::{
     store::{Admission, Submission, Submitted},
 };
 
-static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+pub(super) static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 static NOT_BEFORE: HeaderName = HeaderName::from_static("tidegate-not-before");
 static CALLBACK_URL: HeaderName = HeaderName::from_static("tidegate-callback-url");
 pub(super) static REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -215,7 +215,11 @@ pub(super) async fn submit(
                 None,
             ))
         }
-        Submitted::Refused { retry_after } => Err(gate_closed(retry_after)),
+        Submitted::Refused { retry_after } => {
+            let submitter = caller.submitter();
+            let retry_after = api.gates.in_turn(&kind, submitter, retry_after, 1);
+            Err(gate_closed(retry_after))
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod catalogue;
 mod eta_quality;
+pub mod gates;
 pub mod overview;
 mod per_kind;
 

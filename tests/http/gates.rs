@@ -3,9 +3,10 @@ use std::sync::Arc;
 use chrono::{Duration, Utc};
 use futures_util::future::join_all;
 use serde_json::json;
+use tidegate::store::Submitted;
 
 use super::{Answer, Api, answer, hold_submissions, let_go};
-use crate::support::{TestDatabase, race::submit_many, until_blocked};
+use crate::support::{TestDatabase, eventually, race::submit_many, raw, until_blocked};
 
 async fn closed() -> TestDatabase {
     let database = TestDatabase::new().await;
@@ -47,10 +48,15 @@ async fn a_closed_gate_answers_429_and_when_to_come_back() {
     // 100 above the low-water mark at 10 per second, margin 0.2; the decrypt will pass this queue too.
     for kind in ["direct", "public-decrypt"] {
         let path = format!("/v1/{kind}");
-        assert_refused(&api.post(&path, &json!({})).await, 12);
+        assert_refused(&api.post_with_key(&path, "k", &json!({})).await, 12);
+        // From the node's own copy, where the depth goes on falling meanwhile.
+        let refused = api.post(&path, &json!({})).await;
+        refused.assert_problem(429, "gate_closed");
+        assert!((10..=12).contains(&refused.retry_after()), "{refused:?}");
         let later = (Utc::now() + Duration::hours(1)).to_rfc3339();
         let delayed = api
             .posting(&path, &json!({}))
+            .header("idempotency-key", "l")
             .header("tidegate-not-before", later);
         assert_refused(&answer(delayed).await, 12);
     }
@@ -58,7 +64,10 @@ async fn a_closed_gate_answers_429_and_when_to_come_back() {
     database
         .execute("update tidegate.gate set state = 'accepting', forced = false")
         .await;
-    assert_eq!(api.post("/v1/direct", &json!({})).await.status, 202);
+    eventually("the node knows", || async {
+        api.post("/v1/direct", &json!({})).await.status == 202
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -123,6 +132,31 @@ async fn in_a_group_the_replays_pass_and_each_new_request_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn those_left_out_by_the_group_that_closes_the_gate_are_told_when_it_opens_again() {
+    let database = TestDatabase::new().await;
+    database
+        .execute("update tidegate.gate set high_water = 30, low_water = 15")
+        .await;
+    let payloads = vec![raw(&json!({})); 40];
+
+    let submitted = database
+        .store
+        .submit_group("direct", &payloads, None, None, None)
+        .await
+        .unwrap();
+
+    // 15 above the low-water mark at 10 per second, margin 0.2.
+    let retry_after = std::time::Duration::from_secs(2);
+    for (place, submitted) in submitted.into_iter().enumerate() {
+        if place < 30 {
+            assert!(matches!(submitted, Submitted::Accepted(_)), "{submitted:?}");
+        } else {
+            assert_eq!(submitted, Submitted::Refused { retry_after });
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_obeys_the_429_gets_in() {
     let database = closed().await;
     let api = Api::of(&database).await;
@@ -148,7 +182,17 @@ async fn a_gate_that_is_held_closed_sends_callers_away_for_ever_longer() {
             .status,
         200
     );
-    assert_refused(&api.post("/v1/direct", &json!({})).await, 4);
+    let told = async |seconds| {
+        assert_refused(
+            &api.post_with_key("/v1/direct", "k", &json!({})).await,
+            seconds,
+        );
+        eventually("the node's copy says the same", || async {
+            api.post("/v1/direct", &json!({})).await.retry_after() == seconds
+        })
+        .await;
+    };
+    told(4).await;
 
     for (held_for, seconds) in [("3 minutes", 30), ("20 minutes", 300)] {
         database
@@ -156,6 +200,6 @@ async fn a_gate_that_is_held_closed_sends_callers_away_for_ever_longer() {
                 "update tidegate.gate set changed_at = clock_timestamp() - interval '{held_for}' where queue = 'tx'"
             ))
             .await;
-        assert_refused(&api.post("/v1/direct", &json!({})).await, seconds);
+        told(seconds).await;
     }
 }

@@ -24,31 +24,41 @@ async fn told_at_last(api: &Api, path: &str, body: &Value) -> Answer {
     heard.into_inner().unwrap().unwrap()
 }
 
+/// A submission and its replays are told this as soon as the copy is of after it.
+async fn told_in_the_end(api: &Api, path: &str, body: &Value, room: (&str, &str)) {
+    eventually("a copy that holds the submission", || async {
+        let taken = told_at_last(api, path, body).await;
+        assert_eq!(taken.status, 202);
+        told(&taken) == room
+    })
+    .await;
+}
+
+/// The marks that `tidegate init` sets.
+async fn marks(database: &TestDatabase) {
+    database
+        .execute("update tidegate.gate set high_water = 2000, low_water = 1000")
+        .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_submission_hears_how_much_room_its_queue_has() {
     let database = TestDatabase::new().await;
+    marks(&database).await;
     submit_many(&database, "direct", 100).await;
     submit_many(&database, "public_decrypt", 49).await;
     let api = Api::of(&database).await;
 
-    let direct = told_at_last(&api, "/v1/direct", &json!({})).await;
-    assert_eq!(
-        told(&direct),
-        (r#""tx";q=2000;w=200"#, r#""tx";r=1899;t=11"#)
-    );
-
-    let api = Api::of(&database).await;
-    let batch = told_at_last(&api, "/v1/public-decrypt/batch", &json!([1, 2])).await;
-    assert_eq!(batch.status, 202);
-    assert_eq!(
-        told(&batch),
-        (r#""readiness";q=2000;w=40"#, r#""readiness";r=1949;t=2"#)
-    );
+    let direct = (r#""tx";q=2000;w=200"#, r#""tx";r=1899;t=11"#);
+    told_in_the_end(&api, "/v1/direct", &json!({}), direct).await;
+    let batch = (r#""readiness";q=2000;w=40"#, r#""readiness";r=1949;t=2"#);
+    told_in_the_end(&api, "/v1/public-decrypt/batch", &json!([1, 2]), batch).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn held_and_delayed_messages_take_room_too() {
     let database = TestDatabase::unlimited().await;
+    marks(&database).await;
     submit_many(&database, "direct", 10).await;
     database.claim_tx(5).await;
     database
@@ -56,15 +66,15 @@ async fn held_and_delayed_messages_take_room_too() {
         .await;
     let api = Api::of(&database).await;
 
-    let taken = told_at_last(&api, "/v1/direct", &json!({})).await;
-
     // Nothing limits the queue: no time is told.
-    assert_eq!(told(&taken), (r#""tx";q=2000"#, r#""tx";r=1988"#));
+    let room = (r#""tx";q=2000"#, r#""tx";r=1988"#);
+    told_in_the_end(&api, "/v1/direct", &json!({}), room).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_closed_gate_has_no_room_until_it_opens() {
     let database = TestDatabase::new().await;
+    marks(&database).await;
     super::gates::close_for_42_seconds(&database).await;
     let api = Api::of(&database).await;
 
@@ -114,7 +124,7 @@ async fn no_other_answer_tells_about_room() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_gates_are_read_once_a_second_at_most() {
+async fn the_gates_are_read_every_two_seconds_however_many_ask() {
     let database = TestDatabase::new().await;
     database
         .execute(
@@ -144,7 +154,7 @@ async fn the_gates_are_read_once_a_second_at_most() {
     let readings = database
         .number("select last_value from public.readings")
         .await;
-    assert!(readings <= 1 + seconds, "{readings} in {seconds} s");
+    assert!(readings <= 1 + seconds / 2, "{readings} in {seconds} s");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -166,12 +176,14 @@ async fn nobody_waits_for_a_slow_copy_and_it_is_read_once() {
         .execute(
             "create table public.held ();
              alter function tidegate.gate_copy() rename to gate_copy_itself;
-             create function tidegate.gate_copy()
-               returns table (queue text, kinds text[], state text, high_water integer, depth bigint, drain_rate numeric)
-               language plpgsql as $$ begin
-                 perform from public.held;
-                 return query select * from tidegate.gate_copy_itself();
-               end $$",
+             do $do$ begin
+               execute format(
+                 $$create function tidegate.gate_copy() returns %s language plpgsql as $f$ begin
+                     perform from public.held;
+                     return query select * from tidegate.gate_copy_itself();
+                   end $f$ $$,
+                 pg_get_function_result('tidegate.gate_copy_itself'::regproc));
+             end $do$",
         )
         .await;
     let mut session = database.session().await;

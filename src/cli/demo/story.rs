@@ -6,7 +6,7 @@ use super::GATE;
 use crate::store::{GateChange, Store};
 
 /// More flips than a demo sees between two looks.
-const FLIPS: i64 = 100;
+const FLIPS: i32 = 100;
 
 /// The gate's flips so far, the first one first.
 #[derive(Debug, Default)]

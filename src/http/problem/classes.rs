@@ -173,6 +173,12 @@ pub(in crate::http) static KEY_REUSED: Class = Class::refused(
     "idempotency_key_reused",
     "The idempotency key stands for another payload",
 );
+/// No 429: to repeat it does not help.
+pub(in crate::http) static BATCH_TOO_LARGE: Class = Class::refused(
+    StatusCode::UNPROCESSABLE_ENTITY,
+    "batch_too_large",
+    "The batch is larger than a gate ever has room for",
+);
 pub(in crate::http) static UNSTORABLE: Class = Class::refused(
     StatusCode::UNPROCESSABLE_ENTITY,
     "unstorable",

@@ -84,6 +84,12 @@ metrics! {
 
     SUBMISSIONS = Counter, "tidegate_submissions_total" ["kind", "outcome"],
         "Submissions over HTTP: `accepted`, `replayed`, `refused` (gate closed), `failed` (any other error)";
+    GATE_REFUSALS = Counter, "tidegate_gate_refusals_total" ["kind", "by"],
+        "Submissions over HTTP that a closed or full gate has refused, by who knew: this node's `copy`, or the `database`";
+    GATE_COPY_CLOSED = Gauge, "tidegate_gate_copy_closed" ["gate"],
+        "Whether the gate is closed in this node's copy; gates of kinds and submitters, too";
+    GATE_COPY_AGE = Gauge, "tidegate_gate_copy_age_seconds" [],
+        "Time since this node last read the gates; above 6, its copy refuses nobody";
     SUBMISSION_GROUP_SIZE = Histogram(GROUP_SIZES), "tidegate_submission_group_size" [],
         "How many submissions shared one statement";
     POLLS = Counter, "tidegate_polls_total" ["kind", "answer"],

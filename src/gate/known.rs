@@ -1,0 +1,255 @@
+//! One gate, as a node knows it.
+
+use std::{cmp::Ordering, time::Duration};
+
+use tokio::time::Instant;
+
+use super::turns::{Room, Turns};
+use crate::store::GateRow;
+
+/// Seconds beyond which no structured field can tell a time (RFC 9651).
+const SECONDS_MAX: f64 = 999_999_999_999_999.0;
+
+/// What the fractions of a second that floating point adds or loses come to at most.
+const DUST: f64 = 1e-6;
+
+/// How much later than a gate opens a caller is told at most because of others: as many times as long as a queue at the
+/// high-water mark takes to drain. With fewer, those beyond would be told the same time, and come back too early. With
+/// more, callers who ask again and again, and take a turn each time, would send the others away for too long.
+const DRAINS_MAX: f64 = 10.0;
+
+/// A gate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gate {
+    /// Its name: its queue's, `kind direct`, or `submitter ann`.
+    pub name: String,
+    /// Whether it lets submissions in.
+    pub accepting: bool,
+    /// Whether it caps a submitter, whose name is nobody else's business.
+    pub of_submitter: bool,
+    /// The depth at which it closes, in messages.
+    pub high_water: u64,
+    /// The depth at which it opens.
+    pub low_water: u64,
+    /// The depth, a moment ago.
+    pub depth: u64,
+    /// Counts its changes.
+    pub epoch: i64,
+    /// Messages served per second; none means no limit, 0 stopped.
+    pub drain_rate: Option<f64>,
+    /// The least that a refused caller is told while an operator holds it, in seconds.
+    forced_wait: Option<f64>,
+    /// The same, while nothing moves behind it.
+    still_wait: Option<f64>,
+}
+
+impl Gate {
+    /// How many submissions there is room for; none behind a closed gate.
+    #[must_use]
+    pub fn room(&self) -> u64 {
+        if self.accepting {
+            self.high_water.saturating_sub(self.depth)
+        } else {
+            0
+        }
+    }
+
+    /// In how many seconds so many messages are served, rounded up, at least 1; `None` when nobody can tell.
+    #[must_use]
+    pub fn seconds_to_drain(&self, messages: u64) -> Option<u64> {
+        let rate = self.drain_rate.filter(|rate| *rate > 0.0)?;
+        Some(whole((messages as f64 / rate).clamp(1.0, SECONDS_MAX)))
+    }
+
+    /// In how many seconds it opens, not rounded, when its depth was counted so long ago: `tidegate.gate_wait`, from
+    /// memory.
+    fn opens_in(&self, terms: &Terms, counted: Duration) -> f64 {
+        let above = self.depth as f64 - self.low_water as f64;
+        let mut seconds = match self.drain_rate {
+            _ if above <= 0.0 => 0.0,
+            None => 0.0,
+            Some(rate) if rate > 0.0 => {
+                let served = rate * counted.as_secs_f64();
+                (above - served).max(0.0) / rate * (1.0 + terms.safety_margin)
+            }
+            Some(_) => terms.most,
+        };
+        if above > 0.0 {
+            seconds = seconds.max(self.still_wait.unwrap_or_default());
+        }
+        seconds = seconds.max(self.forced_wait.unwrap_or_default());
+        seconds.max(terms.least).min(terms.most.max(terms.least))
+    }
+
+    /// What it has to give to the callers of one node of several, once it opens.
+    fn room_of_a_node(&self, terms: &Terms) -> Room {
+        let (high, low) = (self.high_water as f64, self.low_water as f64);
+        let rate = self.drain_rate.filter(|rate| *rate > 0.0);
+        let seconds = |seconds: f64| {
+            Duration::try_from_secs_f64(seconds.min(SECONDS_MAX)).unwrap_or(Duration::ZERO)
+        };
+        Room {
+            at_once: ((high - low) / terms.nodes).max(1.0),
+            pace: rate.map_or(Duration::ZERO, |rate| {
+                seconds(terms.nodes / rate * (1.0 + terms.safety_margin))
+            }),
+            most: rate.map_or(Duration::ZERO, |rate| seconds(high / rate * DRAINS_MAX)),
+        }
+    }
+}
+
+/// Rounds up, give or take what is not real.
+fn whole(seconds: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is between these bounds"
+    )]
+    let seconds = (seconds - DUST).ceil().clamp(1.0, SECONDS_MAX) as u64;
+    seconds
+}
+
+/// What is the same for all gates. Times are in seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Terms {
+    safety_margin: f64,
+    least: f64,
+    most: f64,
+    jitter: f64,
+    /// Among how many nodes the room is shared.
+    nodes: f64,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self {
+            safety_margin: 0.2,
+            least: 1.0,
+            most: 300.0,
+            jitter: 0.1,
+            nodes: 1.0,
+        }
+    }
+}
+
+impl From<&GateRow> for Terms {
+    fn from(row: &GateRow) -> Self {
+        Self {
+            safety_margin: row.safety_margin.max(0.0),
+            least: f64::from(row.min_seconds.max(1)),
+            most: f64::from(row.max_seconds.max(1)),
+            jitter: row.jitter.max(0.0),
+            nodes: (row.nodes as f64).max(1.0),
+        }
+    }
+}
+
+impl Terms {
+    /// A whole second for a caller to come back: not before `seconds`, and later by up to the jitter, so that callers
+    /// who are told the same do not come back in the same second; `tidegate.spread_seconds`, from memory.
+    pub(super) fn spread(&self, seconds: f64, random: impl Fn() -> f64) -> u64 {
+        let most = self.most.max(seconds);
+        let from = whole(seconds) as f64;
+        let to = (from * (1.0 + self.jitter)).min(most.max(from));
+        whole(from + ((to - from) * random() + random()).floor())
+    }
+
+    /// The longest wait that anybody is told, in seconds, unless the database says more itself.
+    pub(super) fn most(&self) -> f64 {
+        self.most
+    }
+}
+
+/// A gate, and how a node has come to know of it.
+#[derive(Debug, Clone)]
+pub(super) struct Known {
+    pub(super) gate: Gate,
+    /// When its state was heard, or the reading began that found it.
+    learned: Instant,
+    /// When its depth was counted, or a little earlier.
+    counted: Instant,
+    pub(super) turns: Turns,
+}
+
+impl Known {
+    /// As a reading found it that began at this time.
+    pub(super) fn read(row: &GateRow, began: Instant) -> Self {
+        let count = |messages: i64| u64::try_from(messages).unwrap_or_default();
+        Self {
+            gate: Gate {
+                name: row.name.clone(),
+                accepting: row.state == "accepting",
+                of_submitter: row.submitter.is_some(),
+                high_water: count(row.high_water.into()),
+                low_water: count(row.low_water.into()),
+                depth: count(row.depth),
+                epoch: row.epoch,
+                drain_rate: row.drain_rate.filter(|rate| rate.is_finite()),
+                forced_wait: row.forced_wait.map(f64::from),
+                still_wait: row.still_wait.map(f64::from),
+            },
+            learned: began,
+            counted: began,
+            turns: Turns::default(),
+        }
+    }
+
+    /// Completes what was read with what was known before: the turns, and the state, if that was heard while the
+    /// reading was under way and is newer.
+    ///
+    /// A reading that began after everything known was learned is right, whatever its epoch: a database that was
+    /// restored has gone back, and anybody may notify.
+    pub(super) fn after(mut self, before: Self) -> Self {
+        if before.learned >= self.learned {
+            if before.gate.epoch > self.gate.epoch {
+                self.gate.accepting = before.gate.accepting;
+                self.gate.epoch = before.gate.epoch;
+                self.gate.depth = before.gate.depth;
+                self.gate.forced_wait = before.gate.forced_wait;
+                self.counted = before.counted;
+            }
+            self.learned = before.learned;
+        }
+        self.turns = before.turns;
+        self
+    }
+
+    /// A notification of a flip; late ones say nothing new.
+    pub(super) fn heard(&mut self, accepting: bool, depth: u64, epoch: i64, now: Instant) {
+        if epoch.cmp(&self.gate.epoch) == Ordering::Greater {
+            self.gate.accepting = accepting;
+            self.gate.depth = depth;
+            self.gate.epoch = epoch;
+            // Who holds it, if anybody does, is read next.
+            self.gate.forced_wait = None;
+            self.learned = now;
+            self.counted = now;
+        }
+    }
+
+    /// In how many seconds a caller whom it refuses is to come back, in turn, not rounded.
+    pub(super) fn refuse(&mut self, terms: &Terms, now: Instant) -> f64 {
+        let counted = now.saturating_duration_since(self.counted);
+        let opens_in = self.gate.opens_in(terms, counted);
+        let turn = self.turn(terms, now, opens_in, 1);
+        // Never later than the longest wait that anybody is told.
+        (opens_in + turn).min(terms.most.max(opens_in))
+    }
+
+    /// Gives a turn to a caller who wants so many places: how many seconds after the opening.
+    pub(super) fn turn(&mut self, terms: &Terms, now: Instant, opens_in: f64, count: usize) -> f64 {
+        // Those whom it refuses before this node hears that it has closed belong to the period that has just begun.
+        let period = self
+            .gate
+            .epoch
+            .saturating_add(i64::from(self.gate.accepting));
+        let room = self.gate.room_of_a_node(terms);
+        let opens_at = Duration::try_from_secs_f64(opens_in)
+            .ok()
+            .and_then(|opens_in| now.checked_add(opens_in))
+            .unwrap_or(now);
+        self.turns
+            .take(period, opens_at, count, &room)
+            .as_secs_f64()
+    }
+}

@@ -1,0 +1,395 @@
+//! What a node knows of the gates, after what it has read and heard.
+
+use std::{
+    collections::VecDeque,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use tokio::{sync::Semaphore, task::yield_now, time::advance};
+
+use super::{copy::USABLE, *};
+
+mod waits;
+
+/// The gate of a queue with marks 30 and 15, at 10 messages per second.
+fn row(name: &str, state: &str, depth: i64, epoch: i64) -> GateRow {
+    GateRow {
+        name: name.to_owned(),
+        queue: Some(name.to_owned()),
+        kind: None,
+        submitter: None,
+        kinds: vec!["direct".to_owned()],
+        passed_by: Vec::new(),
+        state: state.to_owned(),
+        forced: false,
+        high_water: 30,
+        low_water: 15,
+        depth,
+        epoch,
+        drain_rate: Some(10.0),
+        forced_wait: None,
+        still_wait: None,
+        safety_margin: 0.2,
+        min_seconds: 1,
+        max_seconds: 300,
+        jitter: 0.0,
+        nodes: 1,
+    }
+}
+
+fn open(epoch: i64) -> GateRow {
+    row("tx", "accepting", 0, epoch)
+}
+
+fn closed(epoch: i64) -> GateRow {
+    row("tx", "too_many_requests", 30, epoch)
+}
+
+fn told(signal: &str, epoch: i64) -> String {
+    format!(r#"{{"queue":"tx","signal":"{signal}","depth":30,"epoch":{epoch}}}"#)
+}
+
+const CLOSES: &str = "TOO_MANY_REQUESTS";
+const OPENS: &str = "ACCEPTING_REQUESTS";
+
+/// What is read, one reading after the other; the last one again and again. Each waits for a permit, if there are any.
+#[derive(Clone, Default)]
+struct Script(Arc<Scripted>);
+
+#[derive(Default)]
+struct Scripted {
+    readings: Mutex<VecDeque<Option<Vec<GateRow>>>>,
+    permits: Option<Semaphore>,
+    begun: AtomicU32,
+}
+
+impl Script {
+    fn of(readings: impl IntoIterator<Item = Option<Vec<GateRow>>>) -> Self {
+        Self(Arc::new(Scripted {
+            readings: Mutex::new(readings.into_iter().collect()),
+            ..Scripted::default()
+        }))
+    }
+
+    fn held(readings: impl IntoIterator<Item = Option<Vec<GateRow>>>) -> Self {
+        Self(Arc::new(Scripted {
+            readings: Mutex::new(readings.into_iter().collect()),
+            permits: Some(Semaphore::new(0)),
+            ..Scripted::default()
+        }))
+    }
+
+    fn let_one_go(&self) {
+        self.0.permits.as_ref().unwrap().add_permits(1);
+    }
+
+    fn begun(&self) -> u32 {
+        self.0.begun.load(Ordering::SeqCst)
+    }
+}
+
+impl Source for Script {
+    async fn read(&self) -> Result<Vec<GateRow>, StoreError> {
+        self.0.begun.fetch_add(1, Ordering::SeqCst);
+        if let Some(permits) = &self.0.permits {
+            permits.acquire().await.unwrap().forget();
+        }
+        let mut readings = self.0.readings.lock().unwrap();
+        let reading = if readings.len() > 1 {
+            readings.pop_front().unwrap()
+        } else {
+            readings.front().cloned().unwrap()
+        };
+        reading.ok_or_else(|| StoreError::Unavailable("on purpose".to_owned()))
+    }
+}
+
+/// Lets the reading task do what it can without time going by.
+async fn settle() {
+    for _ in 0..10 {
+        yield_now().await;
+    }
+}
+
+/// Lets time go by in small steps, as it does.
+async fn pass(time: Duration) {
+    settle().await;
+    let until = Instant::now() + time;
+    while Instant::now() < until {
+        advance(Duration::from_millis(50)).await;
+        settle().await;
+    }
+}
+
+async fn reading(script: &Script) -> Gates {
+    let gates = Gates::read_from(script.clone());
+    settle().await;
+    gates
+}
+
+fn refuses(gates: &Gates) -> bool {
+    gates.refuse("direct", None).is_some()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_gates_are_read_at_the_start_and_again_whether_or_not_anybody_asks() {
+    let script = Script::of([Some(vec![open(0)]), Some(vec![closed(1)])]);
+    let gates = reading(&script).await;
+    assert_eq!(script.begun(), 1);
+    assert!(!refuses(&gates));
+
+    pass(READ_EVERY).await;
+
+    assert_eq!(script.begun(), 2);
+    assert!(refuses(&gates));
+    pass(READ_EVERY * 10).await;
+    assert_eq!(script.begun(), 12);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notification_flips_the_gate_at_once_and_a_reading_follows_soon() {
+    let script = Script::of([Some(vec![open(4)]), Some(vec![closed(5)])]);
+    let gates = reading(&script).await;
+
+    gates.heard(&told(CLOSES, 5));
+
+    assert!(refuses(&gates));
+    assert_eq!(script.begun(), 1);
+    pass(PAUSE).await;
+    assert_eq!(script.begun(), 2);
+    assert!(refuses(&gates));
+    gates.heard(&told(OPENS, 6));
+    assert!(!refuses(&gates));
+}
+
+#[tokio::test(start_paused = true)]
+async fn notifications_that_come_late_or_twice_change_nothing() {
+    let script = Script::held([Some(vec![closed(5)])]);
+    let gates = reading(&script).await;
+    script.let_one_go();
+    settle().await;
+
+    for epoch in [-1, 0, 4, 5] {
+        gates.heard(&told(OPENS, epoch));
+        assert!(refuses(&gates), "{epoch}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reading_that_began_before_something_was_heard_does_not_bring_back_what_is_over() {
+    let script = Script::held([Some(vec![open(4)])]);
+    let gates = reading(&script).await;
+    script.let_one_go();
+    settle().await;
+    pass(READ_EVERY).await;
+    assert_eq!(script.begun(), 2);
+
+    gates.heard(&told(CLOSES, 5));
+    script.let_one_go();
+    settle().await;
+
+    assert!(refuses(&gates));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reading_that_was_under_way_counts_when_it_is_newer_than_what_was_heard() {
+    let script = Script::held([Some(vec![open(4)]), Some(vec![open(6)])]);
+    let gates = reading(&script).await;
+    script.let_one_go();
+    settle().await;
+    pass(READ_EVERY).await;
+
+    gates.heard(&told(CLOSES, 5));
+    script.let_one_go();
+    settle().await;
+
+    assert!(!refuses(&gates));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reading_that_began_later_is_right_whatever_was_heard() {
+    // Somebody has made a notification up.
+    let script = Script::of([Some(vec![open(4)])]);
+    let gates = reading(&script).await;
+    gates.heard(&told(CLOSES, i64::MAX));
+    assert!(refuses(&gates));
+    pass(PAUSE).await;
+    assert!(!refuses(&gates));
+    gates.heard(&told(CLOSES, 5));
+    assert!(refuses(&gates));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_database_that_was_restored_goes_back_and_its_nodes_with_it() {
+    let script = Script::of([Some(vec![closed(700)]), Some(vec![open(3)])]);
+    let gates = reading(&script).await;
+    assert!(refuses(&gates));
+    pass(READ_EVERY).await;
+    assert!(!refuses(&gates));
+    gates.heard(&told(CLOSES, 4));
+    assert!(refuses(&gates));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_makes_no_sense_is_ignored() {
+    let script = Script::of([Some(vec![open(0)])]);
+    let gates = reading(&script).await;
+    for payload in [
+        "",
+        "{",
+        "null",
+        "[]",
+        r#"{"queue":"tx"}"#,
+        r#"{"queue":"tx","signal":"CLOSED","depth":30,"epoch":1}"#,
+        r#"{"queue":"tx","signal":"TOO_MANY_REQUESTS","depth":-1,"epoch":1}"#,
+        r#"{"queue":"tx","signal":"TOO_MANY_REQUESTS","depth":30,"epoch":1e99}"#,
+        r#"{"queue":"tx","kind":"direct","signal":"TOO_MANY_REQUESTS","depth":30,"epoch":1}"#,
+        r#"{"signal":"TOO_MANY_REQUESTS","depth":30,"epoch":1}"#,
+        r#"{"queue":"nobody's","signal":"TOO_MANY_REQUESTS","depth":30,"epoch":1}"#,
+    ] {
+        gates.heard(payload);
+        assert!(!refuses(&gates), "{payload}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_was_made_again_has_the_gates_read() {
+    let script = Script::of([Some(vec![open(0)]), Some(vec![closed(1)])]);
+    let gates = reading(&script).await;
+    gates.may_have_missed();
+    pass(PAUSE).await;
+    assert!(refuses(&gates));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_heard_during_a_reading_has_another_one_follow() {
+    let script = Script::held([Some(vec![open(0)])]);
+    let gates = reading(&script).await;
+    gates.may_have_missed();
+    script.let_one_go();
+    settle().await;
+    pass(PAUSE).await;
+    assert_eq!(script.begun(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn however_much_is_heard_the_gates_are_read_ten_times_a_second_at_most() {
+    let script = Script::of([Some(vec![open(0)])]);
+    let gates = reading(&script).await;
+    for _ in 0..100 {
+        gates.heard(&told(CLOSES, 1));
+        pass(Duration::from_millis(10)).await;
+    }
+    assert!(script.begun() <= 52, "{}", script.begun());
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_reading_the_copy_refuses_for_six_seconds_and_then_nobody() {
+    let script = Script::of([Some(vec![closed(1)]), None]);
+    let gates = reading(&script).await;
+    pass(USABLE - Duration::from_millis(50)).await;
+    assert!(refuses(&gates));
+    assert!(gates.of_submission("direct", None, true).is_some());
+
+    pass(Duration::from_millis(50)).await;
+
+    assert!(!refuses(&gates));
+    // A notification alone does not make the copy young.
+    gates.heard(&told(CLOSES, 9));
+    assert!(!refuses(&gates));
+    assert_eq!(gates.of_submission("direct", None, true), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_reading_is_repeated() {
+    let script = Script::of([None, None, Some(vec![closed(1)])]);
+    let gates = reading(&script).await;
+    assert!(!refuses(&gates));
+    pass(READ_EVERY * 2).await;
+    assert!(refuses(&gates));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reading_that_hangs_is_given_up_and_repeated() {
+    let script = Script::held([Some(vec![closed(1)])]);
+    let gates = reading(&script).await;
+    pass(PATIENCE + READ_EVERY).await;
+    assert_eq!(script.begun(), 2);
+    script.let_one_go();
+    settle().await;
+    assert!(refuses(&gates));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_reading_ends_with_the_node() {
+    let script = Script::of([Some(vec![open(0)])]);
+    let gates = reading(&script).await;
+    let clone = gates.clone();
+    drop(gates);
+    pass(READ_EVERY).await;
+    assert_eq!(script.begun(), 2);
+    drop(clone);
+    pass(READ_EVERY * 5).await;
+    assert_eq!(script.begun(), 2);
+    assert_eq!(Arc::strong_count(&script.0), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_closed_gate_on_the_way_refuses() {
+    let all = || {
+        let entered = GateRow {
+            kinds: vec!["public".to_owned()],
+            ..row("readiness", "accepting", 0, 0)
+        };
+        let later = GateRow {
+            passed_by: vec!["public".to_owned()],
+            ..row("tx", "accepting", 0, 0)
+        };
+        let of_kind = GateRow {
+            queue: None,
+            kind: Some("public".to_owned()),
+            kinds: vec!["public".to_owned()],
+            ..row("kind public", "accepting", 0, 0)
+        };
+        let of_submitter = GateRow {
+            queue: None,
+            submitter: Some("ann".to_owned()),
+            kinds: vec!["public".to_owned(), "direct".to_owned()],
+            ..row("submitter ann", "accepting", 0, 0)
+        };
+        // The gate of the queue comes first, in whatever order they are read.
+        [of_kind, later, of_submitter, entered]
+    };
+    for (place, refused) in [
+        (0, [true, true, false, false]),
+        (1, [true, true, true, true]),
+        (2, [false, true, false, true]),
+        (3, [true, true, false, false]),
+    ] {
+        let mut rows = all();
+        rows[place].state = "too_many_requests".to_owned();
+        let name = rows[place].name.clone();
+        let gates = reading(&Script::of([Some(rows.to_vec())])).await;
+        for (nth, (kind, submitter)) in [
+            ("public", None),
+            ("public", Some("ann")),
+            ("direct", Some("bob")),
+            ("direct", Some("ann")),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let refusal = gates.refuse(kind, submitter);
+            assert_eq!(
+                refusal.as_ref().map(|refusal| refusal.gate.name.as_str()),
+                refused[nth].then_some(name.as_str()),
+                "{kind} of {submitter:?}"
+            );
+        }
+        assert_eq!(gates.refuse("unheard_of", Some("ann")), None);
+        let first = gates.of_submission("public", Some("ann"), false).unwrap();
+        assert_eq!(first.name, "readiness");
+        let refusing = gates.of_submission("public", Some("ann"), true).unwrap();
+        assert_eq!(refusing.name, name);
+    }
+}
