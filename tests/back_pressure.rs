@@ -153,6 +153,40 @@ async fn a_batch_is_told_when_there_is_room_for_all_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_put_off_is_waited_for() {
+    let database = stage().await;
+    let mut session = Session::open(&database).await;
+    outcomes(&mut session, &batch("direct", 12)).await;
+    for minutes in 1..=18 {
+        outcomes(
+            &mut session,
+            &format!("submit('direct', '{{}}', not_before => clock_timestamp() + interval '{minutes} minutes')"),
+        )
+        .await;
+    }
+    session
+        .execute("update tidegate.setting set max_seconds = 1000")
+        .await;
+    // 15 have to go; 12 can now, and the third delayed one in three minutes.
+    let told = "select retry_after_seconds from tidegate.submit('direct', '{}')";
+    assert_eq!(session.text(told).await, "180");
+    assert_eq!(
+        session
+            .text("select still_wait from tidegate.gate_copy() where name = 'tx'")
+            .await,
+        "180"
+    );
+    session
+        .execute("update tidegate.setting set max_seconds = 100")
+        .await;
+    assert_eq!(session.text(told).await, "100");
+    session
+        .execute("update pgmq.q_tx set vt = '-infinity' where vt < clock_timestamp() + interval '210 seconds'")
+        .await;
+    assert_eq!(session.text(told).await, "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn replays_pass_and_take_no_room() {
     let database = stage().await;
     let mut session = Session::open(&database).await;

@@ -141,6 +141,8 @@ comment on function tidegate.list_requests is
 comment on function tidegate.submittable_kind is
   'Internal: a kind that requests can be submitted to, else TG002 or TG003.';
 comment on function tidegate.queue_rate is 'Internal: how many messages a queue serves per second, as far as anybody knows.';
+comment on function tidegate.later_seconds is
+  'Internal: in how many seconds enough of a queue''s messages may be served for so many to go.';
 comment on function tidegate.gate_wait is
   'Internal: in how many seconds to submit again what the gates have no room for now.';
 comment on function tidegate.gate_copy is

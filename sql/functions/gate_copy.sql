@@ -4,7 +4,7 @@
 -- submitter's gate all kinds. `drain_rate` is messages per second as `queue_rate` tells it, of a kind's or submitter's
 -- gate that of the slowest queue, in the gate's share of it. `depth` is exact below the high-water mark, as far as some
 -- thousands. `forced_wait` and `still_wait` are the least that a refused caller is told, in seconds: while the gate is held
--- by hand, and while nothing moves in its queue. `nodes`: how many API nodes listen now.
+-- by hand, and while nothing moves in its queue or too much there is put off. `nodes`: how many API nodes listen now.
 -- An earlier version has other results.
 drop function if exists tidegate.gate_copy();
 
@@ -32,7 +32,10 @@ as $$
     g.state, g.forced, g.high_water, g.low_water, d.depth, g.epoch, g.changed_at,
     case when g.queue is not null then q.rate else q.rate * least(1, d.depth / nullif(q.depth, 0)::numeric) end,
     case when g.forced then tidegate.response_backoff_seconds(clock_timestamp() - g.changed_at) end,
-    case when q.still_since is not null then tidegate.response_backoff_seconds(clock_timestamp() - q.still_since) end,
+    greatest(
+      case when q.still_since is not null then tidegate.response_backoff_seconds(clock_timestamp() - q.still_since) end,
+      case when g.queue is not null then tidegate.later_seconds(g.queue, d.depth, d.depth - g.low_water) end
+    ),
     s.safety_margin, greatest(s.min_seconds, 1), s.max_seconds, s.jitter,
     (
       select count(*) from pg_stat_activity as a

@@ -2,9 +2,10 @@
 --
 -- The time in which the depth behind a gate falls far enough: to the low-water mark, if it is closed, and until there is
 -- room for all of `p_count`, after `p_added` that go in now. At the rate of its queue (see `queue_rate`); requests of one
--- kind or submitter leave with their share of the whole queue. At least a second; of several gates the longest. While
--- nothing moves, and at a gate that an operator holds closed, no less than an awaited response asks for after the same
--- time (see `response_backoff_seconds`), for nobody knows when that ends.
+-- kind or submitter leave with their share of the whole queue. At least a second, and until what is put off comes due
+-- without which it will not fall so far; of several gates the longest. While nothing moves, and at a gate that an operator
+-- holds closed, no less than an awaited response asks for after the same time (see `response_backoff_seconds`), for nobody
+-- knows when that ends.
 -- An earlier version has other parameters.
 drop function if exists tidegate.gate_wait(tidegate.kind);
 
@@ -62,6 +63,11 @@ begin
         when v_queue.rate = 0 then v_setting.max_seconds
         else least(v_setting.max_seconds, div(v_share, v_queue.rate) + sign(mod(v_share, v_queue.rate)))
       end);
+      if v_gate.queue is not null then
+        v_seconds := greatest(v_seconds, least(
+          v_setting.max_seconds, tidegate.later_seconds(v_queue.name, v_depth - p_added, (v_above - p_added)::bigint)
+        ));
+      end if;
       if v_queue.still_since is not null and v_share > 0 then
         v_seconds := greatest(v_seconds, least(
           v_setting.max_seconds, tidegate.response_backoff_seconds(v_now - v_queue.still_since)
