@@ -2,9 +2,11 @@
 --
 -- Returns a row for each payload, in their order: `accepted` with the new request, or `replayed` with the earlier
 -- request of the same idempotency key. Everything commits with the caller's transaction. `admission` is 'enforce'
--- (while a gate that the kind passes is closed, a batch with anything new in it is `refused` whole: ids null, and in how
--- many seconds to submit again) or 'accepted' (work already promised is always taken).
--- Raises TG002 (unknown kind), TG003 (no nominal times), TG004 (key reused with another payload), TG007 (misuse).
+-- (when a gate that the kind passes is closed, or has no room for all that is new, the batch is `refused` whole: ids null,
+-- and in how many seconds to submit again) or 'accepted' (work already promised is always taken).
+-- Raises TG002 (unknown kind), TG003 (no nominal times), TG004 (key reused with another payload), TG007 (misuse, such as
+-- 'enforce' above READ COMMITTED), TG011 (more than a gate ever lets in), TG012 (too many submissions one by one in this
+-- transaction), 55P03 (another transaction keeps the gate's lock).
 create or replace function tidegate.submit_batch(
   kind             text,
   payloads         jsonb[],

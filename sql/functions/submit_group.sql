@@ -1,8 +1,9 @@
 -- tidegate.submit_group: (entry) → queued or processing, for requests of one kind that have nothing to do with each other
 --
--- As `submit_batch`, except while a gate is closed: then each request is answered as if it had been submitted alone, an
--- earlier one of the same idempotency key as `replayed`, a new one as `refused`. For whoever gathers strangers' requests
--- in one statement, and wants to know all that a poll would tell (see `request_outlook`).
+-- As `submit_batch`, except when a gate does not let in all: then each request is answered as if it had been submitted
+-- alone, an earlier one of the same idempotency key as `replayed`, new ones as `accepted` as far as there is room, and the
+-- others as `refused`. For whoever gathers strangers' requests in one statement, and wants to know all that a poll
+-- would tell (see `request_outlook`).
 -- `not_before` delays all. What one of them does wrong is raised for all, as by `submit_batch`.
 create or replace function tidegate.submit_group(
   kind             text,
