@@ -187,6 +187,32 @@ async fn what_is_put_off_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_gate_that_has_been_closed_for_a_while_tells_how_fast_it_is_served() {
+    let database = stage().await;
+    let mut session = Session::open(&database).await;
+    session
+        .execute("update tidegate.queue set per_seconds = 10 where name = 'tx'; select setval('tidegate.pacing_tx', 1)")
+        .await;
+    outcomes(&mut session, &batch("direct", 30)).await;
+    let told = "select retry_after_seconds from tidegate.submit('direct', '{}')";
+    // 15 at 10 per second, with a margin of 0.2.
+    assert_eq!(session.text(told).await, "2");
+    // In ten seconds 4 have gone, so 11 take 22 s at 0.5 per second: 4, and one that may be about to go.
+    session
+        .execute(
+            "update tidegate.gate set changed_at = clock_timestamp() - interval '10 seconds' where name = 'tx';
+             delete from pgmq.q_tx where msg_id in (select msg_id from pgmq.q_tx limit 4)",
+        )
+        .await;
+    assert_eq!(session.text(told).await, "27");
+    // As fast as the limit, give or take the margin: the limit it is.
+    session
+        .execute("update tidegate.queue set per_seconds = 0.55 where name = 'tx'")
+        .await;
+    assert_eq!(session.text(told).await, "24");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn replays_pass_and_take_no_room() {
     let database = stage().await;
     let mut session = Session::open(&database).await;

@@ -294,7 +294,7 @@ async fn held_messages_and_such_as_wait_their_time_count_as_depth() {
         .execute("update tidegate.queue set per_seconds = 1 where name = 'tx';")
         .await;
     database
-        .execute("update tidegate.gate set low_water = 30, high_water = 1000 where queue = 'tx'")
+        .execute("update tidegate.gate set low_water = 60, high_water = 1000 where queue = 'tx'")
         .await;
     database
         .execute(
@@ -311,12 +311,12 @@ async fn held_messages_and_such_as_wait_their_time_count_as_depth() {
     close(&database, "tx").await;
 
     let seconds = "select retry_after_seconds from tidegate.submit('direct', '{}')";
-    assert_eq!(database.number(seconds).await, 120);
+    assert_eq!(database.number(seconds).await, 84);
     // Below the mark that claims start from, too.
     database
         .execute("select setval('tidegate.mark_tx', 70)")
         .await;
-    assert_eq!(database.number(seconds).await, 120);
+    assert_eq!(database.number(seconds).await, 84);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -140,7 +140,8 @@ comment on function tidegate.list_requests is
 -- submitting
 comment on function tidegate.submittable_kind is
   'Internal: a kind that requests can be submitted to, else TG002 or TG003.';
-comment on function tidegate.queue_rate is 'Internal: how many messages a queue serves per second, as far as anybody knows.';
+comment on function tidegate.gate_rate is
+  'Internal: how many messages a queue behind a gate serves per second, as far as anybody knows.';
 comment on function tidegate.later_seconds is
   'Internal: in how many seconds enough of a queue''s messages may be served for so many to go.';
 comment on function tidegate.gate_wait is

@@ -1,7 +1,7 @@
 -- tidegate.gate_copy: for API nodes: every gate, whom it lets in, and what it takes to say when to come back
 --
 -- One row a gate. `kinds` are those whose new requests come to it, `passed_by` those that come to it later; of a
--- submitter's gate all kinds. `drain_rate` is messages per second as `queue_rate` tells it, of a kind's or submitter's
+-- submitter's gate all kinds. `drain_rate` is messages per second as `gate_rate` tells it, of a kind's or submitter's
 -- gate that of the slowest queue, in the gate's share of it. `depth` is exact below the high-water mark, as far as some
 -- thousands. `forced_wait` and `still_wait` are the least that a refused caller is told, in seconds: while the gate is held
 -- by hand, and while nothing moves in its queue or too much there is put off. `nodes`: how many API nodes listen now.
@@ -45,14 +45,16 @@ as $$
   cross join tidegate.setting as s
   cross join lateral (select tidegate.gate_depth(g, least(g.high_water, 9999) + 1) as depth) as d
   left join lateral (
-    select tidegate.queue_rate(q) as rate, p.still_since, case when g.queue is null then tidegate.queue_depth(q.name) end as depth
+    select
+      tidegate.gate_rate(g, q, d.depth) as rate, p.still_since,
+      case when g.queue is null then tidegate.queue_depth(q.name) end as depth
     from tidegate.queue as q
     left join tidegate.queue_pace as p on p.queue = q.name and p.observed_at > clock_timestamp() - interval '30 seconds'
     where q.name = g.queue or g.queue is null and exists (
       select from tidegate.kind as k
       where (k.name = g.kind or g.submitter is not null) and q.name in (k.tx_queue, k.readiness_queue)
     )
-    order by tidegate.queue_rate(q) nulls last
+    order by 1 nulls last
     limit 1
   ) as q on true;
 $$;

@@ -1,7 +1,7 @@
 -- tidegate.gate_wait: in how many seconds to submit again what the gates have no room for now
 --
 -- The time in which the depth behind a gate falls far enough: to the low-water mark, if it is closed, and until there is
--- room for all of `p_count`, after `p_added` that go in now. At the rate of its queue (see `queue_rate`); requests of one
+-- room for all of `p_count`, after `p_added` that go in now. At the rate of its queue (see `gate_rate`); requests of one
 -- kind or submitter leave with their share of the whole queue. At least a second, and until what is put off comes due
 -- without which it will not fall so far; of several gates the longest. While nothing moves, and at a gate that an operator
 -- holds closed, no less than an awaited response asks for after the same time (see `response_backoff_seconds`), for nobody
@@ -24,6 +24,7 @@ declare
   v_above   numeric;
   v_share   numeric;
   v_queue   record;
+  v_later   integer;
   v_seconds integer;
 begin
   select * into v_setting from tidegate.setting as s;
@@ -48,7 +49,7 @@ begin
     end if;
     for v_queue in
       select
-        q.name, tidegate.queue_rate(q) as rate,
+        q.name, tidegate.gate_rate(v_gate, q, v_depth) as rate,
         p.still_since
       from tidegate.queue as q
       left join tidegate.queue_pace as p on p.queue = q.name and p.observed_at > v_now - interval '30 seconds'
@@ -64,9 +65,8 @@ begin
         else least(v_setting.max_seconds, div(v_share, v_queue.rate) + sign(mod(v_share, v_queue.rate)))
       end);
       if v_gate.queue is not null then
-        v_seconds := greatest(v_seconds, least(
-          v_setting.max_seconds, tidegate.later_seconds(v_queue.name, v_depth - p_added, (v_above - p_added)::bigint)
-        ));
+        v_later := tidegate.later_seconds(v_queue.name, v_depth - p_added, (v_above - p_added)::bigint);
+        v_seconds := greatest(v_seconds, case when v_later is not null then least(v_setting.max_seconds, v_later) end);
       end if;
       if v_queue.still_since is not null and v_share > 0 then
         v_seconds := greatest(v_seconds, least(
