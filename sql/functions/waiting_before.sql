@@ -51,7 +51,7 @@ begin
       ), first as materialized (
         select m.msg_id
         from %1$s as m
-        where m.msg_id >= $3 and m.msg_id < least($4, ($3 / 256 + $6) * 256) and m.vt <= $2
+        where m.msg_id >= $3 and m.msg_id < least($4, ($3 / 256 + $6) * 256) and coalesce(m.vt <= $2, false)
         order by m.msg_id
         limit 1
       )
@@ -60,13 +60,14 @@ begin
         (select count(*) from due where due.msg_id < least($3, $4)) as below,
         (select least($4, (first.msg_id / 256 + 2) * 256) from first) as next,
         (
-          select count(*)
+          select count(*) filter (where near.vt <= $2)
           from first
-          -- The limit bounds the look: a planner that expects most rows would read them all.
+          -- The limit bounds the look, and the time is none of its conditions: a planner that expects many rows, or has not
+          -- seen that the queue has grown, would read them all, by the index on the time.
           cross join lateral (
-            select
+            select m.vt
             from %1$s as m
-            where m.msg_id >= first.msg_id and m.msg_id < least($4, (first.msg_id / 256 + 2) * 256) and m.vt <= $2
+            where m.msg_id >= first.msg_id and m.msg_id < least($4, (first.msg_id / 256 + 2) * 256)
             order by m.msg_id
             limit 512
           ) as near
@@ -113,7 +114,11 @@ begin
     $sql$
       select count(*) as seen, count(*) filter (where w.msg_id < $3) as waiting, max(w.msg_id) as last
       from (
-        select m.msg_id from %s as m where m.msg_id >= $1 and m.msg_id < $3 and m.vt <= $2 order by m.msg_id limit $4
+        select m.msg_id
+        from %s as m
+        where m.msg_id >= $1 and m.msg_id < $3 and coalesce(m.vt <= $2, false)
+        order by m.msg_id
+        limit $4
       ) as w
     $sql$,
     tidegate.queue_table(p_queue)
