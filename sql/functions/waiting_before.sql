@@ -19,6 +19,11 @@ create or replace function tidegate.waiting_before(
   returns bigint
   language plpgsql
   stable
+  -- Every look is a short walk along an index, in its order. A queue that has grown since anybody analyzed it looks small
+  -- to the planner, which would rather read and sort all of it.
+  set enable_bitmapscan = off
+  set enable_sort = off
+  set jit = off
 as $$
 declare
   v_lag      constant integer := 32;    -- blocks; by more the low-water mark does not lag behind the head

@@ -166,14 +166,14 @@ impl GateCopy {
         let opens_in = opens_in.as_secs_f64();
         let closed = |known: &Known| !known.gate.accepting;
         let mut later: f64 = 0.0;
-        let any_closed = self
-            .places
-            .of_submission(kind, submitter)
-            .any(|place| closed(&self.gates[place]));
-        for (nth, place) in self.places.of_submission(kind, submitter).enumerate() {
+        let on_the_way = || self.places.of_submission(kind, submitter);
+        // A single one may be refused by a gate of which the news is still under way: the first, if there is no cap. A batch
+        // may be refused by one that is open, and has just no room for all of it.
+        let unheard = count == 1
+            && !on_the_way().any(|place| closed(&self.gates[place]) || self.gates[place].is_cap);
+        for (nth, place) in on_the_way().enumerate() {
             let known = &mut self.gates[place];
-            // The news may still be under way: then it is most likely the first.
-            if closed(known) || (!any_closed && nth == 0) {
+            if closed(known) || (unheard && nth == 0) {
                 later = later.max(known.turn(&self.terms, now, opens_in, count));
             }
         }

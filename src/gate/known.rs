@@ -168,6 +168,8 @@ pub(super) struct Known {
     learned: Instant,
     /// When its depth was counted, or a little earlier.
     counted: Instant,
+    /// Whether it caps a kind or a submitter.
+    pub(super) is_cap: bool,
     pub(super) turns: Turns,
 }
 
@@ -190,6 +192,7 @@ impl Known {
             },
             learned: began,
             counted: began,
+            is_cap: row.queue.is_none(),
             turns: Turns::default(),
         }
     }
@@ -238,18 +241,11 @@ impl Known {
 
     /// Gives a turn to a caller who wants so many places: how many seconds after the opening.
     pub(super) fn turn(&mut self, terms: &Terms, now: Instant, opens_in: f64, count: usize) -> f64 {
-        // Those whom it refuses before this node hears that it has closed belong to the period that has just begun.
-        let period = self
-            .gate
-            .epoch
-            .saturating_add(i64::from(self.gate.accepting));
         let room = self.gate.room_of_a_node(terms);
         let opens_at = Duration::try_from_secs_f64(opens_in)
             .ok()
             .and_then(|opens_in| now.checked_add(opens_in))
             .unwrap_or(now);
-        self.turns
-            .take(period, opens_at, count, &room)
-            .as_secs_f64()
+        self.turns.take(opens_at, count, &room).as_secs_f64()
     }
 }

@@ -95,7 +95,7 @@ async fn those_beyond_the_room_are_told_later_one_after_the_other_wherever_they_
 }
 
 #[tokio::test(start_paused = true)]
-async fn turns_begin_anew_when_the_gate_has_flipped_and_outlive_readings() {
+async fn turns_outlive_readings_and_flips() {
     let script = Script::of([
         Some(vec![closed(1)]),
         Some(vec![closed(1)]),
@@ -115,7 +115,20 @@ async fn turns_begin_anew_when_the_gate_has_flipped_and_outlive_readings() {
     gates.may_have_missed();
     pass(PAUSE).await;
 
-    assert_eq!(ask(&gates), 2);
+    assert_eq!(ask(&gates), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_for_which_an_open_gate_has_no_room_takes_no_turn() {
+    let script = Script::of([Some(vec![GateRow {
+        depth: 15,
+        ..open(0)
+    }])]);
+    let gates = reading(&script).await;
+    let told = Duration::from_secs(1);
+    for _ in 0..10 {
+        assert_eq!(gates.in_turn("direct", None, told, 20), told);
+    }
 }
 
 #[tokio::test(start_paused = true)]
