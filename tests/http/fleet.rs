@@ -375,18 +375,28 @@ async fn a_batch_that_never_fits_is_refused_for_good_and_one_that_will_until_it_
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gate_that_somebody_keeps_locked_is_a_503_that_says_when_to_come_back() {
     let database = stage().await;
+    // Who waits for less gives up sooner.
     database
         .execute(
-            "create function public.keep() returns trigger language plpgsql as $$ begin
-               raise exception using errcode = '55P03', message = 'gate \"tx\" is busy';
-             end $$;
-             create trigger keep before insert on tidegate.request execute function public.keep()",
+            "do $$ begin execute format('alter database %I set lock_timeout = 100', current_database()); end $$",
         )
         .await;
-    let api = Api::of(&database).await;
-    let busy = api.post("/v1/direct", &json!({})).await;
-    busy.assert_problem(503, "database_unavailable");
-    assert_eq!(busy.body["retryable"], true);
+    let member = Member::start(&database, false).await;
+    let mut holder = Session::begin(&database).await;
+    holder
+        .execute("select tidegate.submit('direct', '{}')")
+        .await;
+
+    for path in ["/v1/direct", "/v1/direct/batch"] {
+        let busy = member.api.post(path, &json!([1])).await;
+        busy.assert_problem(503, "gate_busy");
+        assert_eq!(busy.body["retryable"], true);
+        assert!(busy.detail().starts_with("nothing was stored"), "{busy:?}");
+        assert_eq!(busy.retry_after(), 5);
+    }
+    holder.rollback().await;
+    assert_eq!(member.api.post("/v1/direct", &json!({})).await.status, 202);
+    member.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
