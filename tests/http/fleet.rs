@@ -15,10 +15,10 @@ use tidegate::{
     listener,
     store::Store,
 };
-use tokio::net::TcpListener;
+use tokio::{io::AsyncWriteExt, net::TcpListener};
 use tokio_util::sync::CancellationToken;
 
-use super::{Api, access::key, answer, hold_submissions, let_go};
+use super::{Api, access::key, answer, hold_submissions, let_go, read_to_end};
 use crate::support::{
     TestDatabase, eventually,
     race::{Session, leases, sound, submit_many},
@@ -295,6 +295,38 @@ async fn a_closed_gate_costs_no_statement_without_a_key_and_replays_are_answered
     assert_eq!(replayed.body["job_id"], first.body["job_id"]);
     let fresh = answer(keyed("second")).await;
     fresh.assert_problem(429, "gate_closed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_slow_or_sends_much_at_a_closed_gate_hears_so_all_the_same() {
+    let database = stage().await;
+    let member = Member::start(&database, false).await;
+    fill(&database).await;
+    eventually("the node knows", || async { member.knows(false) }).await;
+    let head = "POST /v1/direct HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
+
+    // The body ends too late, if at all: it is not taken for the next call.
+    let stalled = format!("{head}content-length: 10\r\n\r\n{{");
+    let said = read_to_end(member.api.raw(&stalled).await).await;
+    assert!(said.starts_with("HTTP/1.1 429 "), "{said}");
+    let said = said.to_ascii_lowercase();
+    for header in ["connection: close", "retry-after: "] {
+        assert!(said.contains(&format!("\r\n{header}")), "{said}");
+    }
+
+    // As much as an open gate would take, and the connection serves on.
+    let longest = HttpOptions::default().body_limit;
+    let mut sending = member
+        .api
+        .raw(&format!("{head}content-length: {longest}\r\n\r\n"))
+        .await;
+    sending.write_all(&vec![b'1'; longest]).await.unwrap();
+    let next = "GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    sending.write_all(next.as_bytes()).await.unwrap();
+    let said = read_to_end(sending).await;
+    assert!(said.starts_with("HTTP/1.1 429 "), "{said}");
+    assert!(said.contains("HTTP/1.1 200 "), "{said}");
+    member.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
