@@ -41,6 +41,9 @@ pub enum StoreError {
     /// A transaction has submitted too much one by one (TG012).
     #[error("{0}")]
     TooManySubmits(String),
+    /// Another transaction keeps a gate's lock for too long (SQLSTATE 55P03, in Tidegate's words): nothing was stored.
+    #[error("{0}")]
+    GateBusy(String),
     /// The transition is not legal (TG001).
     #[error("{0}")]
     IllegalTransition(String),
@@ -64,7 +67,7 @@ impl StoreError {
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Unavailable(_) => true,
+            Self::Unavailable(_) | Self::GateBusy(_) => true,
             // Deadlocks, serialization failures, lock and statement timeouts, lack of resources.
             Self::Database(error) => error
                 .as_database_error()
@@ -119,6 +122,8 @@ impl From<sqlx::Error> for StoreError {
             "TG011" => Self::BatchTooLarge(message),
             "TG012" => Self::TooManySubmits(message),
             "TG009" => Self::CallbackRefused(message),
+            // Other locks that do not come are PostgreSQL's to tell.
+            "55P03" if message.starts_with("gate \"") => Self::GateBusy(message),
             // Undefined schema, table, function, column or type: the schema is missing or from another time.
             "3F000" | "42P01" | "42883" | "42703" | "42704" => Self::NotMigrated(message),
             // Shutting down, starting up, connection lost, no connections allowed, too many of them, no such database or

@@ -206,6 +206,7 @@ impl Node {
         let keeper = rate_limit::Keeper {
             gates: gates.clone(),
             metrics: Arc::clone(&metrics),
+            body_limit: options.body_limit,
         };
         let posting = Router::from(routes::posting())
             .route_layer(middleware::from_fn_with_state(keeper, rate_limit::keep));

@@ -102,6 +102,14 @@ async fn what_makes_no_sense_is_refused_in_words() {
         (&["set", "nope", "--high", "4"][..], "no queue"),
         (
             &["set", "tx", "--high", "4"],
+            "; the low-water mark is 500000; set it as well, with --low",
+        ),
+        (
+            &["set", "tx", "--low", "1000000"],
+            "; the high-water mark is 1000000; set it as well, with --high",
+        ),
+        (
+            &["set", "tx", "--high", "4"],
             "low water is below high water",
         ),
         (&["set", "tx"], "--high"),
@@ -120,6 +128,8 @@ async fn what_makes_no_sense_is_refused_in_words() {
         (&["close", "nope"], "no queue"),
         (&["close", "--kind", "direct"], "no gate"),
         (&["open"], "which gate?"),
+        (&["history", "nope"], "there is no gate \"nope\""),
+        (&["history", "--kind", "direct"], "there is no gate"),
         (&["history", "--limit", "0"], "--limit"),
     ] {
         let refused = run(&database.url, &[&["gate"], arguments].concat()).await;
@@ -138,6 +148,10 @@ async fn what_is_held_by_hand_and_what_closed_is_told_first_and_remembered() {
     assert_eq!(
         lines(&database, &["gate", "history"]).await,
         ["no gate has closed yet"]
+    );
+    assert_eq!(
+        lines(&database, &["gate", "history", "tx"]).await,
+        ["this gate has not changed yet"]
     );
     lines(
         &database,

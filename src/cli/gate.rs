@@ -7,7 +7,10 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{json, value::to_raw_value};
 
 use super::{DatabaseArgs, table::table};
-use crate::store::{CapMarks, Gate as GateRow, GateChange, GateHold, Store, Watched};
+use crate::{
+    error::StoreError,
+    store::{CapMarks, Gate as GateRow, GateChange, GateHold, Store, Watched},
+};
 
 #[derive(Debug, Args)]
 pub(super) struct Gate {
@@ -121,7 +124,18 @@ impl Gate {
             Some(Action::History { which, limit }) => {
                 let name = which.named().map(|watched| watched.gate());
                 let changes = store.gate_history(name.as_deref(), limit, None).await?;
-                return show_history(changes, json);
+                // What became of a cap stays on record when the cap is gone.
+                if let Some(name) = &name
+                    && changes.is_empty()
+                    && store.gates(Some(name)).await?.is_empty()
+                {
+                    bail!("there is no gate \"{name}\"");
+                }
+                let none = match name {
+                    Some(_) => "this gate has not changed yet",
+                    None => "no gate has closed yet",
+                };
+                return show_history(changes, none, json);
             }
             Some(Action::Remove { which }) => {
                 let name = which.one()?.gate();
@@ -180,23 +194,44 @@ impl Gate {
 }
 
 async fn set(store: &Store, watched: &Watched, marks: CapMarks) -> anyhow::Result<bool> {
-    let Watched::Queue(queue) = watched else {
-        return Ok(store.cap_set(watched, marks).await?);
-    };
-    if store.gates(Some(queue)).await?.is_empty() {
-        bail!("there is no queue \"{queue}\"");
-    }
-    let mut settings = BTreeMap::new();
-    for (mark, value) in [
-        ("high_water", marks.high_water.map(|mark| json!(mark))),
-        ("low_water", marks.low_water.map(|mark| json!(mark))),
-        ("mode", marks.mode.map(|mode| json!(mode))),
-    ] {
-        if let Some(value) = value {
-            settings.insert(format!("{queue}.{mark}"), to_raw_value(&value)?);
+    let gate = store.gates(Some(&watched.gate())).await?.pop();
+    let set = if let Watched::Queue(queue) = watched {
+        if gate.is_none() {
+            bail!("there is no queue \"{queue}\"");
         }
+        let mut settings = BTreeMap::new();
+        for (mark, value) in [
+            ("high_water", marks.high_water.map(|mark| json!(mark))),
+            ("low_water", marks.low_water.map(|mark| json!(mark))),
+            ("mode", marks.mode.map(|mode| json!(mode))),
+        ] {
+            if let Some(value) = value {
+                settings.insert(format!("{queue}.{mark}"), to_raw_value(&value)?);
+            }
+        }
+        let changes = store.config_set_many(&settings).await;
+        changes.map(|changes| !changes.is_empty())
+    } else {
+        store.cap_set(watched, marks).await
+    };
+    match (set, gate.and_then(|gate| mark_in_the_way(&gate, marks))) {
+        (Err(StoreError::Misuse(message)), Some(why)) => bail!("{message}; {why}"),
+        (set, _) => Ok(set?),
     }
-    Ok(!store.config_set_many(&settings).await?.is_empty())
+}
+
+/// The mark in force that a refused one does not go with, and how to set both.
+fn mark_in_the_way(gate: &GateRow, marks: CapMarks) -> Option<String> {
+    let (high, low) = (gate.high_water, gate.low_water);
+    match (marks.high_water, marks.low_water) {
+        (Some(new), None) if new <= low => Some(format!(
+            "the low-water mark is {low}; set it as well, with --low"
+        )),
+        (None, Some(new)) if new >= high => Some(format!(
+            "the high-water mark is {high}; set it as well, with --high"
+        )),
+        _ => None,
+    }
 }
 
 async fn hold(
@@ -222,11 +257,12 @@ fn row(gate: GateRow) -> [String; 8] {
     ]
 }
 
-fn show_history(changes: Vec<GateChange>, json: bool) -> anyhow::Result<ExitCode> {
+/// `none`: what to say when there is no change.
+fn show_history(changes: Vec<GateChange>, none: &str, json: bool) -> anyhow::Result<ExitCode> {
     if json {
         outln!("{}", serde_json::to_string_pretty(&changes)?);
     } else if changes.is_empty() {
-        outln!("no gate has closed yet");
+        outln!("{none}");
     } else {
         let rows = changes.into_iter().map(|change| {
             [

@@ -114,22 +114,27 @@ async fn read(request: Request, limit: usize) -> Result<Vec<u8>, Problem> {
 }
 
 /// Reads the body of a call that is refused, up to `most` bytes and to the call's timeout: a client that is still
-/// sending when the connection closes sees a reset instead of the answer.
-pub(super) async fn hear_out(request: Request, most: usize) {
+/// sending when the connection closes sees a reset instead of the answer. Returns whether that was all of it.
+pub(super) async fn hear_out(request: Request, most: usize) -> bool {
     // Who sends `Expect: 100-continue` has sent nothing yet, and is told in time.
-    if !request.headers().contains_key(EXPECT) {
-        discard(Body::into_data_stream(request.into_body()), most).await;
+    if request.headers().contains_key(EXPECT) {
+        return false;
     }
+    discard(Body::into_data_stream(request.into_body()), most).await
 }
 
-async fn discard(mut stream: BodyDataStream, most: usize) {
+async fn discard(mut stream: BodyDataStream, most: usize) -> bool {
     let mut heard = 0;
-    while let Some(Ok(chunk)) = stream.next().await {
+    while let Some(chunk) = stream.next().await {
+        let Ok(chunk) = chunk else {
+            return false;
+        };
         heard += chunk.len();
         if heard > most {
-            return;
+            return false;
         }
     }
+    true
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {

@@ -108,6 +108,12 @@ impl From<&StoreError> for Problem {
                 return NOT_MIGRATED
                     .because("the database is not migrated: run `tidegate migrate`");
             }
+            StoreError::GateBusy(detail) => {
+                tracing::warn!(error = detail, "a gate is busy");
+                return GATE_BUSY.because(
+                    "nothing was stored: another transaction keeps the gate's lock; submit again",
+                );
+            }
             error if error.is_transient() => {
                 tracing::warn!(%error, "the database is unavailable");
                 return DATABASE_UNAVAILABLE

@@ -15,7 +15,10 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::RETRY_AFTER},
+    http::{
+        HeaderMap, HeaderName, HeaderValue, StatusCode,
+        header::{CONNECTION, RETRY_AFTER},
+    },
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -33,14 +36,16 @@ use crate::gate::{Gate, Gates, Refusal};
 static POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 static LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 
-/// How much of a refused submission's body is heard out, so that its sender hears the refusal.
-const HEARD_OUT: usize = 1024 * 1024;
+/// For how long a refused submission's body is heard out, so that its sender hears the refusal.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What submissions meet at the gate.
 #[derive(Clone)]
 pub(super) struct Keeper {
     pub(super) gates: Gates,
     pub(super) metrics: Arc<NodeMetrics>,
+    /// The largest body of a submission, in bytes.
+    pub(super) body_limit: usize,
 }
 
 /// Refuses what a closed gate is in the way of, and completes the answers of the other submissions, taken or refused by
@@ -52,14 +57,24 @@ pub(super) async fn keep(
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let Keeper { gates, metrics } = keeper;
+    let Keeper {
+        gates,
+        metrics,
+        body_limit,
+    } = keeper;
     let submitter = caller.submitter();
     if !request.headers().contains_key(&IDEMPOTENCY_KEY)
         && let Some(refusal) = gates.refuse(&kind, submitter)
     {
         metrics.refused_from_memory(&kind);
-        body::hear_out(request, HEARD_OUT).await;
-        return Ok(refused(&refusal));
+        let hearing = body::hear_out(request, body_limit);
+        let mut response = refused(&refusal);
+        if !matches!(tokio::time::timeout(PATIENCE, hearing).await, Ok(true)) {
+            // What is still being sent would be taken for the next call.
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(CONNECTION, close);
+        }
+        return Ok(response);
     }
 
     let mut response = next.run(request).await;

@@ -13,6 +13,8 @@ impl Troubles {
     pub(super) fn note(&self, error: &StoreError) {
         let sort = match error {
             StoreError::Unavailable(_) => 0,
+            // A transaction that does not end is the database's trouble, too.
+            StoreError::GateBusy(_) => 1,
             StoreError::Database(_) if error.is_transient() => 1,
             StoreError::NotMigrated(_) => 2,
             StoreError::Database(_) => 3,

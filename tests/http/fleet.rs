@@ -15,10 +15,10 @@ use tidegate::{
     listener,
     store::Store,
 };
-use tokio::net::TcpListener;
+use tokio::{io::AsyncWriteExt, net::TcpListener};
 use tokio_util::sync::CancellationToken;
 
-use super::{Api, access::key, answer, hold_submissions, let_go};
+use super::{Api, access::key, answer, hold_submissions, let_go, read_to_end};
 use crate::support::{
     TestDatabase, eventually,
     race::{Session, leases, sound, submit_many},
@@ -298,6 +298,38 @@ async fn a_closed_gate_costs_no_statement_without_a_key_and_replays_are_answered
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_is_slow_or_sends_much_at_a_closed_gate_hears_so_all_the_same() {
+    let database = stage().await;
+    let member = Member::start(&database, false).await;
+    fill(&database).await;
+    eventually("the node knows", || async { member.knows(false) }).await;
+    let head = "POST /v1/direct HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
+
+    // The body ends too late, if at all: it is not taken for the next call.
+    let stalled = format!("{head}content-length: 10\r\n\r\n{{");
+    let said = read_to_end(member.api.raw(&stalled).await).await;
+    assert!(said.starts_with("HTTP/1.1 429 "), "{said}");
+    let said = said.to_ascii_lowercase();
+    for header in ["connection: close", "retry-after: "] {
+        assert!(said.contains(&format!("\r\n{header}")), "{said}");
+    }
+
+    // As much as an open gate would take, and the connection serves on.
+    let longest = HttpOptions::default().body_limit;
+    let mut sending = member
+        .api
+        .raw(&format!("{head}content-length: {longest}\r\n\r\n"))
+        .await;
+    sending.write_all(&vec![b'1'; longest]).await.unwrap();
+    let next = "GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    sending.write_all(next.as_bytes()).await.unwrap();
+    let said = read_to_end(sending).await;
+    assert!(said.starts_with("HTTP/1.1 429 "), "{said}");
+    assert!(said.contains("HTTP/1.1 200 "), "{said}");
+    member.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn figures_say_who_has_refused_and_which_gates_are_closed() {
     let database = stage().await;
     let fleet = fleet(&database, 1).await;
@@ -375,18 +407,28 @@ async fn a_batch_that_never_fits_is_refused_for_good_and_one_that_will_until_it_
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gate_that_somebody_keeps_locked_is_a_503_that_says_when_to_come_back() {
     let database = stage().await;
+    // Who waits for less gives up sooner.
     database
         .execute(
-            "create function public.keep() returns trigger language plpgsql as $$ begin
-               raise exception using errcode = '55P03', message = 'gate \"tx\" is busy';
-             end $$;
-             create trigger keep before insert on tidegate.request execute function public.keep()",
+            "do $$ begin execute format('alter database %I set lock_timeout = 100', current_database()); end $$",
         )
         .await;
-    let api = Api::of(&database).await;
-    let busy = api.post("/v1/direct", &json!({})).await;
-    busy.assert_problem(503, "database_unavailable");
-    assert_eq!(busy.body["retryable"], true);
+    let member = Member::start(&database, false).await;
+    let mut holder = Session::begin(&database).await;
+    holder
+        .execute("select tidegate.submit('direct', '{}')")
+        .await;
+
+    for path in ["/v1/direct", "/v1/direct/batch"] {
+        let busy = member.api.post(path, &json!([1])).await;
+        busy.assert_problem(503, "gate_busy");
+        assert_eq!(busy.body["retryable"], true);
+        assert!(busy.detail().starts_with("nothing was stored"), "{busy:?}");
+        assert_eq!(busy.retry_after(), 5);
+    }
+    holder.rollback().await;
+    assert_eq!(member.api.post("/v1/direct", &json!({})).await.status, 202);
+    member.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

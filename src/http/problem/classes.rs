@@ -200,6 +200,12 @@ pub(in crate::http) static GATE_CLOSED: Class = Class::later(
     "Too much work is waiting",
     1,
 );
+pub(in crate::http) static GATE_BUSY: Class = Class::later(
+    StatusCode::SERVICE_UNAVAILABLE,
+    "gate_busy",
+    "Another transaction keeps the gate",
+    5,
+);
 pub(in crate::http) static OVERLOADED: Class = Class::later(
     StatusCode::SERVICE_UNAVAILABLE,
     "overloaded",

@@ -85,7 +85,7 @@ metrics! {
     SUBMISSIONS = Counter, "tidegate_submissions_total" ["kind", "outcome"],
         "Submissions over HTTP: `accepted`, `replayed`, `refused` (gate closed), `failed` (any other error)";
     GATE_REFUSALS = Counter, "tidegate_gate_refusals_total" ["kind", "by"],
-        "Submissions over HTTP that a closed or full gate has refused, by who knew: this node's `copy`, or the `database`";
+        "Submissions over HTTP that a closed or full gate has refused, by who knew: this node's `copy`, which counts a batch as one, or the `database`, which counts its requests";
     GATE_COPY_CLOSED = Gauge, "tidegate_gate_copy_closed" ["gate"],
         "Whether the gate is closed in this node's copy; gates of kinds and submitters, too";
     GATE_COPY_AGE = Gauge, "tidegate_gate_copy_age_seconds" [],
