@@ -516,18 +516,33 @@ async fn a_hundred_callers_at_three_nodes_never_pass_the_mark_and_every_flip_is_
         )
         .await;
     assert!(history.len() >= 2, "{history:?}");
+    let mut at_the_mark = 0;
     for (place, flip) in history.iter().enumerate() {
-        let expected = ["TOO_MANY_REQUESTS 30", "ACCEPTING_REQUESTS 15"][place % 2];
-        assert_eq!(*flip, format!("{expected} {}", place + 1), "{history:?}");
+        let [signal, depth, epoch] = flip.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("{flip}");
+        };
+        let depth: i64 = depth.parse().unwrap();
+        let (expected, at) = [("TOO_MANY_REQUESTS", 30), ("ACCEPTING_REQUESTS", 15)][place % 2];
+        assert_eq!(
+            (signal, epoch),
+            (expected, &*(place + 1).to_string()),
+            "{history:?}"
+        );
+        // A settle that began while the gate was open, and commits after others have come near the mark, takes it below.
+        assert!(depth == at || (depth < at && at == 15), "{history:?}");
+        at_the_mark += i32::from(depth == at);
         let told = listener.recv().await.unwrap();
         let told: Value = serde_json::from_str(told.payload()).unwrap();
-        let words: Vec<_> = expected.split(' ').collect();
-        let depth: i64 = words[1].parse().unwrap();
         assert_eq!(
             told,
-            json!({"queue": "tx", "signal": words[0], "depth": depth, "epoch": place + 1})
+            json!({"queue": "tx", "signal": signal, "depth": depth, "epoch": place + 1})
         );
     }
+    // All closings, and half of the openings.
+    assert!(
+        at_the_mark * 4 >= 3 * i32::try_from(history.len()).unwrap() - 2,
+        "{history:?}"
+    );
     all_say(&fleet, true).await;
     let marker = "select pg_notify('tidegate_gate', 'the last')";
     session.execute(marker).await;
