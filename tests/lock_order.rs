@@ -6,8 +6,8 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use crate::support::{
     TestDatabase,
-    actors::{ACTS, KINDS, Shared, accepted, perform},
-    race::{NOTHING, Session, sound, submit_many},
+    actors::{ACTS, KINDS, Shared, accepted, perform, settle_down},
+    race::{NOTHING, Session, submit_many},
     until_blocked,
 };
 
@@ -50,19 +50,6 @@ async fn refill(session: &mut Session, shared: &Shared, jump: bool) {
         let ids = session.texts(&sql).await;
         shared.ids.lock().unwrap().extend(accepted(&ids));
     }
-}
-
-async fn settle_down(database: &TestDatabase) {
-    database
-        .execute("select tidegate.pause(paused => false)")
-        .await;
-    // Round both queues: what was submitted while a cap was made.
-    for _ in 0..3 {
-        database
-            .execute("select tidegate.count_members(100000)")
-            .await;
-    }
-    sound(database).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -23,11 +23,9 @@ begin
     return null;
   end if;
 
-  -- Of an earlier one of this name.
-  delete from tidegate.gate_member as m
-  where m.gate = new.name and not exists (
-    select from tidegate.request as r where r.id = m.request_id and r.req_status in ('queued', 'processing', 'tx_in_flight')
-  );
+  -- Of an earlier one of this name. All of them: one whose request is just ending, in a transaction that saw no cap, would
+  -- stay.
+  delete from tidegate.gate_member as m where m.gate = new.name;
   for v_queue in select q.name from tidegate.queue as q order by q.name loop
     perform tidegate.add_members(v_queue, 0, v_batch, new.name);
   end loop;

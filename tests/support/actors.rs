@@ -5,7 +5,10 @@ use std::sync::Mutex;
 use rand::{Rng, rngs::StdRng, seq::SliceRandom};
 use tidegate::request::RequestId;
 
-use super::race::{Held, Session, leases};
+use super::{
+    TestDatabase,
+    race::{Held, Session, leases, sound},
+};
 
 /// The built-in kinds.
 pub const KINDS: [&str; 4] = ["public_decrypt", "user_decrypt", "input_proof", "direct"];
@@ -268,4 +271,18 @@ pub fn accepted(rows: &[String]) -> impl Iterator<Item = RequestId> {
     rows.iter()
         .filter(|id| !id.is_empty())
         .map(|id| id.parse().unwrap())
+}
+
+/// Lets what the actors have left come to rest, and holds every invariant against it.
+pub async fn settle_down(database: &TestDatabase) {
+    database
+        .execute("select tidegate.pause(paused => false)")
+        .await;
+    // Round both queues: what was submitted while a cap was made.
+    for _ in 0..3 {
+        database
+            .execute("select tidegate.count_members(100000)")
+            .await;
+    }
+    sound(database).await;
 }
