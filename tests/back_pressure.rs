@@ -560,6 +560,12 @@ async fn a_batch_that_waits_for_one_submission_holds_up_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nodes_read_the_gates_before_anything_is_set_up() {
+    let database = TestDatabase::uninitialised().await;
+    assert_eq!(database.store.gate_copy().await.unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_queue_that_somebody_dropped_keeps_no_other_gate_shut() {
     let database = stage().await;
     let mut session = Session::open(&database).await;

@@ -59,7 +59,7 @@ as $$
       end,
       case when g.queue is not null then tidegate.later_seconds(g.queue, d.depth, d.depth - g.low_water) end
     ),
-    t.safety_margin, greatest(t.min_seconds, 1), t.max_seconds, t.jitter, n.nodes
+    coalesce(t.safety_margin, 0), greatest(t.min_seconds, 1), t.max_seconds, t.jitter, n.nodes
   from tidegate.gate as g
   cross join tidegate.setting as t
   cross join (

@@ -82,6 +82,9 @@ impl<S: Send + Sync> FromRequestParts<S> for CapPath {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let of = last(parts, state, "of", &UNKNOWN_CAP).await?;
         let name = last(parts, state, "name", &UNKNOWN_CAP).await?;
+        if name.chars().count() > 200 {
+            return Err(UNKNOWN_CAP.because("kinds and submitters have at most 200 characters"));
+        }
         match of.as_str() {
             "kind" => Ok(Self(Watched::Kind(name))),
             "submitter" => Ok(Self(Watched::Submitter(name))),

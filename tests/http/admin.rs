@@ -385,7 +385,7 @@ async fn caps_are_made_changed_held_and_removed() {
     let long = format!("submitter/{}", "x".repeat(201));
     put(&long, json!({"high_water": 9}))
         .await
-        .assert_problem(400, "invalid_request");
+        .assert_problem(404, "unknown_cap");
     api.patch("/v1/admin/caps/kind/direct", &json!({"high_water": 4}))
         .await
         .assert_problem(400, "invalid_request");
