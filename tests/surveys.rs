@@ -119,7 +119,7 @@ impl Event {
                    and m.headers is null"
             ),
             Self::Claim(count) => {
-                format!("select count(*) from tidegate.claim_tx('tx', 'w', {count}, '30 seconds')")
+                format!("select count(*) from tidegate.claim_tx('tx', 'w', {count}, '1 hour')")
             }
             Self::Settle => format!("select count(*) from tidegate.settle_rejected({HELD}, null)"),
             Self::Release => format!("select count(*) from tidegate.release({HELD})"),
