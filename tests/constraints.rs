@@ -160,6 +160,24 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
                 ("set hedge_share = 1.5", "policy_hedge_is_bounded"),
                 ("set breaker_probes = 0", "policy_breaker_is_sane"),
                 ("set breaker_error_rate = 2", "policy_breaker_is_sane"),
+                ("set heal_retry_rate = 0", "policy_heal_rates_are_shares"),
+                ("set heal_timeout_rate = 2", "policy_heal_rates_are_shares"),
+                (
+                    "set stretch_max = 0.5",
+                    "policy_stretch_is_one_to_a_hundred",
+                ),
+                (
+                    "set hedge_safe = true, hedge_max = 11",
+                    "policy_hedges_at_most_ten",
+                ),
+                (
+                    "set hedge_safe = false, hedge_max = 1",
+                    "policy_hedges_only_what_is_safe",
+                ),
+                (
+                    "set timeout_mode = 'phased'",
+                    "policy_phases_fit_the_timeout",
+                ),
             ],
         ),
         (
@@ -174,6 +192,14 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
                 (
                     "set max_seconds = 86401",
                     "setting_min_is_at_most_max_seconds",
+                ),
+                (
+                    "set heal_window = '11 minutes'",
+                    "setting_heal_window_is_a_second_to_ten_minutes",
+                ),
+                (
+                    "set heal_pause = '-1 s'",
+                    "setting_heal_pause_is_zero_to_an_hour",
                 ),
                 (
                     "set safety_margin = 1.01",

@@ -201,7 +201,8 @@ comment on column tidegate.policy_overview.attempts_in_force is 'Attempts now.';
 comment on column tidegate.policy_overview.timeout_ms_in_force is 'Timeout of one call now, milliseconds.';
 comment on column tidegate.policy_overview.base_ms_in_force is 'First backoff now, milliseconds.';
 comment on column tidegate.policy_overview.cap_ms_in_force is 'Longest backoff now, milliseconds.';
-comment on column tidegate.policy_overview.hedge_after_ms_in_force is 'When a second call starts now, milliseconds; null: none does.';
+comment on column tidegate.policy_overview.hedge_after_ms_in_force is
+  'When a second call starts now, milliseconds; null: none does.';
 comment on column tidegate.policy_overview.calls_5m is 'How many calls these figures are of.';
 comment on view tidegate.breaker_overview is 'Every breaker, and what its window shows.';
 comment on column tidegate.breaker_overview.kind is 'The kind.';

@@ -75,7 +75,8 @@ begin
         when 'readiness_failed' then errors[j.place]
         when 'readiness_timed_out' then tidegate.error_json(
           'readiness_timed_out',
-          format('not ready after %s checks', r.readiness_attempt) || coalesce('; the last: ' || (errors[j.place] ->> 'message'), ''),
+          format('not ready after %s checks', r.readiness_attempt)
+            || coalesce('; the last: ' || (errors[j.place] ->> 'message'), ''),
           true)
         else r.error
       end

@@ -67,7 +67,8 @@ begin
       join tidegate.request as r on r.id = h.id
       join tidegate.policy_in_force as f on f.kind = r.kind and f.stage = 'tx'
       cross join lateral (
-        select case when f.since <= r.tx_in_flight_at then f else tidegate.policy_at(r.kind, 'tx', r.tx_in_flight_at) end as policy
+        select case when f.since <= r.tx_in_flight_at then f
+          else tidegate.policy_at(r.kind, 'tx', r.tx_in_flight_at) end as policy
       ) as p
       cross join lateral (select coalesce(errors[h.place] ->> 'code', 'other') as code) as e
     ) as a
