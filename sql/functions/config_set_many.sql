@@ -113,6 +113,10 @@ begin
     end;
   end loop;
 
+  -- Kinds and their policies have changed together by now, and must fit each other.
+  set constraints tidegate.kind_retention immediate;
+  set constraints tidegate.kind_retention deferred;
+
   perform set_config('tidegate.actor', v_actor_before, true);
   return query
     select c.subject, c.name, v_before ->> c.name, c.value, c.type

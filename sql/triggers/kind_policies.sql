@@ -94,6 +94,7 @@ begin
     delete from tidegate.kind_pace as p where p.kind = old.name;
     delete from tidegate.eta_quality_total as q where q.kind = old.name;
     delete from tidegate.poll_count as c where c.kind = old.name;
+    delete from tidegate.submission_sample as s where s.kind = old.name;
   end if;
   return old;
 end;
