@@ -13,11 +13,13 @@ alter table tidegate.kind add constraint kind_key_bucket_is_a_positive_time_of_p
 -- A comma would be taken for the end of a path where lists are told as text.
 alter table tidegate.kind add constraint kind_key_paths_are_1_to_16_lists_of_members_joined_by_dots check (
   cardinality(key_paths) = 0
-  or array_to_string(key_paths, chr(10), '') ~ '^[^.,\n]+(\.[^.,\n]+)*(\n[^.,\n]+(\.[^.,\n]+)*){0,15}$'
+  or (array_to_string(key_paths, '', '') !~ '\n'
+      and array_to_string(key_paths, chr(10), '') ~ '^[^.,\n]+(\.[^.,\n]+)*(\n[^.,\n]+(\.[^.,\n]+)*){0,15}$')
 );
 alter table tidegate.kind add constraint kind_set_paths_are_1_to_16_lists_of_members_joined_by_dots check (
   cardinality(set_paths) = 0
-  or array_to_string(set_paths, chr(10), '') ~ '^[^.,\n]+(\.[^.,\n]+)*(\n[^.,\n]+(\.[^.,\n]+)*){0,15}$'
+  or (array_to_string(set_paths, '', '') !~ '\n'
+      and array_to_string(set_paths, chr(10), '') ~ '^[^.,\n]+(\.[^.,\n]+)*(\n[^.,\n]+(\.[^.,\n]+)*){0,15}$')
 );
 
 alter table tidegate.policy add constraint policy_dedup_window_is_positive check (dedup_window > interval '0') not valid;

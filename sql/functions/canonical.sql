@@ -8,16 +8,21 @@ drop function if exists tidegate.canonical(jsonb);
 
 create or replace function tidegate.canonical(p_value jsonb, p_set_paths text[] default null)
   returns text
-  language sql
+  language plpgsql
   immutable
   parallel safe
 as $$
-  select case
-    when p_set_paths is not null then tidegate.canonical(tidegate.sort_sets(p_value, p_set_paths))
-    -- Most texts have no such zeros and are canonical as they are.
-    when p_value::text !~ '\.[0-9]*0([^0-9]|$)' then p_value::text
-    else regexp_replace(
-      p_value::text, '("(?:[^"\\]|\\.)*")|(\.[0-9]*[1-9])0+(?![0-9])|\.0+(?![0-9])', '\1\2', 'g'
-    )
-  end;
+declare
+  v_text text;
+begin
+  if p_set_paths is not null then
+    p_value := tidegate.sort_sets(p_value, p_set_paths);
+  end if;
+  v_text := p_value::text;
+  -- Most texts have no such zeros and are canonical as they are.
+  if v_text ~ '\.[0-9]*0([^0-9]|$)' then
+    v_text := regexp_replace(v_text, '("(?:[^"\\]|\\.)*")|(\.[0-9]*[1-9])0+(?![0-9])|\.0+(?![0-9])', '\1\2', 'g');
+  end if;
+  return v_text;
+end;
 $$;
