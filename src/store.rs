@@ -64,7 +64,7 @@ pub use self::{
     outlooks::{Eta, Outlook},
     recovery::{Lives, Recover, RecoverStep, StrayStep},
     settles::{Moved, Passed},
-    statistics::{EtaQuality, PollCount},
+    statistics::{EtaQuality, PollCount, SubmissionCount},
     submissions::{Admission, Submission, Submitted, Ticket},
     webhook_operations::{CallbackHost, DeliveryRecord, SigningSecret, WebhookCounts},
     webhooks::{Attempted, Delivery},

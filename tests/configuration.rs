@@ -34,6 +34,9 @@ pub const NAMES: &[(&str, &str, &str)] = &[
     ("direct.deadline", "2h", "(select deadline from tidegate.kind where name = 'direct') = '2 hours'"),
     ("direct.response_timeout", "90", "(select response_timeout from tidegate.kind where name = 'direct') = '90 s'"),
     ("direct.retention", "7 days", "(select retention from tidegate.kind where name = 'direct') = '7 days'"),
+    ("direct.key_mode", "proxy", "(select key_mode from tidegate.kind where name = 'direct') = 'proxy'"),
+    ("direct.key_bucket", "1 hour", "(select key_bucket from tidegate.kind where name = 'direct') = '1 hour'"),
+    ("direct.set_paths", "tags, order.items", "(select set_paths from tidegate.kind where name = 'direct') = '{tags,order.items}'"),
     ("public_decrypt.response_threshold", "2", "(select response_threshold from tidegate.kind where name = 'public_decrypt') = 2"),
     ("direct.tx_queue", "slow", "(select tx_queue from tidegate.kind where name = 'direct') = 'slow'"),
     ("public_decrypt.readiness_queue", "checks", "(select readiness_queue from tidegate.kind where name = 'public_decrypt') = 'checks'"),
@@ -650,6 +653,41 @@ async fn several_settings_only_have_to_make_sense_together() {
         let call = format!("select count(*) from tidegate.config_set_many('{changes}')");
         assert_eq!(database.value(&call).await, "2", "{changes}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kinds_keys_and_their_paths_change_together_and_go_together() {
+    let database = TestDatabase::new().await;
+    for (changes, count) in [
+        (
+            json!({"direct.key_mode": "natural", "direct.key_paths": "order.id, op"}),
+            2,
+        ),
+        (json!({"direct.key_paths": ["op", "order.id"]}), 1),
+        (
+            json!({"direct.key_mode": "proxy", "direct.key_paths": "none", "direct.key_bucket": "1 hour"}),
+            3,
+        ),
+        (
+            json!({"direct.key_mode": "natural", "direct.key_bucket": null, "direct.key_paths": ["op"]}),
+            3,
+        ),
+        (
+            json!({"direct.key_mode": "caller", "direct.key_paths": []}),
+            2,
+        ),
+        (json!({"direct.key_paths": null}), 1),
+    ] {
+        let call = format!("select count(*) from tidegate.config_set_many('{changes}')");
+        assert_eq!(database.number(&call).await, count, "{changes}");
+    }
+    let refusal = database
+        .refused("select tidegate.config_set('direct.key_mode', 'natural')")
+        .await;
+    assert_eq!(
+        refusal.constraint,
+        "kind_has_key_paths_iff_its_keys_are_natural"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -35,6 +35,7 @@ mod limits;
 mod lists;
 mod lock_order;
 mod low_water_mark;
+mod made_keys;
 mod news;
 mod observed_eta;
 mod pacing_model;

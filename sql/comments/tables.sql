@@ -157,9 +157,19 @@ comment on column tidegate.kind.deadline is
 comment on column tidegate.kind.response_timeout is
   'How long a response is awaited after the receipt before the request ends as timed_out.';
 comment on column tidegate.kind.retention is
-  'How long finished requests are meant to be kept; nothing deletes them yet; null: for ever.';
+  'How long finished requests are meant to be kept, the dedup window of stage tx at least; nothing deletes them yet; '
+  'null: for ever.';
 comment on column tidegate.kind.callback_url is
   'Who is told when a request of this kind ends, unless the request names a URL of its own; null: nobody.';
+comment on column tidegate.kind.key_mode is
+  'What makes the idempotency key of a request that comes without one: caller: nothing does; natural: the values at key_paths; '
+  'proxy: the whole payload and the submitter.';
+comment on column tidegate.kind.key_paths is
+  'Natural keys: which members of the payload make the key, each a path of names joined by dots, such as order.id.';
+comment on column tidegate.kind.key_bucket is
+  'Proxy keys: the time bucket that is part of the key; duplicates on both sides of its edge are found all the same; null: none.';
+comment on column tidegate.kind.set_paths is
+  'Which arrays of the payload are sets, each a path of names joined by dots: the order of their elements makes no difference.';
 comment on column tidegate.kind.created_at is 'When the kind was added.';
 
 -- policy
@@ -498,12 +508,16 @@ comment on index tidegate.response_inbox_reference_idx is
 
 -- dedup
 comment on table tidegate.dedup is 'Idempotency keys and the request each stands for; written by submit.';
-comment on column tidegate.dedup.scope is 'The kind and submitter within which the key counts, KIND:SUBMITTER.';
-comment on column tidegate.dedup.key is 'The caller''s idempotency key, 1 to 255 characters.';
+comment on column tidegate.dedup.scope is
+  'The kind and submitter within which a caller''s key counts, KIND:SUBMITTER; or a key that the kind has made, natural or proxy '
+  'KIND:SUBMITTER HASH.';
+comment on column tidegate.dedup.key is
+  'The caller''s idempotency key, 1 to 255 characters; of a made key the beginning of its time bucket in UTC, or any time.';
 comment on column tidegate.dedup.fingerprint is 'SHA-256 of the payload in canonical form.';
 comment on column tidegate.dedup.request_id is 'The request that the key stands for.';
 comment on column tidegate.dedup.first_seen is 'When that request was accepted.';
-comment on column tidegate.dedup.expires_at is 'Until when the key stands for it.';
+comment on column tidegate.dedup.dedup_window is 'How long the key stands for it: what the policy said then.';
+comment on column tidegate.dedup.expires_at is 'Until when the key stands for it and is stored: first_seen + dedup_window.';
 comment on index tidegate.dedup_expires_at_idx is 'Finds expired keys, oldest first.';
 
 -- worker
@@ -609,6 +623,15 @@ comment on column tidegate.poll_count.kind is 'The kind.';
 comment on column tidegate.poll_count.answered is 'Requests whose end a poll has told.';
 comment on column tidegate.poll_count.polls is 'Polls of these, that one included.';
 comment on column tidegate.poll_count.lateness_ms is 'How long their ends had waited to be asked for, all together.';
+
+-- submission_sample
+comment on table tidegate.submission_sample is
+  'Append-only: the submissions of a kind that an API node has let in since it last wrote; written through count_submissions.';
+comment on column tidegate.submission_sample.kind is 'The kind.';
+comment on column tidegate.submission_sample.at is 'When the node wrote.';
+comment on column tidegate.submission_sample.submitted is 'Submissions that were accepted or replayed.';
+comment on column tidegate.submission_sample.replayed is 'Of these the duplicates, which were answered with an earlier request.';
+comment on index tidegate.submission_sample_kind_at_idx is 'Finds the latest, or the oldest, of a kind.';
 
 -- queue_sample
 comment on table tidegate.queue_sample is

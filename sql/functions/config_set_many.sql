@@ -114,8 +114,8 @@ begin
   end loop;
 
   -- Kinds and their policies have changed together by now, and must fit each other.
-  set constraints tidegate.kind_within_budget immediate;
-  set constraints tidegate.kind_within_budget deferred;
+  set constraints tidegate.kind_within_budget, tidegate.kind_retention immediate;
+  set constraints tidegate.kind_within_budget, tidegate.kind_retention deferred;
 
   perform set_config('tidegate.actor', v_actor_before, true);
   return query
