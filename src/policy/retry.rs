@@ -106,8 +106,8 @@ pub enum RetryError<E> {
 /// [`with_timeout`] has left) is not begun: `DeadlineExceeded` at once. The wait has to fit and to leave something, as in
 /// the engine's settles, but not the whole attempt after it, whose timeout is cut to what is left.
 ///
-/// It takes no longer than `W_retry` while no `Retry-After` comes, and never longer than deadline − margin; the timer
-/// may add up to a millisecond for each timeout and `Retry-After`, which is what a margin is for.
+/// It takes no longer than `W_retry` while no `Retry-After` comes, and never longer than deadline − margin, but for what
+/// the timer is late, which may be a millisecond each time: that is what a margin is for.
 ///
 /// Cancellation beats retries (P75-6): no call is begun any more, the running one is dropped, unless it is over at the
 /// same moment; a wait ends.
@@ -128,6 +128,7 @@ where
     policy.check()?;
     let began = Instant::now();
     let budget = remaining().map_or(policy.budget(), |left| left.min(policy.budget()));
+    let budget = whole_milliseconds(budget);
     let mut begun = 0;
     let mut last = None;
     loop {
