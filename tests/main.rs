@@ -41,6 +41,8 @@ mod observed_eta;
 mod pacing_model;
 mod partitions;
 mod plans;
+mod policy_library;
+mod policy_simulation;
 mod positions;
 mod races;
 mod rates;
