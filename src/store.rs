@@ -37,6 +37,7 @@ mod lists;
 mod news;
 mod operations;
 mod outlooks;
+mod policies;
 mod recovery;
 mod settles;
 mod statistics;
@@ -62,6 +63,7 @@ pub use self::{
     news::{Progress, Seen},
     operations::{MaintenanceOverview, QueueOverview, RequestCount, Setting, WorkerOverview},
     outlooks::{Eta, Outlook},
+    policies::StageLevel,
     recovery::{Lives, Recover, RecoverStep, StrayStep},
     settles::{Moved, Passed},
     statistics::{EtaQuality, PollCount, SubmissionCount},
