@@ -4,6 +4,9 @@
 #[path = "../../tests/support/mod.rs"]
 mod support;
 
+#[path = "processes/breaker.rs"]
+mod breaker;
+
 use std::{path::PathBuf, process::Stdio};
 
 use support::{TestDatabase, eventually};
