@@ -30,6 +30,7 @@ macro_rules! ask {
 mod answers;
 mod claims;
 mod configuration;
+mod effects;
 mod gate_copy;
 mod gates;
 mod keys;
@@ -63,7 +64,7 @@ pub use self::{
     operations::{MaintenanceOverview, QueueOverview, RequestCount, Setting, WorkerOverview},
     outlooks::{Eta, Outlook},
     recovery::{Lives, Recover, RecoverStep, StrayStep},
-    settles::{Moved, Passed},
+    settles::{Moved, NotYet, Passed, Retry, Settle},
     statistics::{EtaQuality, PollCount},
     submissions::{Admission, Submission, Submitted, Ticket},
     webhook_operations::{CallbackHost, DeliveryRecord, SigningSecret, WebhookCounts},
@@ -116,6 +117,11 @@ impl Store {
                 .connect_lazy_with(PgConnectOptions::clone(&self.pool.connect_options())),
             ..self.clone()
         }
+    }
+
+    /// How long an answer is waited for.
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
     }
 
     /// How often this store and its clones had trouble with the database, by sort.

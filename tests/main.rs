@@ -19,6 +19,7 @@ mod configuration_live;
 mod constraints;
 mod deadlines;
 mod duties;
+mod effects;
 mod embedded_postgres;
 mod endings;
 mod eta_quality;

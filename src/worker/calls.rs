@@ -6,11 +6,11 @@ use futures_util::FutureExt;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{leases::Leases, settler::Outcome};
+use super::{effects::ToWrite, leases::Leases, settler::Outcome};
 use crate::{
     request::{RequestError, Stage},
-    stage::{AnyReadiness, AnyTransact, Check, Sent, Stages},
-    store::{Claimed, Store},
+    stage::{AnyReadiness, AnyTransact, Check, Sent, Stages, TransactStage},
+    store::{Claimed, NotYet, Retry, Store},
 };
 
 /// A reserved send that would start later than this after its time is given back: it would crowd the slots of others.
@@ -19,7 +19,7 @@ const LATE: Duration = Duration::from_millis(50);
 /// The stage that a request is for.
 pub(super) enum Handler {
     Readiness(Arc<dyn AnyReadiness>),
-    Transact(Arc<dyn AnyTransact>),
+    Transact(TransactStage),
 }
 
 impl Handler {
@@ -47,7 +47,19 @@ impl Call {
     pub(super) async fn run(self) -> Outcome {
         match &self.handler {
             Handler::Readiness(stage) => self.check(stage.as_ref()).await,
-            Handler::Transact(stage) => self.transact(stage.as_ref()).await,
+            Handler::Transact(stage) => {
+                let outcome = self.transact(stage.sends.as_ref()).await;
+                match (outcome, &stage.effects) {
+                    (Outcome::Receipt(receipt, None), Some(effects)) => {
+                        let effect = ToWrite {
+                            stage: Arc::clone(effects),
+                            request: self.claimed.request,
+                        };
+                        Outcome::Receipt(receipt, Some(effect))
+                    }
+                    (outcome, _) => outcome,
+                }
+            }
         }
     }
 
@@ -62,10 +74,10 @@ impl Call {
             AssertUnwindSafe(async { stage.check(&self.claimed.request).await }).catch_unwind();
         match tokio::time::timeout(self.claimed.timeout, check).await {
             Ok(Ok(Check::Ready)) => Outcome::Passed,
-            Ok(Ok(Check::NotYet { after })) => Outcome::NotYet(after),
+            Ok(Ok(Check::NotYet { after })) => Outcome::NotYet(NotYet { after, error: None }),
             Ok(Ok(Check::Failed(error))) => Outcome::CheckFailed(error),
             Ok(Err(panic)) => Outcome::CheckFailed(panicked(panic.as_ref())),
-            Err(_) => Outcome::NotYet(None),
+            Err(_) => Outcome::NotYet(NotYet::default()),
         }
     }
 
@@ -86,7 +98,7 @@ impl Call {
             let found =
                 AssertUnwindSafe(async { stage.find_receipt(request).await }).catch_unwind();
             match tokio::time::timeout(self.claimed.timeout, found).await {
-                Ok(Ok(Ok(Some(receipt)))) => return Outcome::Receipt(receipt),
+                Ok(Ok(Ok(Some(receipt)))) => return Outcome::Receipt(receipt, None),
                 Ok(Ok(Ok(None))) => {}
                 Ok(Ok(Err(error))) => return Outcome::retry(error),
                 Ok(Err(panic)) => return Outcome::retry(panicked(panic.as_ref())),
@@ -116,16 +128,16 @@ impl Call {
 
         let send = AssertUnwindSafe(async { stage.send(request).await }).catch_unwind();
         match tokio::time::timeout(self.claimed.timeout, send).await {
-            Ok(Ok(Sent::Receipt(receipt))) => Outcome::Receipt(receipt),
+            Ok(Ok(Sent::Receipt(receipt))) => Outcome::Receipt(receipt, None),
             Ok(Ok(Sent::Retry {
                 error,
                 after,
                 may_have_left,
-            })) => Outcome::Retry {
+            })) => Outcome::Retry(Retry {
                 error,
                 after,
                 may_have_left,
-            },
+            }),
             Ok(Ok(Sent::Rejected(error))) => Outcome::Rejected(error),
             Ok(Err(panic)) => Outcome::retry(panicked(panic.as_ref())),
             Err(_) => Outcome::retry(timed_out("sending", self.claimed.timeout)),
@@ -171,7 +183,7 @@ fn timed_out(what: &str, after: Duration) -> RequestError {
     )
 }
 
-fn panicked(panic: &(dyn std::any::Any + Send)) -> RequestError {
+pub(super) fn panicked(panic: &(dyn std::any::Any + Send)) -> RequestError {
     let message = panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())

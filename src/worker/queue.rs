@@ -22,7 +22,7 @@ use crate::{
     news::Teller,
     request::{Stage, Status},
     stage::Stages,
-    store::{Claimed, Store},
+    store::{Claimed, Settle, Store},
 };
 
 /// While a few slots are free, how long to wait for more before claiming for those few.
@@ -305,8 +305,7 @@ impl QueueWorker {
                 meter.called(claimed_at);
                 let _ = outcomes
                     .send(settler::Report {
-                        lease,
-                        outcome,
+                        settle: Settle::new(lease, outcome),
                         permit: Some(permit),
                     })
                     .await;
