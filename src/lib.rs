@@ -13,6 +13,7 @@ pub mod listener;
 mod local_copy;
 pub mod maintenance;
 pub mod news;
+pub mod policy;
 pub mod request;
 pub mod schema;
 pub mod shutdown;

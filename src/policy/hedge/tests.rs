@@ -1,0 +1,295 @@
+//! Who wins a race of calls, what becomes of the others, and how many there may be.
+
+use std::{
+    cell::{Cell, RefCell},
+    future::pending,
+    sync::Barrier,
+};
+
+use proptest::prelude::*;
+use tokio::time::{Instant, sleep};
+
+use super::*;
+
+const AFTER: Duration = Duration::from_millis(100);
+
+/// Room for every hedge.
+fn generous() -> HedgeShare {
+    HedgeShare::new(1.0)
+}
+
+/// Notes that a call was dropped before its end.
+struct Watch<'a>(u32, &'a RefCell<Vec<u32>>);
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        self.1.borrow_mut().push(self.0);
+    }
+}
+
+/// Calls that take so many milliseconds and end so.
+fn calls(script: &[(u64, Result<u32, u32>)]) -> impl Fn(u32) -> Scripted {
+    move |number| {
+        let (takes, result) = script[number as usize];
+        Box::pin(async move {
+            sleep(Duration::from_millis(takes)).await;
+            result
+        })
+    }
+}
+
+type Scripted = std::pin::Pin<Box<dyn Future<Output = Result<u32, u32>>>>;
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_answers_in_time_is_not_hedged() {
+    let share = generous();
+    let hedged = hedge(AFTER, 3, &share, calls(&[(99, Ok(7))])).await;
+    assert_eq!(
+        hedged,
+        Hedged {
+            outcome: Ok(7),
+            hedges: 0,
+            winner: 0
+        }
+    );
+    assert_eq!((share.calls(), share.hedges()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_success_wins_and_the_others_are_dropped_where_they_are() {
+    let share = HedgeShare::new(1.0);
+    share.call();
+    let dropped = RefCell::new(Vec::new());
+    let began = Instant::now();
+    let hedged = hedge(AFTER, 2, &share, |number| {
+        let watch = Watch(number, &dropped);
+        async move {
+            match number {
+                1 => {
+                    sleep(Duration::from_millis(150)).await;
+                    std::mem::forget(watch);
+                }
+                _ => pending::<()>().await,
+            }
+            Ok::<_, ()>(number)
+        }
+    })
+    .await;
+
+    assert_eq!(
+        hedged,
+        Hedged {
+            outcome: Ok(1),
+            hedges: 2,
+            winner: 1
+        }
+    );
+    assert_eq!(began.elapsed(), Duration::from_millis(250));
+    let mut dropped = dropped.into_inner();
+    dropped.sort_unstable();
+    assert_eq!(dropped, [0, 2], "the losers");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_call_that_fails_before_its_time_is_an_error_at_once() {
+    let share = generous();
+    let began = Instant::now();
+    let hedged = hedge(AFTER, 3, &share, calls(&[(40, Err(4))])).await;
+    assert_eq!((hedged.outcome, hedged.hedges), (Err(4), 0));
+    assert_eq!(began.elapsed(), Duration::from_millis(40));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_call_that_fails_while_hedges_run_leaves_the_matter_to_them() {
+    let share = generous();
+    let won = hedge(AFTER, 1, &share, calls(&[(120, Err(0)), (500, Ok(5))])).await;
+    assert_eq!((won.outcome, won.hedges, won.winner), (Ok(5), 1, 1));
+
+    let began = Instant::now();
+    let lost = hedge(AFTER, 1, &share, calls(&[(120, Err(0)), (500, Err(1))])).await;
+    assert_eq!(
+        (lost.outcome, lost.winner),
+        (Err(0), 0),
+        "the first call's error"
+    );
+    assert_eq!(began.elapsed(), Duration::from_millis(600));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hedge_that_fails_first_leaves_the_matter_to_the_first_call() {
+    let share = generous();
+    let script = [(500, Ok(5)), (10, Err(1)), (10, Err(2))];
+    let hedged = hedge(AFTER, 2, &share, calls(&script)).await;
+    assert_eq!(
+        (hedged.outcome, hedged.hedges),
+        (Ok(5), 1),
+        "no second one: room was for one"
+    );
+    share.call();
+    let hedged = hedge(AFTER, 2, &share, calls(&script)).await;
+    assert_eq!(
+        (hedged.outcome, hedged.hedges, hedged.winner),
+        (Ok(5), 2, 0)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn hedges_start_one_after_the_other_and_no_more_than_allowed() {
+    let share = generous();
+    for _ in 0..10 {
+        share.call();
+    }
+    let started = RefCell::new(Vec::new());
+    let began = Instant::now();
+    let never = hedge(AFTER, 3, &share, |number| {
+        started
+            .borrow_mut()
+            .push((number, began.elapsed().as_millis()));
+        pending::<Result<(), ()>>()
+    });
+    let timed_out = tokio::time::timeout(Duration::from_secs(10), never).await;
+    assert!(timed_out.is_err());
+    assert_eq!(started.into_inner(), [(0, 0), (1, 100), (2, 200), (3, 300)]);
+    assert_eq!(share.hedges(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_permission_there_is_no_hedge_and_the_share_is_not_touched() {
+    let share = generous();
+    let asked = Cell::new(0);
+    let refused = |_| {
+        asked.set(asked.get() + 1);
+        ready(false)
+    };
+    let hedged = hedge_if(AFTER, 3, &share, refused, calls(&[(1000, Ok(1))])).await;
+    assert_eq!((hedged.outcome, hedged.hedges), (Ok(1), 0));
+    assert_eq!(asked.get(), 1, "a refusal holds");
+
+    // Permission that is still waited for when the answer comes.
+    let hedged = hedge_if(AFTER, 3, &share, |_| pending(), calls(&[(1000, Ok(1))])).await;
+    assert_eq!((hedged.outcome, hedged.hedges), (Ok(1), 0));
+    let failed = hedge_if(AFTER, 3, &share, |_| pending(), calls(&[(1000, Err(1))])).await;
+    assert_eq!((failed.outcome, failed.hedges), (Err(1), 0));
+    assert_eq!(share.hedges(), 0);
+    assert_eq!(share.earned.load(Ordering::Relaxed), 3 * ONE_HEDGE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn permission_may_take_its_time() {
+    let share = generous();
+    let slot = |_| async {
+        sleep(Duration::from_millis(50)).await;
+        true
+    };
+    let began = Instant::now();
+    let hedged = hedge_if(
+        AFTER,
+        1,
+        &share,
+        slot,
+        calls(&[(10_000, Ok(0)), (10, Ok(1))]),
+    )
+    .await;
+    assert_eq!((hedged.outcome, hedged.hedges), (Ok(1), 1));
+    assert_eq!(began.elapsed(), Duration::from_millis(160));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_slow_calls_one_in_twenty_is_hedged() {
+    let share = HedgeShare::default();
+    for _ in 0..1000 {
+        let hedged = hedge(AFTER, 1, &share, calls(&[(200, Ok(0)), (5, Ok(1))])).await;
+        assert!(hedged.outcome.is_ok());
+        assert!(share.hedges() * 20 <= share.calls());
+    }
+    assert_eq!((share.calls(), share.hedges()), (1000, 50));
+}
+
+#[tokio::test]
+async fn a_race_of_calls_that_can_move_between_threads_can_too() {
+    fn movable<T: Send>(value: T) -> T {
+        value
+    }
+    let share = generous();
+    let race = hedge_if(
+        AFTER,
+        1,
+        &share,
+        |_| ready(true),
+        |number| async move { Ok::<_, ()>(number) },
+    );
+    assert_eq!(movable(race).await.outcome, Ok(0));
+}
+
+#[test]
+fn the_share_is_exact_whoever_asks_at_once() {
+    const THREADS: usize = 8;
+    const CALLS: u64 = 20_000;
+    let share = HedgeShare::new(0.07);
+    let barrier = Barrier::new(THREADS);
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                barrier.wait();
+                for _ in 0..CALLS {
+                    share.call();
+                    if let Some(room) = share.room() {
+                        room.fill();
+                    }
+                }
+            });
+        }
+    });
+    let calls = CALLS * THREADS as u64;
+    assert_eq!(share.calls(), calls);
+    assert_eq!(share.hedges(), calls * 7 / 100);
+}
+
+#[test]
+fn a_long_calm_saves_up_no_more_than_a_hundred_hedges() {
+    let share = HedgeShare::new(0.5);
+    for _ in 0..10_000 {
+        share.call();
+    }
+    while let Some(room) = share.room() {
+        room.fill();
+    }
+    assert_eq!(share.hedges(), SAVED_HEDGES);
+}
+
+#[test]
+fn odd_shares_are_within_reason() {
+    for (share, expected) in [
+        (0.05, 50_000),
+        (0.29, 290_000),
+        (0.0, 0),
+        (-1.0, 0),
+        (7.0, 1_000_000),
+        (f64::INFINITY, 1_000_000),
+        (1e-9, 0),
+        (f64::NAN, 0),
+    ] {
+        assert_eq!(millionths(share), expected, "{share}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn hedges_never_exceed_their_share(
+        share in 0.0..1.0_f64,
+        steps in prop::collection::vec((any::<bool>(), any::<bool>()), 1..500),
+    ) {
+        let room = HedgeShare::new(share);
+        for (calls, fills) in steps {
+            if calls {
+                room.call();
+            } else if let Some(one) = room.room()
+                && fills
+            {
+                one.fill();
+            }
+            let allowed = share.mul_add(room.calls() as f64, 1e-6);
+            prop_assert!(room.hedges() as f64 <= allowed, "{room:?}");
+        }
+    }
+}
