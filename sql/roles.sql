@@ -31,7 +31,8 @@ begin
         when p.proname in ('request_outlook', 'request_position', 'request_retry_after', 'eta_seconds', 'nominal_eta',
           'response_backoff_seconds', 'spread_seconds', 'cheapest_poll', 'quantile', 'is_held', 'all_messages',
           'claim_wait_ms', 'message_request_id', 'queue_counts', 'held_by', 'gate_overview', 'list_requests', 'config_get',
-          'config_history', 'config_name', 'config_value', 'interval_seconds')
+          'config_history', 'config_name', 'config_value', 'interval_seconds', 'w_retry_ms', 'error_class', 'is_retried',
+          'calls_since')
           then array['tidegate_reader', 'tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('watch', 'announce', 'moved_since')
           then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']
@@ -48,7 +49,8 @@ begin
           then array['tidegate_worker', 'tidegate_admin']
         when p.proname like 'expire\_%' or p.proname in ('sweep_inbox', 'fold_counts', 'observe',
           'count_polls', 'make_partitions', 'rescan_queue',
-          'survey_queue', 'forget_workers', 'wake', 'look_at_gates', 'count_members',
+          'survey_queue', 'forget_workers', 'wake', 'look_at_gates', 'count_members', 'look_at_breakers', 'fold_calls',
+          'adjust_policies',
           'maintain', 'duty_begins', 'duty_ends')
           then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('recover', 'remove_strays', 'time_out', 'fail_tx', 'fail_internal', 'initialise', 'config_set',

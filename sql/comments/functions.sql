@@ -15,6 +15,38 @@ comment on function tidegate.queue_counter is
 comment on function tidegate.queue_lock_key is 'Internal: the advisory lock of one queue and purpose.';
 comment on function tidegate.message_request_id is
   'The request that a message stands for; null for a message that is none of ours.';
+comment on function tidegate.w_retry_ms is
+  'How long the attempts of a policy take at most, with the backoffs between them: W_retry, milliseconds.';
+comment on function tidegate.w_retry_text is 'Internal: W_retry of a policy with the numbers it is made of.';
+comment on function tidegate.error_class is
+  'What sort of trouble an error code stands for: timeout, connect, 5xx, throttled, 4xx or other.';
+comment on function tidegate.is_retried is 'Whether a policy''s retry_on lists an error code.';
+comment on function tidegate.attempts_within is 'Internal: how many attempts fit into a time.';
+comment on function tidegate.policy_refusal is 'Internal: why a policy cannot hold, or null; the budget and the semantics.';
+comment on function tidegate.kind_refusal is 'Internal: why a kind''s deadline cannot hold its policies, or null.';
+comment on function tidegate.put_in_force is 'Internal: makes a policy hold, stretched as told; a new version.';
+comment on function tidegate.policy_at is 'Internal: the version of a policy under which an attempt began.';
+comment on function tidegate.policy_budget is
+  'Trigger on policy: refuses one that cannot hold (TG013), puts others in force.';
+comment on function tidegate.kind_budget is
+  'Trigger on kind and policy, at commit: the deadline of a kind holds its stages one after the other (TG013).';
+comment on function tidegate.calls_since is 'The calls of a stage reported after a time, in all; ten minutes back at most.';
+comment on function tidegate.breaker_flip is 'Internal: changes a breaker, once, with its event and notification.';
+comment on function tidegate.look_at_breaker is
+  'Internal: opens a breaker whose window says so, lets an open one try again when its time is over.';
+comment on function tidegate.look_at_breakers is 'Maintenance duty: looks at every breaker.';
+comment on function tidegate.report_to_breakers is 'Internal: tells breakers what calls have shown.';
+comment on function tidegate.enter_breakers is 'Internal: which kinds a claim leaves, and which it probes.';
+comment on function tidegate.bar_messages is 'Internal: gives back taken messages that a breaker keeps from being called.';
+comment on function tidegate.take_past_breakers is 'Internal: take_messages, past those that a breaker holds back.';
+comment on function tidegate.note_probes is 'Internal: counts the probes that a claim takes.';
+comment on function tidegate.breakers_wait_ms is 'Internal: for how long breakers hold back all of a queue, milliseconds.';
+comment on function tidegate.note_calls is 'Internal: appends what a settle says about its calls, and tells their breakers.';
+comment on function tidegate.fold_calls is 'Maintenance duty: folds reported calls by the second and into totals.';
+comment on function tidegate.look_at_load is 'Internal: whether a queue is congested.';
+comment on function tidegate.learn_times is 'Internal: takes percentile timeouts and hedge delays from what was measured.';
+comment on function tidegate.adjust_policies is
+  'Maintenance duty: lengthens backoffs while a stage fails or its queue is congested, and undoes it.';
 comment on function tidegate.is_held is 'Whether somebody holds a message: leased, and the lease has not run out.';
 comment on function tidegate.require_queue is 'Internal: the row of a queue that serves the given stage, else TG005.';
 comment on function tidegate.send_messages is

@@ -177,3 +177,47 @@ comment on column tidegate.gate_history.lasted is 'How long it stayed so, or has
 comment on column tidegate.gate_history.is_current is 'Whether it is so still.';
 comment on column tidegate.gate_history.actor is 'Who, or in whose database session.';
 comment on column tidegate.gate_history.id is 'Ascends in the order in which changes were made.';
+
+-- policies
+comment on view tidegate.policy_overview is
+  'Each policy: its bound W_retry, what is in force now, and its chance of success by the calls of the last five minutes.';
+comment on column tidegate.policy_overview.kind is 'The kind.';
+comment on column tidegate.policy_overview.stage is 'The stage.';
+comment on column tidegate.policy_overview.semantics is 'As declared.';
+comment on column tidegate.policy_overview.attempts is 'As declared.';
+comment on column tidegate.policy_overview.timeout_mode is 'As declared.';
+comment on column tidegate.policy_overview.timeout_ms is 'As declared.';
+comment on column tidegate.policy_overview.w_retry_ms is 'How long the attempts take at most, with their backoffs, milliseconds.';
+comment on column tidegate.policy_overview.budget_ms is 'deadline_ms - margin_ms: what W_retry must not exceed.';
+comment on column tidegate.policy_overview.p_drop is 'Share of calls that failed.';
+comment on column tidegate.policy_overview.p_ok is '1 - p_drop^attempts: with what probability one of the attempts succeeds.';
+comment on column tidegate.policy_overview.expected_attempts is 'How many attempts a request takes on average.';
+comment on column tidegate.policy_overview.dedup_window is 'As declared.';
+comment on column tidegate.policy_overview.version is 'The version in force.';
+comment on column tidegate.policy_overview.since is 'Since when.';
+comment on column tidegate.policy_overview.stretch is 'By what backoffs are multiplied; 1: as declared.';
+comment on column tidegate.policy_overview.congested is 'Whether the queue is congested.';
+comment on column tidegate.policy_overview.attempts_in_force is 'Attempts now.';
+comment on column tidegate.policy_overview.timeout_ms_in_force is 'Timeout of one call now, milliseconds.';
+comment on column tidegate.policy_overview.base_ms_in_force is 'First backoff now, milliseconds.';
+comment on column tidegate.policy_overview.cap_ms_in_force is 'Longest backoff now, milliseconds.';
+comment on column tidegate.policy_overview.hedge_after_ms_in_force is 'When a second call starts now, milliseconds; null: none does.';
+comment on column tidegate.policy_overview.calls_5m is 'How many calls these figures are of.';
+comment on view tidegate.breaker_overview is 'Every breaker, and what its window shows.';
+comment on column tidegate.breaker_overview.kind is 'The kind.';
+comment on column tidegate.breaker_overview.stage is 'The stage.';
+comment on column tidegate.breaker_overview.state is 'closed, open or half_open.';
+comment on column tidegate.breaker_overview.changed_at is 'When it last changed.';
+comment on column tidegate.breaker_overview.open_until is 'When it may be tried again; null unless open.';
+comment on column tidegate.breaker_overview.epoch is 'Counts its changes.';
+comment on column tidegate.breaker_overview.probes_under_way_or_done is 'Half open: calls let through.';
+comment on column tidegate.breaker_overview.probes_allowed is 'How many may be.';
+comment on column tidegate.breaker_overview.window_calls is 'Calls in its window.';
+comment on column tidegate.breaker_overview.window_failures is 'Those that failed.';
+comment on column tidegate.breaker_overview.window_slow is 'Those that took too long.';
+comment on column tidegate.breaker_overview.error_rate is 'Share that failed.';
+comment on column tidegate.breaker_overview.trips_at_error_rate is 'At what share it opens.';
+comment on column tidegate.breaker_overview.trips_at_latency_ms is 'It opens when half of the calls take longer, milliseconds.';
+comment on column tidegate.breaker_overview.open_ratio is 'For what share of the last five minutes it was not closed.';
+comment on column tidegate.breaker_overview.last_cause is 'Why it last changed.';
+comment on column tidegate.breaker_overview.last_figures is 'By what figures.';

@@ -4,20 +4,31 @@
 -- across the fleet, because counting and taking happen under one lock per queue; the slot of a dead worker comes
 -- back with its lease. Returns fewer rows than asked, or none, when fewer wait, no slot is free or the queue is
 -- paused. Commit before checking anything.
+-- An earlier version has other results.
+drop function if exists tidegate.claim_readiness(text, text, integer, interval);
+
 create or replace function tidegate.claim_readiness(queue text, worker text, batch integer, lease_for interval)
   returns table (
-    lease        tidegate.lease,
-    id           uuid,
-    kind         text,
-    payload      jsonb,
-    attempt      integer,
-    attempts_max integer,
-    send_at      timestamptz,
-    claimed_at   timestamptz,
-    deadline_at  timestamptz,
-    submitter    text,
-    timeout_ms   integer,
-    paced        boolean
+    lease          tidegate.lease,
+    id             uuid,
+    kind           text,
+    payload        jsonb,
+    attempt        integer,
+    attempts_max   integer,
+    send_at        timestamptz,
+    claimed_at     timestamptz,
+    deadline_at    timestamptz,
+    submitter      text,
+    timeout_ms     integer,
+    paced          boolean,
+    hedge_after_ms integer,
+    hedge_max      integer,
+    hedge_share    numeric,
+    connect_ms     integer,
+    first_byte_ms  integer,
+    body_ms        integer,
+    policy_version integer,
+    probe          boolean
   )
   language plpgsql
   security definer
@@ -27,14 +38,16 @@ create or replace function tidegate.claim_readiness(queue text, worker text, bat
 as $$
 #variable_conflict use_column
 declare
-  v_queue   tidegate.queue := tidegate.require_queue(claim_readiness.queue, 'readiness');
-  v_limit   integer := greatest(claim_readiness.batch, 0);
-  v_held    bigint;
-  v_now     timestamptz;
-  v_nonce   bigint;
-  v_msg_ids bigint[];
-  v_ids     uuid[];
-  v_found   record;
+  v_queue    tidegate.queue := tidegate.require_queue(claim_readiness.queue, 'readiness');
+  v_limit    integer := greatest(claim_readiness.batch, 0);
+  v_held     bigint;
+  v_now      timestamptz;
+  v_nonce    bigint;
+  v_msg_ids  bigint[];
+  v_ids      uuid[];
+  v_found    record;
+  v_headers  jsonb;
+  v_breakers tidegate.breakers_seen;
 begin
   perform tidegate.require_lease_time(lease_for);
   perform tidegate.require_read_committed('claim_readiness');
@@ -58,13 +71,25 @@ begin
   -- After the count: a lease that it saw as run out is to be taken before what was submitted later.
   v_now := clock_timestamp();
 
+  if exists (select from tidegate.breaker as b where b.stage = 'readiness' and b.state <> 'closed') then
+    v_breakers := tidegate.enter_breakers(claim_readiness.queue, 'readiness', v_now);
+    v_limit := least(v_limit, v_breakers.room);
+    if v_limit = 0 then
+      return;
+    end if;
+  end if;
+
   v_nonce := hashtextextended(gen_random_uuid()::text, 0);
-  select t.msg_ids, t.ids into v_msg_ids, v_ids
-  from tidegate.take_messages(
-    claim_readiness.queue, v_limit,
-    jsonb_build_object('nonce', v_nonce, 'worker', worker, 'lease_ms', ceil(extract(epoch from lease_for) * 1000)::bigint),
-    v_now + lease_for, v_now
-  ) as t;
+  v_headers := jsonb_build_object(
+    'nonce', v_nonce, 'worker', worker, 'lease_ms', ceil(extract(epoch from lease_for) * 1000)::bigint
+  );
+  if v_breakers is null then
+    select t.msg_ids, t.ids into v_msg_ids, v_ids
+    from tidegate.take_messages(claim_readiness.queue, v_limit, v_headers, v_now + lease_for, v_now) as t;
+  else
+    select t.msg_ids, t.ids into v_msg_ids, v_ids
+    from tidegate.take_past_breakers(claim_readiness.queue, v_limit, v_headers, v_now + lease_for, v_now, v_breakers) as t;
+  end if;
   if v_msg_ids is null then
     return;
   end if;
@@ -85,7 +110,7 @@ begin
       end as fate
     from unnest(v_ids, v_msg_ids) as m(id, msg_id)
     left join tidegate.request as r on r.id = m.id and r.queue = claim_readiness.queue and r.msg_id = m.msg_id
-    left join tidegate.policy as p on p.kind = r.kind and p.stage = 'readiness'
+    left join tidegate.policy_in_force as p on p.kind = r.kind and p.stage = 'readiness'
   ) as f;
 
   if v_found.ended is not null then
@@ -101,6 +126,9 @@ begin
     perform tidegate.delete_messages(claim_readiness.queue, v_found.removed, false);
   end if;
 
+  if v_breakers.probing <> '{}' then
+    perform tidegate.note_probes('readiness', v_breakers.probing, v_found.go, lease_for, v_now);
+  end if;
   return query
     with claimed as (
       update tidegate.request as r
@@ -110,9 +138,13 @@ begin
     )
     select
       row(claim_readiness.queue, c.msg_id, v_nonce)::tidegate.lease, c.id, c.kind, c.payload, c.readiness_attempt,
-      p.attempts, v_now, v_now, c.deadline_at, c.submitter, p.timeout_ms, false
+      p.attempts, v_now, v_now, c.deadline_at, c.submitter,
+      -- A call goes on no longer than its request.
+      least(p.timeout_ms, greatest(1, ceil(extract(epoch from c.deadline_at - v_now) * 1000)))::integer, false,
+      p.hedge_after_ms, p.hedge_max, p.hedge_share, p.connect_ms, p.first_byte_ms, p.body_ms, p.version,
+      coalesce(c.kind = any(v_breakers.probing), false)
     from claimed as c
-    join tidegate.policy as p on p.kind = c.kind and p.stage = 'readiness'
+    join tidegate.policy_in_force as p on p.kind = c.kind and p.stage = 'readiness'
     order by c.msg_id;
 end;
 $$;

@@ -9,20 +9,31 @@
 -- found in flight has lost its sender: it is handed out with `attempt` > 1, so that the stage looks for a receipt
 -- first; with at_most_once semantics it ends as outcome_unknown. `attempt` > `attempts_max` means: look, but do
 -- not send again.
+-- An earlier version has other results.
+drop function if exists tidegate.claim_tx(text, text, integer, interval);
+
 create or replace function tidegate.claim_tx(queue text, worker text, batch integer, lease_for interval)
   returns table (
-    lease        tidegate.lease,
-    id           uuid,
-    kind         text,
-    payload      jsonb,
-    attempt      integer,
-    attempts_max integer,
-    send_at      timestamptz,
-    claimed_at   timestamptz,
-    deadline_at  timestamptz,
-    submitter    text,
-    timeout_ms   integer,
-    paced        boolean
+    lease          tidegate.lease,
+    id             uuid,
+    kind           text,
+    payload        jsonb,
+    attempt        integer,
+    attempts_max   integer,
+    send_at        timestamptz,
+    claimed_at     timestamptz,
+    deadline_at    timestamptz,
+    submitter      text,
+    timeout_ms     integer,
+    paced          boolean,
+    hedge_after_ms integer,
+    hedge_max      integer,
+    hedge_share    numeric,
+    connect_ms     integer,
+    first_byte_ms  integer,
+    body_ms        integer,
+    policy_version integer,
+    probe          boolean
   )
   language plpgsql
   security definer
@@ -45,6 +56,8 @@ declare
   v_ids      uuid[];
   v_found    record;
   v_go       uuid[];
+  v_headers  jsonb;
+  v_breakers tidegate.breakers_seen;
 begin
   perform tidegate.require_lease_time(lease_for);
   perform tidegate.require_read_committed('claim_tx');
@@ -77,13 +90,25 @@ begin
     v_now := clock_timestamp();
   end if;
 
+  if exists (select from tidegate.breaker as b where b.stage = 'tx' and b.state <> 'closed') then
+    v_breakers := tidegate.enter_breakers(claim_tx.queue, 'tx', v_now);
+    v_limit := least(v_limit, v_breakers.room);
+    if v_limit = 0 then
+      return;
+    end if;
+  end if;
+
   v_nonce := hashtextextended(gen_random_uuid()::text, 0);
-  select t.msg_ids, t.ids into v_msg_ids, v_ids
-  from tidegate.take_messages(
-    claim_tx.queue, v_limit,
-    jsonb_build_object('nonce', v_nonce, 'worker', worker, 'lease_ms', ceil(extract(epoch from lease_for) * 1000)::bigint),
-    v_now + lease_for, v_now
-  ) as t;
+  v_headers := jsonb_build_object(
+    'nonce', v_nonce, 'worker', worker, 'lease_ms', ceil(extract(epoch from lease_for) * 1000)::bigint
+  );
+  if v_breakers is null then
+    select t.msg_ids, t.ids into v_msg_ids, v_ids
+    from tidegate.take_messages(claim_tx.queue, v_limit, v_headers, v_now + lease_for, v_now) as t;
+  else
+    select t.msg_ids, t.ids into v_msg_ids, v_ids
+    from tidegate.take_past_breakers(claim_tx.queue, v_limit, v_headers, v_now + lease_for, v_now, v_breakers) as t;
+  end if;
   if v_msg_ids is null then
     return;
   end if;
@@ -112,7 +137,7 @@ begin
       end as fate
     from unnest(v_ids, v_msg_ids) as m(id, msg_id)
     left join tidegate.request as r on r.id = m.id and r.queue = claim_tx.queue and r.msg_id = m.msg_id
-    left join tidegate.policy as p on p.kind = r.kind and p.stage = 'tx'
+    left join tidegate.policy_in_force as p on p.kind = r.kind and p.stage = 'tx'
   ) as f;
 
   if v_found.ended is not null then
@@ -127,7 +152,12 @@ begin
           'outcome_unknown', format('worker %s was lost while sending; the request may have been sent', r.worker), false)
         when 'expired' then tidegate.error_json('deadline_exceeded', 'the deadline passed before it was answered', true)
         else tidegate.error_json(
-          'attempts_exhausted', format('worker %s was lost at attempt %s, the last one', r.worker, r.tx_attempt), true)
+          'attempts_exhausted',
+          case r.req_status
+            when 'tx_in_flight' then format('worker %s was lost at attempt %s, the last one', r.worker, r.tx_attempt)
+            else format('the policy allows no attempt after the %s made', r.tx_attempt)
+          end,
+          true)
       end
     from unnest(v_found.ended, v_found.fates) as e(id, fate)
     where r.id = e.id and r.req_status in ('processing', 'tx_in_flight');
@@ -143,6 +173,9 @@ begin
   end if;
 
   v_go := v_found.go;
+  if v_breakers.probing <> '{}' then
+    perform tidegate.note_probes('tx', v_breakers.probing, v_go, lease_for, v_now);
+  end if;
   return query
     with claimed as (
       update tidegate.request as r
@@ -160,9 +193,13 @@ begin
           v_tat_ns + (row_number() over (order by c.msg_id) - 1) * v_gap_ns - v_burst_ns
         ) / 1000 / 1000000.0))
       end,
-      v_now, c.deadline_at, c.submitter, p.timeout_ms, v_pacing is not null
+      v_now, c.deadline_at, c.submitter,
+      -- A call goes on no longer than its request.
+      least(p.timeout_ms, greatest(1, ceil(extract(epoch from c.deadline_at - v_now) * 1000)))::integer, v_pacing is not null,
+      p.hedge_after_ms, p.hedge_max, p.hedge_share, p.connect_ms, p.first_byte_ms, p.body_ms, p.version,
+      coalesce(c.kind = any(v_breakers.probing), false)
     from claimed as c
-    join tidegate.policy as p on p.kind = c.kind and p.stage = 'tx'
+    join tidegate.policy_in_force as p on p.kind = c.kind and p.stage = 'tx'
     order by c.msg_id;
 end;
 $$;

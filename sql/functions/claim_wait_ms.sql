@@ -16,6 +16,7 @@ declare
   v_due_us  bigint := coalesce(pg_sequence_last_value(tidegate.queue_counter(claim_wait_ms.queue, 'due')), 0);
   v_next    timestamptz;
   v_wait_ms numeric := 0;
+  v_shut_ms numeric;
 begin
   if v_queue.paused or v_queue.per_seconds = 0 or v_queue.max_concurrency = 0 then
     return v_longest;
@@ -37,6 +38,10 @@ begin
     v_wait_ms := extract(epoch from v_next - v_now) * 1000;
   end if;
 
+  if exists (select from tidegate.breaker as b where b.stage = v_queue.stage and b.state <> 'closed') then
+    v_shut_ms := tidegate.breakers_wait_ms(v_queue.name, v_queue.stage, v_now);
+    v_wait_ms := greatest(v_wait_ms, v_shut_ms);
+  end if;
   if v_queue.per_seconds is not null then
     v_wait_ms := greatest(v_wait_ms, (
       select s.wait_ms

@@ -1,7 +1,8 @@
 -- tidegate.eta_inputs: what the ETA of a kind's requests depends on besides their place and position
 --
 -- `p_queue` is the queue the request is in (rows keep theirs when a kind is pointed elsewhere); `p_counted` says how
--- exactly the tx queue is counted (see `waiting_before`). A paused queue counts as stopped: its limit is 0.
+-- exactly the tx queue is counted (see `waiting_before`). A paused queue counts as
+-- stopped, and so does one whose calls for this kind a breaker holds back: its limit is 0.
 -- An earlier version has other parameters or results.
 drop function if exists tidegate.eta_inputs(tidegate.kind, text, tidegate.request_status, integer);
 
@@ -22,11 +23,15 @@ begin
   select s.safety_margin, s.min_seconds, s.max_seconds, s.jitter
   into v_terms.safety_margin, v_terms.min_seconds, v_terms.max_seconds, v_terms.jitter
   from tidegate.setting as s;
-  select case when q.paused then 0 else q.per_seconds end into v_terms.drain_tps
-  from tidegate.queue as q where q.name = v_tx_queue;
+  select case when q.paused or b.kind is not null then 0 else q.per_seconds end into v_terms.drain_tps
+  from tidegate.queue as q
+  left join tidegate.breaker as b on b.kind = p_kind.name and b.stage = 'tx' and b.state <> 'closed'
+  where q.name = v_tx_queue;
   if p_status = 'queued' then
-    select case when q.paused then 0 else q.max_concurrency end into v_terms.concurrency
-    from tidegate.queue as q where q.name = coalesce(p_queue, p_kind.readiness_queue);
+    select case when q.paused or b.kind is not null then 0 else q.max_concurrency end into v_terms.concurrency
+    from tidegate.queue as q
+    left join tidegate.breaker as b on b.kind = p_kind.name and b.stage = 'readiness' and b.state <> 'closed'
+    where q.name = coalesce(p_queue, p_kind.readiness_queue);
     v_terms.tx_queue_size := tidegate.waiting_before(v_tx_queue, null, p_counted);
   end if;
   return v_terms;

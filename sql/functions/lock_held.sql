@@ -1,14 +1,18 @@
 -- tidegate.lock_held: locks the messages that the given leases still hold, in msg_id order
 --
 -- Returns, in the same order, the messages' numbers, their request ids and the place of each lease in the array
--- given (from 1); nulls when none is held any more. A message that another claim is taking at this moment is
+-- given (from 1), and when each was claimed; nulls when none is held any more. A message that another claim is taking at this moment is
 -- waited for, and then its nonce is looked at again. Raises TG007 when the leases name more than one queue.
+-- An earlier version has other results.
+drop function if exists tidegate.lock_held(tidegate.lease[]);
+
 create or replace function tidegate.lock_held(
   p_leases    tidegate.lease[],
   out queue   text,
   out msg_ids bigint[],
   out ids     uuid[],
-  out places  bigint[]
+  out places  bigint[],
+  out claimed timestamptz[]
 )
   language plpgsql
 as $$
@@ -30,7 +34,7 @@ begin
   execute format(
     $sql$
       with held as materialized (
-        select m.msg_id, tidegate.message_request_id(m.message) as id, l.place
+        select m.msg_id, tidegate.message_request_id(m.message) as id, l.place, m.last_read_at
         from unnest($1) with ordinality as l(queue, msg_id, nonce, place)
         join %s as m on m.msg_id = l.msg_id and m.headers ->> 'nonce' = l.nonce::text
         where m.msg_id = any($2)
@@ -40,12 +44,13 @@ begin
       select
         array_agg(held.msg_id order by held.msg_id),
         array_agg(held.id order by held.msg_id),
-        array_agg(held.place order by held.msg_id)
+        array_agg(held.place order by held.msg_id),
+        array_agg(held.last_read_at order by held.msg_id)
       from held
     $sql$,
     tidegate.queue_table(lock_held.queue)
   )
-  into msg_ids, ids, places
+  into msg_ids, ids, places, claimed
   using p_leases, array(select l.msg_id from unnest(p_leases) as l);
 end;
 $$;

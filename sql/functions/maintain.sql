@@ -20,8 +20,8 @@ begin
 
   foreach v_duty in array array[
     'expire_by_deadline', 'expire_by_readiness', 'expire_responses', 'sweep_inbox', 'rescan_queues', 'count_members',
-    'look_at_gates', 'survey_queues', 'observe', 'fold_counts', 'expire_keys', 'expire_webhooks', 'forget_workers',
-    'make_partitions'
+    'look_at_gates', 'look_at_breakers', 'survey_queues', 'observe', 'fold_counts', 'fold_calls', 'adjust_policies',
+    'expire_keys', 'expire_webhooks', 'forget_workers', 'make_partitions'
   ] loop
     v_began := clock_timestamp();
     v_more := true;
@@ -38,6 +38,9 @@ begin
           when 'sweep_inbox' then v_more := tidegate.sweep_inbox(1000) = 1000;
           when 'count_members' then v_more := tidegate.count_members();
           when 'look_at_gates' then perform tidegate.look_at_gates();
+          when 'look_at_breakers' then perform tidegate.look_at_breakers();
+          when 'fold_calls' then v_more := tidegate.fold_calls() = 10000;
+          when 'adjust_policies' then perform tidegate.adjust_policies();
           when 'observe' then v_more := tidegate.observe() = 10000;
           when 'fold_counts' then v_more := tidegate.fold_counts() = 10000;
           when 'expire_keys' then v_more := tidegate.expire_keys() = 1000;

@@ -1,8 +1,17 @@
 -- tidegate.settle_failed: queued → failure, for requests whose readiness check said never
 --
--- `errors` (one per lease): {"code", "message", "retryable"}. Returns the requests that moved; a missing one was not
--- this holder's any more.
-create or replace function tidegate.settle_failed(leases tidegate.lease[], errors jsonb[])
+-- `errors` (one per lease): {"code", "message", "retryable"}. `took_ms` and `hedges` (one per lease, or null): how long the
+-- call took, and how many more were made for it. Returns the requests that moved; a missing one was not this holder's any
+-- more.
+-- An earlier version has other parameters.
+drop function if exists tidegate.settle_failed(tidegate.lease[], jsonb[]);
+
+create or replace function tidegate.settle_failed(
+  leases  tidegate.lease[],
+  errors  jsonb[],
+  took_ms integer[] default null,
+  hedges  integer[] default null
+)
   returns table (id uuid, req_status tidegate.request_status)
   language plpgsql
   security definer
@@ -11,6 +20,6 @@ create or replace function tidegate.settle_failed(leases tidegate.lease[], error
   set plan_cache_mode = force_generic_plan
 as $$
 begin
-  return query select * from tidegate.settle_ended(leases, errors, 'queued', 'readiness_failed');
+  return query select * from tidegate.settle_ended(leases, errors, 'queued', 'readiness_failed', took_ms, hedges);
 end;
 $$;

@@ -2,8 +2,16 @@
 --
 -- Returns the requests that moved, and their tx queue. A request missing from the result was not this holder's any
 -- more (lease taken over, cancelled, timed out): drop the outcome. `wake` tells that nothing waited in that queue
--- before, so its workers may be asleep.
-create or replace function tidegate.settle_passed(leases tidegate.lease[])
+-- before, so its workers may be asleep. `took_ms` and `hedges` (one per lease, or null): how long the check took, and how
+-- many more were made for it.
+-- An earlier version has other parameters.
+drop function if exists tidegate.settle_passed(tidegate.lease[]);
+
+create or replace function tidegate.settle_passed(
+  leases  tidegate.lease[],
+  took_ms integer[] default null,
+  hedges  integer[] default null
+)
   returns table (id uuid, req_status tidegate.request_status, queue text, wake boolean)
   language plpgsql
   security definer
@@ -14,10 +22,7 @@ as $$
 #variable_conflict use_column
 declare
   v_held     record;
-  v_ids      uuid[];
-  v_queues   text[];
-  v_msg_ids  bigint[];
-  v_done     bigint[];
+  v_moved    record;
   v_tx_queue text;
   v_wake     boolean;
 begin
@@ -31,32 +36,37 @@ begin
     set
       req_status = 'processing', transition_no = r.transition_no + 1, cause = 'readiness_passed',
       queue = k.tx_queue, msg_id = nextval(tidegate.queue_sequence(k.tx_queue)), error = null
-    from unnest(v_held.ids, v_held.msg_ids) as h(id, msg_id), tidegate.kind as k
+    from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.claimed) as h(id, msg_id, place, claimed), tidegate.kind as k
     where r.id = h.id and r.req_status = 'queued' and r.queue = v_held.queue and r.msg_id = h.msg_id
       and k.name = r.kind
-    returning r.id, r.queue, r.msg_id, h.msg_id as done
+    returning r.id, r.queue, r.msg_id, h.msg_id as done, r.kind, r.readiness_attempt, h.place, h.claimed
   )
   select
-    array_agg(m.id order by m.done), array_agg(m.queue order by m.done), array_agg(m.msg_id order by m.done),
-    array_agg(m.done)
-  into v_ids, v_queues, v_msg_ids, v_done
+    array_agg(m.id order by m.done) as ids, array_agg(m.queue order by m.done) as queues,
+    array_agg(m.msg_id order by m.done) as msg_ids, array_agg(m.done) as done,
+    array_agg(m.kind) as kinds, array_agg(m.readiness_attempt = 1) as first, array_agg(m.place) as places,
+    array_agg(m.claimed) as claimed
+  into v_moved
   from moved as m;
 
-  perform tidegate.delete_messages(v_held.queue, v_done, true);
-  for v_tx_queue in select distinct q from unnest(v_queues) as q order by q loop
+  perform tidegate.delete_messages(v_held.queue, v_moved.done, true);
+  for v_tx_queue in select distinct q from unnest(v_moved.queues) as q order by q loop
     v_wake := not tidegate.queue_has_waiting(v_tx_queue);
     perform tidegate.send_messages(
       v_tx_queue,
-      array(select m.id from unnest(v_ids, v_queues) with ordinality as m(id, queue, place)
+      array(select m.id from unnest(v_moved.ids, v_moved.queues) with ordinality as m(id, queue, place)
             where m.queue = v_tx_queue order by m.place),
-      array(select m.msg_id from unnest(v_msg_ids, v_queues) with ordinality as m(msg_id, queue, place)
+      array(select m.msg_id from unnest(v_moved.msg_ids, v_moved.queues) with ordinality as m(msg_id, queue, place)
             where m.queue = v_tx_queue order by m.place)
     );
     perform tidegate.look_at_gate(v_tx_queue, 'accepting');
     return query
       select m.id, 'processing'::tidegate.request_status, m.queue, v_wake
-      from unnest(v_ids, v_queues) as m(id, queue)
+      from unnest(v_moved.ids, v_moved.queues) as m(id, queue)
       where m.queue = v_tx_queue;
   end loop;
+  perform tidegate.note_calls(
+    'readiness', v_moved.kinds, v_moved.first, null, null, v_moved.places, took_ms, hedges, v_moved.claimed
+  );
 end;
 $$;

@@ -3,11 +3,17 @@
 -- `refs` (one per lease, or null) are the downstream's references, under which responses may come; `responses` (one
 -- per lease, or null) are answers that came with the receipt: a `direct` request completes with it in this very step,
 -- others are answered as if it had come a moment later. Responses that came before their receipt are applied.
+-- `took_ms` and `hedges` (one per lease, or null): how long the call took, and how many more were made for it.
 -- Returns the requests that moved and where they are now; a missing one was not this holder's any more.
+-- An earlier version has other parameters.
+drop function if exists tidegate.settle_receipt(tidegate.lease[], text[], jsonb[]);
+
 create or replace function tidegate.settle_receipt(
   leases    tidegate.lease[],
   refs      text[] default null,
-  responses jsonb[] default null
+  responses jsonb[] default null,
+  took_ms   integer[] default null,
+  hedges    integer[] default null
 )
   returns table (id uuid, req_status tidegate.request_status)
   language plpgsql
@@ -24,6 +30,9 @@ declare
   v_statuses tidegate.request_status[];
   v_done     bigint[];
   v_waiting  uuid[];
+  v_kinds    text[];
+  v_first    boolean[];
+  v_claimed  timestamptz[];
 begin
   -- A response by reference looks for its request under the same lock: without it both could miss each other.
   perform tidegate.lock_references(refs);
@@ -41,14 +50,15 @@ begin
       reference = refs[h.place],
       response = case when r.flow = 'direct' then responses[h.place] end,
       error = null
-    from unnest(v_held.ids, v_held.msg_ids, v_held.places) as h(id, msg_id, place)
+    from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.claimed) as h(id, msg_id, place, claimed)
     where r.id = h.id and r.req_status = 'tx_in_flight' and r.queue = v_held.queue and r.msg_id = h.msg_id
-    returning r.id, r.req_status, h.msg_id, h.place
+    returning r.id, r.req_status, h.msg_id, h.place, h.claimed, r.kind, r.tx_attempt
   )
   select
     array_agg(m.id), array_agg(m.req_status), array_agg(m.msg_id), array_agg(m.place),
-    array_agg(m.id) filter (where m.req_status = 'receipt_received')
-  into v_ids, v_statuses, v_done, v_places, v_waiting
+    array_agg(m.id) filter (where m.req_status = 'receipt_received'),
+    array_agg(m.kind), array_agg(m.tx_attempt = 1), array_agg(m.claimed)
+  into v_ids, v_statuses, v_done, v_places, v_waiting, v_kinds, v_first, v_claimed
   from moved as m;
   if v_ids is null then
     return;
@@ -93,6 +103,10 @@ begin
       where r.flow = 'decrypt' and r.response_threshold = 1 and responses[m.place] is not null
         and not exists (select from answered as a where a.id = m.id);
     end if;
+  end if;
+  perform tidegate.note_calls('tx', v_kinds, v_first, null, null, v_places, took_ms, hedges, v_claimed);
+
+  if v_waiting is not null then
     return query select r.id, r.req_status from tidegate.request as r where r.id = any(v_ids);
   else
     return query select * from unnest(v_ids, v_statuses);

@@ -1,8 +1,17 @@
 -- tidegate.settle_rejected: tx_in_flight → failure, for requests that the downstream refused for good
 --
--- `errors` (one per lease): {"code", "message", "retryable"}. Returns the requests that moved; a missing one was not
--- this holder's any more.
-create or replace function tidegate.settle_rejected(leases tidegate.lease[], errors jsonb[])
+-- `errors` (one per lease): {"code", "message", "retryable"}. `took_ms` and `hedges` (one per lease, or null): how long the
+-- call took, and how many more were made for it. Returns the requests that moved; a missing one was not this holder's any
+-- more.
+-- An earlier version has other parameters.
+drop function if exists tidegate.settle_rejected(tidegate.lease[], jsonb[]);
+
+create or replace function tidegate.settle_rejected(
+  leases  tidegate.lease[],
+  errors  jsonb[],
+  took_ms integer[] default null,
+  hedges  integer[] default null
+)
   returns table (id uuid, req_status tidegate.request_status)
   language plpgsql
   security definer
@@ -11,6 +20,6 @@ create or replace function tidegate.settle_rejected(leases tidegate.lease[], err
   set plan_cache_mode = force_generic_plan
 as $$
 begin
-  return query select * from tidegate.settle_ended(leases, errors, 'tx_in_flight', 'rejected');
+  return query select * from tidegate.settle_ended(leases, errors, 'tx_in_flight', 'rejected', took_ms, hedges);
 end;
 $$;

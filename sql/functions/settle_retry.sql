@@ -1,14 +1,24 @@
 -- tidegate.settle_retry: tx_in_flight → processing, for sends worth another attempt
 --
--- The message becomes visible again `after` (one per lease, null: by the kind's policy). `may_have_left` (one per
--- lease, null: true) says that the downstream may have seen the request. Instead of being retried a request ends in
--- failure when its attempts are used up, when the wait would outlive its deadline, or, with at_most_once semantics,
--- when it may have left (outcome_unknown). Returns what became of each request still held.
+-- `errors` (one per lease): {"code", "message", "retryable"}; the policy's `retry_on` says which codes are worth it. The
+-- message becomes visible again `after` (one per lease: the downstream's own wish, when the policy respects it), or else
+-- after the policy's backoff. `may_have_left` (one per lease, null: true) says that the downstream may have seen the
+-- request. `took_ms` and `hedges` (one per lease, or null): how long the call took, and how many more were made for it.
+--
+-- The policy is the one in force when the attempt began. Instead of being retried a request ends in failure: with
+-- at_most_once semantics when it may have left (outcome_unknown); when the policy does not retry such errors (rejected, or
+-- outcome_unknown when it may have left); when its attempts are used up; when the wait would outlive its deadline, or that
+-- of the stage, which counts from the first attempt. Returns what became of each request still held.
+-- An earlier version has other parameters.
+drop function if exists tidegate.settle_retry(tidegate.lease[], jsonb[], interval[], boolean[]);
+
 create or replace function tidegate.settle_retry(
   leases        tidegate.lease[],
   errors        jsonb[],
   after         interval[] default null,
-  may_have_left boolean[] default null
+  may_have_left boolean[] default null,
+  took_ms       integer[] default null,
+  hedges        integer[] default null
 )
   returns table (id uuid, req_status tidegate.request_status)
   language plpgsql
@@ -30,20 +40,43 @@ begin
 
   with judged as materialized (
     select
-      r.id, h.msg_id, h.place, v_now + wait.backoff as visible,
+      a.id, a.msg_id, a.place, a.claimed, a.class, v_now + wait.backoff as visible,
       case
-        when p.semantics = 'at_most_once' and coalesce(may_have_left[h.place], true) then 'outcome_unknown'
-        when r.tx_attempt >= p.attempts then 'attempts_exhausted'
-        when v_now + wait.backoff >= r.deadline_at then 'deadline_exceeded'
+        when (a.policy).semantics = 'at_most_once' and a.left then 'outcome_unknown'
+        when not a.retried then case when a.left and a.class <> '4xx' then 'outcome_unknown' else 'rejected' end
+        when a.tx_attempt >= (a.policy).attempts then 'attempts_exhausted'
+        when v_now + wait.backoff >= least(a.deadline_at, a.first_at + (a.policy).deadline_ms * interval '1 ms')
+          then 'deadline_exceeded'
         else 'send_retried'
       end as cause
-    from unnest(v_held.ids, v_held.msg_ids, v_held.places) as h(id, msg_id, place)
-    join tidegate.request as r on r.id = h.id
-    join tidegate.policy as p on p.kind = r.kind and p.stage = 'tx'
+    from (
+      select
+        r.id, r.tx_attempt, r.deadline_at, h.msg_id, h.place, h.claimed, p.policy,
+        coalesce(may_have_left[h.place], true) as left,
+        tidegate.error_class(e.code) as class,
+        tidegate.is_retried((p.policy).retry_on, e.code) as retried,
+        case
+          when r.tx_attempt <= 1 then r.tx_in_flight_at
+          else coalesce((
+            select max(v.at)
+            from tidegate.request_event as v
+            where v.request_id = r.id and v.to_status = 'tx_in_flight' and v.attempt = 1
+          ), r.tx_in_flight_at)
+        end as first_at
+      from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.claimed) as h(id, msg_id, place, claimed)
+      join tidegate.request as r on r.id = h.id
+      join tidegate.policy_in_force as f on f.kind = r.kind and f.stage = 'tx'
+      cross join lateral (
+        select case when f.since <= r.tx_in_flight_at then f else tidegate.policy_at(r.kind, 'tx', r.tx_in_flight_at) end as policy
+      ) as p
+      cross join lateral (select coalesce(errors[h.place] ->> 'code', 'other') as code) as e
+    ) as a
     cross join lateral (
       select coalesce(
-        greatest(settle_retry.after[h.place], interval '0'),
-        tidegate.backoff(r.tx_attempt, p.base_ms, p.factor, p.cap_ms, p.jitter_ms, 2 * random() - 1)
+        case when (a.policy).respect_retry_after then greatest(settle_retry.after[a.place], interval '0') end,
+        tidegate.backoff(
+          a.tx_attempt, (a.policy).base_ms, (a.policy).factor, (a.policy).cap_ms, (a.policy).jitter_ms, 2 * random() - 1
+        )
       ) as backoff
     ) as wait
   ), moved as (
@@ -54,17 +87,22 @@ begin
       cause = j.cause,
       queue = case j.cause when 'send_retried' then r.queue end,
       msg_id = case j.cause when 'send_retried' then r.msg_id end,
-      error = case j.cause
-        when 'send_retried' then errors[j.place]
+      error = case
+        when j.cause = 'send_retried' or (j.cause = 'rejected' and errors[j.place] is not null) then errors[j.place]
         else tidegate.error_json(
           j.cause,
           format('attempt %s: %s', r.tx_attempt, coalesce(errors[j.place] ->> 'message', 'no reason given')),
-          j.cause <> 'outcome_unknown'
+          j.cause not in ('outcome_unknown', 'rejected')
         )
       end
     from judged as j
     where r.id = j.id and r.req_status = 'tx_in_flight' and r.queue = v_held.queue and r.msg_id = j.msg_id
-    returning r.id, r.req_status, j.msg_id, j.visible
+    returning
+      r.id, r.kind, r.tx_attempt, r.req_status, j.msg_id, j.visible, j.place, j.claimed,
+      case j.class when 'timeout' then 'timeout' when '4xx' then null when 'throttled' then 'void' else
+        -- Our own troubles tell nothing about the downstream.
+        case when errors[j.place] ->> 'code' in ('effect_failed', 'attempts_exhausted') then 'void' else 'failed' end
+      end as outcome
   )
   select
     array_agg(m.id) as ids,
@@ -72,7 +110,9 @@ begin
     array_agg(m.msg_id) filter (where m.req_status = 'failure') as done,
     array_agg(m.msg_id) filter (where m.req_status = 'processing') as kept,
     array_agg(case when m.visible <= v_now then '-infinity' else m.visible end)
-      filter (where m.req_status = 'processing') as visible
+      filter (where m.req_status = 'processing') as visible,
+    array_agg(m.kind) as kinds, array_agg(m.tx_attempt = 1) as first, array_agg(m.outcome) as outcomes,
+    array_agg(m.req_status = 'processing') as retried, array_agg(m.place) as places, array_agg(m.claimed) as claimed
   into v_moved
   from moved as m;
 
@@ -80,6 +120,9 @@ begin
   if v_moved.kept is not null then
     perform tidegate.free_messages(v_held.queue, v_moved.kept, v_moved.visible);
   end if;
+  perform tidegate.note_calls(
+    'tx', v_moved.kinds, v_moved.first, v_moved.outcomes, v_moved.retried, v_moved.places, took_ms, hedges, v_moved.claimed
+  );
   return query select * from unnest(v_moved.ids, v_moved.statuses);
 end;
 $$;

@@ -22,21 +22,35 @@ create or replace trigger kind_queues
   for each row
   execute function tidegate.kind_queues();
 
--- Checks may take long to say yes, so readiness asks often; sends are few and far between.
+-- Checks may take long to say yes, so readiness asks often; sends are few and far between. A kind whose deadline is too
+-- short for that gets the same in small.
 create or replace function tidegate.kind_policies()
   returns trigger
   language plpgsql
   security definer
   set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_deadline_ms constant numeric := extract(epoch from new.deadline) * 1000;
+  -- Both stages with their margins take ten minutes at most, and a send alone one.
+  v_scale       constant numeric := least(1, v_deadline_ms / case new.flow when 'decrypt' then 600000 else 60000 end);
 begin
   if new.flow = 'decrypt' then
-    insert into tidegate.policy (kind, stage, attempts, base_ms, factor, cap_ms, timeout_ms, deadline_ms)
-    values (new.name, 'readiness', 40, 500, 1.5, 10000, 5000, 600000)
+    insert into tidegate.policy (
+      kind, stage, attempts, base_ms, factor, cap_ms, jitter_ms, timeout_ms, deadline_ms, margin_ms, hedge_safe,
+      heal_timeout_rate
+    )
+    values (
+      new.name, 'readiness', 40, floor(500 * v_scale), 1.5, floor(10000 * v_scale), floor(250 * v_scale),
+      greatest(1, floor(5000 * v_scale)), greatest(1, ceil(600000 * v_scale)), floor(1000 * v_scale), true, 0.005
+    )
     on conflict do nothing;
   end if;
-  insert into tidegate.policy (kind, stage, attempts, base_ms, factor, cap_ms, timeout_ms, deadline_ms)
-  values (new.name, 'tx', 5, 500, 2, 30000, 10000, 120000)
+  insert into tidegate.policy (kind, stage, attempts, base_ms, factor, cap_ms, jitter_ms, timeout_ms, deadline_ms, margin_ms)
+  values (
+    new.name, 'tx', 5, floor(500 * v_scale), 2, floor(30000 * v_scale), floor(250 * v_scale),
+    greatest(1, floor(10000 * v_scale)), greatest(1, ceil(120000 * v_scale)), floor(1000 * v_scale)
+  )
   on conflict do nothing;
   return null;
 end;
@@ -94,6 +108,9 @@ begin
     delete from tidegate.kind_pace as p where p.kind = old.name;
     delete from tidegate.eta_quality_total as q where q.kind = old.name;
     delete from tidegate.poll_count as c where c.kind = old.name;
+    delete from tidegate.call_sample as c where c.kind = old.name;
+    delete from tidegate.call_second as c where c.kind = old.name;
+    delete from tidegate.call_total as c where c.kind = old.name;
   end if;
   return old;
 end;

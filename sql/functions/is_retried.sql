@@ -1,0 +1,12 @@
+-- tidegate.is_retried: whether a policy's `retry_on` lists an error: by its class, by its code, or by its HTTP status
+--
+-- What the downstream has refused (4xx) is never sent again, whatever is listed.
+create or replace function tidegate.is_retried(retry_on text[], code text)
+  returns boolean
+  language sql
+  immutable
+  parallel safe
+as $$
+  select tidegate.error_class(code) <> '4xx'
+    and (tidegate.error_class(code) = any(retry_on) or code = any(retry_on) or substring(code from '^http_(.*)$') = any(retry_on));
+$$;

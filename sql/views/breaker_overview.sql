@@ -1,0 +1,39 @@
+-- tidegate.breaker_overview: every breaker, what its window shows, and for what share of the last five minutes it was not
+-- closed
+create or replace view tidegate.breaker_overview as
+select
+  b.kind, b.stage, b.state, b.changed_at, b.open_until, b.epoch,
+  case b.state when 'half_open' then b.probes end as probes_under_way_or_done,
+  p.breaker_probes as probes_allowed,
+  c.calls as window_calls, c.failures as window_failures, c.slow as window_slow,
+  round(c.failures::numeric / nullif(c.calls, 0), 4) as error_rate, p.breaker_error_rate as trips_at_error_rate,
+  p.breaker_latency_ms as trips_at_latency_ms,
+  coalesce(round((extract(epoch from t.not_closed) / 300)::numeric, 4), 0) as open_ratio,
+  e.cause as last_cause, e.figures as last_figures
+from tidegate.breaker as b
+join tidegate.policy as p on p.kind = b.kind and p.stage = b.stage
+cross join lateral tidegate.calls_since(
+  b.kind, b.stage, greatest(clock_timestamp() - make_interval(secs => p.breaker_window_ms / 1000.0), b.changed_at)
+) as c
+cross join lateral (
+  select sum(
+    least(s.until, clock_timestamp()) - greatest(s.at, clock_timestamp() - interval '5 minutes')
+  ) filter (where s.state <> 'closed' and s.until > clock_timestamp() - interval '5 minutes') as not_closed
+  from (
+    select v.state, v.at, lead(v.at, 1, clock_timestamp()) over (order by v.id) as until
+    from tidegate.breaker_event as v
+    where v.kind = b.kind and v.stage = b.stage and v.epoch <= b.epoch
+      and v.at >= coalesce((
+        select max(w.at) from tidegate.breaker_event as w
+        where w.kind = b.kind and w.stage = b.stage and w.at <= clock_timestamp() - interval '5 minutes'
+      ), '-infinity')
+  ) as s
+) as t
+left join lateral (
+  select v.cause, v.figures
+  from tidegate.breaker_event as v
+  where v.kind = b.kind and v.stage = b.stage
+  order by v.id desc
+  limit 1
+) as e on true
+order by b.kind, b.stage;
