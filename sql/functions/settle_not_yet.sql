@@ -43,7 +43,10 @@ begin
         when a.readiness_attempt >= (a.policy).attempts then 'readiness_timed_out'
       end as ended,
       v_now + coalesce(
-        case when (a.policy).respect_retry_after then greatest(settle_not_yet.after[a.place], interval '0') end,
+        -- `greatest` alone passes over nulls, and would take no wish for the wish not to wait.
+        case
+          when (a.policy).respect_retry_after and settle_not_yet.after[a.place] is not null then greatest(settle_not_yet.after[a.place], interval '0')
+        end,
         tidegate.backoff(
           a.readiness_attempt, (a.policy).base_ms, (a.policy).factor, (a.policy).cap_ms, (a.policy).jitter_ms,
           2 * random() - 1

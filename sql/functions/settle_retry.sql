@@ -73,7 +73,10 @@ begin
     ) as a
     cross join lateral (
       select coalesce(
-        case when (a.policy).respect_retry_after then greatest(settle_retry.after[a.place], interval '0') end,
+        -- `greatest` alone passes over nulls, and would take no wish for the wish not to wait.
+        case
+          when (a.policy).respect_retry_after and settle_retry.after[a.place] is not null then greatest(settle_retry.after[a.place], interval '0')
+        end,
         tidegate.backoff(
           a.tx_attempt, (a.policy).base_ms, (a.policy).factor, (a.policy).cap_ms, (a.policy).jitter_ms, 2 * random() - 1
         )
