@@ -3,6 +3,7 @@
 
 mod api_keys;
 mod back_pressure;
+mod calls;
 mod canonical;
 mod caps;
 mod claim_fates;

@@ -171,6 +171,31 @@ impl Store {
             .collect())
     }
 
+    /// Which of these leases are still held: `tidegate.still_held`. Reads only.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn still_held(
+        &self,
+        queue: &str,
+        leases: &[Lease],
+    ) -> Result<Vec<Lease>, StoreError> {
+        let (msg_ids, nonces) = columns(leases);
+        let rows: Vec<(i64, i64)> = ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/still_held.sql"))
+                .bind(queue)
+                .bind(msg_ids)
+                .bind(nonces),
+            fetch_all
+        );
+        Ok(rows
+            .into_iter()
+            .map(|(msg_id, nonce)| Lease { msg_id, nonce })
+            .collect())
+    }
+
     /// Gives back what was not begun: `tidegate.release`.
     ///
     /// # Errors
