@@ -30,6 +30,13 @@ pub enum Check {
         /// The dependency's own wish, such as its `Retry-After`.
         after: Option<Duration>,
     },
+    /// The check itself did not succeed: a timeout, no connection, a server's error. Ask again as the kind's policy says.
+    Retry {
+        /// Why it did not.
+        error: RequestError,
+        /// The dependency's own wish, such as its `Retry-After`.
+        after: Option<Duration>,
+    },
     /// It never can.
     Failed(RequestError),
 }

@@ -54,7 +54,7 @@ use sqlx::{PgPool, postgres::PgConnectOptions};
 use self::troubles::Troubles;
 pub use self::{
     answers::{Cancelled, Responded, Response},
-    claims::{Claimed, Lease},
+    claims::{Claimed, Hedging, Lease},
     configuration::{ConfigChange, ConfigRecord, ConfigSetting},
     gate_copy::GateRow,
     gates::{CapMarks, Gate, GateChange, GateHold, Watched},

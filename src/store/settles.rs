@@ -128,6 +128,25 @@ fn column<'a, T, V>(settles: &'a [Settle<T>], value: impl Fn(&'a T) -> V) -> Vec
         .collect()
 }
 
+/// How long calls took, in milliseconds.
+fn took<T>(settles: &[Settle<T>]) -> Vec<Option<i32>> {
+    settles
+        .iter()
+        .map(|settle| {
+            settle
+                .took
+                .map(|took| i32::try_from(took.as_millis()).unwrap_or(i32::MAX))
+        })
+        .collect()
+}
+
+fn hedges<T>(settles: &[Settle<T>]) -> Vec<i32> {
+    settles
+        .iter()
+        .map(|settle| i32::try_from(settle.hedges).unwrap_or(i32::MAX))
+        .collect()
+}
+
 fn receipt_query<'q, R: Borrow<Receipt>>(queue: &'q str, settles: &'q [Settle<R>]) -> Query<'q> {
     let (msg_ids, nonces) = leases(settles);
     sqlx::query_as(include_str!("../../sql/queries/settle_receipt.sql"))
@@ -140,6 +159,8 @@ fn receipt_query<'q, R: Borrow<Receipt>>(queue: &'q str, settles: &'q [Settle<R>
         .bind(column(settles, |receipt| {
             receipt.borrow().response.as_ref()
         }))
+        .bind(took(settles))
+        .bind(hedges(settles))
 }
 
 impl Store {
@@ -159,7 +180,9 @@ impl Store {
             sqlx::query_as(include_str!("../../sql/queries/settle_passed.sql"))
                 .bind(queue)
                 .bind(msg_ids)
-                .bind(nonces),
+                .bind(nonces)
+                .bind(took(settles))
+                .bind(hedges(settles)),
             fetch_all
         );
         Ok(rows
@@ -189,7 +212,12 @@ impl Store {
                 .bind(queue)
                 .bind(msg_ids)
                 .bind(nonces)
-                .bind(column(settles, |not_yet| not_yet.after.map(milliseconds))),
+                .bind(column(settles, |not_yet| not_yet.after.map(milliseconds)))
+                .bind(column(settles, |not_yet| {
+                    not_yet.error.as_ref().map(RequestError::to_json)
+                }))
+                .bind(took(settles))
+                .bind(hedges(settles)),
             fetch_all
         );
         moved(rows)
@@ -236,7 +264,9 @@ impl Store {
                 .bind(queue)
                 .bind(msg_ids)
                 .bind(nonces)
-                .bind(column(settles, RequestError::to_json)),
+                .bind(column(settles, RequestError::to_json))
+                .bind(took(settles))
+                .bind(hedges(settles)),
             fetch_all
         );
         moved(rows)
@@ -292,7 +322,9 @@ impl Store {
                 .bind(nonces)
                 .bind(column(settles, |retry| retry.error.to_json()))
                 .bind(column(settles, |retry| retry.after.map(milliseconds)))
-                .bind(column(settles, |retry| retry.may_have_left)),
+                .bind(column(settles, |retry| retry.may_have_left))
+                .bind(took(settles))
+                .bind(hedges(settles)),
             fetch_all
         );
         moved(rows)
