@@ -18,7 +18,8 @@ alter table tidegate.policy add constraint policy_phases_fit_the_timeout check (
 -- Nothing has looked at these until now: what was set is kept only where somebody has chosen it.
 alter table tidegate.policy alter column retry_on set default '{5xx,timeout,connect,throttled,other}';
 update tidegate.policy as p set retry_on = '{5xx,timeout,connect,throttled,other}' where p.retry_on = '{5xx,timeout,connect}';
-update tidegate.policy as p set hedge_safe = p.stage = 'readiness', hedge_max = case p.stage when 'readiness' then p.hedge_max else 0 end;
+update tidegate.policy as p
+set hedge_safe = p.stage = 'readiness', hedge_max = case p.stage when 'readiness' then p.hedge_max else 0 end;
 update tidegate.policy as p set heal_timeout_rate = 0.005 where p.stage = 'readiness';
 alter table tidegate.policy validate constraint policy_phases_fit_the_timeout;
 

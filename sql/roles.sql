@@ -36,7 +36,8 @@ begin
           then array['tidegate_reader', 'tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('watch', 'announce', 'moved_since')
           then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']
-        when p.proname in ('submit', 'submit_batch', 'submit_batch_once', 'submit_group', 'cancel', 'key_changes', 'gate_copy')
+        when p.proname in ('submit', 'submit_batch', 'submit_batch_once', 'submit_group', 'cancel', 'key_changes', 'gate_copy',
+          'count_submissions')
           then array['tidegate_api', 'tidegate_admin']
         when p.proname in ('submit_with_callback', 'set_callback', 'webhook_claim', 'webhook_settle')
           then array['tidegate_api', 'tidegate_admin']

@@ -41,6 +41,9 @@ pub enum StoreError {
     /// A transaction has submitted too much one by one (TG012).
     #[error("{0}")]
     TooManySubmits(String),
+    /// A policy cannot hold: over its budget, or against its semantics (TG013).
+    #[error("{0}")]
+    PolicyRefused(String),
     /// Another transaction keeps a gate's lock for too long (SQLSTATE 55P03, in Tidegate's words): nothing was stored.
     #[error("{0}")]
     GateBusy(String),
@@ -121,6 +124,7 @@ impl From<sqlx::Error> for StoreError {
             "42501" => Self::NotPermitted(message),
             "TG011" => Self::BatchTooLarge(message),
             "TG012" => Self::TooManySubmits(message),
+            "TG013" => Self::PolicyRefused(message),
             "TG009" => Self::CallbackRefused(message),
             // Other locks that do not come are PostgreSQL's to tell.
             "55P03" if message.starts_with("gate \"") => Self::GateBusy(message),

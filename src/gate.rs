@@ -94,8 +94,9 @@ impl Gates {
         gates
     }
 
-    /// Whether a closed gate is in the way of a submission, and when its caller is to come back. `None` when there is
-    /// none, for an unknown kind, and while no copy is young enough: then the database decides.
+    /// Whether a closed gate is in the way of a submission without a key, and when its caller is to come back. `None`
+    /// when there is none, for an unknown kind or one that makes keys of its own, and while no copy is young enough: then
+    /// the database decides.
     #[must_use]
     pub fn refuse(&self, kind: &str, submitter: Option<&str>) -> Option<Refusal> {
         self.0

@@ -27,6 +27,7 @@ mod rate_limit;
 mod responses;
 mod routes;
 mod server;
+mod submissions;
 mod submit;
 mod waiting;
 

@@ -38,6 +38,7 @@ mod lists;
 mod news;
 mod operations;
 mod outlooks;
+mod policies;
 mod recovery;
 mod settles;
 mod statistics;
@@ -63,9 +64,10 @@ pub use self::{
     news::{Progress, Seen},
     operations::{MaintenanceOverview, QueueOverview, RequestCount, Setting, WorkerOverview},
     outlooks::{Eta, Outlook},
+    policies::StageLevel,
     recovery::{Lives, Recover, RecoverStep, StrayStep},
     settles::{Moved, NotYet, Passed, Retry, Settle},
-    statistics::{EtaQuality, PollCount},
+    statistics::{EtaQuality, PollCount, SubmissionCount},
     submissions::{Admission, Submission, Submitted, Ticket},
     webhook_operations::{CallbackHost, DeliveryRecord, SigningSecret, WebhookCounts},
     webhooks::{Attempted, Delivery},

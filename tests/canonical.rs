@@ -104,3 +104,57 @@ fn two_payloads_have_one_canonical_text_exactly_when_they_are_equal() {
         assert_eq!(judge(a, b), "(f,f,t)", "{a} and {b}");
     }
 }
+
+/// A list of small JSON values, with an order to put it in.
+fn shuffled() -> impl Strategy<Value = (Vec<String>, Vec<String>)> {
+    vec(json(), 0..6).prop_flat_map(|items| (Just(items.clone()), Just(items).prop_shuffle()))
+}
+
+#[test]
+fn only_the_order_of_what_a_kind_calls_a_set_makes_no_difference() {
+    let database = Asked::new();
+    let text = |payload: &str, sets: &str| {
+        database.value(&format!(
+            "select tidegate.canonical($json${payload}$json$::jsonb, {sets}::text[])"
+        ))
+    };
+    for_all(200, &(shuffled(), shuffled()), |(tags, list)| {
+        let payload = |tags: &[String], list: &[String]| {
+            let (tags, list) = (tags.join(","), list.join(","));
+            format!("{{\"order\": {{\"tags\": [{tags}]}}, \"list\": [{list}], \"rest\": [2, 1]}}")
+        };
+        let sets = "'{order.tags,rest,missing,order.missing,list.tags}'";
+        let first = text(&payload(&tags.0, &list.0), sets);
+        prop_assert_eq!(&text(&payload(&tags.1, &list.0), sets), &first);
+        // What is no set keeps its order: the texts are equal exactly when the lists are.
+        let same = database.value(&format!(
+            "select $json$[{}]$json$::jsonb = $json$[{}]$json$::jsonb",
+            list.0.join(","),
+            list.1.join(",")
+        ));
+        let moved = text(&payload(&tags.1, &list.1), sets);
+        prop_assert_eq!(moved == first, same == "t");
+        // The same elements, each as often, and no other paths.
+        let more = [tags.0.as_slice(), &["1".to_owned()]].concat();
+        prop_assert_ne!(&text(&payload(&more, &list.0), sets), &first);
+        prop_assert_eq!(
+            text(&payload(&tags.0, &list.0), "null"),
+            text(&payload(&tags.0, &list.0), "'{}'")
+        );
+        Ok(())
+    });
+    for (payload, sets, canonical) in [
+        ("[2, 1]", "'{a}'", "[2, 1]"),
+        ("{\"a\": [2, 1.0, 1]}", "'{a}'", "{\"a\": [1, 1, 2]}"),
+        ("{\"a\": [[2, 1]]}", "'{a.0}'", "{\"a\": [[2, 1]]}"),
+        (
+            "{\"a\": {\"0\": [2, 1]}}",
+            "'{a.0}'",
+            "{\"a\": {\"0\": [1, 2]}}",
+        ),
+        ("{\"a\": {\"b\": 1}}", "'{a}'", "{\"a\": {\"b\": 1}}"),
+        ("null", "'{a}'", "null"),
+    ] {
+        assert_eq!(text(payload, sets), canonical, "{payload} by {sets}");
+    }
+}

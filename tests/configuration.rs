@@ -34,6 +34,9 @@ pub const NAMES: &[(&str, &str, &str)] = &[
     ("direct.deadline", "2h", "(select deadline from tidegate.kind where name = 'direct') = '2 hours'"),
     ("direct.response_timeout", "90", "(select response_timeout from tidegate.kind where name = 'direct') = '90 s'"),
     ("direct.retention", "7 days", "(select retention from tidegate.kind where name = 'direct') = '7 days'"),
+    ("direct.key_mode", "proxy", "(select key_mode from tidegate.kind where name = 'direct') = 'proxy'"),
+    ("direct.key_bucket", "1 hour", "(select key_bucket from tidegate.kind where name = 'direct') = '1 hour'"),
+    ("direct.set_paths", "tags, order.items", "(select set_paths from tidegate.kind where name = 'direct') = '{tags,order.items}'"),
     ("public_decrypt.response_threshold", "2", "(select response_threshold from tidegate.kind where name = 'public_decrypt') = 2"),
     ("direct.tx_queue", "slow", "(select tx_queue from tidegate.kind where name = 'direct') = 'slow'"),
     ("public_decrypt.readiness_queue", "checks", "(select readiness_queue from tidegate.kind where name = 'public_decrypt') = 'checks'"),
@@ -49,21 +52,22 @@ pub const NAMES: &[(&str, &str, &str)] = &[
     ("direct.tx.factor", "1.25", "(select factor from tidegate.policy where kind = 'direct') = 1.25"),
     ("direct.tx.cap_ms", "9000", "(select cap_ms from tidegate.policy where kind = 'direct') = 9000"),
     ("direct.tx.jitter_ms", "0", "(select jitter_ms from tidegate.policy where kind = 'direct') = 0"),
-    ("direct.tx.timeout_mode", "phased", "(select timeout_mode from tidegate.policy where kind = 'direct') = 'phased'"),
     ("direct.tx.timeout_ms", "4000", "(select timeout_ms from tidegate.policy where kind = 'direct') = 4000"),
     ("direct.tx.percentile", "0.95", "(select percentile from tidegate.policy where kind = 'direct') = 0.95"),
     ("direct.tx.safety_factor", "2", "(select safety_factor from tidegate.policy where kind = 'direct') = 2"),
     ("direct.tx.connect_ms", "100", "(select connect_ms from tidegate.policy where kind = 'direct') = 100"),
     ("direct.tx.first_byte_ms", "200", "(select first_byte_ms from tidegate.policy where kind = 'direct') = 200"),
     ("direct.tx.body_ms", "300", "(select body_ms from tidegate.policy where kind = 'direct') = 300"),
+    ("direct.tx.timeout_mode", "phased", "(select timeout_mode from tidegate.policy where kind = 'direct') = 'phased'"),
     ("direct.tx.deadline_ms", "60000", "(select deadline_ms from tidegate.policy where kind = 'direct') = 60000"),
     ("direct.tx.margin_ms", "500", "(select margin_ms from tidegate.policy where kind = 'direct') = 500"),
     ("direct.tx.retry_on", "5xx, reset", "(select retry_on from tidegate.policy where kind = 'direct') = '{5xx,reset}'"),
     ("direct.tx.respect_retry_after", "false", "(select not respect_retry_after from tidegate.policy where kind = 'direct')"),
-    ("direct.tx.semantics", "at_most_once", "(select semantics from tidegate.policy where kind = 'direct') = 'at_most_once'"),
+    ("direct.tx.semantics", "exactly_once", "(select semantics from tidegate.policy where kind = 'direct') = 'exactly_once'"),
     ("direct.tx.dedup_window", "2 days", "(select dedup_window from tidegate.policy where kind = 'direct') = '2 days'"),
     ("direct.tx.span_reorder", "2 hours", "(select span_reorder from tidegate.policy where kind = 'direct') = '2 hours'"),
     ("direct.tx.hedge_after_ms", "50", "(select hedge_after_ms from tidegate.policy where kind = 'direct') = 50"),
+    ("direct.tx.hedge_safe", "true", "(select hedge_safe from tidegate.policy where kind = 'direct')"),
     ("direct.tx.hedge_max", "1", "(select hedge_max from tidegate.policy where kind = 'direct') = 1"),
     ("direct.tx.hedge_share", "0.1", "(select hedge_share from tidegate.policy where kind = 'direct') = 0.1"),
     ("direct.tx.breaker_error_rate", "0.5", "(select breaker_error_rate from tidegate.policy where kind = 'direct') = 0.5"),
@@ -72,6 +76,11 @@ pub const NAMES: &[(&str, &str, &str)] = &[
     ("direct.tx.breaker_window_ms", "5000", "(select breaker_window_ms from tidegate.policy where kind = 'direct') = 5000"),
     ("direct.tx.breaker_open_ms", "2000", "(select breaker_open_ms from tidegate.policy where kind = 'direct') = 2000"),
     ("direct.tx.breaker_probes", "2", "(select breaker_probes from tidegate.policy where kind = 'direct') = 2"),
+    ("direct.tx.heal_retry_rate", "0.3", "(select heal_retry_rate from tidegate.policy where kind = 'direct') = 0.3"),
+    ("direct.tx.heal_timeout_rate", "none", "(select heal_timeout_rate is null from tidegate.policy where kind = 'direct')"),
+    ("direct.tx.stretch_max", "4", "(select stretch_max from tidegate.policy where kind = 'direct') = 4"),
+    ("heal_window", "1 minute", "(select heal_window from tidegate.setting) = '1 minute'"),
+    ("heal_pause", "5", "(select heal_pause from tidegate.setting) = '5 s'"),
     (
         "user_decrypt.readiness.attempts",
         "11",
@@ -210,7 +219,7 @@ async fn a_queue_a_kind_or_a_stage_names_all_its_settings() {
     for (name, first, count) in [
         ("tx", "tx.per_seconds", 6),
         ("readiness", "readiness.max_concurrency", 5),
-        ("direct.tx", "direct.tx.attempts", 25),
+        ("direct.tx", "direct.tx.attempts", 29),
         ("tx_confirmation_ms", "direct.tx_confirmation_ms", 4),
         (
             "readiness_check_seconds",
@@ -625,6 +634,9 @@ async fn an_unknown_name_is_answered_with_the_names_beside_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn several_settings_only_have_to_make_sense_together() {
     let database = TestDatabase::new().await;
+    database
+        .execute("update tidegate.policy set attempts = 2")
+        .await;
     let refusal = database
         .refused("select tidegate.config_set('min_seconds', '400')")
         .await;
@@ -635,12 +647,47 @@ async fn several_settings_only_have_to_make_sense_together() {
         json!({"max_seconds": 20, "min_seconds": 10}),
         json!({"tx.high_water": 10, "tx.low_water": 5}),
         json!({"tx.low_water": 5000, "tx.high_water": 9000}),
-        json!({"direct.tx.base_ms": 50_000, "direct.tx.cap_ms": 60_000}),
+        json!({"direct.tx.base_ms": 35_000, "direct.tx.cap_ms": 40_000}),
         json!({"direct.deadline": "5 minutes", "direct.readiness_timeout": "1 minute"}),
     ] {
         let call = format!("select count(*) from tidegate.config_set_many('{changes}')");
         assert_eq!(database.value(&call).await, "2", "{changes}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kinds_keys_and_their_paths_change_together_and_go_together() {
+    let database = TestDatabase::new().await;
+    for (changes, count) in [
+        (
+            json!({"direct.key_mode": "natural", "direct.key_paths": "order.id, op"}),
+            2,
+        ),
+        (json!({"direct.key_paths": ["op", "order.id"]}), 1),
+        (
+            json!({"direct.key_mode": "proxy", "direct.key_paths": "none", "direct.key_bucket": "1 hour"}),
+            3,
+        ),
+        (
+            json!({"direct.key_mode": "natural", "direct.key_bucket": null, "direct.key_paths": ["op"]}),
+            3,
+        ),
+        (
+            json!({"direct.key_mode": "caller", "direct.key_paths": []}),
+            2,
+        ),
+        (json!({"direct.key_paths": null}), 1),
+    ] {
+        let call = format!("select count(*) from tidegate.config_set_many('{changes}')");
+        assert_eq!(database.number(&call).await, count, "{changes}");
+    }
+    let refusal = database
+        .refused("select tidegate.config_set('direct.key_mode', 'natural')")
+        .await;
+    assert_eq!(
+        refusal.constraint,
+        "kind_has_key_paths_iff_its_keys_are_natural"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -669,7 +716,7 @@ async fn of_several_settings_all_change_or_none() {
     ];
     for (wrong, code) in bad {
         let mut changes = json!({
-            "min_seconds": 2, "tx.high_water": 900, "tx.low_water": 800, "direct.retention": null, "direct.tx.attempts": 9,
+            "min_seconds": 2, "tx.high_water": 900, "tx.low_water": 800, "direct.retention": null, "direct.tx.attempts": 7,
             "input_proof_processing_seconds": 1
         });
         changes
@@ -734,6 +781,10 @@ async fn two_who_change_at_once_come_one_after_the_other_and_both_are_recorded()
 #[tokio::test(flavor = "multi_thread")]
 async fn many_who_change_many_settings_at_once_never_deadlock() {
     let database = TestDatabase::new().await;
+    // Any number of attempts is within the budget.
+    database
+        .execute("update tidegate.policy set timeout_ms = 1, base_ms = 0, jitter_ms = 0")
+        .await;
     let mut tasks = Vec::new();
     for worker in 1..=6 {
         let mut session = Session::open(&database).await;

@@ -55,12 +55,14 @@ async fn whatever_way_it_changes_it_is_on_record() {
             ],
         ),
         (
-            "update tidegate.policy set attempts = 9, version = 77 where kind = 'direct'",
-            &["- update policy direct.tx: direct.tx.attempts 5 9"],
+            "update tidegate.policy set attempts = 7, version = 77 where kind = 'direct'",
+            &["- update policy direct.tx: direct.tx.attempts 5 7"],
         ),
         (
             "update tidegate.policy set retry_on = '{a,b}' where kind = 'direct'",
-            &["- update policy direct.tx: direct.tx.retry_on 5xx,timeout,connect a,b"],
+            &[
+                "- update policy direct.tx: direct.tx.retry_on 5xx,timeout,connect,throttled,other a,b",
+            ],
         ),
         (
             "update tidegate.setting set safety_margin = 0.3",
@@ -299,10 +301,10 @@ async fn a_change_of_a_policy_is_counted_once_however_it_is_made() {
     assert_eq!(version().await, 1);
     for (sql, expected) in [
         (
-            "select tidegate.config_set_many('{\"direct.tx.attempts\": 8, \"direct.tx.base_ms\": 400}')",
+            "select tidegate.config_set_many('{\"direct.tx.attempts\": 6, \"direct.tx.base_ms\": 400}')",
             2,
         ),
-        ("select tidegate.config_set('direct.tx.attempts', '8')", 2),
+        ("select tidegate.config_set('direct.tx.attempts', '6')", 2),
         ("update tidegate.policy set attempts = attempts", 2),
         (
             "update tidegate.policy set cap_ms = 20000 where kind = 'direct'",
@@ -331,6 +333,9 @@ async fn a_change_of_a_policy_is_counted_once_however_it_is_made() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_history_comes_in_pages_and_narrows_to_a_setting_a_queue_or_a_kind() {
     let database = TestDatabase::new().await;
+    database
+        .execute("update tidegate.policy set cap_ms = 500, timeout_ms = 1000")
+        .await;
     for burst in 2..=12 {
         database
             .store
@@ -362,7 +367,7 @@ async fn the_history_comes_in_pages_and_narrows_to_a_setting_a_queue_or_a_kind()
     );
 
     for (name, count) in [
-        ("direct.tx", 11),
+        ("direct.tx", 12),
         ("direct.tx.attempts", 11),
         ("tx.burst", 11),
         ("tx.low_water", 2),

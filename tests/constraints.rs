@@ -2,7 +2,8 @@
 
 use crate::support::{
     TestDatabase,
-    sql::{column, refused},
+    race::Session,
+    sql::{column, refused, run},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -130,6 +131,59 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
                     "kind_callback_url_is_http_of_at_most_2000_characters",
                 ),
                 ("set retention = '-1 day'", "kind_retention_is_positive"),
+                ("set key_mode = 'random'", "kind_key_mode_is_known"),
+                (
+                    "set key_mode = 'natural'",
+                    "kind_has_key_paths_iff_its_keys_are_natural",
+                ),
+                (
+                    "set key_mode = 'natural', key_paths = '{}'",
+                    "kind_has_key_paths_iff_its_keys_are_natural",
+                ),
+                (
+                    "set key_mode = 'proxy', key_paths = '{id}'",
+                    "kind_has_key_paths_iff_its_keys_are_natural",
+                ),
+                (
+                    "set key_bucket = '1 hour'",
+                    "kind_key_bucket_is_a_positive_time_of_proxy_keys",
+                ),
+                (
+                    "set key_mode = 'natural', key_paths = '{id}', key_bucket = '1 hour'",
+                    "kind_key_bucket_is_a_positive_time_of_proxy_keys",
+                ),
+                (
+                    "set key_mode = 'proxy', key_bucket = '0'",
+                    "kind_key_bucket_is_a_positive_time_of_proxy_keys",
+                ),
+                (
+                    "set key_mode = 'natural', key_paths = '{a..b}'",
+                    "kind_key_paths_are_1_to_16_lists_of_members_joined_by_dots",
+                ),
+                (
+                    "set key_mode = 'natural', key_paths = array[null::text]",
+                    "kind_key_paths_are_1_to_16_lists_of_members_joined_by_dots",
+                ),
+                (
+                    "set key_mode = 'natural', key_paths = array_fill('a'::text, array[17])",
+                    "kind_key_paths_are_1_to_16_lists_of_members_joined_by_dots",
+                ),
+                (
+                    "set set_paths = '{\"\"}'",
+                    "kind_set_paths_are_1_to_16_lists_of_members_joined_by_dots",
+                ),
+                (
+                    "set set_paths = '{tags,.tags}'",
+                    "kind_set_paths_are_1_to_16_lists_of_members_joined_by_dots",
+                ),
+                (
+                    "set set_paths = array['a,b']",
+                    "kind_set_paths_are_1_to_16_lists_of_members_joined_by_dots",
+                ),
+                (
+                    "set set_paths = array[E'a\\nb']",
+                    "kind_set_paths_are_1_to_16_lists_of_members_joined_by_dots",
+                ),
             ],
         ),
         (
@@ -157,10 +211,52 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
                     "set dedup_window = '59 minutes'",
                     "policy_dedup_window_covers_reordering",
                 ),
+                (
+                    "set dedup_window = '0', span_reorder = '0'",
+                    "policy_dedup_window_is_positive",
+                ),
                 ("set hedge_share = 1.5", "policy_hedge_is_bounded"),
                 ("set breaker_probes = 0", "policy_breaker_is_sane"),
                 ("set breaker_error_rate = 2", "policy_breaker_is_sane"),
+                ("set heal_retry_rate = 0", "policy_heal_rates_are_shares"),
+                ("set heal_timeout_rate = 2", "policy_heal_rates_are_shares"),
+                (
+                    "set stretch_max = 0.5",
+                    "policy_stretch_is_one_to_a_hundred",
+                ),
+                (
+                    "set hedge_safe = true, hedge_max = 11",
+                    "policy_hedges_at_most_ten",
+                ),
+                (
+                    "set hedge_safe = false, hedge_max = 1",
+                    "policy_hedges_only_what_is_safe",
+                ),
+                (
+                    "set timeout_mode = 'phased'",
+                    "policy_phases_fit_the_timeout",
+                ),
             ],
+        ),
+        (
+            "dedup (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at)",
+            &[
+                (
+                    "insert values ('direct:', 'k', '', gen_random_uuid(), now(), '1 hour', now() + interval '59 minutes')",
+                    "dedup_expires_when_its_window_ends",
+                ),
+                (
+                    "insert values ('direct:', 'k', '', gen_random_uuid(), now(), '0', now())",
+                    "dedup_expires_after_it_is_seen",
+                ),
+            ],
+        ),
+        (
+            "submission_sample (kind, submitted, replayed)",
+            &[(
+                "insert values ('direct', 1, 2)",
+                "submission_sample_counts_replays_as_submitted",
+            )],
         ),
         (
             "setting",
@@ -174,6 +270,14 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
                 (
                     "set max_seconds = 86401",
                     "setting_min_is_at_most_max_seconds",
+                ),
+                (
+                    "set heal_window = '11 minutes'",
+                    "setting_heal_window_is_a_second_to_ten_minutes",
+                ),
+                (
+                    "set heal_pause = '-1 s'",
+                    "setting_heal_pause_is_zero_to_an_hour",
                 ),
                 (
                     "set safety_margin = 1.01",
@@ -284,7 +388,7 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
         &mut session,
         "select conname::text from pg_constraint
          where contype = 'c' and conrelid = any(array['queue', 'gate', 'gate_round', 'kind', 'policy', 'setting', 'response_backoff',
-           'webhook_host', 'webhook_secret', 'webhook_policy', 'webhook_delivery']::text[]::regclass[])
+           'dedup', 'submission_sample', 'webhook_host', 'webhook_secret', 'webhook_policy', 'webhook_delivery']::text[]::regclass[])
          order by conname collate \"C\"",
     )
     .await;
@@ -381,7 +485,7 @@ async fn the_wrong_stage_a_rename_and_a_claim_from_the_wrong_side_are_refused() 
 async fn each_queue_kind_and_submitter_has_one_gate() {
     let database = TestDatabase::new().await;
     let mut session = database.session().await;
-    crate::support::sql::run(
+    run(
         &mut session,
         "insert into tidegate.gate (kind) values ('direct'); insert into tidegate.gate (submitter) values ('direct')",
     )
@@ -404,4 +508,65 @@ async fn each_queue_kind_and_submitter_has_one_gate() {
     // Of a kind that there is.
     let sql = "insert into tidegate.gate (kind) values ('nope')";
     assert_eq!(refused(&mut session, sql).await.code, "23503");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_keeps_its_requests_as_long_as_their_keys() {
+    let database = TestDatabase::new().await;
+    let mut session = database.session().await;
+    for nonsense in [
+        "update tidegate.kind set retention = '23 hours' where name = 'direct'",
+        "update tidegate.policy set dedup_window = '31 days' where kind = 'direct'",
+        "insert into tidegate.kind (name, flow, tx_queue, retention) values ('k', 'direct', 'tx', '23 hours')",
+        "select tidegate.config_set('direct.retention', '23 hours')",
+        "select tidegate.config_set('direct.tx.dedup_window', '31 days')",
+        "select tidegate.config_set_many('{\"direct.retention\": \"1 hour\", \"direct.tx.dedup_window\": \"2 hours\"}')",
+    ] {
+        let refusal = refused(&mut session, nonsense).await;
+        assert_eq!(
+            (refusal.code.as_str(), refusal.constraint.as_str()),
+            ("23514", "kind_retention_is_at_least_the_dedup_window"),
+            "{nonsense}: {refusal:?}"
+        );
+        assert!(
+            refusal.message.contains(" < dedup_window ")
+                && refusal.hint.contains("may change together"),
+            "{refusal:?}"
+        );
+    }
+    for sense in [
+        "update tidegate.kind set retention = '24 hours' where name = 'direct'",
+        "update tidegate.kind set retention = null where name = 'direct'",
+        "update tidegate.policy set dedup_window = '31 days' where kind = 'direct'",
+        "select tidegate.config_set_many('{\"direct.retention\": \"1 hour\", \"direct.tx.dedup_window\": \"1 hour\"}')",
+        "begin; insert into tidegate.kind (name, flow, tx_queue, retention) values ('k', 'direct', 'tx', '23 hours');
+         update tidegate.policy set dedup_window = '2 hours' where kind = 'k'; commit",
+        "update tidegate.policy set dedup_window = '2 days' where kind = 'public_decrypt' and stage = 'readiness'",
+    ] {
+        run(&mut session, sense).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn retention_and_window_that_change_at_once_still_fit() {
+    for (one, other) in [
+        (
+            "update tidegate.kind set retention = '25 hours' where name = 'direct'",
+            "update tidegate.policy set dedup_window = '26 hours' where kind = 'direct'",
+        ),
+        (
+            "update tidegate.policy set dedup_window = '26 hours' where kind = 'direct'",
+            "update tidegate.kind set retention = '25 hours' where name = 'direct'",
+        ),
+    ] {
+        let database = TestDatabase::new().await;
+        let mut first = Session::begin(&database).await;
+        first.execute(one).await;
+        first.execute("set constraints all immediate").await;
+        let second = Session::open(&database).await.start(other);
+        second.until_blocked_by(&database, &first).await;
+        first.commit().await;
+        let (_, said) = second.outcome().await;
+        assert_eq!(said.unwrap_err().0, "23514", "{one}; {other}");
+    }
 }

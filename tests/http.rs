@@ -7,6 +7,7 @@ mod batch;
 mod callbacks;
 mod connections;
 mod document;
+mod duplicates;
 mod events;
 mod fleet;
 mod gates;

@@ -76,7 +76,7 @@ async fn calls_no_inner_function(session: &mut PgConnection) {
         "select tidegate.end_requests('{}', '{queued}', 'failure', '{cancelled}', null)",
         "select tidegate.delete_messages('tx', '{1}', false)",
         "select tidegate.free_messages('tx', '{1}', '{-infinity}')",
-        "select tidegate.settle_ended('{}', null, 'queued', 'x')",
+        "select tidegate.settle_ended('{}', null, 'queued', 'x', null, null)",
         "select * from tidegate.submit_requests('direct', '{1}', null, null, 'enforce', null)",
         "select tidegate.recover_queue('tx', 'tx', null, null, null, null, null, null)",
         "select tidegate.apply_response(gen_random_uuid(), null, null, null)",

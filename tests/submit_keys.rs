@@ -127,7 +127,7 @@ async fn a_key_is_free_again_exactly_when_its_window_ends() {
     );
     // Just outside: its end was this instant, or a microsecond ago.
     database
-        .execute("update tidegate.dedup set expires_at = clock_timestamp()")
+        .execute("update tidegate.dedup set first_seen = now() - dedup_window, expires_at = now()")
         .await;
     let (outcome, second) = submit(&database, "'direct', '2', 'k'").await;
     assert_eq!(outcome, "accepted");

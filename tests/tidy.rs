@@ -136,6 +136,21 @@ fn vocabulary_depends_on_nothing_and_workers_depend_on_the_engine() {
             !text.contains("tidegate_workers"),
             "{name} depends on the workers"
         );
+        if name.starts_with("src/policy") {
+            for word in [
+                "sqlx::",
+                "crate::store",
+                "SystemTime",
+                "chrono",
+                "rand::rng()",
+            ] {
+                let mut code = text.lines().filter(|line| !line.starts_with("//!"));
+                assert!(
+                    !code.any(|line| line.contains(word)),
+                    "{name} is not pure: {word}"
+                );
+            }
+        }
         if !name.starts_with("src/cli") && name != "src/main.rs" && name != "src/lib.rs" {
             assert!(
                 !text.contains("crate::cli"),

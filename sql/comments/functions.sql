@@ -4,6 +4,9 @@
 comment on function tidegate.uuid_v7 is 'Internal: a time-ordered id (UUID version 7) of an instant.';
 comment on function tidegate.uuid_v7_floor is 'Internal: the smallest id of an instant, for ranges over ids.';
 comment on function tidegate.canonical is 'Internal: one text for equal JSON, whatever its key order and number form.';
+comment on function tidegate.member is 'Internal: what a payload has at a path of member names.';
+comment on function tidegate.sort_sets is 'Internal: a payload with the arrays at the given paths in canonical order.';
+comment on function tidegate.fingerprint is 'Internal: SHA-256 of the canonical text of a payload.';
 comment on function tidegate.error_json is 'Internal: the shape of every error that a request carries.';
 
 -- queues and their messages
@@ -133,6 +136,8 @@ comment on function tidegate.kind_queues is
   'Trigger on kind: its queues serve the right stages (TG005), its name stays (TG002).';
 comment on function tidegate.kind_policies is 'Trigger on kind: gives it a policy row for each of its stages.';
 comment on function tidegate.queue_identity is 'Trigger on queue: its name and stage never change (TG005).';
+comment on function tidegate.kind_retention is
+  'Trigger on kind and policy: retention is at least the dedup window.';
 comment on function tidegate.kind_removal is 'Trigger on kind: one that has requests may not be deleted (TG002).';
 
 -- when to come back
@@ -157,6 +162,8 @@ comment on function tidegate.observe_queue is 'Internal: how fast messages leave
 comment on function tidegate.observe_kind is 'Internal: how long the answers of a kind take.';
 comment on function tidegate.count_polls is
   'Adds what an API node has seen of its callers since it last said so: requests answered, polls, lateness.';
+comment on function tidegate.count_submissions is
+  'For API nodes: notes the submissions and replays of each kind that a node has let in; appends only.';
 comment on function tidegate.eta_inputs is
   'Internal: the limits, the size of the tx queue and the settings that an ETA depends on.';
 comment on function tidegate.message_place is
@@ -187,6 +194,13 @@ comment on function tidegate.sort_out is
 comment on function tidegate.close_gates is 'Internal: closes the gates that a submission has filled.';
 comment on function tidegate.dedup_find_all is
   'Internal: dedup_find for each request of a submission that has a key.';
+comment on function tidegate.made_keys is 'Internal: the idempotency keys that a kind makes of payloads that come without one.';
+comment on function tidegate.key_bucket is
+  'Internal: under which key of its scope a made key is stored: the beginning of its time bucket.';
+comment on function tidegate.lock_made_keys is
+  'Internal: the locks under which first arrivals of made keys in time buckets come one after the other.';
+comment on function tidegate.dedup_find_made is
+  'Internal: the request that a made key stands for, in whatever time bucket; TG004 when the payload differs.';
 comment on function tidegate.dedup_find is
   'Internal: the request that an idempotency key stands for; TG004 when the payload differs.';
 comment on function tidegate.dedup_claim is

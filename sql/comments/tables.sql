@@ -33,7 +33,8 @@ comment on column tidegate.eta_terms.min_seconds is 'The smallest answer.';
 comment on column tidegate.eta_terms.max_seconds is 'The largest answer.';
 comment on column tidegate.eta_terms.jitter is 'By what share at most an answer is made later, at random.';
 comment on type tidegate.admission is 'What a submission finds at its gates.';
-comment on column tidegate.admission.room is 'How many more requests the gates let in; null: no gate is near its mark.';
+comment on column tidegate.admission.room is
+  'How many more requests the gates let in; null: no gate is near its mark.';
 comment on column tidegate.admission.closed is 'Whether one of them is closed.';
 comment on column tidegate.admission.counted is 'The gates whose depth was counted.';
 comment on column tidegate.admission.depths is 'Those depths, before the submission.';
@@ -41,7 +42,8 @@ comment on column tidegate.admission.waiting is 'How many messages wait in the q
 comment on type tidegate.eta is 'When to come back for a request.';
 comment on column tidegate.eta.seconds is 'In whole seconds.';
 comment on column tidegate.eta.spread_to is 'The latest that jitter may make of it, in seconds.';
-comment on column tidegate.eta.p50_ms is 'In how many milliseconds the answer is there as likely as not; null: not known.';
+comment on column tidegate.eta.p50_ms is
+  'In how many milliseconds the answer is there as likely as not; null: not known.';
 comment on column tidegate.eta.p90_ms is
   'In how many milliseconds the answer is there with a probability of 90 percent; null: not known.';
 
@@ -63,7 +65,8 @@ comment on table tidegate.gate is
   'One row per queue, which comes with the queue, and one per cap of a kind or submitter, which cap_set makes: marks and '
   'state; submit refuses new work while one on its way is closed.';
 comment on column tidegate.gate.name is 'The queue; or ''kind '' and the kind, ''submitter '' and the submitter.';
-comment on column tidegate.gate.queue is 'The queue whose depth the gate watches; null: it caps a kind or a submitter.';
+comment on column tidegate.gate.queue is
+  'The queue whose depth the gate watches; null: it caps a kind or a submitter.';
 comment on column tidegate.gate.kind is 'The kind whose requests in queues the gate watches.';
 comment on column tidegate.gate.submitter is 'The submitter whose requests in queues the gate watches.';
 comment on column tidegate.gate.state is 'accepting or too_many_requests.';
@@ -132,7 +135,8 @@ comment on column tidegate.config_change.new_value is 'What it holds, as text; n
 comment on table tidegate.kind is
   'One row per kind of request: its flow, queues, nominal times and deadlines; written by operators.';
 comment on column tidegate.kind.name is 'Name in lower snake case; never changes.';
-comment on column tidegate.kind.flow is 'Which statuses its requests pass through; copied onto each request at submit.';
+comment on column tidegate.kind.flow is
+  'Which statuses its requests pass through; copied onto each request at submit.';
 comment on column tidegate.kind.readiness_queue is
   'The queue in which new requests wait for their check; decrypt flows only.';
 comment on column tidegate.kind.tx_queue is 'The queue in which requests wait to be sent.';
@@ -153,9 +157,19 @@ comment on column tidegate.kind.deadline is
 comment on column tidegate.kind.response_timeout is
   'How long a response is awaited after the receipt before the request ends as timed_out.';
 comment on column tidegate.kind.retention is
-  'How long finished requests are meant to be kept; nothing deletes them yet; null: for ever.';
+  'How long finished requests are meant to be kept, the dedup window of stage tx at least; nothing deletes them yet; '
+  'null: for ever.';
 comment on column tidegate.kind.callback_url is
   'Who is told when a request of this kind ends, unless the request names a URL of its own; null: nobody.';
+comment on column tidegate.kind.key_mode is
+  'What makes the idempotency key of a request that comes without one: caller: nothing does; natural: the values at key_paths; '
+  'proxy: the whole payload and the submitter.';
+comment on column tidegate.kind.key_paths is
+  'Natural keys: which members of the payload make the key, each a path of names joined by dots, such as order.id.';
+comment on column tidegate.kind.key_bucket is
+  'Proxy keys: the time bucket that is part of the key; duplicates on both sides of its edge are found all the same; null: none.';
+comment on column tidegate.kind.set_paths is
+  'Which arrays of the payload are sets, each a path of names joined by dots: the order of their elements makes no difference.';
 comment on column tidegate.kind.created_at is 'When the kind was added.';
 
 -- policy
@@ -175,7 +189,8 @@ comment on column tidegate.policy.timeout_ms is
   'Longest time of one call, milliseconds; handed to the worker with the claim, and what W_retry is reckoned with.';
 comment on column tidegate.policy.percentile is
   'For timeout_mode percentile: which share of the latest calls was faster, between 0 and 1.';
-comment on column tidegate.policy.safety_factor is 'For timeout_mode percentile: by what the percentile is multiplied.';
+comment on column tidegate.policy.safety_factor is
+  'For timeout_mode percentile: by what the percentile is multiplied.';
 comment on column tidegate.policy.connect_ms is 'For timeout_mode phased: time to connect, milliseconds.';
 comment on column tidegate.policy.first_byte_ms is 'For timeout_mode phased: time to the first byte, milliseconds.';
 comment on column tidegate.policy.body_ms is 'For timeout_mode phased: time for the body, milliseconds.';
@@ -192,7 +207,8 @@ comment on column tidegate.policy.semantics is
 comment on column tidegate.policy.dedup_window is
   'How long an idempotency key stands for its request; the row of stage tx counts.';
 comment on column tidegate.policy.span_reorder is 'By how much duplicates may arrive late; at most dedup_window.';
-comment on column tidegate.policy.hedge_safe is 'Whether a call may be made twice at once: readiness checks, sends with a key.';
+comment on column tidegate.policy.hedge_safe is
+  'Whether a call may be made twice at once: readiness checks, sends with a key.';
 comment on column tidegate.policy.hedge_after_ms is
   'After how many milliseconds without an answer a second call is started; null: after the 95th percentile of latencies.';
 comment on column tidegate.policy.hedge_max is 'How many further calls at most; 0: no hedging.';
@@ -211,7 +227,8 @@ comment on column tidegate.policy.heal_retry_rate is
 comment on column tidegate.policy.heal_timeout_rate is
   'Timeouts per request, 0 to 1, above which backoffs lengthen by themselves; null: never.';
 comment on column tidegate.policy.stretch_max is 'By what backoffs are multiplied at most while they are lengthened.';
-comment on column tidegate.policy.version is 'How many times the policy has been changed, plus one; counted by a trigger.';
+comment on column tidegate.policy.version is
+  'How many times the policy has been changed, plus one; counted by a trigger.';
 
 -- policy_in_force, policy_change
 comment on table tidegate.policy_in_force is
@@ -220,19 +237,24 @@ comment on column tidegate.policy_in_force.kind is 'The kind.';
 comment on column tidegate.policy_in_force.stage is 'The stage.';
 comment on column tidegate.policy_in_force.version is 'Counts what has been in force; policy_change has them all.';
 comment on column tidegate.policy_in_force.since is 'Since when this version holds.';
-comment on column tidegate.policy_in_force.stretch is 'By what backoffs are multiplied while the stage heals; 1: as declared.';
-comment on column tidegate.policy_in_force.congested is 'Whether the queue is congested: backoffs are doubled, attempts halved.';
-comment on column tidegate.policy_in_force.attempts is 'Attempts in all, as many as the declared W_retry has room for.';
+comment on column tidegate.policy_in_force.stretch is
+  'By what backoffs are multiplied while the stage heals; 1: as declared.';
+comment on column tidegate.policy_in_force.congested is
+  'Whether the queue is congested: backoffs are doubled, attempts halved.';
+comment on column tidegate.policy_in_force.attempts is
+  'Attempts in all, as many as the declared W_retry has room for.';
 comment on column tidegate.policy_in_force.base_ms is 'Backoff after the first attempt, milliseconds, lengthened.';
 comment on column tidegate.policy_in_force.factor is 'By what each further backoff is multiplied.';
 comment on column tidegate.policy_in_force.cap_ms is 'The longest backoff, milliseconds, lengthened.';
 comment on column tidegate.policy_in_force.jitter_ms is 'Random part of a backoff, milliseconds, lengthened.';
-comment on column tidegate.policy_in_force.timeout_ms is 'Timeout of one call, milliseconds, as its mode has found it.';
+comment on column tidegate.policy_in_force.timeout_ms is
+  'Timeout of one call, milliseconds, as its mode has found it.';
 comment on column tidegate.policy_in_force.deadline_ms is 'As declared.';
 comment on column tidegate.policy_in_force.retry_on is 'As declared.';
 comment on column tidegate.policy_in_force.respect_retry_after is 'As declared.';
 comment on column tidegate.policy_in_force.semantics is 'As declared.';
-comment on column tidegate.policy_in_force.hedge_after_ms is 'When a second call is started, milliseconds; null: none is.';
+comment on column tidegate.policy_in_force.hedge_after_ms is
+  'When a second call is started, milliseconds; null: none is.';
 comment on column tidegate.policy_in_force.hedge_max is 'As declared.';
 comment on column tidegate.policy_in_force.hedge_share is 'As declared.';
 comment on column tidegate.policy_in_force.connect_ms is 'For phased timeouts, milliseconds; null otherwise.';
@@ -245,15 +267,18 @@ comment on column tidegate.policy_change.at is 'When.';
 comment on column tidegate.policy_change.kind is 'The kind.';
 comment on column tidegate.policy_change.stage is 'The stage.';
 comment on column tidegate.policy_change.version is 'The version that holds from here on.';
-comment on column tidegate.policy_change.cause is 'declared (somebody changed the policy), retry_rate or timeout_rate (above its threshold), congestion, recovered.';
+comment on column tidegate.policy_change.cause is
+  'declared (somebody changed the policy), retry_rate or timeout_rate (above its threshold), congestion, recovered.';
 comment on column tidegate.policy_change.actor is 'Who declared it; null for what maintenance does.';
 comment on column tidegate.policy_change.stretch is 'By what backoffs are multiplied in this version.';
-comment on column tidegate.policy_change.figures is 'The figures that brought it about: calls, retry_rate, timeout_rate, congested.';
+comment on column tidegate.policy_change.figures is
+  'The figures that brought it about: calls, retry_rate, timeout_rate, congested.';
 comment on column tidegate.policy_change.in_force is 'The whole version, as JSON.';
 comment on index tidegate.policy_change_kind_stage_version_idx is 'Serves the version that an attempt began under.';
 
 -- call_sample
-comment on table tidegate.call_sample is 'Append-only: the calls that one settle reported, one row a kind; folded by maintenance.';
+comment on table tidegate.call_sample is
+  'Append-only: the calls that one settle reported, one row a kind; folded by maintenance.';
 comment on column tidegate.call_sample.kind is 'The kind.';
 comment on column tidegate.call_sample.stage is 'The stage.';
 comment on column tidegate.call_sample.at is 'When they were settled.';
@@ -292,10 +317,12 @@ comment on column tidegate.call_total.retries is 'Calls that will be made again.
 comment on column tidegate.call_total.hedges is 'Further calls made for the same attempts.';
 
 -- breaker
-comment on table tidegate.breaker is 'One row for each policy with a breaker; written by claims, settles and maintenance.';
+comment on table tidegate.breaker is
+  'One row for each policy with a breaker; written by claims, settles and maintenance.';
 comment on column tidegate.breaker.kind is 'The kind.';
 comment on column tidegate.breaker.stage is 'The stage.';
-comment on column tidegate.breaker.state is 'closed (calls go), open (none does, until open_until), half_open (a few go, as probes).';
+comment on column tidegate.breaker.state is
+  'closed (calls go), open (none does, until open_until), half_open (a few go, as probes).';
 comment on column tidegate.breaker.epoch is 'Counts its changes.';
 comment on column tidegate.breaker.changed_at is 'When it last changed.';
 comment on column tidegate.breaker.open_until is 'When it may be tried again; null unless open.';
@@ -308,7 +335,8 @@ comment on column tidegate.breaker_event.kind is 'The kind.';
 comment on column tidegate.breaker_event.stage is 'The stage.';
 comment on column tidegate.breaker_event.epoch is 'The breakers epoch from here on.';
 comment on column tidegate.breaker_event.state is 'The state from here on.';
-comment on column tidegate.breaker_event.cause is 'error rate, latency, open time over, probe failed, probes succeeded.';
+comment on column tidegate.breaker_event.cause is
+  'error rate, latency, open time over, probe failed, probes succeeded.';
 comment on column tidegate.breaker_event.figures is 'The figures it judged by.';
 comment on column tidegate.breaker_event.at is 'When.';
 comment on index tidegate.breaker_event_kind_stage_at_idx is 'Serves the share of time for which a breaker was open.';
@@ -320,7 +348,8 @@ comment on column tidegate.breakers_seen.free is 'How many, each.';
 comment on column tidegate.breakers_seen.room is 'How many requests at most in all; null: no bound.';
 
 -- queue_load
-comment on table tidegate.queue_load is 'One row per queue: what came to it and what left it; written by maintenance.';
+comment on table tidegate.queue_load is
+  'One row per queue: what came to it and what left it; written by maintenance.';
 comment on column tidegate.queue_load.queue is 'The queue.';
 comment on column tidegate.queue_load.at is 'When it was last looked at.';
 comment on column tidegate.queue_load.last_id is 'The number of its newest message then.';
@@ -340,7 +369,8 @@ comment on column tidegate.setting.jitter is
   'By what share at most Retry-After is made later than the ETA, at random, so that callers spread out; 0: not at all.';
 comment on column tidegate.setting.safety_margin is
   'M, the share added to every estimate, 0 to 1; required before submitting.';
-comment on column tidegate.setting.heal_window is 'Over what time the rates are taken by which policies adjust themselves.';
+comment on column tidegate.setting.heal_window is
+  'Over what time the rates are taken by which policies adjust themselves.';
 comment on column tidegate.setting.heal_pause is 'The least time between two such adjustments of one policy.';
 comment on column tidegate.setting.initialised_at is 'When tidegate.initialise first ran; null: never.';
 
@@ -462,7 +492,8 @@ comment on column tidegate.response_part.received_at is 'When it was stored.';
 comment on table tidegate.response_inbox is
   'Responses that came before their request awaited one, or too late for it; written by respond and settle_receipt.';
 comment on column tidegate.response_inbox.id is 'Order of arrival.';
-comment on column tidegate.response_inbox.request_id is 'The request addressed; null when only its reference is known.';
+comment on column tidegate.response_inbox.request_id is
+  'The request addressed; null when only its reference is known.';
 comment on column tidegate.response_inbox.reference is 'The downstream reference addressed, if any.';
 comment on column tidegate.response_inbox.part is 'The name of the share, if it is one.';
 comment on column tidegate.response_inbox.accept is 'The verdict, if it is one.';
@@ -477,12 +508,16 @@ comment on index tidegate.response_inbox_reference_idx is
 
 -- dedup
 comment on table tidegate.dedup is 'Idempotency keys and the request each stands for; written by submit.';
-comment on column tidegate.dedup.scope is 'The kind and submitter within which the key counts, KIND:SUBMITTER.';
-comment on column tidegate.dedup.key is 'The caller''s idempotency key, 1 to 255 characters.';
+comment on column tidegate.dedup.scope is
+  'The kind and submitter within which a caller''s key counts, KIND:SUBMITTER; or a key that the kind has made, natural or proxy '
+  'KIND:SUBMITTER HASH.';
+comment on column tidegate.dedup.key is
+  'The caller''s idempotency key, 1 to 255 characters; of a made key the beginning of its time bucket in UTC, or any time.';
 comment on column tidegate.dedup.fingerprint is 'SHA-256 of the payload in canonical form.';
 comment on column tidegate.dedup.request_id is 'The request that the key stands for.';
 comment on column tidegate.dedup.first_seen is 'When that request was accepted.';
-comment on column tidegate.dedup.expires_at is 'Until when the key stands for it.';
+comment on column tidegate.dedup.dedup_window is 'How long the key stands for it: what the policy said then.';
+comment on column tidegate.dedup.expires_at is 'Until when the key stands for it and is stored: first_seen + dedup_window.';
 comment on index tidegate.dedup_expires_at_idx is 'Finds expired keys, oldest first.';
 
 -- worker
@@ -565,7 +600,8 @@ comment on table tidegate.answer_sample is
   'How long the latest answers of each kind took, a thousand rows or so; written by observe.';
 comment on column tidegate.answer_sample.kind is 'The kind.';
 comment on column tidegate.answer_sample.at is 'When they came.';
-comment on column tidegate.answer_sample.answer_ms is 'Milliseconds from the claim for sending to the end, of at most eight.';
+comment on column tidegate.answer_sample.answer_ms is
+  'Milliseconds from the claim for sending to the end, of at most eight.';
 comment on index tidegate.answer_sample_kind_at_idx is 'Serves observe: the latest answers of a kind.';
 
 -- eta_quality_total
@@ -587,6 +623,15 @@ comment on column tidegate.poll_count.kind is 'The kind.';
 comment on column tidegate.poll_count.answered is 'Requests whose end a poll has told.';
 comment on column tidegate.poll_count.polls is 'Polls of these, that one included.';
 comment on column tidegate.poll_count.lateness_ms is 'How long their ends had waited to be asked for, all together.';
+
+-- submission_sample
+comment on table tidegate.submission_sample is
+  'Append-only: the submissions of a kind that an API node has let in since it last wrote; written through count_submissions.';
+comment on column tidegate.submission_sample.kind is 'The kind.';
+comment on column tidegate.submission_sample.at is 'When the node wrote.';
+comment on column tidegate.submission_sample.submitted is 'Submissions that were accepted or replayed.';
+comment on column tidegate.submission_sample.replayed is 'Of these the duplicates, which were answered with an earlier request.';
+comment on index tidegate.submission_sample_kind_at_idx is 'Finds the latest, or the oldest, of a kind.';
 
 -- queue_sample
 comment on table tidegate.queue_sample is
@@ -627,9 +672,11 @@ comment on column tidegate.kind_pace.observed_at is 'When this was observed; ETA
 
 -- api_key
 comment on table tidegate.api_key is
-  'One row per key of the HTTP API, live or revoked; written by key_create and key_revoke, never deleted. While it is '
+  'One row per key of the HTTP API, live or revoked; written by key_create and key_revoke, never deleted. While it is
+  '
   'empty nobody has to show a key, and nodes listen on loopback only.';
-comment on column tidegate.api_key.id is 'Which key it is: the part between the underscores of tg_ID_SECRET; no secret.';
+comment on column tidegate.api_key.id is
+  'Which key it is: the part between the underscores of tg_ID_SECRET; no secret.';
 comment on column tidegate.api_key.name is 'What people call it; one live key has it.';
 comment on column tidegate.api_key.secret_hash is
   'The SHA-256 of the whole key. Its secret has 256 random bits, so the hash needs to be neither slow nor salted.';
@@ -675,14 +722,16 @@ comment on column tidegate.webhook_secret.expires_at is 'When it no longer signs
 -- webhook_policy
 comment on table tidegate.webhook_policy is 'One row: how deliveries are tried; written by operators.';
 comment on column tidegate.webhook_policy.only_row is 'Always true: there is one row.';
-comment on column tidegate.webhook_policy.attempts is 'Attempts in all, the first included, before a delivery has failed.';
+comment on column tidegate.webhook_policy.attempts is
+  'Attempts in all, the first included, before a delivery has failed.';
 comment on column tidegate.webhook_policy.base_ms is 'The longest wait after the first attempt, milliseconds.';
 comment on column tidegate.webhook_policy.factor is
   'By what the longest wait is multiplied with each further attempt; the wait is random up to it.';
 comment on column tidegate.webhook_policy.cap_ms is
   'The longest wait of all, milliseconds; a receiver''s Retry-After counts up to it.';
 comment on column tidegate.webhook_policy.timeout_ms is 'Timeout of one attempt, milliseconds, connecting included.';
-comment on column tidegate.webhook_policy.per_host is 'Deliveries under way to one host and port at most, whole fleet.';
+comment on column tidegate.webhook_policy.per_host is
+  'Deliveries under way to one host and port at most, whole fleet.';
 comment on column tidegate.webhook_policy.retention is
   'How long deliveries that ended are kept, if their request is kept so long.';
 
@@ -692,7 +741,8 @@ comment on table tidegate.webhook_delivery is
 comment on column tidegate.webhook_delivery.request_id is 'The request.';
 comment on column tidegate.webhook_delivery.id is
   'The delivery''s own id, the same at every attempt: the receiver''s idempotency key.';
-comment on column tidegate.webhook_delivery.url is 'Where to, as the request or its kind named it when the request ended.';
+comment on column tidegate.webhook_delivery.url is
+  'Where to, as the request or its kind named it when the request ended.';
 comment on column tidegate.webhook_delivery.host_port is 'Host and port of url in lower case; ? when it names none.';
 comment on column tidegate.webhook_delivery.state is
   'pending; delivered: the receiver answered 2xx; failed: refused, or no attempt is left.';

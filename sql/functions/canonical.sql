@@ -1,20 +1,28 @@
--- tidegate.canonical: one text for equal JSON, whatever its key order and number form
+-- tidegate.canonical: one text for equal JSON, whatever its key order and number form, and the order of its sets
 --
 -- jsonb already orders keys; only numbers keep their written scale (1.0 is not 1 as text). So the zeros that end a
 -- fraction are taken out of jsonb's own text, and strings are passed over. One pass and no recursion, however deep
--- the JSON.
-create or replace function tidegate.canonical(p_value jsonb)
+-- the JSON. The order of an array matters, unless `p_set_paths` names it (see `sort_sets`).
+-- An earlier version has other parameters.
+drop function if exists tidegate.canonical(jsonb);
+
+create or replace function tidegate.canonical(p_value jsonb, p_set_paths text[] default null)
   returns text
-  language sql
+  language plpgsql
   immutable
-  strict
   parallel safe
 as $$
-  select case
-    -- Most texts have no such zeros and are canonical as they are.
-    when p_value::text !~ '\.[0-9]*0([^0-9]|$)' then p_value::text
-    else regexp_replace(
-      p_value::text, '("(?:[^"\\]|\\.)*")|(\.[0-9]*[1-9])0+(?![0-9])|\.0+(?![0-9])', '\1\2', 'g'
-    )
-  end;
+declare
+  v_text text;
+begin
+  if p_set_paths is not null then
+    p_value := tidegate.sort_sets(p_value, p_set_paths);
+  end if;
+  v_text := p_value::text;
+  -- Most texts have no such zeros and are canonical as they are.
+  if v_text ~ '\.[0-9]*0([^0-9]|$)' then
+    v_text := regexp_replace(v_text, '("(?:[^"\\]|\\.)*")|(\.[0-9]*[1-9])0+(?![0-9])|\.0+(?![0-9])', '\1\2', 'g');
+  end if;
+  return v_text;
+end;
 $$;

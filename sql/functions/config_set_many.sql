@@ -5,8 +5,8 @@
 -- restarted. `actor` is who asked, for the history.
 --
 -- Returns what changed; nothing when all was so before. Raises TG010 for a name it does not know, TG007 for a value that
--- makes no sense, in words and with the constraint it breaks, TG013 for a policy that cannot hold. Rows are locked in one order, so that two at once come one
--- after the other.
+-- makes no sense, in words and with the constraint it breaks, TG013 for a policy that cannot hold. Rows are locked in one
+-- order, so that two at once come one after the other.
 create or replace function tidegate.config_set_many(changes jsonb, actor text default null)
   returns table (subject text, setting text, old_value text, new_value text, type text)
   language plpgsql
@@ -114,8 +114,8 @@ begin
   end loop;
 
   -- Kinds and their policies have changed together by now, and must fit each other.
-  set constraints tidegate.kind_within_budget immediate;
-  set constraints tidegate.kind_within_budget deferred;
+  set constraints tidegate.kind_within_budget, tidegate.kind_retention immediate;
+  set constraints tidegate.kind_within_budget, tidegate.kind_retention deferred;
 
   perform set_config('tidegate.actor', v_actor_before, true);
   return query

@@ -57,7 +57,8 @@ begin
   if not exists (
     select
     from tidegate.kind as k
-    where case p_stage when 'tx' then k.tx_queue else k.readiness_queue end = p_queue and k.name <> all(v_found.shut || v_found.probing)
+    where case p_stage when 'tx' then k.tx_queue else k.readiness_queue end = p_queue
+      and k.name <> all(v_found.shut || v_found.probing)
   ) then
     v_found.room := (select coalesce(sum(f), 0) from unnest(v_found.free) as f);
   end if;

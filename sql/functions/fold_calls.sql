@@ -1,7 +1,6 @@
 -- tidegate.fold_calls: folds reported calls by the second and into totals; a maintenance duty, one bounded batch a call
 --
--- Seconds are kept for ten minutes, the longest window that anybody looks at, and submissions as long before they go into
--- the totals. Returns how many samples it folded.
+-- Seconds are kept for ten minutes, the longest window that anybody looks at, and so are counts of submissions. Returns how many samples it folded.
 create or replace function tidegate.fold_calls()
   returns bigint
   language plpgsql
@@ -63,6 +62,7 @@ begin
   select count(*) into v_folded from taken;
 
   delete from tidegate.call_second as s where s.at < clock_timestamp() - interval '10 minutes';
+  delete from tidegate.submission_sample as s where s.at < clock_timestamp() - interval '10 minutes';
   return v_folded;
 end;
 $$;

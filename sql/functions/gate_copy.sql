@@ -5,7 +5,7 @@
 -- a kind's or submitter's gate that of the slowest queue, in the gate's share of it. `depth` is exact below the high-water
 -- mark, as far as some thousands. `forced_wait` and `still_wait` are the least that a refused caller is told, in seconds:
 -- while the gate is held by hand, and while nothing moves in its queue or too much there is put off. `nodes`: how many API
--- nodes listen now.
+-- nodes listen now. `keyed` are all kinds that make keys of their own: their requests may repeat one that was taken.
 -- An earlier version has other results.
 drop function if exists tidegate.gate_copy();
 
@@ -14,7 +14,7 @@ create or replace function tidegate.gate_copy()
     name text, queue text, kind text, submitter text, kinds text[], passed_by text[], state text, forced boolean,
     high_water integer, low_water integer, depth bigint, epoch bigint, changed_at timestamptz, drain_rate numeric,
     forced_wait integer, still_wait integer, safety_margin numeric, min_seconds integer, max_seconds integer, jitter numeric,
-    nodes bigint
+    nodes bigint, keyed text[]
   )
   language sql
   volatile
@@ -59,7 +59,8 @@ as $$
       end,
       case when g.queue is not null then tidegate.later_seconds(g.queue, d.depth, d.depth - g.low_water) end
     ),
-    coalesce(t.safety_margin, 0), greatest(t.min_seconds, 1), t.max_seconds, t.jitter, n.nodes
+    coalesce(t.safety_margin, 0), greatest(t.min_seconds, 1), t.max_seconds, t.jitter, n.nodes,
+    array(select k.name from tidegate.kind as k where k.key_mode <> 'caller')
   from tidegate.gate as g
   cross join tidegate.setting as t
   cross join (

@@ -31,7 +31,9 @@ begin
       where g.queue in ('readiness', 'tx') and (g.high_water, g.low_water) = (30, 15)
       returning 'gate ' || g.queue, 'high_water/low_water', '2000/1000';
     return query
-      update tidegate.kind as k set retention = '30 days' where k.retention is null
+      update tidegate.kind as k set retention = greatest(interval '30 days', p.dedup_window)
+      from tidegate.policy as p
+      where p.kind = k.name and p.stage = 'tx' and k.retention is null
       returning 'kind ' || k.name, 'retention', k.retention::text;
   end if;
 

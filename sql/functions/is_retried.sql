@@ -8,5 +8,5 @@ create or replace function tidegate.is_retried(retry_on text[], code text)
   parallel safe
 as $$
   select tidegate.error_class(code) <> '4xx'
-    and (tidegate.error_class(code) = any(retry_on) or code = any(retry_on) or substring(code from '^http_(.*)$') = any(retry_on));
+    and array[tidegate.error_class(code), code, substring(code from '^http_(.*)$')] && retry_on;
 $$;

@@ -1,8 +1,8 @@
 -- tidegate.lock_held: locks the messages that the given leases still hold, in msg_id order
 --
--- Returns, in the same order, the messages' numbers, their request ids and the place of each lease in the array
--- given (from 1), and when each was claimed; nulls when none is held any more. A message that another claim is taking at this moment is
--- waited for, and then its nonce is looked at again. Raises TG007 when the leases name more than one queue.
+-- Returns, in the same order, the messages' numbers, their request ids, the place of each lease in the array given (from
+-- 1), and when each was claimed; nulls when none is held any more. A message that another claim is taking at this moment
+-- is waited for, and then its nonce is looked at again. Raises TG007 when the leases name more than one queue.
 -- An earlier version has other results.
 drop function if exists tidegate.lock_held(tidegate.lease[]);
 

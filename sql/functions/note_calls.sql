@@ -1,8 +1,9 @@
 -- tidegate.note_calls: appends what a settle says about its calls, one row a kind, and tells their breakers
 --
 -- One element a call, in the order of the messages: its kind, whether it was the request's first attempt, what came of it
--- (null for all: `answered`, whatever the answer; `failed`, `timeout`; `void`: it tells nothing), whether it will be tried again. The
--- place of its lease finds how long it took and how many hedges it had; without that, it took from its claim to now.
+-- (null for all: `answered`, whatever the answer; `failed`, `timeout`; `void`: it tells nothing), whether it will be tried
+-- again. The place of its lease finds how long it took and how many hedges it had; without that, it took from its claim to
+-- now.
 create or replace function tidegate.note_calls(
   p_stage      tidegate.stage,
   p_kinds      text[],
@@ -32,7 +33,7 @@ begin
     c.kind, p_stage, v_now, count(*) filter (where c.first), count(*),
     count(*) filter (where c.outcome in ('failed', 'timeout')), count(*) filter (where c.outcome = 'timeout'),
     count(*) filter (where c.retried), count(*) filter (where c.took_ms > p.breaker_latency_ms or c.outcome = 'timeout'),
-    coalesce(sum(c.hedges), 0), 
+    coalesce(sum(c.hedges), 0),
     coalesce((array_agg(c.took_ms) filter (where c.outcome is distinct from 'void'))[1:v_kept], '{}')
   from (
     select

@@ -14,8 +14,8 @@ begin
   if tidegate.w_retry_ms(
     p_policy.attempts, p_policy.timeout_ms, p_policy.base_ms, p_policy.factor, p_policy.cap_ms, p_policy.jitter_ms
   ) > v_budget then
-    return format(
-      'W_retry ≤ deadline − margin does not hold: attempts · timeout + Σ min(cap, base · factor^k + jitter) = %s > %s − %s = %s ms',
+    return 'W_retry ≤ deadline − margin does not hold: ' || format(
+      'attempts · timeout + Σ min(cap, base · factor^k + jitter) = %s > %s − %s = %s ms',
       tidegate.w_retry_text(p_policy), p_policy.deadline_ms, p_policy.margin_ms, v_budget
     );
   end if;

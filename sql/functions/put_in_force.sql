@@ -1,8 +1,8 @@
 -- tidegate.put_in_force: makes a policy hold as declared, stretched by `p_stretch`; a version, with what brought it about
 --
 -- Stretched means: longer backoffs, and only as many attempts as the declared W_retry has room for, which stays the
--- bound whatever happens. Congested means: twice as long again, and half as many attempts. Returns the new version, or null when nothing is
--- different.
+-- bound whatever happens. Congested means: twice as long again, and half as many attempts. Returns the new version, or
+-- null when nothing is different.
 create or replace function tidegate.put_in_force(
   p_kind      text,
   p_stage     tidegate.stage,

@@ -45,7 +45,8 @@ begin
       v_now + coalesce(
         -- `greatest` alone passes over nulls, and would take no wish for the wish not to wait.
         case
-          when (a.policy).respect_retry_after and settle_not_yet.after[a.place] is not null then greatest(settle_not_yet.after[a.place], interval '0')
+          when (a.policy).respect_retry_after and settle_not_yet.after[a.place] is not null
+            then greatest(settle_not_yet.after[a.place], interval '0')
         end,
         tidegate.backoff(
           a.readiness_attempt, (a.policy).base_ms, (a.policy).factor, (a.policy).cap_ms, (a.policy).jitter_ms,
@@ -78,7 +79,8 @@ begin
         when 'readiness_failed' then errors[j.place]
         when 'readiness_timed_out' then tidegate.error_json(
           'readiness_timed_out',
-          format('not ready after %s checks', r.readiness_attempt) || coalesce('; the last: ' || (errors[j.place] ->> 'message'), ''),
+          format('not ready after %s checks', r.readiness_attempt)
+            || coalesce('; the last: ' || (errors[j.place] ->> 'message'), ''),
           true)
         else r.error
       end

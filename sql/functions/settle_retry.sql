@@ -67,7 +67,8 @@ begin
       join tidegate.request as r on r.id = h.id
       join tidegate.policy_in_force as f on f.kind = r.kind and f.stage = 'tx'
       cross join lateral (
-        select case when f.since <= r.tx_in_flight_at then f else tidegate.policy_at(r.kind, 'tx', r.tx_in_flight_at) end as policy
+        select case when f.since <= r.tx_in_flight_at then f
+          else tidegate.policy_at(r.kind, 'tx', r.tx_in_flight_at) end as policy
       ) as p
       cross join lateral (select coalesce(errors[h.place] ->> 'code', 'other') as code) as e
     ) as a
@@ -75,7 +76,8 @@ begin
       select coalesce(
         -- `greatest` alone passes over nulls, and would take no wish for the wish not to wait.
         case
-          when (a.policy).respect_retry_after and settle_retry.after[a.place] is not null then greatest(settle_retry.after[a.place], interval '0')
+          when (a.policy).respect_retry_after and settle_retry.after[a.place] is not null
+            then greatest(settle_retry.after[a.place], interval '0')
         end,
         tidegate.backoff(
           a.tx_attempt, (a.policy).base_ms, (a.policy).factor, (a.policy).cap_ms, (a.policy).jitter_ms, 2 * random() - 1

@@ -5,10 +5,14 @@
 -- `p_each` as many as there is room for, else all or none, and with one refused, all are. Reads keys and does not claim
 -- them: what a refused request took would have to be given back.
 -- Raises TG011 for a batch that a gate would never have room for.
+-- An earlier version has other parameters.
+drop function if exists tidegate.sort_out(tidegate.kind, jsonb[], text[], text, bigint, boolean);
+
 create or replace function tidegate.sort_out(
   p_kind      tidegate.kind,
   p_payloads  jsonb[],
   p_keys      text[],
+  p_made      text[],
   p_submitter text,
   p_room      bigint,
   p_each      boolean,
@@ -22,12 +26,14 @@ as $$
 declare
   v_least record;
 begin
-  known := tidegate.dedup_find_all(p_kind.name, p_payloads, p_keys, p_submitter);
+  known := tidegate.dedup_find_all(p_kind, p_payloads, p_keys, p_made, p_submitter);
   with asked as (
     select
       s.place, s.id is null as is_fresh,
-      min(s.place) over (partition by s.key, case when s.key is null then s.place end) as first_place
-    from unnest(known, p_keys) with ordinality as s(id, key, place)
+      min(s.place) over (
+        partition by s.key, s.made, case when num_nonnulls(s.key, s.made) = 0 then s.place end
+      ) as first_place
+    from unnest(known, p_keys, p_made) with ordinality as s(id, key, made, place)
   ), numbered as (
     select a.place, a.is_fresh, dense_rank() over (partition by a.is_fresh order by a.first_place) as number
     from asked as a

@@ -46,7 +46,13 @@ begin
   if found then
     perform tidegate.dedup_claim(
       submit_batch_once.kind || ':' || coalesce(submit_batch_once.submitter, ''), v_key,
-      sha256(convert_to(tidegate.canonical(to_jsonb(submit_batch_once.payloads)), 'UTF8')),
+      tidegate.fingerprint(
+        (select jsonb_agg(tidegate.sort_sets(p.payload, coalesce(k.set_paths, '{}')) order by p.place)
+         from tidegate.kind as k
+         cross join unnest(submit_batch_once.payloads) with ordinality as p(payload, place)
+         where k.name = submit_batch_once.kind),
+        null
+      ),
       (select p.dedup_window from tidegate.policy as p where p.kind = submit_batch_once.kind and p.stage = 'tx'), v_first
     );
   end if;

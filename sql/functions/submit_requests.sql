@@ -3,9 +3,11 @@
 -- Replays are always answered. Of what is new, the gates let in all or nothing; with `p_each` as many as there is room for,
 -- request by request. A refused one leaves nothing behind.
 --
--- The locks of the gates first, then dedup keys (in key order), then messages, then rows; the gate that closes comes last.
--- Each message's number is drawn before, because the row names it. A submission that finds its queue empty wakes the
--- workers when it commits.
+-- A request without a key has the one that its kind makes, if it makes any (see `made_keys`).
+--
+-- The locks of the gates first, then those of made keys, then dedup keys (in key order), then messages, then rows; the gate
+-- that closes comes last. Each message's number is drawn before, because the row names it. A submission that finds its
+-- queue empty wakes the workers when it commits.
 -- An earlier version has other parameters or results.
 drop function if exists tidegate.submit_requests(text, jsonb[], text[], text, text, timestamptz);
 
@@ -32,6 +34,7 @@ declare
   v_status   tidegate.request_status := case when v_kind.flow = 'decrypt' then 'queued' else 'processing' end;
   v_visible  timestamptz := '-infinity';
   v_now      timestamptz;
+  v_made     text[];
   v_own      uuid[];
   v_ids      uuid[];
   v_new      uuid[];
@@ -74,6 +77,9 @@ begin
   if v_count = 0 then
     return;
   end if;
+  if v_kind.key_mode <> 'caller' then
+    v_made := tidegate.made_keys(v_kind, p_payloads, p_keys, p_submitter);
+  end if;
 
   if p_admission = 'enforce' then
     begin
@@ -81,7 +87,8 @@ begin
       v_admitted := tidegate.admit(v_kind, p_submitter, v_count);
     exception when lock_not_available or sqlstate 'TG007' or sqlstate 'TG012' then
       -- What is known already passes no gate.
-      if p_keys is null or array_position(tidegate.dedup_find_all(v_kind.name, p_payloads, p_keys, p_submitter), null) is not null
+      if (p_keys is null and v_made is null)
+        or array_position(tidegate.dedup_find_all(v_kind, p_payloads, p_keys, v_made, p_submitter), null) is not null
       then
         raise;
       end if;
@@ -90,7 +97,7 @@ begin
   end if;
   if v_admitted.room < v_count then
     select s.known, s.fresh, s.taken, s.refused into v_known, v_fresh, v_taken, v_refused
-    from tidegate.sort_out(v_kind, p_payloads, p_keys, p_submitter, v_admitted.room, p_each) as s;
+    from tidegate.sort_out(v_kind, p_payloads, p_keys, v_made, p_submitter, v_admitted.room, p_each) as s;
   end if;
   if v_refused is not null then
     v_wait := tidegate.gate_wait(
@@ -127,8 +134,8 @@ begin
   v_ids := v_own;
   v_new := v_own;
   v_payloads := p_payloads;
-  if array_remove(p_keys, null) <> '{}' then
-    v_ids := tidegate.dedup_claim_all(v_kind, p_payloads, p_keys, p_submitter, v_ids);
+  if v_made is not null or array_remove(p_keys, null) <> '{}' then
+    v_ids := tidegate.dedup_claim_all(v_kind, p_payloads, p_keys, v_made, p_submitter, v_ids);
     select array_agg(n.id order by n.place), array_agg(n.payload order by n.place) into v_new, v_payloads
     from unnest(v_own, v_ids, p_payloads) with ordinality as n(id, stands_for, payload, place)
     where n.id = n.stands_for;

@@ -111,6 +111,7 @@ begin
     delete from tidegate.call_sample as c where c.kind = old.name;
     delete from tidegate.call_second as c where c.kind = old.name;
     delete from tidegate.call_total as c where c.kind = old.name;
+    delete from tidegate.submission_sample as s where s.kind = old.name;
   end if;
   return old;
 end;

@@ -51,7 +51,7 @@ begin
     raise exception using
       errcode = 'TG013',
       message = format('the policies of kind "%s" are refused: %s', v_kind, v_reason),
-      hint = 'nothing has changed; a deadline and its policies may change together, in one transaction or one `tidegate config set`';
+      hint = 'nothing has changed; a deadline and its policies may change together, in one transaction';
   end if;
   return null;
 end;

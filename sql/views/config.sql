@@ -20,8 +20,8 @@ found as (
     case
       when i.table_name <> 'policy' then c.default_value
       when i.fields ->> 'stage' = 'readiness' then coalesce(
-        '{"attempts": "40", "factor": "1.5", "cap_ms": "10000", "timeout_ms": "5000", "deadline_ms": "600000"}'::jsonb
-          ->> c.column_name,
+        '{"attempts": "40", "factor": "1.5", "cap_ms": "10000", "timeout_ms": "5000", "deadline_ms": "600000",
+          "hedge_safe": "true", "heal_timeout_rate": "0.005"}'::jsonb ->> c.column_name,
         c.default_value)
       else coalesce(
         '{"attempts": "5", "cap_ms": "30000", "timeout_ms": "10000", "deadline_ms": "120000"}'::jsonb ->> c.column_name,

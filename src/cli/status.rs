@@ -9,6 +9,7 @@ use super::{
     DatabaseArgs,
     table::{or_dash, table},
 };
+use crate::store::StageLevel;
 
 #[derive(Debug, Args)]
 pub(super) struct Status {
@@ -24,12 +25,13 @@ impl Status {
         let queues = connected.store.queue_overview().await?;
         let workers = connected.store.worker_overview().await?;
         let gates = connected.store.gates(None).await?;
+        let stages = connected.store.stage_levels().await?;
         if self.json {
             outln!(
                 "{}",
-                serde_json::to_string_pretty(
-                    &json!({ "requests": requests, "queues": queues, "gates": gates, "workers": workers })
-                )?
+                serde_json::to_string_pretty(&json!({
+                    "requests": requests, "queues": queues, "gates": gates, "stages": stages, "workers": workers
+                }))?
             );
             return Ok(ExitCode::SUCCESS);
         }
@@ -99,6 +101,10 @@ impl Status {
                 rows
             )
         );
+        outln!(
+            "{}\n",
+            table(STAGE_COLUMNS, stages.into_iter().map(stage_row))
+        );
         let rows = workers.into_iter().map(|worker| {
             let state = match (worker.alive, worker.stopped_at) {
                 (true, _) => "alive",
@@ -122,4 +128,33 @@ impl Status {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+const STAGE_COLUMNS: [&str; 9] = [
+    "stage", "W_retry", "p_ok", "retries", "timeouts", "errors", "p99", "backoff", "breaker",
+];
+
+/// How the calls of a stage went in the last five minutes.
+fn stage_row(stage: StageLevel) -> [String; 9] {
+    let percent =
+        |share: Option<f64>| or_dash(share.map(|share| format!("{:.1} %", share * 100.0)));
+    [
+        format!("{}.{}", stage.kind, stage.stage),
+        format!("{:.1} s", stage.w_retry_ms / 1000.0),
+        percent(stage.p_ok),
+        percent(stage.retry_rate),
+        percent(stage.timeout_rate),
+        percent(stage.error_ratio),
+        or_dash(stage.p99_ms.map(|ms| format!("{ms} ms"))),
+        format!(
+            "× {}{}",
+            stage.stretch,
+            if stage.congested {
+                " × 2, congested"
+            } else {
+                ""
+            }
+        ),
+        stage.breaker,
+    ]
 }

@@ -1,6 +1,9 @@
 //! All gates, as a node knows them: what it reads, and what it hears between two readings.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use tokio::time::Instant;
 
@@ -45,11 +48,16 @@ struct Places {
     /// First that of the queue that it enters.
     by_kind: HashMap<String, Vec<usize>>,
     by_submitter: HashMap<String, usize>,
+    /// Kinds of which every submission has a key.
+    keyed: HashSet<String>,
 }
 
 impl Places {
     fn of(rows: &[GateRow]) -> Self {
         let mut places = Self::default();
+        places
+            .keyed
+            .extend(rows.iter().flat_map(|row| row.keyed.iter().cloned()));
         for (place, row) in rows.iter().enumerate() {
             places.by_name.insert(row.name.clone(), place);
             if let Some(submitter) = &row.submitter {
@@ -124,8 +132,8 @@ impl GateCopy {
         self.age(now).is_some_and(|age| age < USABLE)
     }
 
-    /// Whether a gate is in the way of a submission, as far as this node knows, and when its caller is to come back:
-    /// that takes a turn at every closed gate.
+    /// Whether a gate is in the way of a submission without a key, as far as this node knows, and when its caller is to
+    /// come back: that takes a turn at every closed gate.
     pub(super) fn refuse(
         &mut self,
         kind: &str,
@@ -133,7 +141,8 @@ impl GateCopy {
         now: Instant,
         random: impl Fn() -> f64,
     ) -> Option<Refusal> {
-        if !self.is_usable(now) {
+        // Only the database knows whether a key was used before.
+        if !self.is_usable(now) || self.places.keyed.contains(kind) {
             return None;
         }
         let mut latest: Option<(f64, usize)> = None;

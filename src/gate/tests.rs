@@ -9,6 +9,7 @@ use tokio::{sync::Semaphore, task::yield_now, time::advance};
 
 use super::{copy::USABLE, *};
 
+mod keyed;
 mod waits;
 
 /// The gate of a queue with marks 30 and 15, at 10 messages per second.
@@ -34,6 +35,7 @@ fn row(name: &str, state: &str, depth: i64, epoch: i64) -> GateRow {
         max_seconds: 300,
         jitter: 0.0,
         nodes: 1,
+        keyed: Vec::new(),
     }
 }
 

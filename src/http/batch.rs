@@ -136,7 +136,7 @@ pub(super) async fn submit(
             api.gates.in_turn(kind, submitter, retry_after, count)
         }),
         // The database names the key that it made of this one.
-        Err(StoreError::KeyReused(_)) => {
+        Err(StoreError::KeyReused(_)) if batch.idempotency_key.is_some() => {
             Err(KEY_REUSED.because("this Idempotency-Key was used for a batch of other payloads"))
         }
         Err(error) => Err(refusal(&error, &batch.kind)),

@@ -15,6 +15,7 @@ use super::{
     Api,
     limits::Admission,
     openapi::refusals::{Anywhere, Asking, Guarded, Refusals},
+    submissions::Submissions,
 };
 use crate::{
     error::StoreError,
@@ -44,6 +45,7 @@ pub(super) struct NodeMetrics {
     metrics: Metrics,
     calls: Calls,
     submissions: PerKind<{ OUTCOMES.len() }>,
+    let_in: Submissions,
     polls: PerKind<{ ANSWERS.len() }>,
     overview: Overview,
     admission: Admission,
@@ -57,6 +59,7 @@ impl NodeMetrics {
         let metrics = Metrics::new();
         Self {
             calls: Calls::new(metrics.clone()),
+            let_in: Submissions::new(store.clone()),
             submissions: PerKind::new(metrics.clone(), &SUBMISSIONS, OUTCOMES),
             polls: PerKind::new(metrics.clone(), &POLLS, ANSWERS),
             refusals: PerKind::new(metrics.clone(), &GATE_REFUSALS, REFUSED_BY),
@@ -80,8 +83,14 @@ impl NodeMetrics {
 
     pub(super) fn submitted(&self, kind: &str, submitted: &Submitted) {
         let outcome = match submitted {
-            Submitted::Accepted(_) => 0,
-            Submitted::Replayed(_) => 1,
+            Submitted::Accepted(_) => {
+                self.let_in.count(kind, false);
+                0
+            }
+            Submitted::Replayed(_) => {
+                self.let_in.count(kind, true);
+                1
+            }
             Submitted::Refused { .. } => {
                 self.refusals.count(kind, 1);
                 2

@@ -1,8 +1,8 @@
 //! Submissions at the gate: refused from memory when it is closed, and told how much room there is.
 //!
 //! A submission without `Idempotency-Key` to a closed gate is answered here, from the node's [copy](crate::gate) of the
-//! gates: no statement, and its body is not looked at. With a key it may repeat one that was taken, which only the
-//! database knows.
+//! gates: no statement, and its body is not looked at. With a key, its caller's or one that its kind makes, it may repeat
+//! one that was taken, which only the database knows.
 //!
 //! `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10): The policy is the gate of the queue
 //! that a kind's new requests enter, or the one that has refused, under its name: a quota `q` of as many

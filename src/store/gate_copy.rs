@@ -48,6 +48,8 @@ pub struct GateRow {
     pub jitter: f64,
     /// How many API nodes listen.
     pub nodes: i64,
+    /// All kinds that make idempotency keys of their payloads; the same in each row.
+    pub keyed: Vec<String>,
 }
 
 impl Store {

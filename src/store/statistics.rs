@@ -18,6 +18,15 @@ pub struct PollCount {
     pub lateness: Duration,
 }
 
+/// Submissions that were let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SubmissionCount {
+    /// All of them.
+    pub submitted: u32,
+    /// Those that were answered with an earlier request.
+    pub replayed: u32,
+}
+
 /// How good the predictions of a kind were, of every request that has ended.
 #[derive(Debug, Clone, PartialEq, FromRow)]
 pub struct EtaQuality {
@@ -65,6 +74,31 @@ impl Store {
                 .bind(column(|count| count.answered.into()))
                 .bind(column(|count| count.polls.into()))
                 .bind(column(|count| count.lateness.as_millis())),
+            execute
+        );
+        Ok(())
+    }
+
+    /// Notes submissions, by kind: `tidegate.count_submissions`.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn count_submissions(
+        &self,
+        counts: &HashMap<String, SubmissionCount>,
+    ) -> Result<(), StoreError> {
+        let column = |of: fn(&SubmissionCount) -> u32| -> Vec<i32> {
+            let clamp = |count| i32::try_from(count).unwrap_or(i32::MAX);
+            counts.values().map(|count| clamp(of(count))).collect()
+        };
+        let kinds: Vec<_> = counts.keys().map(String::as_str).collect();
+        ask!(
+            self,
+            sqlx::query(include_str!("../../sql/queries/count_submissions.sql"))
+                .bind(kinds)
+                .bind(column(|count| count.submitted))
+                .bind(column(|count| count.replayed)),
             execute
         );
         Ok(())

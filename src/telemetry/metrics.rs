@@ -8,6 +8,7 @@ mod eta_quality;
 pub mod gates;
 pub mod overview;
 mod per_kind;
+mod stages;
 
 use std::{
     fmt,

@@ -13,6 +13,9 @@ use super::{
 /// The built-in kinds.
 pub const KINDS: [&str; 4] = ["public_decrypt", "user_decrypt", "input_proof", "direct"];
 
+/// A kind that makes its keys in time buckets, for the stage to add.
+pub const BUCKETED: &str = "bucketed";
+
 /// What the actors share: requests, and leases that may be stale.
 #[derive(Default)]
 pub struct Shared {
@@ -91,6 +94,7 @@ pub const ACTS: &[&str] = &[
     "submit",
     "submit_batch",
     "submit_batch_once",
+    "submit_keyless",
     "fold_counts",
     "maintain",
     "pause",
@@ -190,6 +194,25 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
             KINDS[random.random_range(0..4)],
             random.random_range(0..2)
         ),
+        "submit_keyless" => {
+            let mut payloads: Vec<_> = (0..6).map(|payload| format!("'{payload}'")).collect();
+            payloads.shuffle(random);
+            // Two of them have a caller's key, and may stand anywhere among the others.
+            let mut keys = ["null", "null", "null", "null", "'key-1'", "'key-2'"];
+            keys.shuffle(random);
+            for (payload, key) in payloads.iter_mut().zip(keys) {
+                if key != "null" {
+                    "'{}'".clone_into(payload);
+                }
+            }
+            payloads[5] = payloads[0].clone();
+            keys[5] = keys[0];
+            format!(
+                "select id from tidegate.submit_batch('{BUCKETED}', array[{}]::jsonb[], array[{}]::text[])",
+                payloads.join(", "),
+                keys.join(", ")
+            )
+        }
         "maintain" => "call tidegate.maintain()".to_owned(),
         "pause" => format!(
             "select tidegate.pause({}, {})",

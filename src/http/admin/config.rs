@@ -17,7 +17,7 @@ use crate::{
         body::Json,
         openapi::{
             parameters::SettingParameter,
-            refusals::{Call, Changing, OfSetting, Refusals, WithBody, WithQuery},
+            refusals::{Budgeting, Call, Changing, OfSetting, Refusals, WithBody, WithQuery},
         },
         problem::{INVALID_PARAMETER, Problem},
     },
@@ -81,7 +81,7 @@ pub(super) struct Changed {
 }
 
 /// `PATCH /v1/admin/config`: an object of names and values, all or none. Answers what changed. 404 for an unknown name,
-/// 400 for a value that makes no sense.
+/// 400 for a value that makes no sense, 422 for a policy that cannot hold.
 #[utoipa::path(
     patch,
     path = "/v1/admin/config",
@@ -91,7 +91,7 @@ pub(super) struct Changed {
     request_body(content = Changes),
     responses(
         (status = 200, description = "They are so, everywhere within a second", body = Changed),
-        Refusals<(Call, OfSetting, WithBody, Changing)>,
+        Refusals<(Call, OfSetting, WithBody, Changing, Budgeting)>,
     ),
     security((), ("api_key" = ["admin"])),
 )]

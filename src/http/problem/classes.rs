@@ -179,6 +179,12 @@ pub(in crate::http) static BATCH_TOO_LARGE: Class = Class::refused(
     "batch_too_large",
     "The batch is larger than a gate ever has room for",
 );
+/// The detail has the inequality with its numbers.
+pub(in crate::http) static POLICY_REFUSED: Class = Class::refused(
+    StatusCode::UNPROCESSABLE_ENTITY,
+    "policy_refused",
+    "The policy cannot hold: it is over its budget, or against its semantics",
+);
 pub(in crate::http) static UNSTORABLE: Class = Class::refused(
     StatusCode::UNPROCESSABLE_ENTITY,
     "unstorable",

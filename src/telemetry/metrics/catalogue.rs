@@ -138,6 +138,40 @@ metrics! {
         "Deliveries to callback URLs, counted up to 100,000: `waiting` (for an attempt), `under_way`, `failed` (given up)";
     WEBHOOK_OLDEST_AGE = Gauge, "tidegate_webhook_oldest_age_seconds" [],
         "Age of the oldest delivery that is neither made nor given up; 0: there is none";
+    SLI_RETRY_RATE = Gauge, "tidegate_sli_retry_rate" ["kind", "stage"],
+        "Retries per request over the last five minutes; absent: no request";
+    SLI_TIMEOUT_RATE = Gauge, "tidegate_sli_timeout_rate" ["kind", "stage"],
+        "Timeouts per request over the last five minutes";
+    SLI_ERROR_RATIO = Gauge, "tidegate_sli_error_ratio" ["kind", "stage"],
+        "Share of calls that failed over the last five minutes";
+    SLI_DUP_DROP_RATE = Gauge, "tidegate_sli_dup_drop_rate" ["kind", "stage"],
+        "Share of submissions over HTTP that were duplicates, over the last five minutes";
+    SLI_LATENCY = Gauge, "tidegate_sli_latency_seconds" ["kind", "stage", "quantile"],
+        "Latency of calls over the last five minutes: quantiles 0.5 and 0.99";
+    SLI_CIRCUIT_OPEN_RATIO = Gauge, "tidegate_sli_circuit_open_ratio" ["kind", "stage"],
+        "For what share of the last five minutes the breaker was not closed";
+    THREADS_RETRY_RATE = Gauge, "Threads_retry_rate" ["kind", "stage"],
+        "Threads.retry.rate: another name of `tidegate_sli_retry_rate`";
+    THREADS_TIMEOUT_RATE = Gauge, "Threads_timeout_rate" ["kind", "stage"],
+        "Threads.timeout.rate: another name of `tidegate_sli_timeout_rate`";
+    THREADS_DEDUP_DROP_RATE = Gauge, "Threads_dedup_drop_rate" ["kind", "stage"],
+        "Threads.dedup.drop_rate: another name of `tidegate_sli_dup_drop_rate`";
+    THREADS_HEDGE_COUNT = Counter, "Threads_hedge_count" ["kind", "stage"],
+        "Threads.hedge.count: another name of `tidegate_hedges_total`";
+    THREADS_CIRCUIT_OPEN_RATIO = Gauge, "Threads_circuit_open_ratio" ["kind", "stage"],
+        "Threads.circuit.open_ratio: another name of `tidegate_sli_circuit_open_ratio`";
+    CALLS = Counter, "tidegate_calls_total" ["kind", "stage", "outcome"],
+        "Calls settled, whole fleet: `answered`, `failed`, `timed_out`";
+    RETRIES = Counter, "tidegate_retries_total" ["kind", "stage"],
+        "Calls that were to be made again, whole fleet";
+    HEDGES = Counter, "tidegate_hedges_total" ["kind", "stage"],
+        "Hedged calls, whole fleet";
+    BREAKER_STATE = Gauge, "tidegate_breaker_state" ["kind", "stage", "state"],
+        "1 for the state the breaker is in: `closed`, `half_open`, `open`; absent: there is none";
+    POLICY_STRETCH = Gauge, "tidegate_policy_stretch" ["kind", "stage"],
+        "By what backoffs are multiplied while a stage heals; 1: as declared";
+    POLICY_TIMEOUT = Gauge, "tidegate_policy_timeout_seconds" ["kind", "stage"],
+        "Timeout of one call, as its mode has found it";
     WORKERS = Gauge, "tidegate_worker_processes" ["state"],
         "Workers known: `alive`, `stopped` (by themselves), `lost` (not seen for 30 s)";
     MAINTENANCE_LAG = Gauge, "tidegate_maintenance_lag_seconds" ["duty"], "For how long a maintenance duty has been overdue";

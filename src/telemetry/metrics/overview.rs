@@ -19,7 +19,7 @@ use super::{
         QUEUE_OLDEST_AGE, QUEUE_PAUSED, QUEUE_RATE_LIMIT, QUEUE_WAITING, REQUESTS,
         WEBHOOK_OLDEST_AGE, WEBHOOKS, WORKERS,
     },
-    eta_quality,
+    eta_quality, stages,
 };
 use crate::{
     error::StoreError,
@@ -127,6 +127,7 @@ impl Overview {
         set(&WEBHOOK_OLDEST_AGE, &[], webhooks.oldest_seconds);
         let quality = self.store.eta_quality().await?;
         eta_quality::note(&metrics, &quality);
+        stages::note(&metrics, &self.store.stage_levels().await?);
         set(&DATABASE_UP, &[], 1.0);
         Ok(metrics.render() + &eta_quality::histogram(&quality))
     }

@@ -1,0 +1,228 @@
+//! How long retries can take at most, and how well they do.
+
+use std::{collections::BTreeSet, fmt, time::Duration};
+
+use super::{Backoff, Class, Failure};
+
+#[cfg(test)]
+mod tests;
+
+/// How often, how fast and how long something is tried.
+///
+/// The bound that holds everywhere is
+///
+/// `W_retry = attempts · timeout + Σ_{k=0}^{attempts−2} min(cap, base · factor^k + jitter)`
+///
+/// with the jitter inside the minimum, as no wait is longer than the cap. The seed's S75-1, `timeout · (retries + 1) +
+/// J_total`, leaves out the sum of the backoffs and counts the jitter apart; its deadline conservation (VI) has the
+/// backoffs, and both together are this.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RetryPolicy {
+    /// Attempts in all, the first included; 0 counts as 1.
+    pub attempts: u32,
+    /// The waits between them.
+    pub backoff: Backoff,
+    /// The longest that one attempt may take.
+    pub timeout: Duration,
+    /// The longest that all of it may take.
+    pub deadline: Duration,
+    /// What of the deadline is kept in reserve.
+    pub margin: Duration,
+    /// Which failures are worth another attempt.
+    pub retry_on: RetryOn,
+    /// Whether a dependency's own `Retry-After` overrides the backoff.
+    pub respect_retry_after: bool,
+}
+
+impl Default for RetryPolicy {
+    /// Four attempts of 2 s within 30 s, retrying whatever may succeed; `W_retry` is 12.25 s.
+    fn default() -> Self {
+        Self {
+            attempts: 4,
+            backoff: Backoff::default(),
+            timeout: Duration::from_secs(2),
+            deadline: Duration::from_secs(30),
+            margin: Duration::from_secs(1),
+            retry_on: RetryOn::default(),
+            respect_retry_after: true,
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// `W_retry`: how long all attempts and the waits between them take at most, unless a `Retry-After` says otherwise.
+    #[must_use]
+    pub fn w_retry(&self) -> Duration {
+        let attempts = self.attempts.max(1);
+        self.timeout
+            .saturating_mul(attempts)
+            .saturating_add(self.backoff.sum_of_bounds(attempts - 1))
+    }
+
+    /// What `W_retry` must fit in: deadline − margin, nothing when the margin is the longer.
+    #[must_use]
+    pub fn budget(&self) -> Duration {
+        self.deadline.saturating_sub(self.margin)
+    }
+
+    /// Whether the policy can hold: `W_retry ≤ deadline − margin` (P75-2).
+    ///
+    /// # Errors
+    ///
+    /// The inequality with its numbers, when it does not hold.
+    pub fn check(&self) -> Result<(), OverBudget> {
+        if self.w_retry() <= self.budget() {
+            Ok(())
+        } else {
+            Err(OverBudget(Box::new(Figures {
+                attempts: self.attempts.max(1),
+                timeout: self.timeout,
+                backoff: self.backoff,
+                w_retry: self.w_retry(),
+                deadline: self.deadline,
+                margin: self.margin,
+            })))
+        }
+    }
+
+    /// The share of requests that succeed when each attempt fails with the probability `p_drop`, whatever the others do:
+    /// `1 − p_drop^attempts` (S75-2).
+    #[must_use]
+    pub fn p_ok(&self, p_drop: f64) -> f64 {
+        1.0 - p_drop.clamp(0.0, 1.0).powf(f64::from(self.attempts.max(1)))
+    }
+
+    /// How many attempts a request takes on average then: `Σ_{k=1}^{attempts} p_drop^(k−1)` (S75-3).
+    #[must_use]
+    pub fn expected_attempts(&self, p_drop: f64) -> f64 {
+        let attempts = f64::from(self.attempts.max(1));
+        let p_drop = p_drop.clamp(0.0, 1.0);
+        if p_drop == 1.0 {
+            return attempts;
+        }
+        // The sum in closed form, in a way that stays exact near 1.
+        -(attempts * p_drop.ln()).exp_m1() / (1.0 - p_drop)
+    }
+}
+
+/// How long stages take that run one after the other: their bounds add up (S75-5).
+#[must_use]
+pub fn serial(bounds: impl IntoIterator<Item = Duration>) -> Duration {
+    bounds
+        .into_iter()
+        .fold(Duration::ZERO, Duration::saturating_add)
+}
+
+/// How long branches take that run beside each other: the longest of their bounds (S75-5).
+#[must_use]
+pub fn parallel(bounds: impl IntoIterator<Item = Duration>) -> Duration {
+    bounds.into_iter().max().unwrap_or_default()
+}
+
+/// Which failures are retried: classes (`5xx`, `timeout`, `connect`, `throttled`, `other`) and codes of one's own. A
+/// refusal (`4xx`) is not retried even when it is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RetryOn(BTreeSet<String>);
+
+impl Default for RetryOn {
+    /// Every class but `4xx`.
+    fn default() -> Self {
+        Self::from_iter(["5xx", "timeout", "connect", "throttled", "other"])
+    }
+}
+
+impl<W: Into<String>> FromIterator<W> for RetryOn {
+    fn from_iter<I: IntoIterator<Item = W>>(words: I) -> Self {
+        Self(words.into_iter().map(Into::into).collect())
+    }
+}
+
+impl RetryOn {
+    /// Whether this failure is worth another attempt.
+    #[must_use]
+    pub fn lists(&self, failure: &impl Failure) -> bool {
+        let class = failure.class();
+        let code = failure.code();
+        class != Class::Refused
+            && (self.0.contains(class.name()) || (!code.is_empty() && self.0.contains(code)))
+    }
+}
+
+/// A policy whose attempts may take longer than its deadline allows; printed as the inequality with its numbers.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub struct OverBudget(Box<Figures>);
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Figures {
+    attempts: u32,
+    timeout: Duration,
+    backoff: Backoff,
+    w_retry: Duration,
+    deadline: Duration,
+    margin: Duration,
+}
+
+impl OverBudget {
+    /// How long the attempts may take.
+    #[must_use]
+    pub fn w_retry(&self) -> Duration {
+        self.0.w_retry
+    }
+
+    /// How long they are allowed to take.
+    #[must_use]
+    pub fn budget(&self) -> Duration {
+        self.0.deadline.saturating_sub(self.0.margin)
+    }
+}
+
+impl fmt::Display for OverBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: u32 = 6;
+        write!(
+            f,
+            "W_retry ≤ deadline − margin does not hold: \
+             attempts · timeout + Σ min(cap, base · factor^k + jitter) = {} · {}",
+            self.0.attempts,
+            Milliseconds(self.0.timeout)
+        )?;
+        let waits = self.0.attempts - 1;
+        for k in 0..waits.min(SHOWN) {
+            let opening = if k == 0 { " + (" } else { " + " };
+            write!(
+                f,
+                "{opening}{}",
+                Milliseconds(self.0.backoff.upper_bound(k))
+            )?;
+        }
+        if waits > SHOWN {
+            write!(f, " + … {waits} waits in all")?;
+        }
+        write!(
+            f,
+            "{} = {} ms > {} − {} = {} ms",
+            if waits > 0 { ")" } else { "" },
+            Milliseconds(self.0.w_retry),
+            Milliseconds(self.0.deadline),
+            Milliseconds(self.0.margin),
+            Milliseconds(self.budget())
+        )
+    }
+}
+
+/// A duration as milliseconds, with the decimals it needs.
+struct Milliseconds(Duration);
+
+impl fmt::Display for Milliseconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanoseconds = self.0.as_nanos();
+        let whole = nanoseconds / 1_000_000;
+        match nanoseconds % 1_000_000 {
+            0 => write!(f, "{whole}"),
+            rest => {
+                let decimals = format!("{rest:06}");
+                write!(f, "{whole}.{}", decimals.trim_end_matches('0'))
+            }
+        }
+    }
+}

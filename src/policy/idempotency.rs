@@ -1,0 +1,225 @@
+//! One result for all calls of one key.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    future::Future,
+    hash::Hash,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{sync::watch, time::Instant};
+
+#[cfg(test)]
+mod tests;
+
+/// Makes a function idempotent: `f(x; key) = f(x; key)` within `window` since a key was first seen.
+///
+/// `key_fn` must be pure, and say all that makes two calls the same: another `x` of the same key gets the first one's
+/// result. Of the calls of one key the first runs `f`; those that come while it runs wait for its outcome, success or
+/// failure, and those that come later within the window get its result. At `window` after the first call began, and after
+/// a failure, the next call runs `f` anew, just as the relay accepts a key anew.
+///
+/// A first call that is dropped or panics hands over to one of those that wait, whose call counts as the first then. A
+/// key takes up memory until a call comes after its window. The clock is tokio's, monotonic (P75-1).
+///
+/// Source: the seed's chapter 5, VII, whose window is `Delta_t_dedup`; P75-5 wants it to be at least `span_reorder`, by
+/// how much duplicates may arrive late. It remembers in this process only.
+pub fn ensure_idempotent<X, K, T, E, F, G, Fut>(
+    window: Duration,
+    key_fn: G,
+    f: F,
+) -> Idempotent<K, T, E, F, G>
+where
+    G: Fn(&X) -> K,
+    F: Fn(X) -> Fut,
+    Fut: Future<Output = Result<T, E>>,
+{
+    Idempotent {
+        key_fn,
+        f,
+        seen: Seen {
+            window,
+            keys: Mutex::new(Keys {
+                entries: HashMap::new(),
+                by_age: BTreeMap::new(),
+                next: 0,
+            }),
+        },
+    }
+}
+
+/// A function made idempotent by [`ensure_idempotent`].
+pub struct Idempotent<K, T, E, F, G> {
+    key_fn: G,
+    f: F,
+    seen: Seen<K, T, E>,
+}
+
+impl<K, T, E, F, G> fmt::Debug for Idempotent<K, T, E, F, G> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Idempotent")
+            .field("window", &self.seen.window)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K: Clone + Eq + Hash, T: Clone, E: Clone, F, G> Idempotent<K, T, E, F, G> {
+    /// `f(x)`, or what it has given for this key.
+    ///
+    /// # Errors
+    ///
+    /// The failure of `f`, of this call's own or of the one it has waited for.
+    pub async fn call<X, Fut>(&self, x: X) -> Result<T, E>
+    where
+        G: Fn(&X) -> K,
+        F: Fn(X) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+    {
+        let key = (self.key_fn)(&x);
+        loop {
+            match self.seen.enter(&key) {
+                Entered::Follows(mut outcome) => {
+                    // Without an outcome the first call is gone: the next round begins another.
+                    if let Ok(outcome) = outcome.wait_for(Option::is_some).await
+                        && let Some(outcome) = outcome.clone()
+                    {
+                        return outcome;
+                    }
+                }
+                Entered::Leads(first) => {
+                    let outcome = (self.f)(x).await;
+                    first.ends(outcome.clone());
+                    return outcome;
+                }
+            }
+        }
+    }
+
+    /// How many keys are remembered, those included whose window is over and that no call has cleared away yet.
+    pub fn keys(&self) -> usize {
+        self.seen.keys().entries.len()
+    }
+}
+
+type Outcome<T, E> = Option<Result<T, E>>;
+
+/// The keys of the last window.
+struct Seen<K, T, E> {
+    window: Duration,
+    keys: Mutex<Keys<K, T, E>>,
+}
+
+struct Keys<K, T, E> {
+    entries: HashMap<K, Entry<T, E>>,
+    /// The same keys by the number of their entry, which is by age.
+    by_age: BTreeMap<u64, K>,
+    next: u64,
+}
+
+/// The first call of a key, and what came of it.
+struct Entry<T, E> {
+    number: u64,
+    began: Instant,
+    outcome: watch::Receiver<Outcome<T, E>>,
+}
+
+enum Entered<'a, K: Eq + Hash, T, E> {
+    Leads(First<'a, K, T, E>),
+    Follows(watch::Receiver<Outcome<T, E>>),
+}
+
+impl<K: Eq + Hash, T, E> Seen<K, T, E> {
+    fn enter(&self, key: &K) -> Entered<'_, K, T, E>
+    where
+        K: Clone,
+    {
+        let mut keys = self.keys();
+        // Read under the lock, so that entries are numbered by age.
+        let now = Instant::now();
+        keys.forget_before(now, self.window);
+        if let Some(entry) = keys.entries.get(key) {
+            return Entered::Follows(entry.outcome.clone());
+        }
+        let number = keys.next;
+        keys.next += 1;
+        let (outcome, receiver) = watch::channel(None);
+        keys.by_age.insert(number, key.clone());
+        let entry = Entry {
+            number,
+            began: now,
+            outcome: receiver,
+        };
+        keys.entries.insert(key.clone(), entry);
+        Entered::Leads(First {
+            seen: self,
+            key: key.clone(),
+            number,
+            outcome,
+            keep: false,
+        })
+    }
+
+    fn keys(&self) -> MutexGuard<'_, Keys<K, T, E>> {
+        // Nothing of a caller's runs under the lock but the comparison and the copying of keys.
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Eq + Hash, T, E> Keys<K, T, E> {
+    fn forget_before(&mut self, now: Instant, window: Duration) {
+        while let Some(oldest) = self.by_age.first_entry() {
+            let over = self
+                .entries
+                .get(oldest.get())
+                .is_none_or(|entry| now.saturating_duration_since(entry.began) >= window);
+            if !over {
+                return;
+            }
+            let (number, key) = oldest.remove_entry();
+            self.forget(number, &key);
+        }
+    }
+
+    /// Forgets a key, unless it has been accepted anew since.
+    fn forget(&mut self, number: u64, key: &K) {
+        self.by_age.remove(&number);
+        if self
+            .entries
+            .get(key)
+            .is_some_and(|entry| entry.number == number)
+        {
+            self.entries.remove(key);
+        }
+    }
+}
+
+/// The first call of a key, while it runs; dropped without an outcome, it is as if it had not been made.
+struct First<'a, K: Eq + Hash, T, E> {
+    seen: &'a Seen<K, T, E>,
+    key: K,
+    number: u64,
+    outcome: watch::Sender<Outcome<T, E>>,
+    keep: bool,
+}
+
+impl<K: Eq + Hash, T, E> First<'_, K, T, E> {
+    fn ends(mut self, outcome: Result<T, E>) {
+        self.keep = outcome.is_ok();
+        if !self.keep {
+            // Before those who wait hear of it: who comes after them begins anew.
+            self.seen.keys().forget(self.number, &self.key);
+        }
+        self.outcome.send_replace(Some(outcome));
+    }
+}
+
+impl<K: Eq + Hash, T, E> Drop for First<'_, K, T, E> {
+    fn drop(&mut self) {
+        if !self.keep {
+            self.seen.keys().forget(self.number, &self.key);
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Which calls share a result, and what becomes of those who wait.
+
+use std::{
+    cell::Cell,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use futures_util::FutureExt;
+use tokio::{
+    sync::{Barrier, Notify, Semaphore},
+    task::{JoinSet, yield_now},
+    time::{advance, sleep},
+};
+
+use super::*;
+
+const WINDOW: Duration = Duration::from_secs(60);
+const MOMENT: Duration = Duration::from_nanos(1);
+
+#[tokio::test(start_paused = true)]
+async fn later_calls_of_a_key_get_the_one_result_up_to_the_edge_of_the_window() {
+    let runs = Cell::new(0);
+    let counted = ensure_idempotent(
+        WINDOW,
+        |x: &u32| *x,
+        |x: u32| {
+            runs.set(runs.get() + 1);
+            let run = runs.get();
+            async move { Ok::<_, ()>((x, run)) }
+        },
+    );
+    assert_eq!(counted.call(1).await, Ok((1, 1)));
+    assert_eq!(counted.call(2).await, Ok((2, 2)), "another key");
+    advance(WINDOW - MOMENT).await;
+    assert_eq!(counted.call(1).await, Ok((1, 1)), "just inside");
+    advance(MOMENT).await;
+    assert_eq!(counted.call(1).await, Ok((1, 3)), "just outside");
+    advance(WINDOW - MOMENT).await;
+    assert_eq!(counted.call(1).await, Ok((1, 3)), "in a window of its own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_failure_a_key_is_tried_anew() {
+    let runs = Cell::new(0);
+    let fails_once = ensure_idempotent(
+        WINDOW,
+        |(): &()| (),
+        |()| {
+            runs.set(runs.get() + 1);
+            let run = runs.get();
+            async move { if run == 1 { Err("down") } else { Ok(run) } }
+        },
+    );
+    assert_eq!(fails_once.call(()).await, Err("down"));
+    assert_eq!(fails_once.keys(), 0);
+    assert_eq!(fails_once.call(()).await, Ok(2));
+    assert_eq!(fails_once.call(()).await, Ok(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_window_runs_from_when_the_first_call_began() {
+    let runs = Cell::new(0);
+    let slow = ensure_idempotent(
+        WINDOW,
+        |(): &()| (),
+        |()| {
+            runs.set(runs.get() + 1);
+            let run = runs.get();
+            async move {
+                sleep(WINDOW + WINDOW / 2).await;
+                Ok::<_, ()>(run)
+            }
+        },
+    );
+    let began = Instant::now();
+    let followed = async {
+        sleep(WINDOW - Duration::from_millis(1)).await;
+        (slow.call(()).await, began.elapsed())
+    };
+    let anew = async {
+        sleep(WINDOW).await;
+        (slow.call(()).await, began.elapsed())
+    };
+    let (first, followed, anew) = tokio::join!(slow.call(()), followed, anew);
+    assert_eq!(first, Ok(1));
+    assert_eq!(followed, (Ok(1), WINDOW * 3 / 2));
+    assert_eq!(anew, (Ok(2), WINDOW * 5 / 2), "though the first still ran");
+    assert_eq!(slow.keys(), 1);
+    assert_eq!(
+        slow.call(()).await,
+        Ok(3),
+        "and that one's window is over too"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_old_call_that_fails_late_takes_nothing_from_the_new_one() {
+    let runs = Cell::new(0);
+    let slow = ensure_idempotent(
+        WINDOW,
+        |(): &()| (),
+        |()| {
+            runs.set(runs.get() + 1);
+            let run = runs.get();
+            async move {
+                if run == 1 {
+                    sleep(WINDOW * 3 / 2).await;
+                    return Err("too late");
+                }
+                Ok(run)
+            }
+        },
+    );
+    let anew = async {
+        sleep(WINDOW).await;
+        slow.call(()).await
+    };
+    let (first, anew) = tokio::join!(slow.call(()), anew);
+    assert_eq!((first, anew), (Err("too late"), Ok(2)));
+    assert_eq!(slow.call(()).await, Ok(2), "still remembered");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_many_calls_at_once_one_runs() {
+    const CALLERS: u32 = 64;
+    let runs = Arc::new(AtomicU32::new(0));
+    let go_on = Arc::new(Semaphore::new(0));
+    let (counter, gate) = (Arc::clone(&runs), Arc::clone(&go_on));
+    let once = Arc::new(ensure_idempotent(
+        WINDOW,
+        |key: &u32| *key,
+        move |_: u32| {
+            let (counter, gate) = (Arc::clone(&counter), Arc::clone(&gate));
+            async move {
+                let _ = gate.acquire().await;
+                Ok::<_, ()>(counter.fetch_add(1, Ordering::SeqCst))
+            }
+        },
+    ));
+    let together = Arc::new(Barrier::new(CALLERS as usize));
+    let mut callers = JoinSet::new();
+    for _ in 0..CALLERS {
+        let (once, together) = (Arc::clone(&once), Arc::clone(&together));
+        callers.spawn(async move {
+            together.wait().await;
+            once.call(1).await
+        });
+    }
+    go_on.add_permits(1);
+    let results = callers.join_all().await;
+    assert!(results.iter().all(|result| *result == Ok(0)), "{results:?}");
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_wait_for_a_failure_share_it() {
+    let runs = Cell::new(0);
+    let fails = ensure_idempotent(
+        WINDOW,
+        |(): &()| (),
+        |()| {
+            runs.set(runs.get() + 1);
+            async {
+                sleep(Duration::from_secs(1)).await;
+                Err::<(), _>("down")
+            }
+        },
+    );
+    let outcomes = tokio::join!(fails.call(()), fails.call(()), fails.call(()));
+    assert_eq!(outcomes, (Err("down"), Err("down"), Err("down")));
+    assert_eq!(runs.get(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_call_that_is_dropped_hands_over_to_one_that_waits() {
+    let (runs, first_runs) = (Cell::new(0), Notify::new());
+    let stuck_once = ensure_idempotent(
+        WINDOW,
+        |(): &()| (),
+        |()| {
+            runs.set(runs.get() + 1);
+            let run = runs.get();
+            let first_runs = &first_runs;
+            async move {
+                if run == 1 {
+                    first_runs.notify_one();
+                    std::future::pending::<()>().await;
+                }
+                yield_now().await;
+                Ok::<_, ()>(run)
+            }
+        },
+    );
+    let dropped = async {
+        tokio::select! {
+            _ = stuck_once.call(()) => unreachable!("it is stuck"),
+            () = async { first_runs.notified().await; sleep(Duration::from_secs(1)).await } => {}
+        }
+    };
+    let (_, one, other) = tokio::join!(dropped, stuck_once.call(()), stuck_once.call(()));
+    assert_eq!((one, other), (Ok(2), Ok(2)));
+    assert_eq!(runs.get(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_call_that_panics_hands_over_too() {
+    let runs = Cell::new(0);
+    let panics_once = ensure_idempotent(
+        WINDOW,
+        |(): &()| (),
+        |()| {
+            runs.set(runs.get() + 1);
+            let run = runs.get();
+            async move {
+                sleep(Duration::from_secs(1)).await;
+                assert!(run > 1, "the first call");
+                Ok::<_, ()>(run)
+            }
+        },
+    );
+    let panics = std::panic::AssertUnwindSafe(panics_once.call(())).catch_unwind();
+    let (panicked, one, other) = tokio::join!(panics, panics_once.call(()), panics_once.call(()));
+    assert!(panicked.is_err());
+    assert_eq!((one, other), (Ok(2), Ok(2)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_whose_window_is_over_leave() {
+    let passes = ensure_idempotent(
+        WINDOW,
+        |x: &u32| *x,
+        |x: u32| async move { if x.is_multiple_of(10) { Err(x) } else { Ok(x) } },
+    );
+    for x in 0..100_000 {
+        let _ = passes.call(x).await;
+        advance(WINDOW / 1000).await;
+        assert!(passes.keys() <= 1000, "{}", passes.keys());
+        assert_eq!(passes.keys(), passes.seen.keys().by_age.len());
+    }
+    advance(WINDOW).await;
+    let _ = passes.call(1).await;
+    assert_eq!(passes.keys(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_window_nothing_is_shared_or_remembered() {
+    let runs = Cell::new(0);
+    let each = ensure_idempotent(
+        Duration::ZERO,
+        |(): &()| (),
+        |()| {
+            runs.set(runs.get() + 1);
+            let run = runs.get();
+            async move { Ok::<_, ()>(run) }
+        },
+    );
+    assert_eq!((each.call(()).await, each.call(()).await), (Ok(1), Ok(2)));
+    assert_eq!(each.keys(), 1);
+}

@@ -1,0 +1,191 @@
+//! Attempts under a policy.
+
+use std::{fmt, future::Future, time::Duration};
+
+use rand::Rng;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::{Class, Failure, OverBudget, RetryPolicy, TimedOut, remaining, with_timeout};
+
+#[cfg(test)]
+mod tests;
+
+/// Why an attempt came to nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AttemptError<E> {
+    /// It took longer than the policy's timeout, or than the time that was left.
+    TimedOut(TimedOut),
+    /// It failed.
+    Failed(E),
+}
+
+impl<E: fmt::Display> fmt::Display for AttemptError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimedOut(error) => error.fmt(f),
+            Self::Failed(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<E: Failure> Failure for AttemptError<E> {
+    fn class(&self) -> Class {
+        match self {
+            Self::TimedOut(error) => error.class(),
+            Self::Failed(error) => error.class(),
+        }
+    }
+
+    fn code(&self) -> &str {
+        match self {
+            Self::TimedOut(error) => error.code(),
+            Self::Failed(error) => error.code(),
+        }
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::TimedOut(error) => error.retry_after(),
+            Self::Failed(error) => error.retry_after(),
+        }
+    }
+}
+
+/// Why [`retry`] gave up.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RetryError<E> {
+    /// The policy cannot hold; nothing was called.
+    #[error(transparent)]
+    OverBudget(#[from] OverBudget),
+    /// The last attempt failed in a way that the policy does not retry.
+    #[error("attempt {attempts} failed, and is not retried: {last}")]
+    NotRetried {
+        /// How many attempts were made.
+        attempts: u32,
+        /// The failure of the last.
+        last: AttemptError<E>,
+    },
+    /// Every attempt failed.
+    #[error("all {attempts} attempts failed; the last: {last}")]
+    Exhausted {
+        /// How many attempts were made.
+        attempts: u32,
+        /// The failure of the last.
+        last: AttemptError<E>,
+    },
+    /// The wait before the next attempt would have used up the time that was left, so it was not begun.
+    #[error("no time for another attempt after {attempts}: a wait of {wait:?}, and {left:?} left")]
+    DeadlineExceeded {
+        /// How many attempts were made.
+        attempts: u32,
+        /// The failure of the last; none when there was no time for any.
+        last: Option<AttemptError<E>>,
+        /// How long the wait would have been: the backoff, or the dependency's `Retry-After`.
+        wait: Duration,
+        /// How much of deadline − margin was left.
+        left: Duration,
+    },
+    /// The token was cancelled; a call that was running has been dropped.
+    #[error("cancelled after {attempts} attempts were begun")]
+    Cancelled {
+        /// How many attempts were begun.
+        attempts: u32,
+    },
+}
+
+/// Calls until a call succeeds, as `policy` says.
+///
+/// `call(attempt)`, from 1, is made anew for each attempt and runs for the policy's timeout at most. A failure is
+/// retried when `retry_on` lists it and attempts are left, after the backoff with jitter drawn from `rng`, in whole
+/// milliseconds (rounded down: the timer rounds up).
+///
+/// A failure's own [`retry_after`](Failure::retry_after) overrides the backoff, shorter or longer, when the policy
+/// respects it. A wait, whichever it is, that does not end before deadline − margin (or before what an outer
+/// [`with_timeout`] has left) is not begun: `DeadlineExceeded` at once. The wait has to fit and to leave something, as in
+/// the engine's settles, but not the whole attempt after it, whose timeout is cut to what is left.
+///
+/// It takes no longer than `W_retry` while no `Retry-After` comes, and never longer than deadline − margin, but for what
+/// the timer is late, which may be a millisecond each time: that is what a margin is for.
+///
+/// Cancellation beats retries (P75-6): no call is begun any more, the running one is dropped, unless it is over at the
+/// same moment; a wait ends.
+///
+/// # Errors
+///
+/// [`RetryError`] says why there is no value. A policy over its budget is refused before the first call.
+pub async fn retry<T, E, F>(
+    policy: &RetryPolicy,
+    cancel: &CancellationToken,
+    mut rng: impl Rng,
+    mut call: impl FnMut(u32) -> F,
+) -> Result<T, RetryError<E>>
+where
+    F: Future<Output = Result<T, E>>,
+    E: Failure,
+{
+    policy.check()?;
+    let began = Instant::now();
+    let budget = remaining().map_or(policy.budget(), |left| left.min(policy.budget()));
+    let budget = whole_milliseconds(budget);
+    let mut begun = 0;
+    let mut last = None;
+    loop {
+        let left = budget.saturating_sub(began.elapsed());
+        if left.is_zero() {
+            return Err(RetryError::DeadlineExceeded {
+                attempts: begun,
+                last,
+                wait: Duration::ZERO,
+                left,
+            });
+        }
+        let attempt = async {
+            begun += 1;
+            with_timeout(policy.timeout.min(left), call(begun)).await
+        };
+        let failure = match cancel.run_until_cancelled(attempt).await {
+            None => return Err(RetryError::Cancelled { attempts: begun }),
+            Some(Ok(Ok(value))) => return Ok(value),
+            Some(Ok(Err(error))) => AttemptError::Failed(error),
+            Some(Err(error)) => AttemptError::TimedOut(error),
+        };
+        if !policy.retry_on.lists(&failure) {
+            return Err(RetryError::NotRetried {
+                attempts: begun,
+                last: failure,
+            });
+        }
+        if begun >= policy.attempts {
+            return Err(RetryError::Exhausted {
+                attempts: begun,
+                last: failure,
+            });
+        }
+
+        let wait = failure
+            .retry_after()
+            .filter(|_| policy.respect_retry_after)
+            .unwrap_or_else(|| {
+                whole_milliseconds(policy.backoff.delay(begun, rng.random_range(-1.0..1.0)))
+            });
+        let left = budget.saturating_sub(began.elapsed());
+        if wait >= left {
+            return Err(RetryError::DeadlineExceeded {
+                attempts: begun,
+                last: Some(failure),
+                wait,
+                left,
+            });
+        }
+        if !wait.is_zero() && cancel.run_until_cancelled(sleep(wait)).await.is_none() {
+            return Err(RetryError::Cancelled { attempts: begun });
+        }
+        last = Some(failure);
+    }
+}
+
+fn whole_milliseconds(duration: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,333 @@
+//! When an attempt is followed by another, after what wait, and when not.
+
+use std::{
+    cell::{Cell, RefCell},
+    future::pending,
+};
+
+use proptest::prelude::*;
+use rand::{SeedableRng, rngs::StdRng};
+
+use super::*;
+use crate::policy::{Backoff, RetryOn};
+
+fn milliseconds(value: u64) -> Duration {
+    Duration::from_millis(value)
+}
+
+/// Three attempts of 100 ms, waits of 50 and 100 ms: `W_retry` is 450 ms.
+fn policy() -> RetryPolicy {
+    RetryPolicy {
+        attempts: 3,
+        backoff: Backoff {
+            base: milliseconds(50),
+            factor: 2.0,
+            cap: milliseconds(1000),
+            jitter: Duration::ZERO,
+        },
+        timeout: milliseconds(100),
+        deadline: milliseconds(1000),
+        margin: milliseconds(100),
+        ..RetryPolicy::default()
+    }
+}
+
+fn rng() -> StdRng {
+    StdRng::seed_from_u64(5)
+}
+
+/// Trouble that may say when to come back.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[error("{}", .0.name())]
+struct Trouble(Class, Option<Duration>);
+
+impl Failure for Trouble {
+    fn class(&self) -> Class {
+        self.0
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        self.1
+    }
+}
+
+const DOWN: Trouble = Trouble(Class::ServerError, None);
+
+fn later(value: u64) -> Trouble {
+    Trouble(Class::Throttled, Some(milliseconds(value)))
+}
+
+/// What came of a call that gives these answers one after the other, after how long, and when its attempts began.
+async fn tried(
+    policy: &RetryPolicy,
+    answers: &[Result<u32, Trouble>],
+) -> (Result<u32, RetryError<Trouble>>, u128, Vec<u128>) {
+    let began = Instant::now();
+    let starts = RefCell::new(Vec::new());
+    let outcome = retry(policy, &CancellationToken::new(), rng(), |attempt| {
+        starts.borrow_mut().push(began.elapsed().as_millis());
+        let answer = answers[attempt as usize - 1];
+        async move { answer }
+    })
+    .await;
+    (outcome, began.elapsed().as_millis(), starts.into_inner())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_fails_is_tried_again_after_its_backoff() {
+    let (outcome, _, starts) = tried(&policy(), &[Err(DOWN), Err(DOWN), Ok(7)]).await;
+    assert_eq!(outcome, Ok(7));
+    assert_eq!(starts, [0, 50, 150]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_all_attempts_are_used_up_the_last_failure_is_told() {
+    let (outcome, took, _) = tried(&policy(), &[Err(DOWN), Err(DOWN), Err(later(5))]).await;
+    let error = outcome.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "all 3 attempts failed; the last: throttled"
+    );
+    assert_eq!(took, 150);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_never_retried_and_other_trouble_only_when_listed() {
+    let refusal = Trouble(Class::Refused, Some(milliseconds(1)));
+    let (outcome, took, _) = tried(&policy(), &[Err(refusal)]).await;
+    assert_eq!(
+        outcome,
+        Err(RetryError::NotRetried {
+            attempts: 1,
+            last: AttemptError::Failed(refusal)
+        })
+    );
+    assert_eq!(took, 0);
+
+    let only_timeouts = RetryPolicy {
+        retry_on: RetryOn::from_iter(["timeout"]),
+        ..policy()
+    };
+    let (outcome, _, starts) = tried(&only_timeouts, &[Err(DOWN)]).await;
+    assert!(matches!(outcome, Err(RetryError::NotRetried { .. })));
+    assert_eq!(starts.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_does_not_answer_ends_with_its_timeout_and_all_of_them_with_w_retry() {
+    let began = Instant::now();
+    let outcome: Result<(), _> = retry(&policy(), &CancellationToken::new(), rng(), |_| {
+        pending::<Result<(), Trouble>>()
+    })
+    .await;
+    assert_eq!(began.elapsed(), policy().w_retry());
+    assert!(matches!(
+        outcome,
+        Err(RetryError::Exhausted {
+            attempts: 3,
+            last: AttemptError::TimedOut(_)
+        })
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_dependency_s_own_wish_overrides_the_backoff_either_way() {
+    let (outcome, _, starts) = tried(&policy(), &[Err(later(5)), Err(later(700)), Ok(1)]).await;
+    assert_eq!(outcome, Ok(1));
+    assert_eq!(starts, [0, 5, 705]);
+
+    let deaf = RetryPolicy {
+        respect_retry_after: false,
+        ..policy()
+    };
+    let (_, _, starts) = tried(&deaf, &[Err(later(5)), Err(later(700)), Ok(1)]).await;
+    assert_eq!(starts, [0, 50, 150]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wish_that_the_budget_cannot_hold_ends_it_at_once() {
+    let (outcome, took, starts) = tried(&policy(), &[Err(later(300)), Err(later(600))]).await;
+    assert_eq!(
+        outcome,
+        Err(RetryError::DeadlineExceeded {
+            attempts: 2,
+            last: Some(AttemptError::Failed(later(600))),
+            wait: milliseconds(600),
+            left: milliseconds(600),
+        })
+    );
+    assert_eq!((took, starts), (300, vec![0, 300]), "not a moment of sleep");
+    let (outcome, _, _) = tried(
+        &policy(),
+        &[Err(Trouble(Class::Throttled, Some(Duration::MAX)))],
+    )
+    .await;
+    assert!(matches!(outcome, Err(RetryError::DeadlineExceeded { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_after_a_long_wait_has_what_is_left() {
+    let began = Instant::now();
+    let outcome: Result<(), _> = retry(
+        &policy(),
+        &CancellationToken::new(),
+        rng(),
+        |attempt| async move {
+            if attempt == 1 {
+                return Err(later(850));
+            }
+            pending().await
+        },
+    )
+    .await;
+    assert_eq!(began.elapsed(), policy().budget());
+    assert!(matches!(
+        outcome,
+        Err(RetryError::DeadlineExceeded {
+            attempts: 2,
+            last: Some(AttemptError::TimedOut(TimedOut { limit })),
+            ..
+        }) if limit == milliseconds(50)
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_limit_around_it_has_left_counts_too() {
+    let outcome = with_timeout(milliseconds(40), tried(&policy(), &[Err(DOWN)])).await;
+    let (outcome, took, _) = outcome.expect("it ends before the limit");
+    assert!(matches!(
+        outcome,
+        Err(RetryError::DeadlineExceeded { attempts: 1, .. })
+    ));
+    assert_eq!(took, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_over_its_budget_is_refused_before_the_first_call() {
+    let impossible = RetryPolicy {
+        deadline: milliseconds(500),
+        ..policy()
+    };
+    let (outcome, _, starts) = tried(&impossible, &[]).await;
+    assert!(matches!(outcome, Err(RetryError::OverBudget(_))));
+    assert!(starts.is_empty());
+}
+
+/// Notes when it is dropped.
+struct Watch<'a>(&'a Cell<bool>);
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        self.0.set(true);
+    }
+}
+
+/// Cancels after so many milliseconds.
+fn cancelled_after(value: u64) -> CancellationToken {
+    let cancel = CancellationToken::new();
+    let token = cancel.clone();
+    tokio::spawn(async move {
+        sleep(milliseconds(value)).await;
+        token.cancel();
+    });
+    cancel
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancellation_drops_the_running_call() {
+    let dropped = Cell::new(false);
+    let began = Instant::now();
+    let outcome: Result<(), RetryError<Trouble>> =
+        retry(&policy(), &cancelled_after(30), rng(), |_| {
+            let watch = Watch(&dropped);
+            async move {
+                let _watch = watch;
+                pending().await
+            }
+        })
+        .await;
+    assert_eq!(outcome, Err(RetryError::Cancelled { attempts: 1 }));
+    assert!(dropped.get());
+    assert_eq!(began.elapsed(), milliseconds(30));
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancellation_ends_a_wait_and_beats_the_retry() {
+    let began = Instant::now();
+    let outcome: Result<(), _> = retry(
+        &policy(),
+        &cancelled_after(30),
+        rng(),
+        |attempt| async move {
+            assert_eq!(attempt, 1);
+            Err(DOWN)
+        },
+    )
+    .await;
+    assert_eq!(outcome, Err(RetryError::Cancelled { attempts: 1 }));
+    assert_eq!(began.elapsed(), milliseconds(30));
+
+    // Nor is there one when no wait is needed.
+    let at_once = RetryPolicy {
+        backoff: Backoff {
+            cap: Duration::ZERO,
+            ..Backoff::default()
+        },
+        ..policy()
+    };
+    let cancel = CancellationToken::new();
+    let outcome: Result<(), _> = retry(&at_once, &cancel, rng(), |_| {
+        cancel.cancel();
+        async { Err(DOWN) }
+    })
+    .await;
+    assert_eq!(outcome, Err(RetryError::Cancelled { attempts: 1 }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_cancelled_beforehand_is_not_begun() {
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    let outcome: Result<(), RetryError<Trouble>> = retry(&policy(), &cancel, rng(), |_| {
+        panic!("begun");
+        #[expect(unreachable_code, reason = "the type of the call")]
+        pending()
+    })
+    .await;
+    assert_eq!(outcome, Err(RetryError::Cancelled { attempts: 0 }));
+}
+
+proptest! {
+    #[test]
+    fn no_answers_and_no_wishes_make_it_outlive_its_deadline(
+        script in prop::collection::vec((0..300_u64, prop::option::of(0..2000_u64)), 5),
+        attempts in 1..=5_u32,
+        jitter in 0..100_u64,
+        seed in any::<u64>(),
+    ) {
+        let mut policy = RetryPolicy { attempts, deadline: milliseconds(1600), ..policy() };
+        policy.backoff.jitter = milliseconds(jitter);
+        prop_assume!(policy.check().is_ok());
+        let wishes = script.iter().any(|(_, wish)| wish.is_some());
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()?;
+        let took = runtime.block_on(async {
+            let began = Instant::now();
+            let rng = StdRng::seed_from_u64(seed);
+            let outcome: Result<(), _> = retry(&policy, &CancellationToken::new(), rng, |attempt| {
+                let (takes, wish) = script[attempt as usize - 1];
+                async move {
+                    sleep(milliseconds(takes)).await;
+                    Err(Trouble(Class::ServerError, wish.map(milliseconds)))
+                }
+            })
+            .await;
+            assert!(outcome.is_err());
+            began.elapsed()
+        });
+        prop_assert!(took <= policy.budget());
+        prop_assert!(wishes || took <= policy.w_retry());
+    }
+}
