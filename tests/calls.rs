@@ -10,7 +10,7 @@ use std::{
 
 use tidegate::{
     request::{Request, RequestError},
-    stage::{Check, Readiness, Receipt, Sent, Transact},
+    stage::{Check, Readiness, Receipt, Sent, Stages, Transact},
     worker::WorkerOptions,
 };
 
@@ -199,4 +199,67 @@ async fn who_does_not_wish_for_a_time_waits_as_the_policy_says() {
     }
     assert_eq!(database.number(&waits("readiness")).await, 2);
     assert_eq!(database.number(&waits("tx")).await, 2);
+}
+
+/// Checks made of a closure.
+struct Checks(fn(&Request) -> Check);
+
+impl Readiness for Checks {
+    async fn check(&self, request: &Request) -> Check {
+        (self.0)(request)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_that_failed_is_told_apart_from_one_that_said_no() {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute("update tidegate.policy set base_ms = 10000, factor = 1, jitter_ms = 0, attempts = 3, timeout_ms = 200")
+        .await;
+    let expected = [
+        (Checks(|_| Check::NotYet { after: None }), [0, 0]),
+        (
+            Checks(|_| Check::Retry {
+                error: RequestError::new("http_503", "overloaded", true),
+                after: Some(Duration::from_secs(60)),
+            }),
+            [1, 0],
+        ),
+    ];
+    for (checks, counts) in expected {
+        run_checks(
+            &database,
+            all_stages().readiness("public_decrypt", checks),
+            counts,
+        )
+        .await;
+    }
+    let put_off = "select count(*) from pgmq.q_readiness where vt > now() + interval '50 s'";
+    assert_eq!(database.number(put_off).await, 1);
+    let endless = all_stages().readiness("public_decrypt", Endless::default());
+    run_checks(&database, endless, [1, 1]).await;
+}
+
+/// Makes one more check, and expects that many more failures and timeouts to be counted.
+async fn run_checks(database: &TestDatabase, stages: Stages, more: [i64; 2]) {
+    let counts = "select array[coalesce(sum(calls), 0), coalesce(sum(failures), 0), coalesce(sum(timeouts), 0)]
+                  from (select calls, failures, timeouts from tidegate.call_total
+                        union all select calls, failures, timeouts from tidegate.call_sample) as c";
+    let counted = || async {
+        sqlx::query_scalar::<_, Vec<i64>>(&format!("select ({counts})::bigint[]"))
+            .fetch_one(&database.pool)
+            .await
+            .unwrap()
+    };
+    let before = counted().await;
+    let running = Running::start(&database.store, stages, WorkerOptions::default());
+    let id = database.submit("public_decrypt").await;
+    eventually("one more check is counted", || async {
+        counted().await[0] == before[0] + 1
+    })
+    .await;
+    running.stop().await;
+    let after = counted().await;
+    assert_eq!([after[1] - before[1], after[2] - before[2]], more);
+    assert_eq!(database.status(id).await, "queued");
 }

@@ -28,6 +28,7 @@ mod fencing;
 mod gates;
 mod guards;
 mod hand_edits;
+mod hedging;
 mod history;
 mod http;
 mod inbox;

@@ -570,7 +570,7 @@ async fn an_error_that_cannot_be_stored_as_it_is_takes_no_other_outcome_with_it(
 }
 
 /// The value of a sample.
-fn sample(metrics: &Metrics, name: &str) -> f64 {
+pub(crate) fn sample(metrics: &Metrics, name: &str) -> f64 {
     let text = metrics.render();
     let line = text
         .lines()

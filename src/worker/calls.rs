@@ -247,8 +247,8 @@ impl Call {
                 () = self.stop.cancelled() => return false,
                 () = tokio::time::sleep_until(start) => {}
             }
-            if is_slot {
-                return start.elapsed() <= LATE;
+            if is_slot && start.elapsed() <= LATE {
+                return true;
             }
         }
     }
