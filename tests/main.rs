@@ -3,6 +3,7 @@
 
 mod api_keys;
 mod back_pressure;
+mod breakers;
 mod calls;
 mod canonical;
 mod caps;
@@ -44,6 +45,7 @@ mod observed_eta;
 mod pacing_model;
 mod partitions;
 mod plans;
+mod policies;
 mod policy_library;
 mod policy_simulation;
 mod positions;

@@ -235,7 +235,8 @@ comment on column tidegate.sli.p50_ms is 'Median latency of calls, milliseconds.
 comment on column tidegate.sli.p99_ms is '99th percentile of their latency, milliseconds.';
 comment on column tidegate.sli.hedges is 'Hedged calls.';
 comment on column tidegate.sli.open_ratio is 'For what share of the time the breaker was not closed.';
-comment on column tidegate.sli.within_gate is 'Whether the stage is within its gate: readiness timeouts 0.5 percent, duplicates 1 percent.';
+comment on column tidegate.sli.within_gate is
+  'Whether the stage is within its gate: readiness timeouts 0.5 percent, duplicates 1 percent.';
 comment on view tidegate.sli_alias is 'The indicators under the names of their source document, Threads.….';
 comment on column tidegate.sli_alias.name is 'Such as Threads.retry.rate.';
 comment on column tidegate.sli_alias.kind is 'The kind.';

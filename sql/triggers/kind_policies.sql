@@ -34,6 +34,8 @@ declare
   v_deadline_ms constant numeric := extract(epoch from new.deadline) * 1000;
   -- Both stages with their margins take ten minutes at most, and a send alone one.
   v_scale       constant numeric := least(1, v_deadline_ms / case new.flow when 'decrypt' then 600000 else 60000 end);
+  -- Below, not even a millisecond is left for each attempt.
+  v_least       constant numeric := 0.0002;
 begin
   if new.flow = 'decrypt' then
     insert into tidegate.policy (
@@ -41,14 +43,14 @@ begin
       heal_timeout_rate
     )
     values (
-      new.name, 'readiness', 40, floor(500 * v_scale), 1.5, floor(10000 * v_scale), floor(250 * v_scale),
+      new.name, 'readiness', case when v_scale < v_least then 1 else 40 end, floor(500 * v_scale), 1.5, floor(10000 * v_scale), floor(250 * v_scale),
       greatest(1, floor(5000 * v_scale)), greatest(1, ceil(600000 * v_scale)), floor(1000 * v_scale), true, 0.005
     )
     on conflict do nothing;
   end if;
   insert into tidegate.policy (kind, stage, attempts, base_ms, factor, cap_ms, jitter_ms, timeout_ms, deadline_ms, margin_ms)
   values (
-    new.name, 'tx', 5, floor(500 * v_scale), 2, floor(30000 * v_scale), floor(250 * v_scale),
+    new.name, 'tx', case when v_scale < v_least then 1 else 5 end, floor(500 * v_scale), 2, floor(30000 * v_scale), floor(250 * v_scale),
     greatest(1, floor(10000 * v_scale)), greatest(1, ceil(120000 * v_scale)), floor(1000 * v_scale)
   )
   on conflict do nothing;

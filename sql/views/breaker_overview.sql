@@ -8,7 +8,7 @@ select
   c.calls as window_calls, c.failures as window_failures, c.slow as window_slow,
   round(c.failures::numeric / nullif(c.calls, 0), 4) as error_rate, p.breaker_error_rate as trips_at_error_rate,
   p.breaker_latency_ms as trips_at_latency_ms,
-  coalesce(round((extract(epoch from t.not_closed) / 300)::numeric, 4), 0) as open_ratio,
+  coalesce(round((extract(epoch from t.not_closed) / 300)::numeric, 6), 0) as open_ratio,
   e.cause as last_cause, e.figures as last_figures
 from tidegate.breaker as b
 join tidegate.policy as p on p.kind = b.kind and p.stage = b.stage

@@ -74,6 +74,8 @@ fn a_sum_of_waits_that_do_not_grow_is_a_product() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn a_wait_with_jitter_is_always_within_the_cap_and_its_bound(
         base in 0..=i32::MAX as u64,

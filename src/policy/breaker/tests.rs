@@ -323,6 +323,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn whatever_happens_probes_are_bounded_and_an_open_breaker_lets_nothing_through(steps in steps()) {
         let mut bench = Bench::new(policy());

@@ -141,6 +141,8 @@ fn only_what_is_listed_is_retried_and_a_refusal_never() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn the_closed_forms_are_the_sums(attempts in 1..200_u32, p_drop in 0.0..=1.0_f64) {
         let policy = RetryPolicy { attempts, ..policy() };

@@ -274,6 +274,8 @@ fn odd_shares_are_within_reason() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn hedges_never_exceed_their_share(
         share in 0.0..1.0_f64,

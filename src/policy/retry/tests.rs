@@ -213,6 +213,29 @@ async fn a_policy_over_its_budget_is_refused_before_the_first_call() {
     assert!(starts.is_empty());
 }
 
+#[tokio::test(start_paused = true)]
+async fn time_that_the_timer_cannot_tell_is_not_counted_on() {
+    let tight = RetryPolicy {
+        deadline: Duration::from_micros(550_900),
+        ..policy()
+    };
+    let began = Instant::now();
+    let cancel = CancellationToken::new();
+    let outcome = retry(&tight, &cancel, rng(), |attempt| async move {
+        match attempt {
+            1 => Err(later(400)),
+            _ => pending::<Result<(), Trouble>>().await,
+        }
+    });
+    // It can be moved to another thread.
+    let outcome: Box<dyn Future<Output = _> + Send + '_> = Box::new(outcome);
+    assert!(matches!(
+        Box::into_pin(outcome).await,
+        Err(RetryError::DeadlineExceeded { attempts: 2, .. })
+    ));
+    assert_eq!(began.elapsed(), milliseconds(450));
+}
+
 /// Notes when it is dropped.
 struct Watch<'a>(&'a Cell<bool>);
 
@@ -298,6 +321,8 @@ async fn what_is_cancelled_beforehand_is_not_begun() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn no_answers_and_no_wishes_make_it_outlive_its_deadline(
         script in prop::collection::vec((0..300_u64, prop::option::of(0..2000_u64)), 5),
