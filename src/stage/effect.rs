@@ -11,7 +11,7 @@ use crate::request::Request;
 ///
 /// The effect commits with the settle of the receipt, or neither does: it is there exactly once for each request whose
 /// receipt is stored, however many workers are killed and however often the request is sent. Given to the engine by
-/// [`Stages::transact_with_effect`].
+/// [`Stages::transact_with_effect`](super::Stages::transact_with_effect).
 pub trait Effect: Transact {
     /// Writes the effect of one receipt, in the transaction that settles it.
     ///

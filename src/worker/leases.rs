@@ -27,6 +27,8 @@ pub(super) struct Leases {
 struct Hold {
     since: Instant,
     until: Instant,
+    /// The database has said that there is nothing more to hold.
+    gone: bool,
     call: Option<AbortHandle>,
 }
 
@@ -57,6 +59,7 @@ impl Leases {
         let hold = Hold {
             since: asked_at,
             until,
+            gone: false,
             call: None,
         };
         self.table().insert(lease, hold);
@@ -169,6 +172,7 @@ impl Leases {
             if !held.contains(lease) {
                 // It has run out, or somebody else has it, or there is nothing more to do for its request.
                 hold.until = asked_at;
+                hold.gone = true;
             } else if let Some(until) = until {
                 hold.until = until;
             }
@@ -204,11 +208,20 @@ impl Leases {
             }
             // A call that has ended is only waiting to be settled: that will be its loss.
             if let Some(call) = hold.call.take().filter(|call| !call.is_finished()) {
-                tracing::warn!(
-                    queue.name = self.queue,
-                    lease.msg_id = lease.msg_id,
-                    "lease lost, call dropped"
-                );
+                let (name, msg_id) = (&self.queue, lease.msg_id);
+                if hold.gone {
+                    tracing::info!(
+                        queue.name = name,
+                        lease.msg_id = msg_id,
+                        "its request has ended or is held by another, call dropped"
+                    );
+                } else {
+                    tracing::warn!(
+                        queue.name = name,
+                        lease.msg_id = msg_id,
+                        "lease lost, call dropped"
+                    );
+                }
                 call.abort();
                 self.meter.lost(1);
             }
