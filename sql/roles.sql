@@ -45,7 +45,7 @@ begin
           'webhook_redeliver', 'webhook_redeliver_failed')
           then array['tidegate_admin']
         when p.proname in ('respond') then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']
-        when p.proname in ('claim_readiness', 'claim_tx', 'reserve_send', 'extend', 'release', 'worker_seen')
+        when p.proname in ('claim_readiness', 'claim_tx', 'reserve_send', 'extend', 'still_held', 'release', 'worker_seen')
           or p.proname like 'settle\_%'
           then array['tidegate_worker', 'tidegate_admin']
         when p.proname like 'expire\_%' or p.proname in ('sweep_inbox', 'fold_counts', 'observe',

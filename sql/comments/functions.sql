@@ -247,6 +247,8 @@ comment on function tidegate.claim_wait_ms is
   'For how many milliseconds nothing of a queue will be claimable, 60000 at most; 0: something is now.';
 comment on function tidegate.extend is
   'Prolongs leases that have not run out, to lease_for from now; returns those prolonged.';
+comment on function tidegate.still_held is
+  'Which of the given leases are still held: the calls of the others are to be dropped. Reads only.';
 comment on function tidegate.release is
   'Gives back requests whose check or send has not begun, with their attempt; returns those given back.';
 
