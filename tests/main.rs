@@ -2,12 +2,14 @@
 #![allow(missing_docs, clippy::unwrap_used, unreachable_pub, reason = "tests")]
 
 mod api_keys;
+mod audit;
 mod back_pressure;
 mod canonical;
 mod caps;
 mod claim_fates;
 mod claimers;
 mod cli;
+mod cli_contracts;
 mod cli_gates;
 mod cli_keys;
 mod clock;
@@ -17,6 +19,7 @@ mod configuration_doors;
 mod configuration_history;
 mod configuration_live;
 mod constraints;
+mod contracts;
 mod deadlines;
 mod duties;
 mod embedded_postgres;

@@ -49,7 +49,7 @@ as $$
       when j.left_by in ('receipt', 'send_retried', 'rejected') then j.in_flight
       else least(j.in_flight, c.call_max)
     end),
-    round(j.waited), round(least(j.waited, j.backoff_max)),
+    round(j.waited), case when j.waited is not null then round(least(j.waited, j.backoff_max)) end,
     case when j.on_record then j.attempts_max end,
     case when j.on_record then tidegate.w_retry_ms(
       j.attempts_max, j.timeout_ms, (j.policy).base_ms, (j.policy).factor, (j.policy).cap_ms, (j.policy).jitter_ms

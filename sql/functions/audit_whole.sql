@@ -20,7 +20,7 @@ begin
   select
     count(*) as sends, coalesce(sum(s.in_call), 0) as in_call, coalesce(sum(s.backoff), 0) as backoff,
     -- The budget is of sends; the looks for earlier receipts come on top.
-    coalesce(sum(s.call_max / 2) filter (where s.attempt > 1), 0) as looks,
+    coalesce(round(sum(s.call_max / 2) filter (where s.attempt > 1)), 0) as looks,
     max(s.w_retry) as w_retry, count(*) filter (where s.w_retry is null) as unjudged
   into v_sent
   from tidegate.audit_sends(p_request, p_now) as s;
@@ -44,7 +44,7 @@ begin
     'w_retry_ms', v_sent.w_retry
   );
   remark := format(
-    'a %s, %s: %s ms queued, %s ms in %s calls and at most %s ms in backoffs%s, %s ms waiting for a turn, %s ms for the response',
+    '%s, %s: %s ms queued, %s ms in %s calls and at most %s ms in backoffs%s, %s ms waiting for a turn, %s ms for the response',
     p_request.kind, p_request.req_status, v_time.queued, v_sent.in_call, v_sent.sends, v_sent.backoff,
     coalesce(' (W_retry ' || v_sent.w_retry || ' ms)', ''), detail ->> 'waiting_ms', v_time.answering
   );

@@ -1,12 +1,13 @@
 -- tidegate.contract_keys: what a contract finds among the newest idempotency keys of a kind
 --
--- Of the newest 5000 keys at most 1000 of the kind: how many have a request (`keys`), and how many of these have another
--- fingerprint than their payload has now (`differing`, one request of them in `example`); how many are kept for less than
--- `p_window` (`short`); how many still stand for a request that is gone, or is of another kind (`astray`). The key of a
--- whole batch stands for several payloads and counts for its window only.
+-- Of the newest 5000 keys at most 1000 of the kind (`stored`): how many stand for one payload that is there (`keys`), and
+-- how many of these have another fingerprint than it has now (`differing`, one request of them in `example`); how many are
+-- kept for less than `p_window` (`short`); how many that live stand for a request that is gone, or is of another kind
+-- (`astray`). The key of a whole batch stands for several payloads.
 create or replace function tidegate.contract_keys(
   p_kind        text,
   p_window      interval,
+  out stored    bigint,
   out keys      bigint,
   out differing bigint,
   out example   uuid,
@@ -20,11 +21,11 @@ create or replace function tidegate.contract_keys(
 as $$
 begin
   select
-    count(k.made), count(*) filter (where k.made <> k.fingerprint),
+    count(*), count(k.made), count(*) filter (where k.made <> k.fingerprint),
     (array_agg(k.request_id) filter (where k.made <> k.fingerprint))[1],
     count(*) filter (where k.short), min(k.kept),
     count(*) filter (where k.alive), count(*) filter (where k.alive and k.of_kind is distinct from p_kind)
-  into keys, differing, example, short, shortest, alive, astray
+  into stored, keys, differing, example, short, shortest, alive, astray
   from (
     select
       n.request_id, n.fingerprint, r.kind as of_kind, n.expires_at > clock_timestamp() as alive,

@@ -23,6 +23,7 @@ declare
   v_figures    numeric[];
   v_found      record;
   v_history    record;
+  v_probe      boolean;
 begin
   select * into v_policy from tidegate.policy as p where p.kind = p_kind and p.stage = p_stage;
   select * into v_force from tidegate.policy_in_force as f where f.kind = p_kind and f.stage = p_stage;
@@ -39,8 +40,11 @@ begin
       holds := greatest(v_figures[1], v_figures[2]) * interval '1 ms' <= v_time;
       observed := format('%s ms', trim_scale(round(v_figures[1], 3)));
       bound := format('%s %s ms', p_member, trim_scale(extract(epoch from v_time) * 1000));
-      detail := tidegate.w_retry_text(v_policy)
-        || format('; in force (version %s): %s ms', v_force.version, trim_scale(round(v_figures[2], 3)));
+      detail := tidegate.w_retry_text(v_policy) || case
+        when v_figures[1] <> v_figures[2] then
+          format('; in force (version %s): %s ms', v_force.version, trim_scale(round(v_figures[2], 3)))
+        else ''
+      end;
 
     when 'p_ok_ge' then
       select c.calls, c.failures, coalesce(c.failures::numeric / nullif(c.calls, 0), 0) as p_drop into v_found
@@ -56,19 +60,18 @@ begin
     when 'key_stability' then
       v_found := tidegate.contract_keys(p_kind, null);
       -- Keys in another order and numbers in another form are the same payload; another number is another one.
-      v_history := row(
+      v_probe :=
         tidegate.contract_fingerprint(p_kind, '{"b": [1.0, 2.50], "a": {"d": 1e1, "c": null}}')
           = tidegate.contract_fingerprint(p_kind, '{"a": {"c": null, "d": 10.0}, "b": [1, 2.5]}')
-        and tidegate.contract_fingerprint(p_kind, '{"b": 1}') <> tidegate.contract_fingerprint(p_kind, '{"b": 1.01}')
-      );
-      holds := v_found.differing = 0 and (v_history).f1;
+        and tidegate.contract_fingerprint(p_kind, '{"b": 1}') <> tidegate.contract_fingerprint(p_kind, '{"b": 1.01}');
+      holds := v_found.differing = 0 and v_probe;
       observed := format('%s of %s keys', v_found.keys - v_found.differing, v_found.keys);
       detail := case
-        when not (v_history).f1 then 'key order or number form changes the fingerprint of the probe'
+        when not v_probe then 'key order or number form changes the fingerprint of the probe'
         when v_found.differing > 0 then
           format('%s keys no longer have the fingerprint of their payload, such as that of request %s',
             v_found.differing, v_found.example)
-        else 'fingerprints of the newest stored payloads, made again; key order and number form do not matter'
+        else 'have the fingerprint of their payload; key order and number form do not matter'
       end;
 
     when 'window' then
@@ -83,14 +86,14 @@ begin
         when v_policy.dedup_window < v_time then 'the policy''s window is shorter than the bound'
         when v_policy.span_reorder > v_time then 'the policy expects duplicates later than the bound'
         when v_found.short > 0 then format('%s keys are kept for less, one for %s only', v_found.short, v_found.shortest)
-        else 'span_reorder ≤ bound ≤ dedup_window, and no stored key is kept for less'
+        else format('%s stored keys, none kept for less', v_found.stored)
       end;
 
     when 'sem' then
       detail := coalesce(tidegate.policy_refusal(v_policy), tidegate.kind_refusal(p_kind));
       holds := detail is null and p_bound #>> '{}' = v_policy.semantics and v_force.semantics = v_policy.semantics;
       observed := v_policy.semantics;
-      detail := coalesce(detail, 'consistent with attempts, window and hedging');
+      detail := coalesce(detail, 'no contradiction in the policy');
 
     when 'no_side_effect_dup' then
       v_history := tidegate.contract_history(p_kind);

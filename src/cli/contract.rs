@@ -71,7 +71,7 @@ fn read(file: Option<PathBuf>) -> anyhow::Result<Box<RawValue>> {
 fn print(rows: &[ContractRow]) {
     let shown = rows.iter().map(|row| {
         [
-            if row.holds { "holds" } else { "VIOLATED" }.to_owned(),
+            if row.holds { "yes" } else { "NO" }.to_owned(),
             row.place.to_string(),
             row.kind.clone(),
             row.stage.clone(),
@@ -82,7 +82,7 @@ fn print(rows: &[ContractRow]) {
         ]
     });
     let header = [
-        "",
+        "holds",
         "assertion",
         "kind",
         "stage",
