@@ -80,7 +80,7 @@ async fn a_contract_that_cannot_be_read_is_an_error_that_says_where() {
         ("{}", "JSON array with at least one assertion"),
         (
             r#"[{"type": "semantics", "sem": "at_least_once"}, {"type": "uptime"}]"#,
-            "assertion 2: there is no type \"uptime\"; a type is one of dedup_window",
+            "assertion 2: there is no type \"uptime\"; a type is one of timeout_upper_bound",
         ),
         ("[\"\\u0000\"]", "cannot store this value"),
     ] {

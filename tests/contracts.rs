@@ -407,7 +407,7 @@ async fn what_is_no_assertion_is_named_with_its_place_and_what_is_allowed() {
         (json!("x"), "it is not an object"),
         (
             json!({}),
-            "\"type\" is missing; a type is one of dedup_window, idempotency",
+            "\"type\" is missing; a type is one of timeout_upper_bound, retry_success_prob, idempotency, dedup_window, semantics, sli",
         ),
         (json!({"type": 1}), "there is no type \"1\""),
         (

@@ -14,12 +14,21 @@ begin
   if jsonb_typeof(p_assertion) is distinct from 'object' then
     return 'it is not an object such as {"type": "timeout_upper_bound", "W_retry_le": 60000}';
   end if;
+  -- In the order in which they are listed.
+  select string_agg(t.type, ', ' order by t.rank) into v_known
+  from (
+    select m.type, min(m.rank) as rank
+    from tidegate.contract_members() with ordinality as m(type, member, takes, about, needed, rank)
+    group by m.type
+  ) as t;
   if v_type is null or not exists (select from tidegate.contract_members() as m where m.type = v_type) then
     return format('%s; a type is one of %s',
       case when v_type is null then '"type" is missing' else format('there is no type "%s"', v_type) end,
-      (select string_agg(t.type, ', ') from (select distinct m.type from tidegate.contract_members() as m) as t));
+      v_known);
   end if;
-  v_known := (select string_agg(m.member, ', ') from tidegate.contract_members() as m where m.type = v_type);
+  select string_agg(m.member, ', ' order by m.rank) into v_known
+  from tidegate.contract_members() with ordinality as m(type, member, takes, about, needed, rank)
+  where m.type = v_type;
 
   for v_member in
     select j.key, j.value, m.member, m.takes
