@@ -1,9 +1,15 @@
 //! Does `audit_replay` find nothing wrong with any life that the functions led, and everything that was tampered with?
 
+use rand::{Rng, SeedableRng, rngs::StdRng};
 use tidegate::request::RequestId;
 use uuid::Uuid;
 
-use crate::support::{TestDatabase, race::Session, sql::leases};
+use crate::support::{
+    TestDatabase,
+    actors::{ACTS, KINDS, Shared, perform},
+    race::{Session, submit_many},
+    sql::leases,
+};
 
 /// Where a life is not as it should be: the number of the step (none: the whole), and what is wrong.
 async fn findings(database: &TestDatabase, id: Uuid) -> Vec<String> {
@@ -79,6 +85,47 @@ async fn lives_that_the_functions_led_are_sound_in_every_flow_and_status() {
     }
     let queued = database.request_in("public_decrypt", "queued").await;
     sound(&database, queued).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_the_functions_do_in_any_order_leaves_sound_lives() {
+    let database = TestDatabase::unlimited().await;
+    let shared = Shared::default();
+    let mut random = StdRng::seed_from_u64(75);
+    let mut session = Session::open(&database).await;
+    for kind in KINDS {
+        let ids = submit_many(&database, kind, 20).await;
+        shared.ids.lock().unwrap().extend(ids);
+    }
+    for number in 0..600 {
+        // Claims as often as everything else.
+        let act = match number % 4 {
+            0 => "claim_tx",
+            1 => "claim_readiness",
+            _ => ACTS[random.random_range(0..ACTS.len())],
+        };
+        let error = perform(act, &mut session, &shared, &mut random).await;
+        assert_eq!(error, None);
+    }
+
+    let found = database
+        .column(
+            "select concat_ws(': ', r.id, r.kind, a.transition_no, a.finding)
+             from tidegate.request as r
+             cross join lateral tidegate.audit_replay(r.id) as a
+             where a.finding is not null",
+        )
+        .await;
+    assert!(found.is_empty(), "{found:#?}");
+    // It was no quiet life.
+    for cause in ["send_retried", "released", "recovered", "completed"] {
+        let lived = database
+            .number(&format!(
+                "select count(*) from tidegate.request_event where '{cause}' in (cause, to_status::text)"
+            ))
+            .await;
+        assert!(lived > 0, "{cause}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

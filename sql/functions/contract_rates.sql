@@ -22,8 +22,8 @@ declare
 begin
   select * into v_calls from tidegate.calls_since(p_kind, p_stage, v_since);
   if v_calls.calls > 0 then
-    timeout_rate := round(v_calls.timeouts::numeric / greatest(v_calls.requests, 1), 6);
-    retry_rate := round(v_calls.retries::numeric / greatest(v_calls.requests, 1), 6);
+    timeout_rate := round(v_calls.timeouts::numeric / nullif(v_calls.requests, 0), 6);
+    retry_rate := round(v_calls.retries::numeric / nullif(v_calls.requests, 0), 6);
     error_ratio := round(v_calls.failures::numeric / v_calls.calls, 6);
     calls := format('%s calls for %s requests in 5 minutes: %s timeouts, %s retries, %s failures',
       v_calls.calls, v_calls.requests, v_calls.timeouts, v_calls.retries, v_calls.failures);
