@@ -28,6 +28,7 @@ macro_rules! ask {
 }
 
 mod answers;
+mod audits;
 mod claims;
 mod configuration;
 mod effects;
@@ -55,6 +56,7 @@ use sqlx::{PgPool, postgres::PgConnectOptions};
 use self::troubles::Troubles;
 pub use self::{
     answers::{Cancelled, Responded, Response},
+    audits::{AuditStep, ContractRow},
     claims::{Claimed, Hedging, Lease},
     configuration::{ConfigChange, ConfigRecord, ConfigSetting},
     gate_copy::GateRow,

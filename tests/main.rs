@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, unreachable_pub, reason = "tests")]
 
 mod api_keys;
+mod audit;
 mod back_pressure;
 mod breakers;
 mod calls;
@@ -10,6 +11,7 @@ mod caps;
 mod claim_fates;
 mod claimers;
 mod cli;
+mod cli_contracts;
 mod cli_gates;
 mod cli_keys;
 mod clock;
@@ -19,6 +21,7 @@ mod configuration_doors;
 mod configuration_history;
 mod configuration_live;
 mod constraints;
+mod contracts;
 mod deadlines;
 mod duties;
 mod effects;
