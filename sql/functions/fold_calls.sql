@@ -1,6 +1,7 @@
 -- tidegate.fold_calls: folds reported calls by the second and into totals; a maintenance duty, one bounded batch a call
 --
--- Seconds are kept for ten minutes, the longest window that anybody looks at, and so are counts of submissions. Returns how many samples it folded.
+-- Seconds are kept for ten minutes, the longest window that anybody looks at, and so are counts of submissions.
+-- Returns how many samples it folded.
 create or replace function tidegate.fold_calls()
   returns bigint
   language plpgsql

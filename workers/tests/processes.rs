@@ -4,6 +4,9 @@
 #[path = "../../tests/support/mod.rs"]
 mod support;
 
+#[path = "processes/breaker.rs"]
+mod breaker;
+
 use std::{collections::BTreeMap, path::PathBuf, process::Stdio};
 
 use serde_json::Value;
