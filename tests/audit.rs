@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::support::{
     TestDatabase,
-    actors::{ACTS, KINDS, Shared, perform},
+    actors::{ACTS, KINDS, Shared, add_bucketed, perform},
     race::{Session, submit_many},
     sql::leases,
 };
@@ -90,6 +90,7 @@ async fn lives_that_the_functions_led_are_sound_in_every_flow_and_status() {
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_the_functions_do_in_any_order_leaves_sound_lives() {
     let database = TestDatabase::unlimited().await;
+    add_bucketed(&database).await;
     let shared = Shared::default();
     let mut random = StdRng::seed_from_u64(75);
     let mut session = Session::open(&database).await;

@@ -367,7 +367,7 @@ async fn the_history_comes_in_pages_and_narrows_to_a_setting_a_queue_or_a_kind()
     );
 
     for (name, count) in [
-        ("direct.tx", 12),
+        ("direct.tx", 13),
         ("direct.tx.attempts", 11),
         ("tx.burst", 11),
         ("tx.low_water", 2),

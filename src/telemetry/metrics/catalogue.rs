@@ -151,15 +151,15 @@ metrics! {
     SLI_CIRCUIT_OPEN_RATIO = Gauge, "tidegate_sli_circuit_open_ratio" ["kind", "stage"],
         "For what share of the last five minutes the breaker was not closed";
     THREADS_RETRY_RATE = Gauge, "Threads_retry_rate" ["kind", "stage"],
-        "Threads.retry.rate: another name of `tidegate_sli_retry_rate`";
+        "`Threads.retry.rate`: another name of `tidegate_sli_retry_rate`";
     THREADS_TIMEOUT_RATE = Gauge, "Threads_timeout_rate" ["kind", "stage"],
-        "Threads.timeout.rate: another name of `tidegate_sli_timeout_rate`";
+        "`Threads.timeout.rate`: another name of `tidegate_sli_timeout_rate`";
     THREADS_DEDUP_DROP_RATE = Gauge, "Threads_dedup_drop_rate" ["kind", "stage"],
-        "Threads.dedup.drop_rate: another name of `tidegate_sli_dup_drop_rate`";
+        "`Threads.dedup.drop_rate`: another name of `tidegate_sli_dup_drop_rate`";
     THREADS_HEDGE_COUNT = Counter, "Threads_hedge_count" ["kind", "stage"],
-        "Threads.hedge.count: another name of `tidegate_hedges_total`";
+        "`Threads.hedge.count`: another name of `tidegate_hedges_total`";
     THREADS_CIRCUIT_OPEN_RATIO = Gauge, "Threads_circuit_open_ratio" ["kind", "stage"],
-        "Threads.circuit.open_ratio: another name of `tidegate_sli_circuit_open_ratio`";
+        "`Threads.circuit.open_ratio`: another name of `tidegate_sli_circuit_open_ratio`";
     CALLS = Counter, "tidegate_calls_total" ["kind", "stage", "outcome"],
         "Calls settled, whole fleet: `answered`, `failed`, `timed_out`";
     RETRIES = Counter, "tidegate_retries_total" ["kind", "stage"],
