@@ -13,6 +13,7 @@ create or replace function tidegate.enter_breakers(
 as $$
 declare
   v_look    constant interval := '250 milliseconds';
+  v_long    constant interval := '30 seconds';
   v_found   tidegate.breakers_seen := row('{}', '{}', '{}', '{}', null);
   v_seen    record;
   v_breaker tidegate.breaker;
@@ -27,7 +28,8 @@ begin
   loop
     if v_seen.state = 'open' and v_seen.open_until > p_now then
       v_found.shut := v_found.shut || v_seen.kind;
-      v_found.shut_until := v_found.shut_until || v_seen.open_until;
+      -- Not for longer: somebody may make it shorter, or take the breaker away.
+      v_found.shut_until := v_found.shut_until || least(v_seen.open_until, p_now + v_long);
       continue;
     end if;
     select * into v_breaker
@@ -56,9 +58,8 @@ begin
 
   if not exists (
     select
-    from tidegate.kind as k
-    where case p_stage when 'tx' then k.tx_queue else k.readiness_queue end = p_queue
-      and k.name <> all(v_found.shut || v_found.probing)
+    from tidegate.kinds_of_queue(p_queue, p_stage) as k(name)
+    where k.name <> all(v_found.shut || v_found.probing)
   ) then
     v_found.room := (select coalesce(sum(f), 0) from unnest(v_found.free) as f);
   end if;
