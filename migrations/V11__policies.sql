@@ -98,6 +98,7 @@ create table tidegate.call_sample (
   hedges     integer not null,
   latency_ms integer[] not null
 );
+create index call_sample_kind_stage_at_idx on tidegate.call_sample (kind, stage, at);
 
 -- The calls of the last minutes by the second, with some of their latencies.
 create table tidegate.call_second (

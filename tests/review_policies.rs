@@ -2,7 +2,7 @@
 
 use crate::support::{
     TestDatabase,
-    race::{Held, Session, sound, submit_many},
+    race::{Held, Session, settle, sound, submit_many},
 };
 
 /// A database whose `direct` sends have a breaker of two probes.
@@ -160,5 +160,120 @@ async fn requests_are_put_off_for_half_a_minute_however_long_the_breaker_is_open
             .value("select max(vt) <= clock_timestamp() + interval '30 seconds' from pgmq.q_tx")
             .await,
         "t"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn congestion_ends_no_request_whose_retry_was_granted_before() {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute("update tidegate.policy set base_ms = 0, jitter_ms = 0")
+        .await;
+    submit_many(&database, "direct", 1).await;
+    submit_many(&database, "public_decrypt", 1).await;
+    let mut session = Session::open(&database).await;
+    for _ in 0..4 {
+        let held = session.claim("tx", 1).await;
+        session
+            .execute(&settle(
+                "settle_retry",
+                &held,
+                r#"array['{"code": "timeout"}'::jsonb]"#,
+            ))
+            .await;
+    }
+    for _ in 0..30 {
+        let held = session.claim("readiness", 1).await;
+        session.execute(&settle("settle_not_yet", &held, "")).await;
+    }
+    database
+        .execute(
+            "select tidegate.put_in_force(kind, stage, 1, true, 'congestion', null, clock_timestamp())
+             from tidegate.policy_in_force",
+        )
+        .await;
+
+    let held = session.claim("tx", 1).await;
+    assert_eq!((held[0].attempt, held[0].attempts_max), (5, 5));
+    let held = session.claim("readiness", 1).await;
+    assert_eq!((held[0].attempt, held[0].attempts_max), (31, 40));
+    // No other is granted while it lasts.
+    session.execute(&settle("settle_not_yet", &held, "")).await;
+    assert_eq!(
+        database
+            .value("select req_status from tidegate.request where kind = 'public_decrypt'")
+            .await,
+        "timed_out"
+    );
+    sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_learned_timeout_learns_nothing_of_connections_that_are_refused_at_once() {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute(
+            "update tidegate.policy set timeout_mode = 'percentile', base_ms = 0, jitter_ms = 0 where kind = 'direct'",
+        )
+        .await;
+    submit_many(&database, "direct", 160).await;
+    let mut session = Session::open(&database).await;
+    for _ in 0..16 {
+        let held = session.claim("tx", 10).await;
+        session
+            .execute(&settle(
+                "settle_retry",
+                &held,
+                r#"array_fill('{"code": "connect"}'::jsonb, array[10]), null, null, array_fill(1, array[10])"#,
+            ))
+            .await;
+    }
+    database.execute("select tidegate.fold_calls()").await;
+    database.execute("select tidegate.adjust_policies()").await;
+    assert_eq!(
+        database
+            .value("select timeout_ms from tidegate.policy_in_force where kind = 'direct'")
+            .await,
+        "10000",
+        "or all calls would be cut off when the downstream is back"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_that_comes_again_goes_on_with_the_versions_of_its_name() {
+    let database = TestDatabase::unlimited().await;
+    let add = "insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms)
+               values ('again', 'direct', 'tx', 1, 1)";
+    database.execute(add).await;
+    database
+        .execute("delete from tidegate.kind where name = 'again'")
+        .await;
+    database.execute(add).await;
+    assert_eq!(
+        database
+            .value("select version from tidegate.policy_in_force where kind = 'again'")
+            .await,
+        "2"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn senseless_numbers_of_hedges_do_not_keep_a_settle_from_its_work() {
+    let database = TestDatabase::unlimited().await;
+    submit_many(&database, "direct", 2).await;
+    let mut session = Session::open(&database).await;
+    let held = session.claim("tx", 2).await;
+    session
+        .execute(&settle(
+            "settle_receipt",
+            &held,
+            "null, null, '{-5}', array_fill(2147483647, array[2])",
+        ))
+        .await;
+    assert_eq!(
+        database
+            .value("select count(*) from tidegate.request where req_status = 'receipt_received'")
+            .await,
+        "2"
     );
 }
