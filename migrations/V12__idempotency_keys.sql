@@ -24,11 +24,11 @@ alter table tidegate.kind add constraint kind_set_paths_are_1_to_16_lists_of_mem
 
 alter table tidegate.policy add constraint policy_dedup_window_is_positive check (dedup_window > interval '0') not valid;
 
--- A key goes when its window ends, and not by anybody's reckoning. In UTC, where each day has 24 hours. Keys from before go
--- within their window; they are not rewritten, because there may be millions.
+-- A key goes when its window ends, and not by anybody's reckoning. In UTC, where each day has 24 hours. Keys from before
+-- have none and go within theirs: there may be millions to rewrite, and an older node may store one at this moment.
 alter table tidegate.dedup add column dedup_window interval;
 alter table tidegate.dedup add constraint dedup_expires_when_its_window_ends
-  check (dedup_window is not null and expires_at at time zone 'UTC' = first_seen at time zone 'UTC' + dedup_window) not valid;
+  check (dedup_window is null or expires_at at time zone 'UTC' = first_seen at time zone 'UTC' + dedup_window) not valid;
 
 -- From now on a finished request stays for its window at least (see `kind_retention`). Nothing has deleted any so far.
 update tidegate.kind as k set retention = p.dedup_window

@@ -34,6 +34,7 @@ begin
           'config_history', 'config_name', 'config_value', 'interval_seconds', 'w_retry_ms', 'error_class', 'is_retried',
           'calls_since')
           then array['tidegate_reader', 'tidegate_api', 'tidegate_worker', 'tidegate_admin']
+        when p.proname in ('contract_check', 'audit_replay') then array['tidegate_reader', 'tidegate_admin']
         when p.proname in ('watch', 'announce', 'moved_since')
           then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('submit', 'submit_batch', 'submit_batch_once', 'submit_group', 'cancel', 'key_changes', 'gate_copy',
@@ -45,7 +46,7 @@ begin
           'webhook_redeliver', 'webhook_redeliver_failed')
           then array['tidegate_admin']
         when p.proname in ('respond') then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']
-        when p.proname in ('claim_readiness', 'claim_tx', 'reserve_send', 'extend', 'release', 'worker_seen')
+        when p.proname in ('claim_readiness', 'claim_tx', 'reserve_send', 'extend', 'still_held', 'release', 'worker_seen')
           or p.proname like 'settle\_%'
           then array['tidegate_worker', 'tidegate_admin']
         when p.proname like 'expire\_%' or p.proname in ('sweep_inbox', 'fold_counts', 'observe',

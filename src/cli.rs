@@ -6,7 +6,9 @@ macro_rules! outln {
     ($($words:tt)*) => { $crate::cli::out(format_args!($($words)*)) };
 }
 
+mod audit;
 mod config;
+mod contract;
 mod demo;
 mod gate;
 mod get;
@@ -77,6 +79,12 @@ enum Command {
     Submit(submit::Submit),
     /// Show where a request stands, or its result
     Get(get::Get),
+    /// Hold assertions about policies, keys and rates against what is there
+    #[command(subcommand)]
+    Contract(contract::Contract),
+    /// Hold what requests went through against the rules
+    #[command(subcommand)]
+    Audit(audit::Audit),
     /// Put lost requests back on their way; safe at any time
     Recover(recover::Recover),
     /// Show requests, queues and workers
@@ -124,6 +132,8 @@ impl Cli {
             Command::Serve(command) => command.run(database).await,
             Command::Submit(command) => command.run(database).await,
             Command::Get(command) => command.run(database).await,
+            Command::Contract(command) => command.run(database).await,
+            Command::Audit(command) => command.run(database).await,
             Command::Recover(command) => command.run(database).await,
             Command::Status(command) => command.run(database).await,
             Command::Pause(command) => command.run(database).await,

@@ -1,6 +1,6 @@
 //! The plain vocabulary: what a request is and where it can be. No I/O.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, time::Duration};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -177,6 +177,17 @@ impl RequestError {
     }
 }
 
+/// How long the parts of one call may take, for kinds whose policy says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Phases {
+    /// Until there is a connection.
+    pub connect: Duration,
+    /// From there to the beginning of the answer.
+    pub first_byte: Duration,
+    /// From there to its end.
+    pub body: Duration,
+}
+
 /// A request as a stage sees it: claimed, and held under a lease while the stage runs.
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -195,4 +206,6 @@ pub struct Request {
     pub deadline_at: DateTime<Utc>,
     /// Who submitted it, when that is known.
     pub submitter: Option<String>,
+    /// How long the parts of this call may take, in place of a stage's own limits; none: those hold.
+    pub phases: Option<Phases>,
 }

@@ -4,10 +4,14 @@
 //! touches a request's state. A worker can be lost at any moment, so every call must be safe to repeat: towards the
 //! downstream, the request's id is the idempotency key.
 
+mod effect;
+
 use std::{collections::BTreeMap, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use serde_json::Value;
 
+pub(crate) use self::effect::AnyEffect;
+pub use self::effect::Effect;
 use crate::request::{Request, RequestError};
 
 /// Asks whether a request can run now.
@@ -23,6 +27,13 @@ pub enum Check {
     Ready,
     /// Not now; ask again, after this long or as the kind's policy says.
     NotYet {
+        /// The dependency's own wish, such as its `Retry-After`.
+        after: Option<Duration>,
+    },
+    /// The check itself did not succeed: a timeout, no connection, a server's error. Ask again as the kind's policy says.
+    Retry {
+        /// Why it did not.
+        error: RequestError,
         /// The dependency's own wish, such as its `Retry-After`.
         after: Option<Duration>,
     },
@@ -75,7 +86,7 @@ pub enum Sent {
     Rejected(RequestError),
 }
 
-type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub(crate) type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// [`Readiness`] behind a pointer, for the table of stages.
 pub(crate) trait AnyReadiness: Send + Sync {
@@ -110,13 +121,20 @@ impl<S: Transact> AnyTransact for S {
     }
 }
 
+/// A tx stage, and what writes its effects if it has any.
+#[derive(Clone)]
+pub(crate) struct TransactStage {
+    pub(crate) sends: Arc<dyn AnyTransact>,
+    pub(crate) effects: Option<Arc<dyn AnyEffect>>,
+}
+
 /// The stages a worker runs, by kind.
 ///
 /// A worker refuses to drain a queue that holds a kind it has no stage for.
 #[derive(Clone, Default)]
 pub struct Stages {
     pub(crate) readiness: BTreeMap<String, Arc<dyn AnyReadiness>>,
-    pub(crate) transact: BTreeMap<String, Arc<dyn AnyTransact>>,
+    pub(crate) transact: BTreeMap<String, TransactStage>,
 }
 
 impl Stages {
@@ -136,7 +154,23 @@ impl Stages {
     /// Runs `stage` for the sends of `kind`.
     #[must_use]
     pub fn transact(mut self, kind: impl Into<String>, stage: impl Transact) -> Self {
-        self.transact.insert(kind.into(), Arc::new(stage));
+        let stage = TransactStage {
+            sends: Arc::new(stage),
+            effects: None,
+        };
+        self.transact.insert(kind.into(), stage);
+        self
+    }
+
+    /// Runs `stage` for the sends of `kind`, and commits each receipt together with its effect.
+    #[must_use]
+    pub fn transact_with_effect(mut self, kind: impl Into<String>, stage: impl Effect) -> Self {
+        let stage = Arc::new(stage);
+        let stage = TransactStage {
+            sends: stage.clone(),
+            effects: Some(stage),
+        };
+        self.transact.insert(kind.into(), stage);
         self
     }
 }

@@ -28,8 +28,10 @@ macro_rules! ask {
 }
 
 mod answers;
+mod audits;
 mod claims;
 mod configuration;
+mod effects;
 mod gate_copy;
 mod gates;
 mod keys;
@@ -54,7 +56,8 @@ use sqlx::{PgPool, postgres::PgConnectOptions};
 use self::troubles::Troubles;
 pub use self::{
     answers::{Cancelled, Responded, Response},
-    claims::{Claimed, Lease},
+    audits::{AuditStep, ContractRow},
+    claims::{Claimed, Hedging, Lease},
     configuration::{ConfigChange, ConfigRecord, ConfigSetting},
     gate_copy::GateRow,
     gates::{CapMarks, Gate, GateChange, GateHold, Watched},
@@ -65,7 +68,7 @@ pub use self::{
     outlooks::{Eta, Outlook},
     policies::StageLevel,
     recovery::{Lives, Recover, RecoverStep, StrayStep},
-    settles::{Moved, Passed},
+    settles::{Moved, NotYet, Passed, Retry, Settle},
     statistics::{EtaQuality, PollCount, SubmissionCount},
     submissions::{Admission, Submission, Submitted, Ticket},
     webhook_operations::{CallbackHost, DeliveryRecord, SigningSecret, WebhookCounts},
@@ -118,6 +121,11 @@ impl Store {
                 .connect_lazy_with(PgConnectOptions::clone(&self.pool.connect_options())),
             ..self.clone()
         }
+    }
+
+    /// How long an answer is waited for.
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
     }
 
     /// How often this store and its clones had trouble with the database, by sort.

@@ -5,6 +5,7 @@
 
 mod batch;
 mod calls;
+mod effects;
 mod leases;
 mod meter;
 mod queue;

@@ -53,6 +53,8 @@ async fn help_names_every_command_and_says_how_to_begin() {
         "resume",
         "config",
         "key",
+        "contract",
+        "audit",
         "demo",
         "DATABASE_URL",
         "tidegate migrate",

@@ -6,7 +6,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use crate::support::{
     TestDatabase,
-    actors::{ACTS, BUCKETED, KINDS, Shared, accepted, perform, settle_down},
+    actors::{ACTS, KINDS, Shared, accepted, add_bucketed, perform, settle_down},
     race::{NOTHING, Session, submit_many},
     until_blocked,
 };
@@ -22,15 +22,7 @@ async fn stage(limits: bool) -> (TestDatabase, Arc<Shared>) {
              update tidegate.kind set deadline = '2 seconds', readiness_timeout = '1 second', response_timeout = '500 milliseconds'",
         )
         .await;
-    // Windows that span a few buckets, and end all the time.
-    database
-        .execute(&format!(
-            "insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms, deadline, readiness_timeout,
-               response_timeout, key_mode, key_bucket)
-             values ('{BUCKETED}', 'direct', 'tx', 1, 1, '2 seconds', '1 second', '500 milliseconds', 'proxy', '20 milliseconds');
-             update tidegate.policy set dedup_window = '50 milliseconds', span_reorder = '0', attempts = 50 where kind = '{BUCKETED}'",
-        ))
-        .await;
+    add_bucketed(&database).await;
     let limit = if limits {
         "per_seconds = 2000, burst = 50 where name = 'tx'"
     } else {

@@ -2,13 +2,16 @@
 #![allow(missing_docs, clippy::unwrap_used, unreachable_pub, reason = "tests")]
 
 mod api_keys;
+mod audit;
 mod back_pressure;
 mod breakers;
+mod calls;
 mod canonical;
 mod caps;
 mod claim_fates;
 mod claimers;
 mod cli;
+mod cli_contracts;
 mod cli_gates;
 mod cli_keys;
 mod clock;
@@ -18,8 +21,10 @@ mod configuration_doors;
 mod configuration_history;
 mod configuration_live;
 mod constraints;
+mod contracts;
 mod deadlines;
 mod duties;
+mod effects;
 mod embedded_postgres;
 mod endings;
 mod eta_quality;
@@ -27,6 +32,7 @@ mod fencing;
 mod gates;
 mod guards;
 mod hand_edits;
+mod hedging;
 mod history;
 mod http;
 mod inbox;

@@ -327,6 +327,13 @@ async fn a_reader_reads_every_view_and_changes_nothing() {
     }
     let mut reader = login(&database, "reader").await;
     reads(&mut reader).await;
+    for audit in [
+        "select from tidegate.request as r cross join lateral tidegate.audit_replay(r.id)",
+        r#"select from tidegate.contract_check('[{"type": "semantics", "sem": "at_least_once", "no_side_effect_dup": true},
+             {"type": "sli", "retry_rate_le": 1, "dup_drop_rate_le": 1}]')"#,
+    ] {
+        run(&mut reader, audit).await;
+    }
     writes_nothing(&mut reader).await;
     calls_no_inner_function(&mut reader).await;
     for call in [

@@ -74,19 +74,19 @@ pub(crate) fn all_stages() -> Stages {
 }
 
 /// A worker in this process.
-struct Running {
-    stop: CancellationToken,
-    task: JoinHandle<Result<(), WorkerError>>,
+pub(crate) struct Running {
+    pub(crate) stop: CancellationToken,
+    pub(crate) task: JoinHandle<Result<(), WorkerError>>,
 }
 
 impl Running {
-    fn start(store: &Store, stages: Stages, options: WorkerOptions) -> Self {
+    pub(crate) fn start(store: &Store, stages: Stages, options: WorkerOptions) -> Self {
         let stop = CancellationToken::new();
         let task = tokio::spawn(worker::run(store.clone(), stages, options, stop.clone()));
         Self { stop, task }
     }
 
-    async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.stop.cancel();
         self.task.await.unwrap().unwrap();
     }
@@ -119,7 +119,7 @@ pub(crate) async fn run_to_the_end(database: &TestDatabase, metrics: Metrics) {
     worker.stop().await;
 }
 
-async fn until(database: &TestDatabase, id: RequestId, status: &str) {
+pub(crate) async fn until(database: &TestDatabase, id: RequestId, status: &str) {
     eventually(status, || async { database.status(id).await == status }).await;
 }
 
@@ -570,7 +570,7 @@ async fn an_error_that_cannot_be_stored_as_it_is_takes_no_other_outcome_with_it(
 }
 
 /// The value of a sample.
-fn sample(metrics: &Metrics, name: &str) -> f64 {
+pub(crate) fn sample(metrics: &Metrics, name: &str) -> f64 {
     let text = metrics.render();
     let line = text
         .lines()

@@ -248,6 +248,8 @@ comment on function tidegate.claim_wait_ms is
   'For how many milliseconds nothing of a queue will be claimable, 60000 at most; 0: something is now.';
 comment on function tidegate.extend is
   'Prolongs leases that have not run out, to lease_for from now; returns those prolonged.';
+comment on function tidegate.still_held is
+  'Which of the given leases are still held: the calls of the others are to be dropped. Reads only.';
 comment on function tidegate.release is
   'Gives back requests whose check or send has not begun, with their attempt; returns those given back.';
 
@@ -394,3 +396,25 @@ comment on function tidegate.duty_begins is
 comment on function tidegate.duty_ends is 'Maintenance: notes that a duty ran, and for how long.';
 comment on procedure tidegate.maintain is
   'Runs the maintenance duties that are due; call it on its own, outside a transaction.';
+
+-- contracts and audit
+comment on function tidegate.contract_members is 'Internal: what each type of assertion of a contract may say.';
+comment on function tidegate.contract_time is
+  'Internal: a time of a contract: a number is milliseconds, a text an interval with its unit; null when it is none.';
+comment on function tidegate.contract_fingerprint is 'Internal: the fingerprint that a payload of a kind has now.';
+comment on function tidegate.contract_keys is 'Internal: what a contract finds among the newest idempotency keys of a kind.';
+comment on function tidegate.contract_history is
+  'Internal: what a contract finds in the history of a kind''s newest 1000 requests.';
+comment on function tidegate.contract_rates is 'Internal: the indicators of a stage over the last five minutes.';
+comment on function tidegate.contract_refusal is 'Internal: why something is no assertion of a contract, or null.';
+comment on function tidegate.contract_observe is
+  'Internal: one member of an assertion against what is there: what was seen, the bound, whether it holds.';
+comment on function tidegate.contract_check is
+  'Holds a contract, a JSON array of assertions, against the database: a row for each thing asserted, with figures.';
+comment on function tidegate.audit_due is 'Internal: by when a request has to leave a status, and by what deadline.';
+comment on function tidegate.audit_sends is
+  'Internal: the sends of a request, each with the policy it went by and how long it took, milliseconds.';
+comment on function tidegate.audit_steps is 'Internal: the steps of a request''s life, held against the rules and bounds.';
+comment on function tidegate.audit_whole is 'Internal: what a request''s row and history say as a whole: figures, findings.';
+comment on function tidegate.audit_replay is
+  'Rebuilds a request''s life from its history and holds each step against the rules and bounds; finding null: sound.';

@@ -2,7 +2,7 @@
 --
 -- `shut` kinds are left until `shut_until`; of `probing` ones as many are taken as `free` says; `room` is how many at most
 -- in all, null when a kind of the queue has no say in it. An open breaker whose time is over is half open from here on.
--- Holds the rows of half-open breakers to the end of the claim: who finds one held takes no probe.
+-- Holds the rows of half-open breakers to the end of the claim: while a settle holds one, no probe is taken.
 create or replace function tidegate.enter_breakers(
   p_queue text,
   p_stage tidegate.stage,
@@ -19,6 +19,14 @@ declare
   v_breaker tidegate.breaker;
   v_free    integer;
 begin
+  -- One claim after the other looks for probes: others would take the messages away from the one that may, and put them off.
+  if exists (
+    select
+    from tidegate.breaker as b
+    where b.stage = p_stage and (b.state = 'half_open' or (b.state = 'open' and b.open_until <= p_now))
+  ) then
+    perform pg_advisory_xact_lock(hashtextextended('tidegate.breakers ' || p_stage, 0));
+  end if;
   for v_seen in
     select b.kind, b.epoch, b.state, b.open_until, p.breaker_probes
     from tidegate.breaker as b

@@ -51,7 +51,8 @@ begin
   end if;
   insert into tidegate.policy (kind, stage, attempts, base_ms, factor, cap_ms, jitter_ms, timeout_ms, deadline_ms, margin_ms)
   values (
-    new.name, 'tx', case when v_scale < v_least then 1 else 5 end, floor(500 * v_scale), 2, floor(30000 * v_scale), floor(250 * v_scale),
+    new.name, 'tx', case when v_scale < v_least then 1 else 5 end, floor(500 * v_scale), 2,
+    floor(30000 * v_scale), floor(250 * v_scale),
     greatest(1, floor(10000 * v_scale)), greatest(1, ceil(120000 * v_scale)), floor(1000 * v_scale)
   )
   on conflict do nothing;

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{Moved, Store, settles::MovedRow};
 use crate::{
     error::StoreError,
-    request::{Request, RequestId, Stage},
+    request::{Phases, Request, RequestId, Stage},
 };
 
 /// What a worker holds of a queue: one message, under the nonce its claim wrote.
@@ -31,8 +31,23 @@ pub struct Claimed {
     pub request: Request,
     /// How long after the claim its send may start; none when the queue has no rate limit.
     pub send_in: Option<Duration>,
-    /// How long the policy lets one call run.
+    /// How long the policy lets one call run; no longer than its request.
     pub timeout: Duration,
+    /// How it may be called more than once; none: it may not.
+    pub hedging: Option<Hedging>,
+    /// Which version of its policy this attempt is made under.
+    pub policy_version: i32,
+}
+
+/// When a call that is slow is made once more.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Hedging {
+    /// How long a call goes unanswered before the next is made.
+    pub after: Duration,
+    /// How many more calls there are, at most.
+    pub max: u32,
+    /// How many more calls there are as a share of all, at most.
+    pub share: f64,
 }
 
 #[derive(FromRow)]
@@ -48,11 +63,38 @@ struct ClaimedRow {
     deadline_at: DateTime<Utc>,
     submitter: Option<String>,
     send_in_us: Option<i64>,
+    hedge_after_ms: Option<i32>,
+    hedge_max: i32,
+    hedge_share: f64,
+    connect_ms: Option<i32>,
+    first_byte_ms: Option<i32>,
+    body_ms: Option<i32>,
+    policy_version: i32,
+    probe: bool,
+}
+
+impl ClaimedRow {
+    /// A probe of a broken downstream is made once.
+    fn hedging(&self) -> Option<Hedging> {
+        (self.hedge_max > 0 && !self.probe).then_some(Hedging {
+            after: of_milliseconds(self.hedge_after_ms?),
+            max: count(self.hedge_max),
+            share: self.hedge_share,
+        })
+    }
+
+    fn phases(&self) -> Option<Phases> {
+        Some(Phases {
+            connect: of_milliseconds(self.connect_ms?),
+            first_byte: of_milliseconds(self.first_byte_ms?),
+            body: of_milliseconds(self.body_ms?),
+        })
+    }
 }
 
 impl From<ClaimedRow> for Claimed {
     fn from(row: ClaimedRow) -> Self {
-        let count = |number: i32| u32::try_from(number).unwrap_or_default();
+        let (hedging, phases) = (row.hedging(), row.phases());
         Self {
             lease: Lease {
                 msg_id: row.msg_id,
@@ -66,9 +108,12 @@ impl From<ClaimedRow> for Claimed {
                 attempts_max: count(row.attempts_max),
                 deadline_at: row.deadline_at,
                 submitter: row.submitter,
+                phases,
             },
             send_in: row.send_in_us.map(microseconds),
-            timeout: Duration::from_millis(count(row.timeout_ms).into()),
+            timeout: of_milliseconds(row.timeout_ms),
+            hedging,
+            policy_version: row.policy_version,
         }
     }
 }
@@ -171,6 +216,31 @@ impl Store {
             .collect())
     }
 
+    /// Which of these leases are still held: `tidegate.still_held`. Reads only.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn still_held(
+        &self,
+        queue: &str,
+        leases: &[Lease],
+    ) -> Result<Vec<Lease>, StoreError> {
+        let (msg_ids, nonces) = columns(leases);
+        let rows: Vec<(i64, i64)> = ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/still_held.sql"))
+                .bind(queue)
+                .bind(msg_ids)
+                .bind(nonces),
+            fetch_all
+        );
+        Ok(rows
+            .into_iter()
+            .map(|(msg_id, nonce)| Lease { msg_id, nonce })
+            .collect())
+    }
+
     /// Gives back what was not begun: `tidegate.release`.
     ///
     /// # Errors
@@ -202,6 +272,14 @@ impl Store {
         );
         Ok(())
     }
+}
+
+fn count(number: i32) -> u32 {
+    u32::try_from(number).unwrap_or_default()
+}
+
+fn of_milliseconds(number: i32) -> Duration {
+    Duration::from_millis(count(number).into())
 }
 
 fn microseconds(count: i64) -> Duration {

@@ -1,9 +1,8 @@
 //! Reporting outcomes. Each method returns what moved: a request that is missing was not this holder's any more.
 
-use std::time::Duration;
+use std::{borrow::Borrow, time::Duration};
 
-use serde_json::Value;
-use sqlx::FromRow;
+use sqlx::{FromRow, PgConnection, Postgres, postgres::PgArguments, query::QueryAs};
 use uuid::Uuid;
 
 use super::{
@@ -16,6 +15,61 @@ use crate::{
     request::{RequestError, RequestId, Status},
     stage::Receipt,
 };
+
+/// An outcome with the lease it settles, and what its call was like.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settle<T> {
+    /// The hold on the request.
+    pub lease: Lease,
+    /// What became of it.
+    pub outcome: T,
+    /// How long the stage's call took; none: as long as the lease is held.
+    pub took: Option<Duration>,
+    /// Calls that were made beyond the first, to hedge it.
+    pub hedges: u32,
+}
+
+impl<T> Settle<T> {
+    /// An outcome of which nothing else is known.
+    pub const fn new(lease: Lease, outcome: T) -> Self {
+        Self {
+            lease,
+            outcome,
+            took: None,
+            hedges: 0,
+        }
+    }
+
+    /// The same call with another outcome.
+    pub(crate) fn with<U>(self, outcome: U) -> Settle<U> {
+        Settle {
+            lease: self.lease,
+            outcome,
+            took: self.took,
+            hedges: self.hedges,
+        }
+    }
+}
+
+/// A check that did not let its request pass, for now.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NotYet {
+    /// The dependency's own wish when to ask again.
+    pub after: Option<Duration>,
+    /// Why the check itself failed; none: it has said no.
+    pub error: Option<RequestError>,
+}
+
+/// A send that is worth another attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retry {
+    /// Why this one did not succeed.
+    pub error: RequestError,
+    /// The downstream's own wish when to try again.
+    pub after: Option<Duration>,
+    /// Whether the request may have left.
+    pub may_have_left: bool,
+}
 
 /// A request that moved, and where it is now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,11 +112,55 @@ fn moved(rows: Vec<MovedRow>) -> Result<Vec<Moved>, StoreError> {
     rows.into_iter().map(TryInto::try_into).collect()
 }
 
-fn errors(outcomes: &[(Lease, RequestError)]) -> (Vec<Lease>, Vec<Value>) {
-    outcomes
+type Query<'q> = QueryAs<'q, Postgres, MovedRow, PgArguments>;
+
+/// The leases of outcomes, in columns.
+fn leases<T>(settles: &[Settle<T>]) -> (Vec<i64>, Vec<i64>) {
+    let leases: Vec<_> = settles.iter().map(|settle| settle.lease).collect();
+    columns(&leases)
+}
+
+/// One column of outcomes.
+fn column<'a, T, V>(settles: &'a [Settle<T>], value: impl Fn(&'a T) -> V) -> Vec<V> {
+    settles
         .iter()
-        .map(|(lease, error)| (*lease, error.to_json()))
-        .unzip()
+        .map(|settle| value(&settle.outcome))
+        .collect()
+}
+
+/// How long calls took, in milliseconds.
+fn took<T>(settles: &[Settle<T>]) -> Vec<Option<i32>> {
+    settles
+        .iter()
+        .map(|settle| {
+            settle
+                .took
+                .map(|took| i32::try_from(took.as_millis()).unwrap_or(i32::MAX))
+        })
+        .collect()
+}
+
+fn hedges<T>(settles: &[Settle<T>]) -> Vec<i32> {
+    settles
+        .iter()
+        .map(|settle| i32::try_from(settle.hedges).unwrap_or(i32::MAX))
+        .collect()
+}
+
+fn receipt_query<'q, R: Borrow<Receipt>>(queue: &'q str, settles: &'q [Settle<R>]) -> Query<'q> {
+    let (msg_ids, nonces) = leases(settles);
+    sqlx::query_as(include_str!("../../sql/queries/settle_receipt.sql"))
+        .bind(queue)
+        .bind(msg_ids)
+        .bind(nonces)
+        .bind(column(settles, |receipt| {
+            receipt.borrow().reference.as_deref()
+        }))
+        .bind(column(settles, |receipt| {
+            receipt.borrow().response.as_ref()
+        }))
+        .bind(took(settles))
+        .bind(hedges(settles))
 }
 
 impl Store {
@@ -74,15 +172,17 @@ impl Store {
     pub async fn settle_passed(
         &self,
         queue: &str,
-        leases: &[Lease],
+        settles: &[Settle<()>],
     ) -> Result<Vec<Passed>, StoreError> {
-        let (msg_ids, nonces) = columns(leases);
+        let (msg_ids, nonces) = leases(settles);
         let rows: Vec<(Uuid, String, bool)> = ask!(
             self,
             sqlx::query_as(include_str!("../../sql/queries/settle_passed.sql"))
                 .bind(queue)
                 .bind(msg_ids)
-                .bind(nonces),
+                .bind(nonces)
+                .bind(took(settles))
+                .bind(hedges(settles)),
             fetch_all
         );
         Ok(rows
@@ -103,20 +203,21 @@ impl Store {
     pub async fn settle_not_yet(
         &self,
         queue: &str,
-        outcomes: &[(Lease, Option<Duration>)],
+        settles: &[Settle<NotYet>],
     ) -> Result<Vec<Moved>, StoreError> {
-        let (leases, waits): (Vec<_>, Vec<_>) = outcomes
-            .iter()
-            .map(|(lease, after)| (*lease, after.map(milliseconds)))
-            .unzip();
-        let (msg_ids, nonces) = columns(&leases);
+        let (msg_ids, nonces) = leases(settles);
         let rows = ask!(
             self,
             sqlx::query_as(include_str!("../../sql/queries/settle_not_yet.sql"))
                 .bind(queue)
                 .bind(msg_ids)
                 .bind(nonces)
-                .bind(waits),
+                .bind(column(settles, |not_yet| not_yet.after.map(milliseconds)))
+                .bind(column(settles, |not_yet| {
+                    not_yet.error.as_ref().map(RequestError::to_json)
+                }))
+                .bind(took(settles))
+                .bind(hedges(settles)),
             fetch_all
         );
         moved(rows)
@@ -130,14 +231,10 @@ impl Store {
     pub async fn settle_failed(
         &self,
         queue: &str,
-        outcomes: &[(Lease, RequestError)],
+        settles: &[Settle<RequestError>],
     ) -> Result<Vec<Moved>, StoreError> {
-        self.settle_ended(
-            include_str!("../../sql/queries/settle_failed.sql"),
-            queue,
-            outcomes,
-        )
-        .await
+        let sql = include_str!("../../sql/queries/settle_failed.sql");
+        self.settle_ended(sql, queue, settles).await
     }
 
     /// `tidegate.settle_rejected`: `tx_in_flight` → failure.
@@ -148,31 +245,28 @@ impl Store {
     pub async fn settle_rejected(
         &self,
         queue: &str,
-        outcomes: &[(Lease, RequestError)],
+        settles: &[Settle<RequestError>],
     ) -> Result<Vec<Moved>, StoreError> {
-        self.settle_ended(
-            include_str!("../../sql/queries/settle_rejected.sql"),
-            queue,
-            outcomes,
-        )
-        .await
+        let sql = include_str!("../../sql/queries/settle_rejected.sql");
+        self.settle_ended(sql, queue, settles).await
     }
 
     async fn settle_ended(
         &self,
         sql: &'static str,
         queue: &str,
-        outcomes: &[(Lease, RequestError)],
+        settles: &[Settle<RequestError>],
     ) -> Result<Vec<Moved>, StoreError> {
-        let (leases, errors) = errors(outcomes);
-        let (msg_ids, nonces) = columns(&leases);
+        let (msg_ids, nonces) = leases(settles);
         let rows = ask!(
             self,
             sqlx::query_as(sql)
                 .bind(queue)
                 .bind(msg_ids)
                 .bind(nonces)
-                .bind(errors),
+                .bind(column(settles, RequestError::to_json))
+                .bind(took(settles))
+                .bind(hedges(settles)),
             fetch_all
         );
         moved(rows)
@@ -186,34 +280,30 @@ impl Store {
     pub async fn settle_receipt(
         &self,
         queue: &str,
-        outcomes: &[(Lease, Receipt)],
+        settles: &[Settle<Receipt>],
     ) -> Result<Vec<Moved>, StoreError> {
-        let leases: Vec<_> = outcomes.iter().map(|(lease, _)| *lease).collect();
-        let references: Vec<_> = outcomes
-            .iter()
-            .map(|(_, receipt)| receipt.reference.as_deref())
-            .collect();
-        let responses: Vec<_> = outcomes
-            .iter()
-            .map(|(_, receipt)| receipt.response.as_ref())
-            .collect();
-        let (msg_ids, nonces) = columns(&leases);
-        let rows = ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/settle_receipt.sql"))
-                .bind(queue)
-                .bind(msg_ids)
-                .bind(nonces)
-                .bind(references)
-                .bind(responses),
-            fetch_all
-        );
-        moved(rows)
+        moved(ask!(self, receipt_query(queue, settles), fetch_all))
+    }
+
+    /// [`settle_receipt`](Self::settle_receipt) in a transaction of the caller's, who commits it: what else the
+    /// transaction writes is there exactly once for each request that moved, and only if it is written after a look
+    /// at what moved. The messages and rows stay locked until the end of the transaction.
+    ///
+    /// # Errors
+    ///
+    /// A response that cannot be stored, database trouble. The transaction is lost then.
+    pub async fn settle_receipt_in<R: Borrow<Receipt>>(
+        &self,
+        transaction: &mut PgConnection,
+        queue: &str,
+        settles: &[Settle<R>],
+    ) -> Result<Vec<Moved>, StoreError> {
+        let rows = receipt_query(queue, settles).fetch_all(transaction).await;
+        let settled = rows.map_err(StoreError::from).and_then(moved);
+        settled.inspect_err(|error| self.troubles.note(error))
     }
 
     /// `tidegate.settle_retry`: `tx_in_flight` → processing, or failure when no attempt is left.
-    ///
-    /// Each outcome: the lease, why, the downstream's wish when to try again, and whether the request may have left.
     ///
     /// # Errors
     ///
@@ -221,25 +311,20 @@ impl Store {
     pub async fn settle_retry(
         &self,
         queue: &str,
-        outcomes: &[(Lease, RequestError, Option<Duration>, bool)],
+        settles: &[Settle<Retry>],
     ) -> Result<Vec<Moved>, StoreError> {
-        let leases: Vec<_> = outcomes.iter().map(|outcome| outcome.0).collect();
-        let errors: Vec<_> = outcomes.iter().map(|outcome| outcome.1.to_json()).collect();
-        let waits: Vec<_> = outcomes
-            .iter()
-            .map(|outcome| outcome.2.map(milliseconds))
-            .collect();
-        let may_have_left: Vec<_> = outcomes.iter().map(|outcome| outcome.3).collect();
-        let (msg_ids, nonces) = columns(&leases);
+        let (msg_ids, nonces) = leases(settles);
         let rows = ask!(
             self,
             sqlx::query_as(include_str!("../../sql/queries/settle_retry.sql"))
                 .bind(queue)
                 .bind(msg_ids)
                 .bind(nonces)
-                .bind(errors)
-                .bind(waits)
-                .bind(may_have_left),
+                .bind(column(settles, |retry| retry.error.to_json()))
+                .bind(column(settles, |retry| retry.after.map(milliseconds)))
+                .bind(column(settles, |retry| retry.may_have_left))
+                .bind(took(settles))
+                .bind(hedges(settles)),
             fetch_all
         );
         moved(rows)

@@ -1,24 +1,41 @@
 //! Outcomes that one SQL function settles together.
 
-use std::time::Duration;
-
-use super::settler::Outcome;
+use super::{
+    effects::{self, WithEffect},
+    settler::Outcome,
+};
 use crate::{
     error::StoreError,
     request::{RequestError, Status},
     stage::Receipt,
-    store::{Lease, Moved, Store},
+    store::{Lease, Moved, NotYet, Retry, Settle, Store},
 };
 
-/// Outcomes of one sort, each with the lease it settles.
+/// Outcomes of one sort.
 pub(super) enum Batch {
-    Passed(Vec<Lease>),
-    NotYet(Vec<(Lease, Option<Duration>)>),
-    CheckFailed(Vec<(Lease, RequestError)>),
-    Receipts(Vec<(Lease, Receipt)>),
-    Retries(Vec<(Lease, RequestError, Option<Duration>, bool)>),
-    Rejected(Vec<(Lease, RequestError)>),
-    Released(Vec<Lease>),
+    Passed(Vec<Settle<()>>),
+    NotYet(Vec<Settle<NotYet>>),
+    CheckFailed(Vec<Settle<RequestError>>),
+    Receipts(Vec<Settle<Receipt>>),
+    /// Receipts whose effects commit with them.
+    Effects(Vec<Settle<WithEffect>>),
+    Retries(Vec<Settle<Retry>>),
+    Rejected(Vec<Settle<RequestError>>),
+    Released(Vec<Settle<()>>),
+}
+
+/// The same done to the outcomes of a batch, of whatever sort they are.
+macro_rules! outcomes {
+    ($batch:expr, $outcomes:ident => $done:expr) => {
+        match $batch {
+            Batch::Passed($outcomes) | Batch::Released($outcomes) => $done,
+            Batch::NotYet($outcomes) => $done,
+            Batch::CheckFailed($outcomes) | Batch::Rejected($outcomes) => $done,
+            Batch::Receipts($outcomes) => $done,
+            Batch::Effects($outcomes) => $done,
+            Batch::Retries($outcomes) => $done,
+        }
+    };
 }
 
 /// What settling a batch brought about.
@@ -27,6 +44,25 @@ pub(super) struct Settled {
     pub(super) moved: Vec<Moved>,
     /// Queues that were empty before and have something to claim now.
     pub(super) wake: Vec<String>,
+}
+
+/// Why a batch was not settled.
+pub(super) struct Unsettled {
+    pub(super) error: StoreError,
+    /// Whether the settle got through, and it is the effects of receipts that failed.
+    pub(super) of_effect: bool,
+    /// Whose effect it is, when that is known.
+    pub(super) culprit: Option<Lease>,
+}
+
+impl From<StoreError> for Unsettled {
+    fn from(error: StoreError) -> Self {
+        Self {
+            error,
+            of_effect: false,
+            culprit: None,
+        }
+    }
 }
 
 impl Batch {
@@ -46,7 +82,7 @@ impl Batch {
             Self::Passed(_) => 0,
             Self::NotYet(_) => 1,
             Self::CheckFailed(_) => 2,
-            Self::Receipts(_) => 3,
+            Self::Receipts(_) | Self::Effects(_) => 3,
             Self::Retries(_) => 4,
             Self::Rejected(_) => 5,
             Self::Released(_) => 6,
@@ -54,36 +90,39 @@ impl Batch {
     }
 
     /// Sorts outcomes into the batches that settle them.
-    pub(super) fn sort(outcomes: impl Iterator<Item = (Lease, Outcome)>) -> Vec<Self> {
+    pub(super) fn sort(settles: impl Iterator<Item = Settle<Outcome>>) -> Vec<Self> {
         let mut passed = Vec::new();
         let mut not_yet = Vec::new();
         let mut check_failed = Vec::new();
         let mut receipts = Vec::new();
+        let mut effects = Vec::new();
         let mut retries = Vec::new();
         let mut rejected = Vec::new();
         let mut released = Vec::new();
-        for (lease, outcome) in outcomes {
+        for mut settle in settles {
+            let outcome = std::mem::replace(&mut settle.outcome, Outcome::Lost);
             match outcome {
-                Outcome::Passed => passed.push(lease),
-                Outcome::NotYet(after) => not_yet.push((lease, after)),
-                Outcome::CheckFailed(error) => check_failed.push((lease, error)),
-                Outcome::Receipt(receipt) => receipts.push((lease, receipt)),
-                Outcome::Retry {
-                    error,
-                    after,
-                    may_have_left,
-                } => retries.push((lease, error, after, may_have_left)),
-                Outcome::Rejected(error) => rejected.push((lease, error)),
-                Outcome::Release => released.push(lease),
+                Outcome::Passed => passed.push(settle.with(())),
+                Outcome::NotYet(what) => not_yet.push(settle.with(what)),
+                Outcome::CheckFailed(error) => check_failed.push(settle.with(error)),
+                Outcome::Receipt(receipt, None) => receipts.push(settle.with(receipt)),
+                Outcome::Receipt(receipt, Some(effect)) => {
+                    effects.push(settle.with(WithEffect { receipt, effect }));
+                }
+                Outcome::Retry(retry) => retries.push(settle.with(retry)),
+                Outcome::Rejected(error) => rejected.push(settle.with(error)),
+                Outcome::Release => released.push(settle.with(())),
                 // Somebody else's by now: nothing to say about it.
                 Outcome::Lost => {}
             }
         }
+        effects.sort_by_key(|settle| settle.lease.msg_id);
         let mut batches = vec![
             Self::Passed(passed),
             Self::NotYet(not_yet),
             Self::CheckFailed(check_failed),
             Self::Receipts(receipts),
+            Self::Effects(effects),
             Self::Retries(retries),
             Self::Rejected(rejected),
             Self::Released(released),
@@ -93,33 +132,19 @@ impl Batch {
     }
 
     pub(super) fn len(&self) -> usize {
-        match self {
-            Self::Passed(leases) | Self::Released(leases) => leases.len(),
-            Self::NotYet(outcomes) => outcomes.len(),
-            Self::CheckFailed(outcomes) | Self::Rejected(outcomes) => outcomes.len(),
-            Self::Receipts(outcomes) => outcomes.len(),
-            Self::Retries(outcomes) => outcomes.len(),
-        }
+        outcomes!(self, outcomes => outcomes.len())
     }
 
     /// Keeps only outcomes whose lease satisfies `keep`.
     pub(super) fn retain(&mut self, keep: impl Fn(&Lease) -> bool) {
-        match self {
-            Self::Passed(leases) | Self::Released(leases) => leases.retain(keep),
-            Self::NotYet(outcomes) => outcomes.retain(|outcome| keep(&outcome.0)),
-            Self::CheckFailed(outcomes) | Self::Rejected(outcomes) => {
-                outcomes.retain(|outcome| keep(&outcome.0));
-            }
-            Self::Receipts(outcomes) => outcomes.retain(|outcome| keep(&outcome.0)),
-            Self::Retries(outcomes) => outcomes.retain(|outcome| keep(&outcome.0)),
-        }
+        outcomes!(self, outcomes => outcomes.retain(|settle| keep(&settle.lease)));
     }
 
-    /// One batch, one statement, one transaction.
-    pub(super) async fn settle(&self, store: &Store, queue: &str) -> Result<Settled, StoreError> {
+    /// One batch, one transaction; and but for effects one statement.
+    pub(super) async fn settle(&self, store: &Store, queue: &str) -> Result<Settled, Unsettled> {
         let moved = match self {
-            Self::Passed(leases) => {
-                let passed = store.settle_passed(queue, leases).await?;
+            Self::Passed(outcomes) => {
+                let passed = store.settle_passed(queue, outcomes).await?;
                 let moved = passed.iter().map(|passed| Moved {
                     id: passed.id,
                     status: Status::Processing,
@@ -137,9 +162,13 @@ impl Batch {
             Self::NotYet(outcomes) => store.settle_not_yet(queue, outcomes).await?,
             Self::CheckFailed(outcomes) => store.settle_failed(queue, outcomes).await?,
             Self::Receipts(outcomes) => store.settle_receipt(queue, outcomes).await?,
+            Self::Effects(outcomes) => effects::settle(store, queue, outcomes).await?,
             Self::Retries(outcomes) => store.settle_retry(queue, outcomes).await?,
             Self::Rejected(outcomes) => store.settle_rejected(queue, outcomes).await?,
-            Self::Released(leases) => store.release(queue, leases).await?,
+            Self::Released(outcomes) => {
+                let leases: Vec<_> = outcomes.iter().map(|settle| settle.lease).collect();
+                store.release(queue, &leases).await?
+            }
         };
         Ok(Settled {
             moved,
@@ -147,29 +176,35 @@ impl Batch {
         })
     }
 
-    /// What to settle instead of a batch that the database refuses for good.
+    /// What to settle instead of a batch that the database refuses for good; the last first.
     ///
-    /// One outcome may carry what cannot be stored (a downstream wrote it), and must not take the others with it: the
-    /// batch is halved until it stands alone, and then its request ends with an error of our own making.
-    pub(super) fn instead(mut self, reason: &str) -> Vec<Self> {
+    /// One outcome may carry what cannot be stored (a downstream wrote it) or an effect that fails, and must not take
+    /// the others with it: the batch is halved until it stands alone, unless it is known, and then its request ends
+    /// with an error of our own making, or is tried again for the sake of its effect.
+    pub(super) fn instead(mut self, why: &Unsettled) -> Vec<Self> {
         if self.len() > 1 {
+            if let (Self::Effects(outcomes), Some(culprit)) = (&mut self, why.culprit) {
+                let alone = outcomes.extract_if(.., |settle| settle.lease == culprit);
+                return vec![Self::Effects(alone.collect()), self];
+            }
             let rest = self.split_off(self.len() / 2);
-            return vec![self, rest];
+            return vec![rest, self];
         }
+        let reason = why.error.to_string();
         match self {
-            Self::Receipts(outcomes) => outcomes
-                .into_iter()
-                .map(|(lease, _)| {
-                    let error = RequestError::new(
-                        "unstorable_response",
-                        format!(
-                            "the downstream took it, but its answer cannot be stored: {reason}"
-                        ),
-                        false,
-                    );
-                    Self::Rejected(vec![(lease, error)])
-                })
-                .collect(),
+            Self::Effects(outcomes) if why.of_effect => {
+                vec![Self::Retries(with(outcomes, |_| Retry {
+                    error: RequestError::new(
+                        "effect_failed",
+                        format!("the downstream took it, but its effect failed: {reason}"),
+                        true,
+                    ),
+                    after: None,
+                    may_have_left: true,
+                }))]
+            }
+            Self::Receipts(outcomes) => vec![unstorable(outcomes, &reason)],
+            Self::Effects(outcomes) => vec![unstorable(outcomes, &reason)],
             // Everything else is ours, and stored as we clean it: what is refused even so is left to its lease.
             _ => Vec::new(),
         }
@@ -177,13 +212,34 @@ impl Batch {
 
     fn split_off(&mut self, at: usize) -> Self {
         match self {
-            Self::Passed(leases) => Self::Passed(leases.split_off(at)),
-            Self::Released(leases) => Self::Released(leases.split_off(at)),
+            Self::Passed(outcomes) => Self::Passed(outcomes.split_off(at)),
+            Self::Released(outcomes) => Self::Released(outcomes.split_off(at)),
             Self::NotYet(outcomes) => Self::NotYet(outcomes.split_off(at)),
             Self::CheckFailed(outcomes) => Self::CheckFailed(outcomes.split_off(at)),
             Self::Rejected(outcomes) => Self::Rejected(outcomes.split_off(at)),
             Self::Receipts(outcomes) => Self::Receipts(outcomes.split_off(at)),
+            Self::Effects(outcomes) => Self::Effects(outcomes.split_off(at)),
             Self::Retries(outcomes) => Self::Retries(outcomes.split_off(at)),
         }
     }
+}
+
+fn with<T, U>(outcomes: Vec<Settle<T>>, outcome: impl Fn(&T) -> U) -> Vec<Settle<U>> {
+    outcomes
+        .into_iter()
+        .map(|settle| {
+            let outcome = outcome(&settle.outcome);
+            settle.with(outcome)
+        })
+        .collect()
+}
+
+fn unstorable<T>(outcomes: Vec<Settle<T>>, reason: &str) -> Batch {
+    Batch::Rejected(with(outcomes, |_| {
+        RequestError::new(
+            "unstorable_response",
+            format!("the downstream took it, but its answer cannot be stored: {reason}"),
+            false,
+        )
+    }))
 }

@@ -1,16 +1,26 @@
-//! One call of a stage: when it may start, how long it may run, what becomes of it.
+//! One request's call of its stage: when it may start, how long it may run, when it is made twice, what becomes of it.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+mod outcomes;
 
-use futures_util::FutureExt;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{leases::Leases, settler::Outcome};
+pub(super) use self::outcomes::panicked;
+use self::outcomes::timed_out;
+use super::{effects::ToWrite, leases::Leases, settler::Outcome};
 use crate::{
+    policy::{HedgeShare, hedge_if},
     request::{RequestError, Stage},
-    stage::{AnyReadiness, AnyTransact, Check, Sent, Stages},
-    store::{Claimed, Store},
+    stage::{AnyReadiness, AnyTransact, Stages, TransactStage},
+    store::{Claimed, NotYet, Settle, Store},
 };
 
 /// A reserved send that would start later than this after its time is given back: it would crowd the slots of others.
@@ -19,7 +29,7 @@ const LATE: Duration = Duration::from_millis(50);
 /// The stage that a request is for.
 pub(super) enum Handler {
     Readiness(Arc<dyn AnyReadiness>),
-    Transact(Arc<dyn AnyTransact>),
+    Transact(TransactStage),
 }
 
 impl Handler {
@@ -38,97 +48,208 @@ pub(super) struct Call {
     pub(super) claimed: Claimed,
     pub(super) claimed_at: Instant,
     pub(super) handler: Handler,
+    /// What hedges of this kind may add.
+    pub(super) share: Arc<HedgeShare>,
     pub(super) stop: CancellationToken,
     pub(super) leases: Arc<Leases>,
 }
 
+/// What came of calling the stage.
+struct Called {
+    outcome: Outcome,
+    /// None: it was not called.
+    took: Option<Duration>,
+    hedges: u32,
+}
+
+impl From<Outcome> for Called {
+    fn from(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            took: None,
+            hedges: 0,
+        }
+    }
+}
+
 impl Call {
-    /// Runs the stage; a panic in it is an outcome like any other.
-    pub(super) async fn run(self) -> Outcome {
-        match &self.handler {
-            Handler::Readiness(stage) => self.check(stage.as_ref()).await,
-            Handler::Transact(stage) => self.transact(stage.as_ref()).await,
+    /// Runs the stage.
+    pub(super) async fn run(self) -> Settle<Outcome> {
+        let (called, effects) = match &self.handler {
+            Handler::Readiness(stage) => (self.check(stage.as_ref()).await, None),
+            Handler::Transact(stage) => (
+                self.transact(stage.sends.as_ref()).await,
+                stage.effects.clone(),
+            ),
+        };
+        let outcome = match (called.outcome, effects) {
+            (Outcome::Receipt(receipt, None), Some(stage)) => {
+                let request = self.claimed.request;
+                Outcome::Receipt(receipt, Some(ToWrite { stage, request }))
+            }
+            (outcome, _) => outcome,
+        };
+        Settle {
+            lease: self.claimed.lease,
+            outcome,
+            took: called.took,
+            hedges: called.hedges,
         }
     }
 
-    async fn check(&self, stage: &dyn AnyReadiness) -> Outcome {
-        if self.stop.is_cancelled() {
-            return Outcome::Release;
+    async fn check(&self, stage: &dyn AnyReadiness) -> Called {
+        if let Some(outcome) = self.not_begun() {
+            return outcome.into();
         }
-        if !self.leases.holds(&self.claimed.lease) {
-            return Outcome::Lost;
-        }
-        let check =
-            AssertUnwindSafe(async { stage.check(&self.claimed.request).await }).catch_unwind();
-        match tokio::time::timeout(self.claimed.timeout, check).await {
-            Ok(Ok(Check::Ready)) => Outcome::Passed,
-            Ok(Ok(Check::NotYet { after })) => Outcome::NotYet(after),
-            Ok(Ok(Check::Failed(error))) => Outcome::CheckFailed(error),
-            Ok(Err(panic)) => Outcome::CheckFailed(panicked(panic.as_ref())),
-            Err(_) => Outcome::NotYet(None),
-        }
+        let request = &self.claimed.request;
+        self.call(
+            || outcomes::check(stage, request),
+            || {
+                Outcome::NotYet(NotYet {
+                    after: None,
+                    error: Some(timed_out("the check", self.claimed.timeout)),
+                })
+            },
+        )
+        .await
     }
 
-    async fn transact(&self, stage: &dyn AnyTransact) -> Outcome {
+    async fn transact(&self, stage: &dyn AnyTransact) -> Called {
         let request = &self.claimed.request;
         let start = self
             .claimed
             .send_in
             .map(|send_in| self.claimed_at + send_in);
-        if self.stop.is_cancelled() {
-            return Outcome::Release;
-        }
-        if !self.leases.holds(&self.claimed.lease) {
-            return Outcome::Lost;
+        if let Some(outcome) = self.not_begun() {
+            return outcome.into();
         }
         if request.attempt > 1 {
             // An earlier sender may have succeeded and been lost before it could say so.
-            let found =
-                AssertUnwindSafe(async { stage.find_receipt(request).await }).catch_unwind();
-            match tokio::time::timeout(self.claimed.timeout, found).await {
-                Ok(Ok(Ok(Some(receipt)))) => return Outcome::Receipt(receipt),
-                Ok(Ok(Ok(None))) => {}
-                Ok(Ok(Err(error))) => return Outcome::retry(error),
-                Ok(Err(panic)) => return Outcome::retry(panicked(panic.as_ref())),
-                Err(_) => {
-                    return Outcome::retry(timed_out(
-                        "looking for a receipt",
-                        self.claimed.timeout,
-                    ));
-                }
+            let began = Instant::now();
+            let found = outcomes::find_receipt(stage, request);
+            let found = match tokio::time::timeout(self.claimed.timeout, found).await {
+                Ok(Ok(None)) => None,
+                Ok(Ok(Some(receipt))) => Some(Outcome::Receipt(receipt, None)),
+                Ok(Err(outcome)) => Some(outcome),
+                Err(_) => Some(Outcome::retry(timed_out(
+                    "looking for a receipt",
+                    self.claimed.timeout,
+                ))),
+            };
+            if let Some(outcome) = found {
+                return Called {
+                    outcome,
+                    took: Some(began.elapsed()),
+                    hedges: 0,
+                };
             }
             if request.attempt > request.attempts_max {
                 return Outcome::retry(RequestError::new(
                     "attempts_exhausted",
                     "the last sender was lost, and the downstream has no receipt",
                     true,
-                ));
+                ))
+                .into();
             }
         }
         if let Some(start) = start
             && !self.wait_for_slot(start).await
         {
-            return Outcome::Release;
+            return Outcome::Release.into();
         }
         if !self.leases.holds(&self.claimed.lease) {
-            return Outcome::Lost;
+            return Outcome::Lost.into();
         }
+        self.call(
+            || outcomes::send(stage, request),
+            || Outcome::retry(timed_out("sending", self.claimed.timeout)),
+        )
+        .await
+    }
 
-        let send = AssertUnwindSafe(async { stage.send(request).await }).catch_unwind();
-        match tokio::time::timeout(self.claimed.timeout, send).await {
-            Ok(Ok(Sent::Receipt(receipt))) => Outcome::Receipt(receipt),
-            Ok(Ok(Sent::Retry {
-                error,
-                after,
-                may_have_left,
-            })) => Outcome::Retry {
-                error,
-                after,
-                may_have_left,
-            },
-            Ok(Ok(Sent::Rejected(error))) => Outcome::Rejected(error),
-            Ok(Err(panic)) => Outcome::retry(panicked(panic.as_ref())),
-            Err(_) => Outcome::retry(timed_out("sending", self.claimed.timeout)),
+    /// What is said of a request whose call must not begin.
+    fn not_begun(&self) -> Option<Outcome> {
+        if self.stop.is_cancelled() {
+            Some(Outcome::Release)
+        } else if !self.leases.holds(&self.claimed.lease) {
+            Some(Outcome::Lost)
+        } else {
+            None
+        }
+    }
+
+    /// Calls, and calls again while there is no answer, as far as the policy allows that: the first answer counts, and
+    /// the other calls are dropped.
+    async fn call<F>(
+        &self,
+        call: impl Fn() -> F + Sync,
+        timed_out: impl FnOnce() -> Outcome,
+    ) -> Called
+    where
+        F: Future<Output = Result<Outcome, Outcome>> + Send,
+    {
+        let began = Instant::now();
+        let hedges = AtomicU32::new(0);
+        let answered = async {
+            let Some(hedging) = self.claimed.hedging else {
+                return call().await;
+            };
+            self.share.set(hedging.share);
+            let ends = began + self.claimed.timeout;
+            let may_start = |_| self.may_hedge(ends);
+            let numbered = |number| {
+                if number > 0 {
+                    hedges.store(number, Ordering::Relaxed);
+                    self.leases.meter().hedged();
+                }
+                call()
+            };
+            hedge_if(hedging.after, hedging.max, &self.share, may_start, numbered)
+                .await
+                .outcome
+        };
+        let outcome = match tokio::time::timeout(self.claimed.timeout, answered).await {
+            Ok(Ok(outcome) | Err(outcome)) => outcome,
+            Err(_) => timed_out(),
+        };
+        Called {
+            outcome,
+            took: Some(began.elapsed()),
+            hedges: hedges.into_inner(),
+        }
+    }
+
+    /// Whether one more call may begin now: the lease holds, nobody has asked to stop, and a send has waited for a slot
+    /// of its own.
+    async fn may_hedge(&self, ends: Instant) -> bool {
+        let is_send = matches!(self.handler, Handler::Transact(_));
+        if is_send && !self.reserve_hedge(ends).await {
+            return false;
+        }
+        !self.stop.is_cancelled() && self.leases.holds(&self.claimed.lease)
+    }
+
+    /// Takes a slot of the queue's rate and waits for it; false when none comes before the call has to end.
+    async fn reserve_hedge(&self, ends: Instant) -> bool {
+        loop {
+            if self.not_begun().is_some() {
+                return false;
+            }
+            let (start, is_slot) = match self.store.reserve_send(&self.queue).await {
+                Ok(Ok(send_in)) => (Instant::now() + send_in, true),
+                Ok(Err(wait)) => (Instant::now() + wait, false),
+                Err(_) => return false,
+            };
+            if start >= ends {
+                return false;
+            }
+            tokio::select! {
+                () = self.stop.cancelled() => return false,
+                () = tokio::time::sleep_until(start) => {}
+            }
+            if is_slot && start.elapsed() <= LATE {
+                return true;
+            }
         }
     }
 
@@ -161,25 +282,4 @@ impl Call {
             };
         }
     }
-}
-
-fn timed_out(what: &str, after: Duration) -> RequestError {
-    RequestError::new(
-        "timeout",
-        format!("{what} took longer than {} ms", after.as_millis()),
-        true,
-    )
-}
-
-fn panicked(panic: &(dyn std::any::Any + Send)) -> RequestError {
-    let message = panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".to_owned());
-    RequestError::new(
-        "stage_panicked",
-        format!("the stage panicked: {message}"),
-        true,
-    )
 }

@@ -12,6 +12,9 @@ use tokio_util::sync::CancellationToken;
 use super::meter::Meter;
 use crate::store::{Lease, Store};
 
+/// How long a call runs before the database is asked whether its request still wants it.
+const LONG: Duration = Duration::from_secs(1);
+
 /// The leases held, by this process's own monotonic clock: counted from before the claim was asked for, so never
 /// longer than the database thinks.
 pub(super) struct Leases {
@@ -22,8 +25,17 @@ pub(super) struct Leases {
 }
 
 struct Hold {
+    since: Instant,
     until: Instant,
+    /// The database has said that there is nothing more to hold.
+    gone: bool,
     call: Option<AbortHandle>,
+}
+
+impl Hold {
+    fn is_running(&self) -> bool {
+        self.call.as_ref().is_some_and(|call| !call.is_finished())
+    }
 }
 
 impl Leases {
@@ -44,7 +56,13 @@ impl Leases {
     /// Notes a lease that was asked for at `asked_at`.
     pub(super) fn hold(&self, lease: Lease, asked_at: Instant) {
         let until = asked_at + self.length;
-        self.table().insert(lease, Hold { until, call: None });
+        let hold = Hold {
+            since: asked_at,
+            until,
+            gone: false,
+            call: None,
+        };
+        self.table().insert(lease, hold);
     }
 
     /// Names the call to drop when the lease is lost. A lease that is settled by now is not held any more.
@@ -73,7 +91,7 @@ impl Leases {
     pub(super) fn running(&self) -> Vec<Lease> {
         self.table()
             .iter()
-            .filter(|(_, hold)| hold.call.as_ref().is_some_and(|call| !call.is_finished()))
+            .filter(|(_, hold)| hold.is_running())
             .map(|(lease, _)| *lease)
             .collect()
     }
@@ -95,6 +113,11 @@ impl Leases {
             if !ageing.is_empty() {
                 self.prolong(&store, &ageing).await;
             }
+            // Those just prolonged are known to be held.
+            let long = self.long();
+            if !long.is_empty() {
+                self.look(&store, &long).await;
+            }
             self.drop_lost();
         }
     }
@@ -112,6 +135,48 @@ impl Leases {
             .filter(|(_, hold)| hold.until < fresh)
             .map(|(lease, _)| *lease)
             .collect()
+    }
+
+    /// Leases whose calls have run for a while, but for those that are asked to be prolonged.
+    fn long(&self) -> Vec<Lease> {
+        let now = Instant::now();
+        let fresh = now + self.length * 2 / 3;
+        self.table()
+            .iter()
+            .filter(|(_, hold)| {
+                hold.since + LONG <= now && hold.until >= fresh && hold.is_running()
+            })
+            .map(|(lease, _)| *lease)
+            .collect()
+    }
+
+    /// Looks which of these leases are still held: a request that was cancelled or has ended wants its call no more.
+    async fn look(&self, store: &Store, leases: &[Lease]) {
+        let asked_at = Instant::now();
+        let asked = store.still_held(&self.queue, leases);
+        // Whoever does not hear of it goes on until the lease is to be prolonged.
+        if let Ok(Ok(held)) = tokio::time::timeout(self.length / 15, asked).await {
+            self.note(leases, held, asked_at, None);
+        }
+    }
+
+    /// Notes which of these leases were held when they were asked for, and that they hold until then.
+    fn note(&self, asked: &[Lease], held: Vec<Lease>, asked_at: Instant, until: Option<Instant>) {
+        let held: HashSet<_> = held.into_iter().collect();
+        let mut table = self.table();
+        for lease in asked {
+            // Unless it was settled meanwhile.
+            let Some(hold) = table.get_mut(lease) else {
+                continue;
+            };
+            if !held.contains(lease) {
+                // It has run out, or somebody else has it, or there is nothing more to do for its request.
+                hold.until = asked_at;
+                hold.gone = true;
+            } else if let Some(until) = until {
+                hold.until = until;
+            }
+        }
     }
 
     async fn prolong(&self, store: &Store, leases: &[Lease]) {
@@ -132,21 +197,7 @@ impl Leases {
                 return;
             }
         };
-        let mut held = self.table();
-        for lease in &prolonged {
-            if let Some(hold) = held.get_mut(lease) {
-                hold.until = asked_at + self.length;
-            }
-        }
-        let prolonged: HashSet<_> = prolonged.into_iter().collect();
-        // What was not prolonged has run out, or somebody else has it; unless it was settled meanwhile.
-        for lease in leases {
-            if !prolonged.contains(lease)
-                && let Some(hold) = held.get_mut(lease)
-            {
-                hold.until = asked_at;
-            }
-        }
+        self.note(leases, prolonged, asked_at, Some(asked_at + self.length));
     }
 
     fn drop_lost(&self) {
@@ -157,11 +208,20 @@ impl Leases {
             }
             // A call that has ended is only waiting to be settled: that will be its loss.
             if let Some(call) = hold.call.take().filter(|call| !call.is_finished()) {
-                tracing::warn!(
-                    queue.name = self.queue,
-                    lease.msg_id = lease.msg_id,
-                    "lease lost, call dropped"
-                );
+                let (name, msg_id) = (&self.queue, lease.msg_id);
+                if hold.gone {
+                    tracing::info!(
+                        queue.name = name,
+                        lease.msg_id = msg_id,
+                        "its request has ended or is held by another, call dropped"
+                    );
+                } else {
+                    tracing::warn!(
+                        queue.name = name,
+                        lease.msg_id = msg_id,
+                        "lease lost, call dropped"
+                    );
+                }
                 call.abort();
                 self.meter.lost(1);
             }

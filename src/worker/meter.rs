@@ -6,7 +6,9 @@ use tokio::time::Instant;
 use super::batch::Batch;
 use crate::telemetry::metrics::{
     Metrics,
-    catalogue::{WORKER_CALL_DURATION, WORKER_CLAIMED, WORKER_LEASES_LOST, WORKER_SETTLED},
+    catalogue::{
+        WORKER_CALL_DURATION, WORKER_CLAIMED, WORKER_HEDGES, WORKER_LEASES_LOST, WORKER_SETTLED,
+    },
 };
 
 /// Counters and a histogram, made once.
@@ -15,6 +17,7 @@ pub(super) struct Meter {
     metrics: Metrics,
     claimed: Counter,
     calls: Histogram,
+    hedges: Counter,
     lost: Counter,
     settled: [Counter; Batch::OUTCOMES.len()],
 }
@@ -25,6 +28,7 @@ impl Meter {
         Self {
             claimed: metrics.counter(&WORKER_CLAIMED, &of),
             calls: metrics.histogram(&WORKER_CALL_DURATION, &of),
+            hedges: metrics.counter(&WORKER_HEDGES, &of),
             lost: metrics.counter(&WORKER_LEASES_LOST, &of),
             settled: Batch::OUTCOMES.map(|outcome| {
                 metrics.counter(&WORKER_SETTLED, &[("queue", queue), ("outcome", outcome)])
@@ -40,6 +44,11 @@ impl Meter {
 
     pub(super) fn called(&self, claimed_at: Instant) {
         self.calls.record(claimed_at.elapsed());
+    }
+
+    /// Notes a call beyond the first of a request.
+    pub(super) fn hedged(&self) {
+        self.hedges.increment(1);
     }
 
     /// Notes a settled batch: how many of its requests moved. The others were somebody else's by then.

@@ -1,6 +1,10 @@
 //! One queue of a worker: claims what it can start at once, and starts it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use tokio::{
     sync::{Semaphore, mpsc},
@@ -20,6 +24,7 @@ use crate::{
     error::StoreError,
     listener::Wakeups,
     news::Teller,
+    policy::HedgeShare,
     request::{Stage, Status},
     stage::Stages,
     store::{Claimed, Store},
@@ -47,6 +52,8 @@ pub(super) struct QueueWorker {
     queue: String,
     stage: Stage,
     meter: Meter,
+    /// What hedges may add, by kind.
+    shares: Mutex<HashMap<String, Arc<HedgeShare>>>,
 }
 
 /// What the worker has in hand: what it may start, what it holds, what runs, and where its outcomes go.
@@ -86,6 +93,7 @@ impl QueueWorker {
             teller,
             queue,
             stage,
+            shares: Mutex::default(),
         }
     }
 
@@ -254,6 +262,17 @@ impl QueueWorker {
         Ok((claimed, asked_at))
     }
 
+    /// What hedges of a kind may add, whichever of its requests they are for.
+    fn share(&self, kind: &str) -> Arc<HedgeShare> {
+        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(share) = shares.get(kind) {
+            return Arc::clone(share);
+        }
+        let share = Arc::new(HedgeShare::default());
+        shares.insert(kind.to_owned(), Arc::clone(&share));
+        share
+    }
+
     /// When to look again at a queue that had nothing to claim: soon after there was something, ever more rarely after.
     ///
     /// A submission rings only when it finds its queue empty, and of two that are made at once the second finds the
@@ -288,12 +307,14 @@ impl QueueWorker {
             let Ok(permit) = Arc::clone(&hand.slots).acquire_owned().await else {
                 break;
             };
+            let share = self.share(&claimed.request.kind);
             let call = Call {
                 store: self.store.clone(),
                 queue: self.queue.clone(),
                 claimed,
                 claimed_at,
                 handler,
+                share,
                 stop: stop.clone(),
                 leases: Arc::clone(&hand.leases),
             };
@@ -301,15 +322,10 @@ impl QueueWorker {
             let meter = self.meter.clone();
             hand.leases.hold(lease, asked_at);
             let running = hand.calls.spawn(async move {
-                let outcome = call.run().await;
+                let settle = call.run().await;
                 meter.called(claimed_at);
-                let _ = outcomes
-                    .send(settler::Report {
-                        lease,
-                        outcome,
-                        permit: Some(permit),
-                    })
-                    .await;
+                let permit = Some(permit);
+                let _ = outcomes.send(settler::Report { settle, permit }).await;
             });
             hand.leases.abort_with(lease, running);
         }

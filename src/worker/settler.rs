@@ -4,18 +4,25 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use super::{batch::Batch, leases::Leases};
+use super::{
+    batch::{Batch, Unsettled},
+    effects::ToWrite,
+    leases::Leases,
+};
 use crate::{
     error::StoreError,
     listener::Wakeups,
     news::Teller,
     request::{RequestError, Stage},
     stage::Receipt,
-    store::{Lease, Store},
+    store::{Lease, NotYet, Retry, Settle, Store},
 };
 
 /// How long an outcome waits for company.
 const GATHER: Duration = Duration::from_millis(2);
+
+/// How often an effect may find the database away, though the settle before it did not.
+const EFFECT_ROUNDS: u32 = 2;
 
 /// The least time between two wake-up calls to other processes.
 const WAKE_PAUSE: Duration = Duration::from_millis(50);
@@ -23,14 +30,11 @@ const WAKE_PAUSE: Duration = Duration::from_millis(50);
 /// What a call said.
 pub(super) enum Outcome {
     Passed,
-    NotYet(Option<Duration>),
+    NotYet(NotYet),
     CheckFailed(RequestError),
-    Receipt(Receipt),
-    Retry {
-        error: RequestError,
-        after: Option<Duration>,
-        may_have_left: bool,
-    },
+    /// With what is to be written when it is settled, if anything.
+    Receipt(Receipt, Option<ToWrite>),
+    Retry(Retry),
     Rejected(RequestError),
     Release,
     /// Its lease ran out before the call began.
@@ -40,26 +44,24 @@ pub(super) enum Outcome {
 impl Outcome {
     /// Another attempt, when the policy says so; the request may have left.
     pub(super) fn retry(error: RequestError) -> Self {
-        Self::Retry {
+        Self::Retry(Retry {
             error,
             after: None,
             may_have_left: true,
-        }
+        })
     }
 }
 
-/// An outcome with the lease it settles. The slot is free again once it is settled.
+/// An outcome on its way to the database. The slot is free again once it is settled.
 pub(super) struct Report {
-    pub(super) lease: Lease,
-    pub(super) outcome: Outcome,
+    pub(super) settle: Settle<Outcome>,
     pub(super) permit: Option<OwnedSemaphorePermit>,
 }
 
 /// A request given back unbegun.
 pub(super) fn release(lease: Lease) -> Report {
     Report {
-        lease,
-        outcome: Outcome::Release,
+        settle: Settle::new(lease, Outcome::Release),
         permit: None,
     }
 }
@@ -120,32 +122,32 @@ impl Settler {
     }
 
     async fn settle(&self, reports: &mut Vec<Report>) {
-        let leases: Vec<_> = reports.iter().map(|report| report.lease).collect();
+        let leases: Vec<_> = reports.iter().map(|report| report.settle.lease).collect();
         let lost = reports
             .iter()
-            .filter(|report| matches!(report.outcome, Outcome::Lost));
+            .filter(|report| matches!(report.settle.outcome, Outcome::Lost));
         self.leases.meter().lost(lost.count());
         // The permits live until everything is settled: what this process holds stays bounded.
         let mut permits = Vec::with_capacity(reports.len());
         let mut batches = Batch::sort(reports.drain(..).map(|report| {
             permits.push(report.permit);
-            (report.lease, report.outcome)
+            report.settle
         }));
         while let Some(mut batch) = batches.pop() {
-            if let Err(error) = self.persist(&mut batch).await
-                && !error.is_transient()
-            {
-                batches.extend(batch.instead(&error.to_string()));
+            if let Err(why) = self.persist(&mut batch).await {
+                batches.extend(batch.instead(&why));
             }
         }
         self.leases.forget(leases);
     }
 
-    /// Settles a batch, again and again while the database is away and the leases hold.
-    async fn persist(&self, batch: &mut Batch) -> Result<(), StoreError> {
+    /// Settles a batch, again and again while the database is away and the leases hold. What is not settled even so
+    /// has to be settled otherwise, unless nothing of the batch is held any more.
+    async fn persist(&self, batch: &mut Batch) -> Result<(), Unsettled> {
         let mut pause = Duration::from_millis(50);
+        let mut failed_effects = 0;
         loop {
-            let error = match batch.settle(&self.store, &self.queue).await {
+            let why = match batch.settle(&self.store, &self.queue).await {
                 Ok(settled) => {
                     self.leases.meter().settled(batch, settled.moved.len());
                     if settled.moved.len() < batch.len() {
@@ -166,18 +168,26 @@ impl Settler {
                     }
                     return Ok(());
                 }
-                Err(error) => error,
+                Err(why) => why,
             };
-            if !error.is_transient() {
+            let error = &why.error;
+            if why.of_effect {
+                // The settle got through. If it is the database that went away, it is away in the next round too.
+                failed_effects += 1;
+                if failed_effects == EFFECT_ROUNDS || !matches!(error, StoreError::Unavailable(_)) {
+                    tracing::warn!(queue.name = self.queue, %error, count = batch.len(), "an effect failed");
+                    return Err(why);
+                }
+            } else if !error.is_transient() {
                 tracing::error!(queue.name = self.queue, %error, count = batch.len(), "cannot settle");
-                return Err(error);
+                return Err(why);
             }
             let before = batch.len();
             batch.retain(|lease| self.leases.holds(lease));
             self.leases.meter().lost(before - batch.len());
             if batch.len() == 0 {
                 tracing::warn!(queue.name = self.queue, %error, "leases ran out before their outcomes could be stored");
-                return Err(error);
+                return Ok(());
             }
             tracing::warn!(queue.name = self.queue, %error, count = batch.len(), "cannot settle yet");
             tokio::time::sleep(pause).await;

@@ -4,7 +4,12 @@ use std::{collections::VecDeque, time::Duration};
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use tidegate::{http::HttpOptions, request::Stage, stage::Receipt, store::Claimed};
+use tidegate::{
+    http::HttpOptions,
+    request::Stage,
+    stage::Receipt,
+    store::{Claimed, Settle},
+};
 use tokio::io::AsyncReadExt;
 
 use super::{
@@ -123,7 +128,7 @@ async fn a_decrypt_is_followed_through_all_its_states() {
 
     let checked = claim(&database, Stage::Readiness, "readiness").await;
     store
-        .settle_passed("readiness", &[checked[0].lease])
+        .settle_passed("readiness", &[Settle::new(checked[0].lease, ())])
         .await
         .unwrap();
     let processing = events.state().await;
@@ -132,7 +137,7 @@ async fn a_decrypt_is_followed_through_all_its_states() {
     let in_flight = events.state().await;
     assert_eq!(in_flight.data["state"], "tx_in_flight");
     store
-        .settle_receipt("tx", &[(sending[0].lease, Receipt::default())])
+        .settle_receipt("tx", &[Settle::new(sending[0].lease, Receipt::default())])
         .await
         .unwrap();
     let received = events.state().await;

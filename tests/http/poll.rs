@@ -1,7 +1,8 @@
 use serde_json::json;
 use tidegate::{
     request::{RequestError, Stage},
-    store::Claimed,
+    stage::Receipt,
+    store::{Claimed, Settle},
 };
 
 use super::{Api, responses::send_all};
@@ -40,7 +41,7 @@ async fn a_poll_follows_the_request_to_its_result() {
 
     database
         .store
-        .settle_receipt("tx", &[(claimed[0].lease, Default::default())])
+        .settle_receipt("tx", &[Settle::new(claimed[0].lease, Receipt::default())])
         .await
         .unwrap();
     let awaiting = api.get(&path).await;
@@ -73,7 +74,7 @@ async fn a_failed_request_says_why() {
     let error = RequestError::new("rejected", "no such contract", false);
     database
         .store
-        .settle_rejected("tx", &[(claimed[0].lease, error)])
+        .settle_rejected("tx", &[Settle::new(claimed[0].lease, error)])
         .await
         .unwrap();
 

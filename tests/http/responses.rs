@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate::{request::Stage, stage::Receipt};
+use tidegate::{request::Stage, stage::Receipt, store::Settle};
 
 use super::Api;
 use crate::support::TestDatabase;
@@ -14,8 +14,11 @@ pub(super) async fn send_all(database: &TestDatabase, reference: &str) {
         .claim(Stage::Readiness, "readiness", "test", 100, lease)
         .await
         .unwrap();
-    let leases: Vec<_> = checked.iter().map(|claimed| claimed.lease).collect();
-    store.settle_passed("readiness", &leases).await.unwrap();
+    let passed: Vec<_> = checked
+        .iter()
+        .map(|claimed| Settle::new(claimed.lease, ()))
+        .collect();
+    store.settle_passed("readiness", &passed).await.unwrap();
     let taken = store
         .claim(Stage::Tx, "tx", "test", 100, lease)
         .await
@@ -25,7 +28,7 @@ pub(super) async fn send_all(database: &TestDatabase, reference: &str) {
         .enumerate()
         .map(|(place, claimed)| {
             let reference = (place == 0).then(|| reference.to_owned());
-            (
+            Settle::new(
                 claimed.lease,
                 Receipt {
                     reference,

@@ -262,3 +262,32 @@ async fn after_many_failures_in_as_many_buckets_the_last_request_is_found() {
         .await;
     assert_eq!(submit(&database, ASK).await, ("replayed".to_owned(), id));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn made_keys_are_found_by_index_among_any_number_of_callers_keys() {
+    let database = with_a_window(BUCKETS).await;
+    database
+        .execute(
+            "insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at)
+             select 'orders:', 'key-' || n, '', gen_random_uuid(), now(), interval '1 hour', now() + interval '1 hour'
+             from generate_series(1, 50000) as n;
+             analyze tidegate.dedup",
+        )
+        .await;
+    let mut session = Session::open(&database).await;
+    let scans = "select seq_scan from pg_stat_user_tables where relname = 'dedup'";
+    session.texts("select pg_stat_force_next_flush()").await;
+    let before = session.text(scans).await;
+
+    // More than five times each: a plan may turn from custom to generic.
+    for round in 0..8 {
+        for outcome in ["accepted", "replayed"] {
+            let ask = format!("select outcome from tidegate.submit('orders', '{round}')");
+            assert_eq!(session.text(&ask).await, outcome);
+        }
+        let known = "select count(*) from tidegate.submit_batch('orders', array['0', '\"new\"', '0']::jsonb[])";
+        session.texts(known).await;
+    }
+    session.texts("select pg_stat_force_next_flush()").await;
+    assert_eq!(session.text(scans).await, before);
+}

@@ -13,8 +13,20 @@ use super::{
 /// The built-in kinds.
 pub const KINDS: [&str; 4] = ["public_decrypt", "user_decrypt", "input_proof", "direct"];
 
-/// A kind that makes its keys in time buckets, for the stage to add.
-pub const BUCKETED: &str = "bucketed";
+/// A kind that makes its keys in time buckets.
+const BUCKETED: &str = "bucketed";
+
+/// Adds the kind to which `submit_keyless` submits. Its windows span a few buckets, and end all the time.
+pub async fn add_bucketed(database: &TestDatabase) {
+    database
+        .execute(&format!(
+            "insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms, deadline, readiness_timeout,
+               response_timeout, key_mode, key_bucket)
+             values ('{BUCKETED}', 'direct', 'tx', 1, 1, '2 seconds', '1 second', '500 milliseconds', 'proxy', '20 milliseconds');
+             update tidegate.policy set dedup_window = '50 milliseconds', span_reorder = '0' where kind = '{BUCKETED}'",
+        ))
+        .await;
+}
 
 /// What the actors share: requests, and leases that may be stale.
 #[derive(Default)]

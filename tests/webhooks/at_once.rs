@@ -5,7 +5,7 @@ use tidegate::request::RequestId;
 
 use crate::support::{
     TestDatabase,
-    actors::{ACTS, KINDS, Shared, perform, settle_down},
+    actors::{ACTS, KINDS, Shared, add_bucketed, perform, settle_down},
     race::{NOTHING, Session},
 };
 
@@ -40,6 +40,7 @@ const EXPECTED: [&str; 3] = ["TG006", "TG007", "TG009"];
 
 async fn stage() -> TestDatabase {
     let database = TestDatabase::unlimited().await;
+    add_bucketed(&database).await;
     database
         .store
         .webhook_host_add("hooks.example.com", false)

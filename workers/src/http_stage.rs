@@ -8,7 +8,8 @@
 //! |---|---|---|---|
 //! | 2xx | ready | the receipt | the receipt |
 //! | 404 | never | rejected | there is none |
-//! | 408, 425, 429, 5xx, timeout, no connection | not yet | another attempt | not known: another attempt |
+//! | 5xx, timeout, no connection | another attempt | another attempt | not known: another attempt |
+//! | 408, 425, 429 | not yet | another attempt | not known: another attempt |
 //! | 409 | not yet | another attempt | not known: another attempt |
 //! | 3xx | not yet | another attempt | not known: another attempt |
 //! | other 4xx | never | rejected | not known: another attempt |

@@ -4,8 +4,12 @@
 #[path = "../../tests/support/mod.rs"]
 mod support;
 
-use std::{path::PathBuf, process::Stdio};
+#[path = "processes/breaker.rs"]
+mod breaker;
 
+use std::{collections::BTreeMap, path::PathBuf, process::Stdio};
+
+use serde_json::Value;
 use support::{TestDatabase, eventually};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -29,6 +33,68 @@ fn simulate(database: &TestDatabase, name: &str, options: &[&str]) -> Child {
 fn terminate(child: &Child) {
     let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+}
+
+/// A simulated downstream as a process of its own, and where it writes what it sees.
+struct Downstream {
+    // Killed with the value.
+    _process: Child,
+    address: String,
+    log: tempfile::NamedTempFile,
+}
+
+impl Downstream {
+    async fn start(options: &[&str]) -> Self {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let mut process = Command::new(env!("CARGO_BIN_EXE_tidegate-worker"))
+            .args(["downstream", "--listen", "127.0.0.1:0", "--log"])
+            .arg(log.path())
+            .args(options)
+            .env_remove("RUST_LOG")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(process.stdout.take().unwrap()).lines();
+        let line = said.next_line().await.unwrap().unwrap();
+        Self {
+            address: line.strip_prefix("listening on ").unwrap().to_owned(),
+            _process: process,
+            log,
+        }
+    }
+
+    /// A worker that sends to it.
+    fn worker(&self, database: &TestDatabase, name: &str) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_tidegate-worker"))
+            .args(["http", "--name", name, "--queue", "tx", "--lease", "1s"])
+            .args(["--concurrency", "8", "--first-byte-timeout", "1h"])
+            .args(["--send-url", &format!("{}/send/{{kind}}", self.address)])
+            .env("DATABASE_URL", &database.url)
+            .env_remove("RUST_LOG")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap()
+    }
+
+    /// How often it saw `event`, by request.
+    fn seen(&self, event: &str) -> BTreeMap<String, u32> {
+        let mut seen = BTreeMap::new();
+        for line in std::fs::read_to_string(self.log.path()).unwrap().lines() {
+            // The last line may be half written.
+            let Ok(line) = serde_json::from_str::<Value>(line) else {
+                continue;
+            };
+            if line["event"] == event {
+                let id = line["request_id"].as_str().unwrap().to_owned();
+                *seen.entry(id).or_default() += 1;
+            }
+        }
+        seen
+    }
 }
 
 async fn all_completed(database: &TestDatabase) {
@@ -72,6 +138,90 @@ async fn what_a_killed_worker_held_is_sent_by_another() {
     );
     terminate(&other);
     assert!(other.wait().await.unwrap().success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_may_go_out_only_once_is_never_sent_again_when_its_sender_is_killed() {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute("update tidegate.policy set semantics = 'at_most_once' where kind = 'direct' and stage = 'tx'")
+        .await;
+    let downstream = Downstream::start(&["--send-latency", "constant:20ms"]).await;
+    for _ in 0..200 {
+        database.submit("direct").await;
+    }
+    let mut workers: Vec<_> = (0..3)
+        .map(|_| downstream.worker(&database, "doomed"))
+        .collect();
+
+    let ended =
+        "select count(*) from tidegate.request where req_status in ('completed', 'failure')";
+    let mut killed = 0;
+    while killed < 6 {
+        // Something is under way: it has left, and is not settled.
+        eventually("a send has left", || async {
+            let settled = database.number(ended).await;
+            downstream.seen("taken").len() as i64 > settled
+        })
+        .await;
+        let doomed = &mut workers[killed % 3];
+        doomed.kill().await.unwrap();
+        killed += 1;
+        *doomed = downstream.worker(&database, "next");
+    }
+    eventually("every request ends", || async {
+        database.number(ended).await == 200
+    })
+    .await;
+
+    let sends = downstream.seen("send");
+    assert!(sends.values().all(|sends| *sends == 1), "{sends:?}");
+    let unknown = database
+        .column("select id::text from tidegate.request where req_status = 'failure' and error ->> 'code' = 'outcome_unknown'")
+        .await;
+    let completed = database
+        .column("select id::text from tidegate.request where req_status = 'completed'")
+        .await;
+    assert!(!unknown.is_empty());
+    assert_eq!(unknown.len() + completed.len(), 200);
+    assert!(completed.iter().all(|id| sends.contains_key(id)));
+    assert_eq!(
+        support::invariants::violations(&database.pool).await,
+        Vec::<String>::new()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_waits_for_its_next_attempt_outlives_its_worker() {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute("update tidegate.policy set attempts = 2, base_ms = 60000, cap_ms = 60000, jitter_ms = 0 where stage = 'tx'")
+        .await;
+    let id = database.submit("direct").await;
+    let mut doomed = simulate(&database, "doomed", &["--send-error-rate", "100%"]);
+    let waits = "select count(*) from pgmq.q_tx where headers is null and vt > now() + interval '50 seconds'";
+    eventually("it waits for its next attempt", || async {
+        database.number(waits).await == 1
+    })
+    .await;
+
+    doomed.kill().await.unwrap();
+    assert_eq!(database.status(id).await, "processing");
+    assert_eq!(database.number(waits).await, 1);
+    // A minute later.
+    database
+        .execute("update pgmq.q_tx set vt = clock_timestamp()")
+        .await;
+    let other = simulate(&database, "other", &[]);
+
+    all_completed(&database).await;
+    assert_eq!(
+        database.causes(id).await,
+        ["submitted", "claimed", "send_retried", "claimed", "receipt"]
+    );
+    let sender = "select format('%s %s', worker, tx_attempt) from tidegate.request";
+    assert_eq!(database.text(sender).await.unwrap(), "other 2");
+    drop(other);
 }
 
 #[tokio::test(flavor = "multi_thread")]

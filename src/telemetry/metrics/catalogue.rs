@@ -179,6 +179,8 @@ metrics! {
     WORKER_CLAIMED = Counter, "tidegate_worker_claimed_total" ["queue"], "Requests claimed by this worker";
     WORKER_CALL_DURATION = Histogram(STAGE_SECONDS), "tidegate_worker_call_duration_seconds" ["queue"],
         "Time from a request's claim to its outcome; a send's wait for its time included";
+    WORKER_HEDGES = Counter, "tidegate_worker_hedges_total" ["queue"],
+        "Calls made beyond the first of a request, because that was slow";
     WORKER_SETTLED = Counter, "tidegate_worker_settled_total" ["queue", "outcome"],
         "Outcomes stored: `passed`, `not_yet`, `check_failed`, `receipt`, `retry`, `rejected`, `released`";
     WORKER_LEASES_LOST = Counter, "tidegate_worker_leases_lost_total" ["queue"],

@@ -28,6 +28,7 @@ fn request(kind: &str) -> Request {
         attempts_max: 3,
         deadline_at: chrono::Utc::now(),
         submitter: None,
+        phases: None,
     }
 }
 

@@ -21,10 +21,18 @@ pub(super) fn check(called: Called) -> Check {
     match called {
         Ok(answer) if answer.status.is_success() => Check::Ready,
         Ok(answer) if is_final(answer.status) => Check::Failed(problem(&answer, "not_possible")),
+        // The service has not said no: it is in trouble itself.
+        Ok(answer) if answer.status.is_server_error() => Check::Retry {
+            error: unexpected(answer.status),
+            after: retry_after(&answer.headers),
+        },
         Ok(answer) => Check::NotYet {
             after: retry_after(&answer.headers),
         },
-        Err(_) => Check::NotYet { after: None },
+        Err(no_answer) => Check::Retry {
+            error: trouble(no_answer),
+            after: None,
+        },
     }
 }
 

@@ -1,13 +1,16 @@
 //! One call to the service, in phases: connect, first byte, body.
 
-use std::time::Duration;
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use reqwest::{
     Client, Method, Response, StatusCode,
     header::{CONTENT_TYPE, HeaderMap},
     redirect,
 };
-use tidegate::request::Request;
+use tidegate::request::{Phases, Request};
 use tokio::time::timeout;
 
 use super::{HttpOptions, HttpStageError, UrlTemplate, header_map};
@@ -18,6 +21,9 @@ const LONGEST_EXPLANATION: usize = 64 << 10;
 /// Many servers close a connection that was idle for five seconds. A send that meets the closing may have left or
 /// not, so connections are closed here before.
 const IDLE: Duration = Duration::from_secs(4);
+
+/// How many connect timeouts besides the usual one have connections of their own.
+const MOST_CLIENTS: usize = 8;
 
 /// What the service answered.
 pub(super) struct Answer {
@@ -48,32 +54,49 @@ pub(super) enum NoAnswer {
 
 /// The service, and the connections to it, which calls share.
 pub(super) struct Service {
+    headers: HeaderMap,
+    /// What holds for kinds whose policy says nothing about phases.
+    phases: Phases,
     client: Client,
-    /// The client bounds the connect phase by itself but does not say when it ended, so the first byte is awaited
-    /// for both together.
-    first_byte: Duration,
-    body: Duration,
+    /// Others, for connections that may take another time: a client's own bounds all it makes.
+    others: Mutex<Vec<(Duration, Client)>>,
     longest_body: usize,
 }
 
 impl Service {
     pub(super) fn new(options: &HttpOptions) -> Result<Self, HttpStageError> {
-        let client = Client::builder()
-            .user_agent(concat!("tidegate-worker/", env!("CARGO_PKG_VERSION")))
-            .default_headers(header_map(&options.headers)?)
-            .redirect(redirect::Policy::none())
-            .connect_timeout(options.connect_timeout)
-            .pool_idle_timeout(IDLE)
-            .build()
-            .map_err(HttpStageError::Client)?;
+        let headers = header_map(&options.headers)?;
         Ok(Self {
-            client,
-            first_byte: options
-                .connect_timeout
-                .saturating_add(options.first_byte_timeout),
-            body: options.body_timeout,
+            client: client(&headers, options.connect_timeout).map_err(HttpStageError::Client)?,
+            headers,
+            phases: Phases {
+                connect: options.connect_timeout,
+                first_byte: options.first_byte_timeout,
+                body: options.body_timeout,
+            },
+            others: Mutex::default(),
             longest_body: options.max_response_bytes,
         })
+    }
+
+    /// The client whose connections may take this long to be made.
+    fn client(&self, connect: Duration) -> Client {
+        if connect == self.phases.connect {
+            return self.client.clone();
+        }
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, client)) = others.iter().find(|(other, _)| *other == connect) {
+            return client.clone();
+        }
+        // One was made at the start, so another can be.
+        let Ok(client) = client(&self.headers, connect) else {
+            return self.client.clone();
+        };
+        if others.len() == MOST_CLIENTS {
+            others.remove(0);
+        }
+        others.push((connect, client.clone()));
+        client
     }
 
     /// Calls `url` about `request`: a `POST` carries the payload.
@@ -88,8 +111,9 @@ impl Service {
             tracing::error!(request = id, kind = request.kind, %error, "the URL cannot be filled");
             NoAnswer::NotConnected
         })?;
+        let phases = request.phases.unwrap_or(self.phases);
         let mut call = self
-            .client
+            .client(phases.connect)
             .request(method.clone(), url)
             .header("idempotency-key", &id)
             .header("tidegate-kind", &request.kind)
@@ -100,8 +124,11 @@ impl Service {
                 .body(request.payload.get().to_owned());
         }
 
-        let no_answer = match timeout(self.first_byte, call.send()).await {
-            Ok(Ok(response)) => return Ok(self.read(response, request).await),
+        // The client bounds the connect phase by itself but does not say when it ended, so the first byte is awaited
+        // for both together.
+        let first_byte = phases.connect.saturating_add(phases.first_byte);
+        let no_answer = match timeout(first_byte, call.send()).await {
+            Ok(Ok(response)) => return Ok(self.read(response, request, phases.body).await),
             // A connection that takes too long is an error of this kind too.
             Ok(Err(error)) if error.is_connect() => {
                 let error = error.without_url();
@@ -118,7 +145,7 @@ impl Service {
         Err(no_answer)
     }
 
-    async fn read(&self, mut response: Response, request: &Request) -> Answer {
+    async fn read(&self, mut response: Response, request: &Request, body: Duration) -> Answer {
         let status = response.status();
         let headers = std::mem::take(response.headers_mut());
         if matches!(status.as_u16(), 300..=399 | 401 | 403 | 405) {
@@ -131,7 +158,7 @@ impl Service {
             self.longest_body.min(LONGEST_EXPLANATION)
         };
         // Read to its end even where nobody looks at it: only then can the connection be used again.
-        let body = match timeout(self.body, read_body(&mut response, longest)).await {
+        let body = match timeout(body, read_body(&mut response, longest)).await {
             Ok(body) => body,
             Err(_) => Err(Unreadable::TooSlow),
         };
@@ -141,6 +168,16 @@ impl Service {
             body,
         }
     }
+}
+
+fn client(headers: &HeaderMap, connect: Duration) -> Result<Client, reqwest::Error> {
+    Client::builder()
+        .user_agent(concat!("tidegate-worker/", env!("CARGO_PKG_VERSION")))
+        .default_headers(headers.clone())
+        .redirect(redirect::Policy::none())
+        .connect_timeout(connect)
+        .pool_idle_timeout(IDLE)
+        .build()
 }
 
 async fn read_body(response: &mut Response, longest: usize) -> Result<Vec<u8>, Unreadable> {

@@ -104,6 +104,7 @@ fn request() -> Request {
         attempts_max: 3,
         deadline_at: chrono::Utc::now(),
         submitter: None,
+        phases: None,
     }
 }
 

@@ -236,6 +236,7 @@ async fn stages_speak_the_engines_language() {
         attempts_max: 3,
         deadline_at: chrono::Utc::now(),
         submitter: None,
+        phases: None,
     };
     let over = |options| SimulatedStage(Arc::new(downstream(options)));
     let stage = over(remembering());

@@ -1,5 +1,7 @@
 //! How the service is called, and what happens when it does not answer.
 
+use tidegate::request::Phases;
+
 use super::*;
 
 #[tokio::test]
@@ -68,16 +70,20 @@ async fn a_long_answer_is_not_read_to_its_end() {
     }
 }
 
+fn trouble(check: Check) -> String {
+    match check {
+        Check::Retry { error, after: None } => error.code,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[tokio::test]
 async fn no_connection_means_that_nothing_has_left() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
     let (readiness, transact) = stage_at(address, &HttpOptions::default());
-    assert_eq!(
-        readiness.check(&request()).await,
-        Check::NotYet { after: None }
-    );
+    assert_eq!(trouble(readiness.check(&request()).await), "connect");
     let sent = transact.send(&request()).await;
     let Sent::Retry { error, .. } = &sent else {
         panic!("{sent:?}")
@@ -102,10 +108,7 @@ async fn a_service_that_does_not_begin_in_time_may_have_taken_it() {
         first_byte_timeout: Duration::from_millis(50),
         ..HttpOptions::default()
     });
-    assert_eq!(
-        readiness.check(&request()).await,
-        Check::NotYet { after: None }
-    );
+    assert_eq!(trouble(readiness.check(&request()).await), "timeout");
     assert_eq!(
         retry(transact.send(&request()).await),
         ("timeout".to_owned(), None, true)
@@ -132,6 +135,44 @@ async fn a_body_that_does_not_end_in_time_is_unreadable() {
         retry(transact.send(&request()).await).0,
         "unreadable_receipt"
     );
+}
+
+#[tokio::test]
+async fn a_policy_s_phases_take_the_place_of_the_options() {
+    let phases = |connect, first_byte, body| {
+        let [connect, first_byte, body] = [connect, first_byte, body].map(Duration::from_millis);
+        Request {
+            phases: Some(Phases {
+                connect,
+                first_byte,
+                body,
+            }),
+            ..request()
+        }
+    };
+    let hour = 3_600_000;
+    let silent = Fake::start_slow(Duration::from_secs(3600), || response(200, &[], "")).await;
+    let (readiness, transact) = silent.stage_with(&HttpOptions {
+        first_byte_timeout: Duration::from_secs(3600),
+        ..HttpOptions::default()
+    });
+    for connect in [20, 30, 20] {
+        let request = phases(connect, 20, hour);
+        assert_eq!(trouble(readiness.check(&request).await), "timeout");
+        assert_eq!(retry(transact.send(&request).await).0, "timeout");
+    }
+
+    let endless = Fake::start(|| {
+        let endless = futures_util::stream::pending::<Result<String, std::io::Error>>();
+        Response::new(Body::from_stream(endless))
+    })
+    .await;
+    let (_, transact) = endless.stage_with(&HttpOptions {
+        body_timeout: Duration::from_secs(3600),
+        ..HttpOptions::default()
+    });
+    let sent = transact.send(&phases(hour, hour, 50)).await;
+    assert_eq!(retry(sent).0, "unreadable_receipt");
 }
 
 #[tokio::test]

@@ -1,0 +1,79 @@
+//! What the answers of a stage come to. An `Err` is what another call might do better.
+
+use std::{any::Any, panic::AssertUnwindSafe, time::Duration};
+
+use futures_util::FutureExt;
+
+use crate::{
+    request::{Request, RequestError},
+    stage::{AnyReadiness, AnyTransact, Check, Receipt, Sent},
+    store::{NotYet, Retry},
+    worker::settler::Outcome,
+};
+
+/// Checks once; a panic is an outcome like any other.
+pub(super) async fn check(stage: &dyn AnyReadiness, request: &Request) -> Result<Outcome, Outcome> {
+    let check = AssertUnwindSafe(async { stage.check(request).await });
+    match check.catch_unwind().await {
+        Ok(Check::Ready) => Ok(Outcome::Passed),
+        Ok(Check::NotYet { after }) => Ok(Outcome::NotYet(NotYet { after, error: None })),
+        Ok(Check::Retry { error, after }) => Err(Outcome::NotYet(NotYet {
+            after,
+            error: Some(error),
+        })),
+        Ok(Check::Failed(error)) => Ok(Outcome::CheckFailed(error)),
+        Err(panic) => Err(Outcome::CheckFailed(panicked(panic.as_ref()))),
+    }
+}
+
+/// Sends once.
+pub(super) async fn send(stage: &dyn AnyTransact, request: &Request) -> Result<Outcome, Outcome> {
+    let send = AssertUnwindSafe(async { stage.send(request).await });
+    match send.catch_unwind().await {
+        Ok(Sent::Receipt(receipt)) => Ok(Outcome::Receipt(receipt, None)),
+        Ok(Sent::Retry {
+            error,
+            after,
+            may_have_left,
+        }) => Err(Outcome::Retry(Retry {
+            error,
+            after,
+            may_have_left,
+        })),
+        Ok(Sent::Rejected(error)) => Ok(Outcome::Rejected(error)),
+        Err(panic) => Err(Outcome::retry(panicked(panic.as_ref()))),
+    }
+}
+
+/// Looks for the receipt of an earlier send.
+pub(super) async fn find_receipt(
+    stage: &dyn AnyTransact,
+    request: &Request,
+) -> Result<Option<Receipt>, Outcome> {
+    let found = AssertUnwindSafe(async { stage.find_receipt(request).await });
+    match found.catch_unwind().await {
+        Ok(found) => found.map_err(Outcome::retry),
+        Err(panic) => Err(Outcome::retry(panicked(panic.as_ref()))),
+    }
+}
+
+pub(super) fn timed_out(what: &str, after: Duration) -> RequestError {
+    RequestError::new(
+        "timeout",
+        format!("{what} took longer than {} ms", after.as_millis()),
+        true,
+    )
+}
+
+pub(in crate::worker) fn panicked(panic: &(dyn Any + Send)) -> RequestError {
+    let message = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned());
+    RequestError::new(
+        "stage_panicked",
+        format!("the stage panicked: {message}"),
+        true,
+    )
+}

@@ -1,0 +1,97 @@
+//! Receipts whose effects are written in the transaction that settles them.
+
+use std::{borrow::Borrow, collections::HashSet, panic::AssertUnwindSafe, sync::Arc};
+
+use futures_util::FutureExt;
+use sqlx::{Connection, PgConnection};
+
+use super::batch::Unsettled;
+use crate::{
+    error::StoreError,
+    request::Request,
+    stage::{AnyEffect, Receipt},
+    store::{Moved, Settle, Store},
+};
+
+/// What writes the effect of one request's receipt.
+pub(super) struct ToWrite {
+    pub(super) stage: Arc<dyn AnyEffect>,
+    pub(super) request: Request,
+}
+
+/// A receipt that is settled only together with its effect.
+pub(super) struct WithEffect {
+    pub(super) receipt: Receipt,
+    pub(super) effect: ToWrite,
+}
+
+impl Borrow<Receipt> for WithEffect {
+    fn borrow(&self) -> &Receipt {
+        &self.receipt
+    }
+}
+
+/// Settles receipts and writes the effects of those requests that moved, all or none.
+///
+/// For half of the store's patience, a quarter of the lease: the messages are locked meanwhile, and a lease that is to
+/// be prolonged waits for that.
+pub(super) async fn settle(
+    store: &Store,
+    queue: &str,
+    outcomes: &[Settle<WithEffect>],
+) -> Result<Vec<Moved>, Unsettled> {
+    let patience = store.patience() / 2;
+    let mut connection = store.pool().acquire().await.map_err(StoreError::from)?;
+    let mut of_effect = false;
+    let mut culprit = None;
+    let settled = async {
+        let mut transaction = connection.begin().await.map_err(StoreError::from)?;
+        // The database gives up before this process does: a statement left behind would keep the messages locked.
+        let limit = patience * 3 / 4;
+        let effects = store.begin_effects(&mut transaction, limit).await?;
+        let moved = store
+            .settle_receipt_in(&mut transaction, queue, outcomes)
+            .await?;
+        let ours: HashSet<_> = moved.iter().map(|moved| moved.id).collect();
+        of_effect = true;
+        for settle in outcomes {
+            if ours.contains(&settle.outcome.effect.request.id) {
+                culprit = Some(settle.lease);
+                write(&mut transaction, &settle.outcome).await?;
+                store.check_effects(&mut transaction, &effects).await?;
+            }
+        }
+        culprit = None;
+        transaction.commit().await.map_err(StoreError::from)?;
+        Ok(moved)
+    };
+    let error = match tokio::time::timeout(patience, settled).await {
+        Ok(Ok(moved)) => return Ok(moved),
+        Ok(Err(error)) => error,
+        Err(_) => {
+            drop(connection.detach());
+            StoreError::Unavailable(format!(
+                "not settled with its effect within {} ms",
+                patience.as_millis()
+            ))
+        }
+    };
+    Err(Unsettled {
+        error,
+        of_effect,
+        culprit,
+    })
+}
+
+/// Writes one effect; a panic in it is an error like any other.
+async fn write(transaction: &mut PgConnection, outcome: &WithEffect) -> Result<(), StoreError> {
+    let ToWrite { stage, request } = &outcome.effect;
+    let written =
+        AssertUnwindSafe(async { stage.write(transaction, request, &outcome.receipt).await });
+    match written.catch_unwind().await {
+        Ok(written) => written.map_err(StoreError::from),
+        Err(panic) => Err(StoreError::Misuse(
+            super::calls::panicked(panic.as_ref()).message,
+        )),
+    }
+}

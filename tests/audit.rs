@@ -1,0 +1,490 @@
+//! Does `audit_replay` find nothing wrong with any life that the functions led, and everything that was tampered with?
+
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use tidegate::request::RequestId;
+use uuid::Uuid;
+
+use crate::support::{
+    TestDatabase,
+    actors::{ACTS, KINDS, Shared, perform},
+    race::{Session, submit_many},
+    sql::leases,
+};
+
+/// Where a life is not as it should be: the number of the step (none: the whole), and what is wrong.
+async fn findings(database: &TestDatabase, id: Uuid) -> Vec<String> {
+    database
+        .column(&format!(
+            "select concat_ws(': ', transition_no, finding) from tidegate.audit_replay('{id}') where finding is not null"
+        ))
+        .await
+}
+
+/// What is legal and worth knowing, by step.
+async fn remarks(database: &TestDatabase, id: Uuid) -> Vec<String> {
+    database
+        .column(&format!(
+            "select concat_ws(': ', transition_no, cause, remark) from tidegate.audit_replay('{id}')
+             where remark is not null and transition_no is not null"
+        ))
+        .await
+}
+
+async fn sound(database: &TestDatabase, id: Uuid) {
+    let found = findings(database, id).await;
+    assert!(found.is_empty(), "{id}: {found:#?}");
+}
+
+/// Claims the one request that waits, and says what came of its send: a settle with all but the leases.
+async fn send(database: &TestDatabase, settle: &str, more: &str) -> Uuid {
+    let claims = database.claim_tx(1).await;
+    assert_eq!(claims.len(), 1);
+    database
+        .execute(&format!(
+            "select tidegate.{settle}({}{more})",
+            leases(&claims)
+        ))
+        .await;
+    claims[0].id
+}
+
+const BUSY: &str = r#", array['{"code": "http_503", "message": "busy", "retryable": true}']::jsonb[], array[interval '0']"#;
+const ANSWERED: &str = r#", null, array['{"ok": true}']::jsonb[]"#;
+
+/// A `direct` that was retried, given back, lost and answered: nine steps.
+async fn eventful(database: &TestDatabase) -> Uuid {
+    database.submit("direct").await;
+    send(database, "settle_retry", BUSY).await;
+    send(database, "release", "").await;
+    database.claim_tx(1).await;
+    database
+        .execute("select tidegate.recover(reset_all => true, force => true)")
+        .await;
+    send(database, "settle_receipt", ANSWERED).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lives_that_the_functions_led_are_sound_in_every_flow_and_status() {
+    let database = TestDatabase::unlimited().await;
+    for kind in ["public_decrypt", "input_proof", "direct"] {
+        for status in [
+            "completed",
+            "failure",
+            "timed_out",
+            "receipt_received",
+            "tx_in_flight",
+            "processing",
+        ] {
+            let id = database.request_in(kind, status).await;
+            sound(&database, id).await;
+            database
+                .execute(&format!("select tidegate.cancel('{id}')"))
+                .await;
+            sound(&database, id).await;
+        }
+    }
+    let queued = database.request_in("public_decrypt", "queued").await;
+    sound(&database, queued).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_the_functions_do_in_any_order_leaves_sound_lives() {
+    let database = TestDatabase::unlimited().await;
+    let shared = Shared::default();
+    let mut random = StdRng::seed_from_u64(75);
+    let mut session = Session::open(&database).await;
+    for kind in KINDS {
+        let ids = submit_many(&database, kind, 20).await;
+        shared.ids.lock().unwrap().extend(ids);
+    }
+    for number in 0..600 {
+        // Claims as often as everything else.
+        let act = match number % 4 {
+            0 => "claim_tx",
+            1 => "claim_readiness",
+            _ => ACTS[random.random_range(0..ACTS.len())],
+        };
+        let error = perform(act, &mut session, &shared, &mut random).await;
+        assert_eq!(error, None);
+    }
+
+    let found = database
+        .column(
+            "select concat_ws(': ', r.id, r.kind, a.transition_no, a.finding)
+             from tidegate.request as r
+             cross join lateral tidegate.audit_replay(r.id) as a
+             where a.finding is not null",
+        )
+        .await;
+    assert!(found.is_empty(), "{found:#?}");
+    // It was no quiet life.
+    for cause in ["send_retried", "released", "recovered", "completed"] {
+        let lived = database
+            .number(&format!(
+                "select count(*) from tidegate.request_event where '{cause}' in (cause, to_status::text)"
+            ))
+            .await;
+        assert!(lived > 0, "{cause}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_eventful_life_is_sound_and_told_step_by_step() {
+    let database = TestDatabase::unlimited().await;
+    let id = eventful(&database).await;
+
+    sound(&database, id).await;
+    assert_eq!(
+        database
+            .column(&format!(
+                "select format('%s %s %s %s', transition_no, cause, attempt, after >= interval '0')
+                 from tidegate.audit_replay('{id}') where transition_no is not null"
+            ))
+            .await,
+        [
+            "1 submitted 0 t",
+            "2 claimed 1 t",
+            "3 send_retried 1 t",
+            "4 claimed 2 t",
+            "5 released 1 t",
+            "6 claimed 2 t",
+            "7 recovered 2 t",
+            "8 claimed 3 t",
+            "9 receipt 3 t",
+        ]
+    );
+    let remarks = remarks(&database, id).await;
+    assert_eq!(
+        remarks[0],
+        "2: claimed: by policy version 1: 5 attempts of 10000 ms"
+    );
+    assert!(remarks[1].contains("the rest for its turn"), "{remarks:?}");
+    assert_eq!(remarks[3], "7: recovered: its sender was lost");
+    let whole = database
+        .value(&format!(
+            "select concat_ws(' ', detail ->> 'sends', detail ->> 'w_retry_ms', detail ->> 'status')
+             from tidegate.audit_replay('{id}') where transition_no is null"
+        ))
+        .await;
+    assert_eq!(whole, "4 58500 completed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn attempts_are_judged_by_the_version_they_began_under() {
+    let database = TestDatabase::unlimited().await;
+    database.submit("direct").await;
+    for _ in 0..3 {
+        send(&database, "settle_retry", BUSY).await;
+    }
+    database
+        .execute("update tidegate.policy set attempts = 3 where kind = 'direct'")
+        .await;
+    // More than the policy now allows: a look for a receipt is left.
+    let id = send(&database, "settle_receipt", ANSWERED).await;
+
+    sound(&database, id).await;
+    // A version that held for a second before the claim, and is no accident of the moment.
+    database
+        .execute(
+            "update tidegate.policy_in_force set since = since - interval '10 seconds' where kind = 'direct'",
+        )
+        .await;
+    sound(&database, id).await;
+    let remarks = remarks(&database, id).await;
+    assert_eq!(
+        remarks.last().unwrap().split("; ").collect::<Vec<_>>()[..2],
+        [
+            "8: claimed: by policy version 2: 3 attempts of 10000 ms",
+            "may look for a receipt, and not send"
+        ],
+        "{remarks:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shares_are_counted_and_a_response_is_there() {
+    let database = TestDatabase::unlimited().await;
+    let id = database
+        .request_in("user_decrypt", "receipt_received")
+        .await;
+    for part in 1..=3 {
+        sound(&database, id).await;
+        database
+            .execute(&format!(
+                "select tidegate.respond('{part}', id => '{id}', part => 'p{part}')"
+            ))
+            .await;
+    }
+    assert_eq!(database.status(RequestId(id)).await, "completed");
+    sound(&database, id).await;
+
+    tampered(
+        &database,
+        id,
+        "delete from tidegate.response_part where request_id = $id and part = 'p2'",
+        &["5: completed with 2 of 3 shares"],
+    )
+    .await;
+    tampered(
+        &database,
+        id,
+        "update tidegate.request set response = null where id = $id",
+        &["5: completed without a response"],
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_legal_hand_edit_is_shown_as_one_and_is_no_finding() {
+    let database = TestDatabase::unlimited().await;
+    let id = database.request_in("direct", "processing").await;
+    database
+        .execute(&format!(
+            "update tidegate.request set req_status = 'failure' where id = '{id}'"
+        ))
+        .await;
+
+    sound(&database, id).await;
+    let remarks = remarks(&database, id).await;
+    assert_eq!(remarks.len(), 1);
+    assert!(
+        remarks[0].starts_with("2: hand_edit: by hand, by "),
+        "{remarks:?}"
+    );
+}
+
+/// Does SQL past every trigger, in which `$id` is the request; looks; and undoes it. Each finding begins as expected.
+async fn tampered(database: &TestDatabase, id: Uuid, sql: &str, expected: &[&str]) {
+    let sql = sql.replace("$id", &format!("'{id}'"));
+    let mut session = Session::begin(database).await;
+    session
+        .execute("set local session_replication_role = replica")
+        .await;
+    session.execute(&sql).await;
+    let found = session
+        .texts(&format!(
+            "select concat_ws(': ', transition_no, finding) from tidegate.audit_replay('{id}') where finding is not null"
+        ))
+        .await;
+    session.rollback().await;
+    assert_eq!(found.len(), expected.len(), "{sql}: {found:#?}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(found.contains(expected), "{sql}: {found}, not {expected}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_was_tampered_with_is_found_and_named() {
+    let database = TestDatabase::unlimited().await;
+    let id = eventful(&database).await;
+    let event = "update tidegate.request_event set";
+    let of = |number: i32| format!("where request_id = $id and transition_no = {number}");
+    for (sql, expected) in [
+        // A status that was skipped, with and without its number.
+        (
+            format!("delete from tidegate.request_event {}", of(5)),
+            vec![
+                "6: number 6 comes after number 4; comes from processing, and the step before led to tx_in_flight",
+            ],
+        ),
+        (
+            format!(
+                "delete from tidegate.request_event {};
+                 {event} transition_no = 8 {};
+                 update tidegate.request set transition_no = 8 where id = $id",
+                of(8),
+                of(9)
+            ),
+            vec![
+                "8: comes from tx_in_flight, and the step before led to processing; attempt 3 where 2 comes",
+                "the row was tx_in_flight at ",
+            ],
+        ),
+        (
+            format!("delete from tidegate.request_event {}", of(1)),
+            vec!["2: the first step on record has number 2; the first step comes from processing"],
+        ),
+        // A wrong number.
+        (
+            format!("{event} transition_no = 12 {}", of(9)),
+            vec!["12: number 12 comes after number 8", "the row says completed (number 9"],
+        ),
+        // A step that is no step.
+        (
+            format!("{event} cause = 'verdict_accepted' {}", of(9)),
+            vec![
+                "9: tx_in_flight → completed by verdict_accepted is no step of flow direct",
+                "the row says completed (number 9, by receipt), its history ends at completed (number 9, by verdict_accepted)",
+            ],
+        ),
+        // An attempt too many, and one that was not counted.
+        (
+            format!("{event} attempt = attempt + 4 where request_id = $id and transition_no >= 8"),
+            vec![
+                "8: attempt 7 where 3 comes; attempt 7 of at most 5 (policy version 1), and one look for a receipt",
+                "the row counts 3 sends, its history 7",
+            ],
+        ),
+        (
+            format!("{event} attempt = 1 {}", of(4)),
+            vec!["4: attempt 1 where 2 comes", "5: attempt 1 where 0 comes"],
+        ),
+        // An event after the end.
+        (
+            "insert into tidegate.request_event
+             select request_id, 10, 'completed', 'failure', at, attempt, 'internal_error' from tidegate.request_event
+             where request_id = $id and transition_no = 9"
+                .to_owned(),
+            vec![
+                "10: comes after completed, which nothing leaves; completed → failure by internal_error is no step",
+                "the row says completed (number 9",
+            ],
+        ),
+        // A row that disagrees: its status, its times, its count.
+        (
+            "update tidegate.request set req_status = 'failure' where id = $id".to_owned(),
+            vec!["the row says failure (number 9, by receipt), its history ends at completed"],
+        ),
+        (
+            "update tidegate.request set finished_at = '2026-01-01Z' where id = $id".to_owned(),
+            vec!["the row was finished at 2026-01-01"],
+        ),
+        (
+            "update tidegate.request set tx_attempt = 2 where id = $id".to_owned(),
+            vec!["the row counts 2 sends, its history 3"],
+        ),
+        // Too long a send, and with that too long in all.
+        (
+            format!(
+                "{event} at = at + interval '10 minutes' {};
+                 update tidegate.request set finished_at = finished_at + interval '10 minutes' where id = $id",
+                of(9)
+            ),
+            vec![
+                "ms: its call takes at most 20000 ms, and its lease 30000 ms",
+                "in calls and backoffs: more than W_retry 58500 ms",
+            ],
+        ),
+        // Past its deadline.
+        (
+            "update tidegate.request set finished_at = finished_at + interval '2 hours' where id = $id;
+             update tidegate.request_event set at = at + interval '2 hours', from_status = 'processing', cause = 'claimed'
+             where request_id = $id and transition_no = 9"
+                .to_owned(),
+            vec![
+                "after its deadline of",
+                "the row says completed (number 9, by receipt), its history ends at completed (number 9, by claimed)",
+            ],
+        ),
+        (
+            "update tidegate.request set response = null where id = $id".to_owned(),
+            vec!["9: completed without a response"],
+        ),
+    ] {
+        tampered(&database, id, &sql, &expected).await;
+    }
+    sound(&database, id).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_should_have_ended_is_named() {
+    let database = TestDatabase::unlimited().await;
+    for (kind, status, ago, said) in [
+        (
+            "public_decrypt",
+            "queued",
+            "update tidegate.request set readiness_deadline_at = clock_timestamp() - interval '1 minute' where id = $id",
+            "still queued, 00:01:0",
+        ),
+        (
+            "direct",
+            "processing",
+            "update tidegate.request set deadline_at = clock_timestamp() - interval '61 seconds' where id = $id",
+            "still processing, 00:01:0",
+        ),
+        (
+            "direct",
+            "receipt_received",
+            "update tidegate.request set receipt_received_at = receipt_received_at - interval '31 minutes' where id = $id;
+             update tidegate.request_event set at = at - interval '31 minutes'
+             where request_id = $id and to_status = 'receipt_received'",
+            "still receipt_received, 00:01:0",
+        ),
+    ] {
+        let id = database.request_in(kind, status).await;
+        let mut session = Session::begin(&database).await;
+        session
+            .execute("set local session_replication_role = replica")
+            .await;
+        session.execute(&ago.replace("$id", &format!("'{id}'"))).await;
+        let found = session
+            .texts(&format!(
+                "select finding from tidegate.audit_replay('{id}') where finding is not null"
+            ))
+            .await;
+        session.rollback().await;
+        assert!(
+            found.last().is_some_and(|found| found.starts_with(said)),
+            "{found:#?}, not {said}"
+        );
+        database
+            .execute(&format!("select tidegate.cancel('{id}')"))
+            .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_was_set_back_is_a_remark() {
+    let database = TestDatabase::unlimited().await;
+    let id = eventful(&database).await;
+    database
+        .execute(&format!(
+            "update tidegate.request_event set at = at - interval '1 minute'
+             where request_id = '{id}' and transition_no = 3"
+        ))
+        .await;
+
+    sound(&database, id).await;
+    let remarks = remarks(&database, id).await;
+    assert!(
+        remarks[1].starts_with("3: send_retried: the clock was set back by 00:00:59"),
+        "{remarks:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_there_cannot_be_replayed() {
+    let database = TestDatabase::unlimited().await;
+    let replay = async |id: &str| {
+        let refused = database
+            .refused(&format!("select * from tidegate.audit_replay('{id}')"))
+            .await;
+        assert_eq!(refused.code, "TG006");
+        refused.message
+    };
+    let nobody = "00000000-0000-7000-8000-000000000000";
+    assert_eq!(
+        replay(nobody).await,
+        format!("there is no request {nobody}")
+    );
+
+    let id = database.request_in("direct", "failure").await.to_string();
+    database
+        .execute(&format!("delete from tidegate.request where id = '{id}'"))
+        .await;
+    assert_eq!(
+        replay(&id).await,
+        format!("there is no request {id} any more, only 2 steps of its history")
+    );
+
+    let id = database.request_in("direct", "failure").await.to_string();
+    database
+        .execute(&format!(
+            "delete from tidegate.request_event where request_id = '{id}'"
+        ))
+        .await;
+    assert_eq!(
+        replay(&id).await,
+        format!("nothing of the history of request {id} is on record")
+    );
+}
