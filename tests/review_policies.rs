@@ -277,3 +277,32 @@ async fn senseless_numbers_of_hedges_do_not_keep_a_settle_from_its_work() {
         "2"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_of_one_queue_take_no_part_in_the_probes_of_another() {
+    let database = with_breaker().await;
+    database
+        .execute(
+            "insert into tidegate.queue (name, stage) values ('other', 'tx');
+             insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms)
+             values ('elsewhere', 'direct', 'other', 1, 1)",
+        )
+        .await;
+    submit_many(&database, "direct", 3).await;
+    submit_many(&database, "elsewhere", 3).await;
+    open(&database, "0 seconds").await;
+
+    // Somebody who claims, and goes on with their transaction.
+    let mut slow = Session::begin(&database).await;
+    assert_eq!(slow.claim("other", 1).await.len(), 1);
+    let mut session = Session::begin(&database).await;
+    session.execute("set local lock_timeout = '10s'").await;
+    assert_eq!(session.claim("tx", 9).await.len(), 2, "probes");
+
+    let mut third = Session::begin(&database).await;
+    third.execute("set local lock_timeout = '10s'").await;
+    assert_eq!(third.claim("other", 9).await.len(), 2);
+    for session in [slow, session, third] {
+        session.close().await;
+    }
+}

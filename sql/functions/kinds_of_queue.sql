@@ -9,11 +9,10 @@ as $$
   select k.name
   from tidegate.kind as k
   where case p_stage when 'tx' then k.tx_queue else k.readiness_queue end = p_queue
-    or exists (
-      select
+    or k.name = any(array(
+      select c.row_key
       from tidegate.config_change as c
-      where c.table_name = 'kind' and c.row_key = k.name
+      where c.table_name = 'kind' and c.old_value = p_queue
         and c.column_name = case p_stage when 'tx' then 'tx_queue' else 'readiness_queue' end
-        and c.old_value = p_queue
-    );
+    ));
 $$;
