@@ -7,21 +7,28 @@ alter table tidegate.policy add column stretch_max numeric not null default 8;
 alter table tidegate.policy add constraint policy_heal_rates_are_shares
   check (heal_retry_rate > 0 and heal_retry_rate <= 1 and heal_timeout_rate > 0 and heal_timeout_rate <= 1);
 alter table tidegate.policy add constraint policy_stretch_is_one_to_a_hundred check (stretch_max between 1 and 100);
+
+-- Nothing has looked at these until now: what was set is kept only where somebody has chosen it.
+alter table tidegate.policy alter column retry_on set default '{5xx,timeout,connect,throttled,other}';
+update tidegate.policy as p set retry_on = '{5xx,timeout,connect,throttled,other}' where p.retry_on = '{5xx,timeout,connect}';
+update tidegate.policy as p
+set
+  hedge_safe = p.stage = 'readiness',
+  hedge_max = case p.stage when 'readiness' then least(p.hedge_max, 10) else 0 end,
+  -- Phases that do not fit have never cut a call off: the timeout goes on to be one for the whole call.
+  timeout_mode = case
+    when p.timeout_mode = 'phased' and coalesce(p.connect_ms::bigint + p.first_byte_ms + p.body_ms > p.timeout_ms, true)
+      then 'fixed'
+    else p.timeout_mode
+  end;
+update tidegate.policy as p set heal_timeout_rate = 0.005 where p.stage = 'readiness';
 alter table tidegate.policy add constraint policy_hedges_only_what_is_safe check (hedge_max = 0 or hedge_safe);
 alter table tidegate.policy add constraint policy_hedges_at_most_ten check (hedge_max <= 10);
 alter table tidegate.policy add constraint policy_phases_fit_the_timeout check (
   timeout_mode <> 'phased'
   or (connect_ms is not null and first_byte_ms is not null and body_ms is not null
       and connect_ms::bigint + first_byte_ms + body_ms <= timeout_ms)
-) not valid;
-
--- Nothing has looked at these until now: what was set is kept only where somebody has chosen it.
-alter table tidegate.policy alter column retry_on set default '{5xx,timeout,connect,throttled,other}';
-update tidegate.policy as p set retry_on = '{5xx,timeout,connect,throttled,other}' where p.retry_on = '{5xx,timeout,connect}';
-update tidegate.policy as p
-set hedge_safe = p.stage = 'readiness', hedge_max = case p.stage when 'readiness' then p.hedge_max else 0 end;
-update tidegate.policy as p set heal_timeout_rate = 0.005 where p.stage = 'readiness';
-alter table tidegate.policy validate constraint policy_phases_fit_the_timeout;
+);
 
 alter table tidegate.setting add column heal_window interval not null default '30 seconds';
 alter table tidegate.setting add column heal_pause interval not null default '10 seconds';
@@ -91,6 +98,7 @@ create table tidegate.call_sample (
   hedges     integer not null,
   latency_ms integer[] not null
 );
+create index call_sample_kind_stage_at_idx on tidegate.call_sample (kind, stage, at);
 
 -- The calls of the last minutes by the second, with some of their latencies.
 create table tidegate.call_second (

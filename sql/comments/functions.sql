@@ -39,6 +39,7 @@ comment on function tidegate.look_at_breaker is
   'Internal: opens a breaker whose window says so, lets an open one try again when its time is over.';
 comment on function tidegate.look_at_breakers is 'Maintenance duty: looks at every breaker.';
 comment on function tidegate.report_to_breakers is 'Internal: tells breakers what calls have shown.';
+comment on function tidegate.kinds_of_queue is 'Internal: the kinds whose requests a queue may hold.';
 comment on function tidegate.enter_breakers is 'Internal: which kinds a claim leaves, and which it probes.';
 comment on function tidegate.bar_messages is 'Internal: gives back taken messages that a breaker keeps from being called.';
 comment on function tidegate.take_past_breakers is 'Internal: take_messages, past those that a breaker holds back.';

@@ -289,7 +289,9 @@ comment on column tidegate.call_sample.timeouts is 'Calls that took too long.';
 comment on column tidegate.call_sample.retries is 'Calls that will be made again.';
 comment on column tidegate.call_sample.slow is 'Calls that took longer than breaker_latency_ms.';
 comment on column tidegate.call_sample.hedges is 'Further calls made for the same attempts.';
-comment on column tidegate.call_sample.latency_ms is 'How long some of them took, milliseconds.';
+comment on column tidegate.call_sample.latency_ms is
+  'How long some of them took that were answered or cut off, milliseconds.';
+comment on index tidegate.call_sample_kind_stage_at_idx is 'Serves looks at the calls of a time, past those folded already.';
 
 -- call_second
 comment on table tidegate.call_second is 'Calls by the second, for ten minutes; written by maintenance.';

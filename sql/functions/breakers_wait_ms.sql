@@ -10,8 +10,7 @@ as $$
     when b.state = 'half_open' and b.probes >= p.breaker_probes and b.probe_until > p_now then 250
     else 0
   end), 0)
-  from tidegate.kind as k
+  from tidegate.kinds_of_queue(p_queue, p_stage) as k(name)
   join tidegate.policy as p on p.kind = k.name and p.stage = p_stage
-  left join tidegate.breaker as b on b.kind = k.name and b.stage = p_stage
-  where case p_stage when 'tx' then k.tx_queue else k.readiness_queue end = p_queue;
+  left join tidegate.breaker as b on b.kind = k.name and b.stage = p_stage;
 $$;

@@ -137,7 +137,8 @@ begin
       end as fate
     from unnest(v_ids, v_msg_ids) as m(id, msg_id)
     left join tidegate.request as r on r.id = m.id and r.queue = claim_tx.queue and r.msg_id = m.msg_id
-    left join tidegate.policy_in_force as p on p.kind = r.kind and p.stage = 'tx'
+    -- Its declared attempts: fewer, for a while, end retries where they are granted, not those that were granted before.
+    left join tidegate.policy as p on p.kind = r.kind and p.stage = 'tx'
   ) as f;
 
   if v_found.ended is not null then
@@ -186,7 +187,7 @@ begin
       returning r.msg_id, r.id, r.kind, r.payload, r.tx_attempt, r.deadline_at, r.submitter
     )
     select
-      row(claim_tx.queue, c.msg_id, v_nonce)::tidegate.lease, c.id, c.kind, c.payload, c.tx_attempt, p.attempts,
+      row(claim_tx.queue, c.msg_id, v_nonce)::tidegate.lease, c.id, c.kind, c.payload, c.tx_attempt, d.attempts,
       case
         when v_pacing is null then v_now
         else greatest(v_now, to_timestamp((
@@ -200,6 +201,7 @@ begin
       coalesce(c.kind = any(v_breakers.probing), false)
     from claimed as c
     join tidegate.policy_in_force as p on p.kind = c.kind and p.stage = 'tx'
+    join tidegate.policy as d on d.kind = c.kind and d.stage = 'tx'
     order by c.msg_id;
 end;
 $$;

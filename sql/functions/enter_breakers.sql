@@ -13,6 +13,9 @@ create or replace function tidegate.enter_breakers(
 as $$
 declare
   v_look    constant interval := '250 milliseconds';
+  v_long    constant interval := '30 seconds';
+  -- Others' breakers say nothing of this queue, and whoever claims from theirs waits for nobody here.
+  v_kinds   constant text[] := array(select tidegate.kinds_of_queue(p_queue, p_stage));
   v_found   tidegate.breakers_seen := row('{}', '{}', '{}', '{}', null);
   v_seen    record;
   v_breaker tidegate.breaker;
@@ -22,20 +25,22 @@ begin
   if exists (
     select
     from tidegate.breaker as b
-    where b.stage = p_stage and (b.state = 'half_open' or (b.state = 'open' and b.open_until <= p_now))
+    where b.stage = p_stage and b.kind = any(v_kinds)
+      and (b.state = 'half_open' or (b.state = 'open' and b.open_until <= p_now))
   ) then
-    perform pg_advisory_xact_lock(hashtextextended('tidegate.breakers ' || p_stage, 0));
+    perform pg_advisory_xact_lock(tidegate.queue_lock_key(p_queue, 'breakers'));
   end if;
   for v_seen in
     select b.kind, b.epoch, b.state, b.open_until, p.breaker_probes
     from tidegate.breaker as b
     join tidegate.policy as p on p.kind = b.kind and p.stage = b.stage
-    where b.stage = p_stage and b.state <> 'closed'
+    where b.stage = p_stage and b.state <> 'closed' and b.kind = any(v_kinds)
     order by b.kind
   loop
     if v_seen.state = 'open' and v_seen.open_until > p_now then
       v_found.shut := v_found.shut || v_seen.kind;
-      v_found.shut_until := v_found.shut_until || v_seen.open_until;
+      -- Not for longer: somebody may make it shorter, or take the breaker away.
+      v_found.shut_until := v_found.shut_until || least(v_seen.open_until, p_now + v_long);
       continue;
     end if;
     select * into v_breaker
@@ -62,11 +67,8 @@ begin
     end if;
   end loop;
 
-  if not exists (
-    select
-    from tidegate.kind as k
-    where case p_stage when 'tx' then k.tx_queue else k.readiness_queue end = p_queue
-      and k.name <> all(v_found.shut || v_found.probing)
+  if v_kinds <> '{}' and not exists (
+    select from unnest(v_kinds) as k(name) where k.name <> all(v_found.shut || v_found.probing)
   ) then
     v_found.room := (select coalesce(sum(f), 0) from unnest(v_found.free) as f);
   end if;

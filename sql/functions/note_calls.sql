@@ -3,7 +3,7 @@
 -- One element a call, in the order of the messages: its kind, whether it was the request's first attempt, what came of it
 -- (null for all: `answered`, whatever the answer; `failed`, `timeout`; `void`: it tells nothing), whether it will be tried
 -- again. The place of its lease finds how long it took and how many hedges it had; without that, it took from its claim to
--- now.
+-- now. Only answers and calls that were cut off tell how long calls take: a refused connection may take no time at all.
 create or replace function tidegate.note_calls(
   p_stage      tidegate.stage,
   p_kinds      text[],
@@ -34,10 +34,10 @@ begin
     count(*) filter (where c.outcome in ('failed', 'timeout')), count(*) filter (where c.outcome = 'timeout'),
     count(*) filter (where c.retried), count(*) filter (where c.took_ms > p.breaker_latency_ms or c.outcome = 'timeout'),
     coalesce(sum(c.hedges), 0),
-    coalesce((array_agg(c.took_ms) filter (where c.outcome is distinct from 'void'))[1:v_kept], '{}')
+    coalesce((array_agg(c.took_ms) filter (where c.outcome is null or c.outcome = 'timeout'))[1:v_kept], '{}')
   from (
     select
-      u.kind, u.first, u.outcome, u.retried, p_hedges[u.place] as hedges,
+      u.kind, u.first, u.outcome, u.retried, least(greatest(p_hedges[u.place], 0), 1000) as hedges,
       greatest(coalesce(
         p_took_ms[u.place],
         least(extract(epoch from v_now - u.claimed_at) * 1000, 2147483647)::integer

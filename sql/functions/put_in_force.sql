@@ -33,7 +33,12 @@ begin
     v_policy.attempts, v_policy.timeout_ms, v_policy.base_ms, v_policy.factor, v_policy.cap_ms, v_policy.jitter_ms
   );
   v_now_is := jsonb_populate_record(null::tidegate.policy_in_force, to_jsonb(v_policy));
-  v_now_is.version := coalesce(v_was.version, 0) + 1;
+  -- Changes outlive their policy: one of the same name goes on counting where the earlier one stopped.
+  v_now_is.version := 1 + coalesce(
+    v_was.version,
+    (select max(c.version) from tidegate.policy_change as c where c.kind = p_kind and c.stage = p_stage),
+    0
+  );
   v_now_is.since := p_now;
   v_now_is.stretch := least(p_stretch, v_policy.stretch_max);
   v_now_is.congested := p_congested;

@@ -1,7 +1,7 @@
 -- tidegate.take_past_breakers: `take_messages`, but for what a breaker keeps from being called
 --
 -- What stands in front is put off, a bounded number of messages a claim, so that kinds whose downstream works are reached
--- through those whose does not.
+-- through those whose does not. More than are wanted are only taken where nothing but such ones stood.
 create or replace function tidegate.take_past_breakers(
   p_queue         text,
   p_limit         integer,
@@ -21,7 +21,9 @@ declare
 begin
   for v_round in 1 .. 20 loop
     select t.msg_ids, t.ids into v_taken
-    from tidegate.take_messages(p_queue, greatest(p_limit, v_at_once), p_headers, p_visible_again, p_now) as t;
+    from tidegate.take_messages(
+      p_queue, case v_round when 1 then p_limit else greatest(p_limit, v_at_once) end, p_headers, p_visible_again, p_now
+    ) as t;
     if v_taken.msg_ids is null then
       return;
     end if;
