@@ -54,7 +54,8 @@ begin
         r.id, r.tx_attempt, r.deadline_at, h.msg_id, h.place, h.claimed, p.policy,
         coalesce(may_have_left[h.place], true) as left,
         tidegate.error_class(e.code) as class,
-        tidegate.is_retried((p.policy).retry_on, e.code) as retried,
+        -- Our own troubles are no answer that a policy could judge.
+        e.code in ('effect_failed', 'attempts_exhausted') or tidegate.is_retried((p.policy).retry_on, e.code) as retried,
         case
           when r.tx_attempt <= 1 then r.tx_in_flight_at
           else coalesce((
