@@ -166,9 +166,16 @@ async fn keys_are_stable_while_stored_payloads_have_their_fingerprint() {
     assert_eq!(row, "holds | 4 of 4 keys | key_stability");
 
     rewrite(r#"{"a": [2, 10], "b": 1.5}"#).await;
-    let (row, detail) = judge(&database, stable).await;
+    let (row, detail) = judge(&database, stable.clone()).await;
     assert_eq!(row, "NO | 3 of 4 keys | key_stability");
     assert!(detail.contains(&id), "{detail}");
+
+    // As a set it is the payload that was stored.
+    database
+        .execute("update tidegate.kind set set_paths = '{a}' where name = 'direct'")
+        .await;
+    let (row, _) = judge(&database, stable).await;
+    assert_eq!(row, "holds | 4 of 4 keys | key_stability");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -375,10 +382,7 @@ async fn indicators_are_those_of_the_last_five_minutes() {
     calls(&database, 100, 125, 10, 5).await;
     database
         .execute(
-            "create table if not exists tidegate.submission_sample (
-               kind text, at timestamptz default clock_timestamp(), submitted integer, replayed integer
-             );
-             insert into tidegate.submission_sample (kind, submitted, replayed) values ('direct', 200, 3);
+            "insert into tidegate.submission_sample (kind, submitted, replayed) values ('direct', 200, 3);
              insert into tidegate.submission_sample (kind, at, submitted, replayed)
              values ('direct', clock_timestamp() - interval '6 minutes', 200, 200)",
         )

@@ -405,7 +405,6 @@ comment on function tidegate.contract_fingerprint is 'Internal: the fingerprint 
 comment on function tidegate.contract_keys is 'Internal: what a contract finds among the newest idempotency keys of a kind.';
 comment on function tidegate.contract_history is
   'Internal: what a contract finds in the history of a kind''s newest 1000 requests.';
-comment on function tidegate.contract_rates is 'Internal: the indicators of a stage over the last five minutes.';
 comment on function tidegate.contract_refusal is 'Internal: why something is no assertion of a contract, or null.';
 comment on function tidegate.contract_observe is
   'Internal: one member of an assertion against what is there: what was seen, the bound, whether it holds.';

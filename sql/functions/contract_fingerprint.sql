@@ -4,5 +4,5 @@ create or replace function tidegate.contract_fingerprint(p_kind text, p_payload 
   language sql
   stable
 as $$
-  select sha256(convert_to(tidegate.canonical(p_payload), 'UTF8')) from tidegate.kind as k where k.name = p_kind;
+  select tidegate.fingerprint(p_payload, k.set_paths) from tidegate.kind as k where k.name = p_kind;
 $$;

@@ -111,7 +111,7 @@ begin
       end;
 
     when 'timeout_rate_le', 'retry_rate_le', 'error_ratio_le', 'dup_drop_rate_le' then
-      v_found := tidegate.contract_rates(p_kind, p_stage);
+      select * into v_found from tidegate.sli as s where s.kind = p_kind and s.stage = p_stage;
       v_figures := array[case p_member
         when 'timeout_rate_le' then v_found.timeout_rate
         when 'retry_rate_le' then v_found.retry_rate
@@ -120,7 +120,11 @@ begin
       end];
       holds := coalesce(v_figures[1], 0) <= (p_bound #>> '{}')::numeric;
       observed := format('%s %s', regexp_replace(p_member, '_le$', ''), trim_scale(coalesce(v_figures[1], 0)));
-      detail := coalesce(case p_member when 'dup_drop_rate_le' then v_found.submissions else v_found.calls end, v_unmeasured);
+      detail := case
+        when v_figures[1] is null then v_unmeasured
+        when p_member = 'dup_drop_rate_le' then 'of the submissions over HTTP in 5 minutes'
+        else format('%s calls for %s requests in 5 minutes', v_found.calls, v_found.requests)
+      end;
   end case;
 end;
 $$;
