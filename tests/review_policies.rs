@@ -306,3 +306,31 @@ async fn claims_of_one_queue_take_no_part_in_the_probes_of_another() {
         session.close().await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_is_served_as_it_comes_is_not_congested() {
+    let database = TestDatabase::unlimited().await;
+    database.execute("select tidegate.adjust_policies()").await;
+    submit_many(&database, "direct", 30).await;
+    let mut session = Session::open(&database).await;
+    let held = session.claim("tx", 29).await;
+    session
+        .execute(&settle(
+            "settle_receipt",
+            &held,
+            "null, array_fill('1'::jsonb, array[29])",
+        ))
+        .await;
+    // At this moment one waits, as at many others.
+    database
+        .execute("update tidegate.queue_load set last_id = last_id + 1 where queue = 'tx'")
+        .await;
+    let adjust = "select tidegate.adjust_policies(clock_timestamp() + interval '11 s')";
+    assert_eq!(database.value(adjust).await, "0");
+    assert_eq!(
+        database
+            .value("select rho from tidegate.queue_load where queue = 'tx'")
+            .await,
+        "1.000"
+    );
+}

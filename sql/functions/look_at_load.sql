@@ -1,7 +1,8 @@
 -- tidegate.look_at_load: whether a queue is congested: its gate is closed at its mark, or at least as much comes as leaves it
 --
 -- ρ is what came over what may leave in the same time, seen over ten seconds or more: at its configured rate, or as much as
--- it served. Small numbers tell nothing.
+-- it served. Small numbers tell nothing; and what is served as it comes is as much as comes, so that without a rate the queue
+-- has to have grown.
 create or replace function tidegate.look_at_load(p_queue tidegate.queue, p_now timestamptz)
   returns boolean
   language plpgsql
@@ -32,7 +33,12 @@ begin
   insert into tidegate.queue_load as l (queue, at, last_id, congested, rho)
   values (
     p_queue.name, p_now, v_last,
-    coalesce(v_came >= v_few and v_rho >= 1 and tidegate.queue_has_waiting(p_queue.name), false), v_rho
+    coalesce(
+      v_came >= v_few and v_rho >= 1 and (p_queue.per_seconds is not null or v_came - v_left >= v_few)
+        and tidegate.queue_has_waiting(p_queue.name),
+      false
+    ),
+    v_rho
   )
   on conflict (queue) do update
   set at = excluded.at, last_id = excluded.last_id, congested = excluded.congested, rho = excluded.rho
