@@ -228,6 +228,13 @@ async fn a_learned_timeout_learns_nothing_of_connections_that_are_refused_at_onc
             ))
             .await;
     }
+    // Of each second a few are kept.
+    database
+        .execute(
+            "update tidegate.call_sample as c set at = c.at - n.number * interval '1 second'
+             from (select ctid, row_number() over () as number from tidegate.call_sample) as n where n.ctid = c.ctid",
+        )
+        .await;
     database.execute("select tidegate.fold_calls()").await;
     database.execute("select tidegate.adjust_policies()").await;
     assert_eq!(
