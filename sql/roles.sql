@@ -32,7 +32,7 @@ begin
           'response_backoff_seconds', 'spread_seconds', 'cheapest_poll', 'quantile', 'is_held', 'all_messages',
           'claim_wait_ms', 'message_request_id', 'queue_counts', 'held_by', 'gate_overview', 'list_requests', 'config_get',
           'config_history', 'config_name', 'config_value', 'interval_seconds', 'w_retry_ms', 'error_class', 'is_retried',
-          'calls_since')
+          'calls_since', 'breaker_bars')
           then array['tidegate_reader', 'tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('contract_check', 'audit_replay') then array['tidegate_reader', 'tidegate_admin']
         when p.proname in ('watch', 'announce', 'moved_since')

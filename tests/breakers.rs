@@ -201,8 +201,12 @@ async fn a_queue_of_nothing_else_is_left_as_it_is() {
         .number("select tidegate.claim_wait_ms('own')")
         .await;
     assert_eq!(waits, 60_000, "a worker has nothing to look for");
+    let told = "select max(retry_after_seconds) from tidegate.request_eta where kind = 'direct'";
+    assert_eq!(database.value(told).await, "300");
     let_time_pass(&database).await;
+    assert_ne!(database.value(told).await, "300", "the next one is called");
     assert_eq!(session.claim("own", 9).await.len(), 2, "probes");
+    assert_eq!(database.value(told).await, "300");
     assert_eq!(state(&database).await, "half_open 2 0");
     assert_eq!(
         database

@@ -335,6 +335,34 @@ async fn an_attempt_goes_by_the_version_that_was_in_force_when_it_began() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whoever_has_waited_longer_than_declared_makes_no_more_attempts_than_fitted_then() {
+    let database = TestDatabase::unlimited().await;
+    submit_many(&database, "direct", 1).await;
+    let mut session = Session::open(&database).await;
+    // Two attempts while the backoffs are eight times as long, and three are allowed.
+    database
+        .execute("select tidegate.put_in_force('direct', 'tx', 8, false, 'retry_rate', null, clock_timestamp())")
+        .await;
+    let again = r#"array['{"code": "http_503"}'::jsonb], array['0 s'::interval]"#;
+    for _ in 0..2 {
+        let held = session.claim("tx", 1).await;
+        session.execute(&settle("settle_retry", &held, again)).await;
+        assert_eq!(database.status(held[0].id).await, "processing");
+    }
+    // Healed, five are: for others.
+    database
+        .execute("select tidegate.put_in_force('direct', 'tx', 1, false, 'recovered', null, clock_timestamp())")
+        .await;
+    let held = session.claim("tx", 1).await;
+    session.execute(&settle("settle_retry", &held, again)).await;
+    assert_eq!(database.status(held[0].id).await, "failure");
+    assert_eq!(
+        database.causes(held[0].id).await.last().map(String::as_str),
+        Some("attempts_exhausted")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_call_lasts_no_longer_than_its_request() {
     let database = TestDatabase::unlimited().await;
     database

@@ -44,6 +44,7 @@ comment on function tidegate.enter_breakers is 'Internal: which kinds a claim le
 comment on function tidegate.bar_messages is 'Internal: gives back taken messages that a breaker keeps from being called.';
 comment on function tidegate.take_past_breakers is 'Internal: take_messages, past those that a breaker holds back.';
 comment on function tidegate.note_probes is 'Internal: counts the probes that a claim takes.';
+comment on function tidegate.breaker_bars is 'Whether a stage''s breaker lets none of its requests be called now.';
 comment on function tidegate.breakers_wait_ms is 'Internal: for how long breakers hold back all of a queue, milliseconds.';
 comment on function tidegate.note_calls is 'Internal: appends what a settle says about its calls, and tells their breakers.';
 comment on function tidegate.fold_calls is 'Maintenance duty: folds reported calls by the second and into totals.';

@@ -23,15 +23,12 @@ begin
   select s.safety_margin, s.min_seconds, s.max_seconds, s.jitter
   into v_terms.safety_margin, v_terms.min_seconds, v_terms.max_seconds, v_terms.jitter
   from tidegate.setting as s;
-  select case when q.paused or b.kind is not null then 0 else q.per_seconds end into v_terms.drain_tps
-  from tidegate.queue as q
-  left join tidegate.breaker as b on b.kind = p_kind.name and b.stage = 'tx' and b.state <> 'closed'
-  where q.name = v_tx_queue;
+  select case when q.paused or tidegate.breaker_bars(p_kind.name, 'tx') then 0 else q.per_seconds end into v_terms.drain_tps
+  from tidegate.queue as q where q.name = v_tx_queue;
   if p_status = 'queued' then
-    select case when q.paused or b.kind is not null then 0 else q.max_concurrency end into v_terms.concurrency
-    from tidegate.queue as q
-    left join tidegate.breaker as b on b.kind = p_kind.name and b.stage = 'readiness' and b.state <> 'closed'
-    where q.name = coalesce(p_queue, p_kind.readiness_queue);
+    select case when q.paused or tidegate.breaker_bars(p_kind.name, 'readiness') then 0 else q.max_concurrency end
+    into v_terms.concurrency
+    from tidegate.queue as q where q.name = coalesce(p_queue, p_kind.readiness_queue);
     v_terms.tx_queue_size := tidegate.waiting_before(v_tx_queue, null, p_counted);
   end if;
   return v_terms;

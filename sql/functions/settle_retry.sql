@@ -44,26 +44,29 @@ begin
       case
         when (a.policy).semantics = 'at_most_once' and a.left then 'outcome_unknown'
         when not a.retried then case when a.left and a.class <> '4xx' then 'outcome_unknown' else 'rejected' end
-        when a.tx_attempt >= (a.policy).attempts then 'attempts_exhausted'
+        when a.tx_attempt >= a.attempts_max then 'attempts_exhausted'
         when v_now + wait.backoff >= least(a.deadline_at, a.first_at + (a.policy).deadline_ms * interval '1 ms')
           then 'deadline_exceeded'
         else 'send_retried'
       end as cause
     from (
       select
-        r.id, r.tx_attempt, r.deadline_at, h.msg_id, h.place, h.claimed, p.policy,
+        r.id, r.tx_attempt, r.deadline_at, h.msg_id, h.place, h.claimed, p.policy, t.first_at,
+        -- Whoever has waited longer than declared makes no more attempts than W_retry had room for then.
+        case
+          when f.since <= t.first_at then (p.policy).attempts
+          else least((p.policy).attempts, (
+            select min((c.in_force ->> 'attempts')::integer)
+            from tidegate.policy_change as c
+            where c.kind = r.kind and c.stage = 'tx' and c.at <= r.tx_in_flight_at
+              and c.version >= (tidegate.policy_at(r.kind, 'tx', t.first_at)).version
+              and (c.stretch > 1 or (c.in_force ->> 'congested')::boolean)
+          ))
+        end as attempts_max,
         coalesce(may_have_left[h.place], true) as left,
         tidegate.error_class(e.code) as class,
         -- Our own troubles are no answer that a policy could judge.
-        e.code in ('effect_failed', 'attempts_exhausted') or tidegate.is_retried((p.policy).retry_on, e.code) as retried,
-        case
-          when r.tx_attempt <= 1 then r.tx_in_flight_at
-          else coalesce((
-            select max(v.at)
-            from tidegate.request_event as v
-            where v.request_id = r.id and v.to_status = 'tx_in_flight' and v.attempt = 1
-          ), r.tx_in_flight_at)
-        end as first_at
+        e.code in ('effect_failed', 'attempts_exhausted') or tidegate.is_retried((p.policy).retry_on, e.code) as retried
       from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.claimed) as h(id, msg_id, place, claimed)
       join tidegate.request as r on r.id = h.id
       join tidegate.policy_in_force as f on f.kind = r.kind and f.stage = 'tx'
@@ -72,6 +75,16 @@ begin
           else tidegate.policy_at(r.kind, 'tx', r.tx_in_flight_at) end as policy
       ) as p
       cross join lateral (select coalesce(errors[h.place] ->> 'code', 'other') as code) as e
+      cross join lateral (
+        select case
+          when r.tx_attempt <= 1 then r.tx_in_flight_at
+          else coalesce((
+            select max(v.at)
+            from tidegate.request_event as v
+            where v.request_id = r.id and v.to_status = 'tx_in_flight' and v.attempt = 1
+          ), r.tx_in_flight_at)
+        end as first_at
+      ) as t
     ) as a
     cross join lateral (
       select coalesce(

@@ -5,6 +5,9 @@
 create or replace view tidegate.request_eta as
 with waiting as materialized (
   select p.request_id, p.queue, p.msg_id, p.held, p.queue_position, p.visible_at from tidegate.queue_position as p
+), barred as materialized (
+  select k.name as kind, tidegate.breaker_bars(k.name, 'readiness') as readiness, tidegate.breaker_bars(k.name, 'tx') as tx
+  from tidegate.kind as k
 ), tx_waiting as materialized (
   select p.queue, count(*) as messages from tidegate.queue_position as p where p.waiting group by p.queue
 )
@@ -25,10 +28,7 @@ left join tidegate.queue as ready on ready.name = case when r.req_status = 'queu
 left join tidegate.queue as tx
   on tx.name = case when r.req_status = 'queued' then k.tx_queue else coalesce(r.queue, k.tx_queue) end
 left join tx_waiting as t on t.queue = k.tx_queue and r.req_status = 'queued'
-left join tidegate.breaker as ready_breaker
-  on ready_breaker.kind = r.kind and ready_breaker.stage = 'readiness' and ready_breaker.state <> 'closed'
-left join tidegate.breaker as tx_breaker
-  on tx_breaker.kind = r.kind and tx_breaker.stage = 'tx' and tx_breaker.state <> 'closed'
+left join barred as b on b.kind = r.kind
 cross join lateral (
   select
     case r.req_status
@@ -48,8 +48,8 @@ cross join lateral (
     case when not w.held and w.visible_at > clock_timestamp() then w.visible_at - clock_timestamp() end as visible_in,
     (
       case when r.req_status = 'queued' then coalesce(t.messages, 0) end,
-      case when tx.paused or tx_breaker.kind is not null then 0 else tx.per_seconds end,
-      case when ready.paused or ready_breaker.kind is not null then 0 else ready.max_concurrency end,
+      case when tx.paused or b.tx then 0 else tx.per_seconds end,
+      case when ready.paused or b.readiness then 0 else ready.max_concurrency end,
       s.safety_margin, s.min_seconds, s.max_seconds, s.jitter
     )::tidegate.eta_terms as terms
 ) as place;
