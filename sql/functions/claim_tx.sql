@@ -129,7 +129,11 @@ begin
       m.id, m.msg_id,
       case
         when r.id is null or r.req_status not in ('processing', 'tx_in_flight') then 'stray'
-        when r.req_status = 'tx_in_flight' and p.semantics = 'at_most_once' then 'unknown'
+        when r.req_status = 'tx_in_flight' and (
+          p.semantics = 'at_most_once'
+          -- The lost send goes by the policy that it was begun under.
+          or p.since > r.tx_in_flight_at and (tidegate.policy_at(r.kind, 'tx', r.tx_in_flight_at)).semantics = 'at_most_once'
+        ) then 'unknown'
         when r.tx_attempt > p.attempts then 'exhausted'
         when r.deadline_at <= v_now then 'expired'
         when r.req_status = 'tx_in_flight' then 'lost'
