@@ -59,6 +59,7 @@ mod recovery;
 mod recovery_at_once;
 mod responses;
 mod retry_after;
+mod review_rust;
 mod roles;
 mod shares;
 mod snapshot;
