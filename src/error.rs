@@ -108,8 +108,10 @@ impl From<sqlx::Error> for StoreError {
             .map(|hint| format!("; {hint}"))
             .unwrap_or_default();
         let message = match database.constraint() {
-            // Constraints are named as sentences.
-            Some(constraint) if code == "23514" => constraint.replace('_', " "),
+            // Constraints are named as sentences. A trigger that upholds one has words of its own, and names no table.
+            Some(constraint) if code == "23514" && database.table().is_some() => {
+                constraint.replace('_', " ")
+            }
             _ => format!("{}{hint}", database.message()),
         };
         match code.as_str() {

@@ -60,6 +60,7 @@ mod recovery_at_once;
 mod responses;
 mod retry_after;
 mod review_policies;
+mod review_rust;
 mod roles;
 mod shares;
 mod snapshot;

@@ -129,7 +129,11 @@ begin
       m.id, m.msg_id,
       case
         when r.id is null or r.req_status not in ('processing', 'tx_in_flight') then 'stray'
-        when r.req_status = 'tx_in_flight' and p.semantics = 'at_most_once' then 'unknown'
+        when r.req_status = 'tx_in_flight' and (
+          p.semantics = 'at_most_once'
+          -- The lost send goes by the policy that it was begun under.
+          or f.since > r.tx_in_flight_at and (tidegate.policy_at(r.kind, 'tx', r.tx_in_flight_at)).semantics = 'at_most_once'
+        ) then 'unknown'
         when r.tx_attempt > p.attempts then 'exhausted'
         when r.deadline_at <= v_now then 'expired'
         when r.req_status = 'tx_in_flight' then 'lost'
@@ -139,6 +143,7 @@ begin
     left join tidegate.request as r on r.id = m.id and r.queue = claim_tx.queue and r.msg_id = m.msg_id
     -- Its declared attempts: fewer, for a while, end retries where they are granted, not those that were granted before.
     left join tidegate.policy as p on p.kind = r.kind and p.stage = 'tx'
+    left join tidegate.policy_in_force as f on f.kind = r.kind and f.stage = 'tx'
   ) as f;
 
   if v_found.ended is not null then

@@ -111,7 +111,14 @@ begin
         filter (where d.missing and not (d.lost and d.semantics = 'at_most_once')) as missing_msg_ids
     from (
       select
-        r.id, r.queue, r.msg_id, t.target_queue, p.semantics, s.present,
+        r.id, r.queue, r.msg_id, t.target_queue, s.present,
+        -- A lost send goes by the policy that it was begun under, too.
+        case
+          when r.req_status = 'tx_in_flight' and p.since > r.tx_in_flight_at
+            and (tidegate.policy_at(r.kind, 'tx', r.tx_in_flight_at)).semantics = 'at_most_once'
+          then 'at_most_once'
+          else p.semantics
+        end as semantics,
         r.req_status = 'tx_in_flight' and (recover.reset_all or not coalesce(s.held, false)) as lost,
         not coalesce(s.present, false) or r.queue is distinct from t.target_queue as missing
       from unnest(v_seen.ids, v_seen.queues, v_seen.msg_ids) as seen(id, queue, msg_id)
@@ -119,7 +126,7 @@ begin
         on r.id = seen.id and r.queue is not distinct from seen.queue and r.msg_id is not distinct from seen.msg_id
       join tidegate.kind as k on k.name = r.kind
       left join tidegate.queue as q on q.name = r.queue
-      join tidegate.policy as p on p.kind = r.kind and p.stage = 'tx'
+      join tidegate.policy_in_force as p on p.kind = r.kind and p.stage = 'tx'
       cross join lateral (
         select case
           when q.stage = (case when r.req_status = 'queued' then 'readiness' else 'tx' end)::tidegate.stage then r.queue

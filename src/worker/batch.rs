@@ -53,6 +53,8 @@ pub(super) struct Unsettled {
     pub(super) of_effect: bool,
     /// Whose effect it is, when that is known.
     pub(super) culprit: Option<Lease>,
+    /// How many effects to write at once instead, when all of them together took too long.
+    pub(super) fits: Option<usize>,
 }
 
 impl From<StoreError> for Unsettled {
@@ -61,6 +63,7 @@ impl From<StoreError> for Unsettled {
             error,
             of_effect: false,
             culprit: None,
+            fits: None,
         }
     }
 }
@@ -183,6 +186,9 @@ impl Batch {
     /// with an error of our own making, or is tried again for the sake of its effect.
     pub(super) fn instead(mut self, why: &Unsettled) -> Vec<Self> {
         if self.len() > 1 {
+            if let Some(fits) = why.fits {
+                return self.in_parts(fits);
+            }
             if let (Self::Effects(outcomes), Some(culprit)) = (&mut self, why.culprit) {
                 let alone = outcomes.extract_if(.., |settle| settle.lease == culprit);
                 return vec![Self::Effects(alone.collect()), self];
@@ -208,6 +214,20 @@ impl Batch {
             // Everything else is ours, and stored as we clean it: what is refused even so is left to its lease.
             _ => Vec::new(),
         }
+    }
+
+    /// Effects in parts of at most `fits`, everything else as it is; the last first.
+    pub(super) fn in_parts(mut self, fits: usize) -> Vec<Self> {
+        let mut parts = Vec::new();
+        if matches!(self, Self::Effects(_)) {
+            let fits = fits.max(1);
+            while self.len() > fits {
+                let whole = (self.len() - 1) / fits * fits;
+                parts.push(self.split_off(whole));
+            }
+        }
+        parts.push(self);
+        parts
     }
 
     fn split_off(&mut self, at: usize) -> Self {

@@ -5,7 +5,7 @@ mod outcomes;
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -190,6 +190,7 @@ impl Call {
     {
         let began = Instant::now();
         let hedges = AtomicU32::new(0);
+        let left = AtomicBool::new(false);
         let answered = async {
             let Some(hedging) = self.claimed.hedging else {
                 return call().await;
@@ -202,11 +203,23 @@ impl Call {
                     hedges.store(number, Ordering::Relaxed);
                     self.leases.meter().hedged();
                 }
-                call()
+                let call = call();
+                let left = &left;
+                async move {
+                    let outcome = call.await;
+                    if let Err(Outcome::Retry(retry)) = &outcome {
+                        left.fetch_or(retry.may_have_left, Ordering::Relaxed);
+                    }
+                    outcome
+                }
             };
-            hedge_if(hedging.after, hedging.max, &self.share, may_start, numbered)
-                .await
-                .outcome
+            let mut hedged =
+                hedge_if(hedging.after, hedging.max, &self.share, may_start, numbered).await;
+            // It is the first call's failure that is told, but a request has left when any of its calls has.
+            if let Err(Outcome::Retry(retry)) = &mut hedged.outcome {
+                retry.may_have_left |= left.load(Ordering::Relaxed);
+            }
+            hedged.outcome
         };
         let outcome = match tokio::time::timeout(self.claimed.timeout, answered).await {
             Ok(Ok(outcome) | Err(outcome)) => outcome,

@@ -34,7 +34,8 @@ impl Borrow<Receipt> for WithEffect {
 /// Settles receipts and writes the effects of those requests that moved, all or none.
 ///
 /// For half of the store's patience, a quarter of the lease: the messages are locked meanwhile, and a lease that is to
-/// be prolonged waits for that.
+/// be prolonged waits for that. When the time is over in the midst of many effects, an eighth of what was written in it
+/// is a part that leaves leases time to be prolonged.
 pub(super) async fn settle(
     store: &Store,
     queue: &str,
@@ -44,6 +45,7 @@ pub(super) async fn settle(
     let mut connection = store.pool().acquire().await.map_err(StoreError::from)?;
     let mut of_effect = false;
     let mut culprit = None;
+    let mut written = 0;
     let settled = async {
         let mut transaction = connection.begin().await.map_err(StoreError::from)?;
         // The database gives up before this process does: a statement left behind would keep the messages locked.
@@ -59,17 +61,20 @@ pub(super) async fn settle(
                 culprit = Some(settle.lease);
                 write(&mut transaction, &settle.outcome).await?;
                 store.check_effects(&mut transaction, &effects).await?;
+                written += 1;
             }
         }
         culprit = None;
         transaction.commit().await.map_err(StoreError::from)?;
         Ok(moved)
     };
+    let mut too_long = false;
     let error = match tokio::time::timeout(patience, settled).await {
         Ok(Ok(moved)) => return Ok(moved),
         Ok(Err(error)) => error,
         Err(_) => {
             drop(connection.detach());
+            too_long = true;
             StoreError::Unavailable(format!(
                 "not settled with its effect within {} ms",
                 patience.as_millis()
@@ -80,6 +85,7 @@ pub(super) async fn settle(
         error,
         of_effect,
         culprit,
+        fits: (too_long && written > 0).then(|| (written / 8).max(1)),
     })
 }
 

@@ -48,6 +48,11 @@ impl Leases {
         }
     }
 
+    /// How long a lease is.
+    pub(super) fn length(&self) -> Duration {
+        self.length
+    }
+
     /// Where it is counted what becomes of them.
     pub(super) fn meter(&self) -> &Meter {
         &self.meter

@@ -1,8 +1,18 @@
 //! Reports outcomes to the database, a few milliseconds' worth in one statement.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::{
+    sync::{OwnedSemaphorePermit, mpsc},
+    time::Instant,
+};
 
 use super::{
     batch::{Batch, Unsettled},
@@ -76,6 +86,8 @@ pub(super) struct Settler {
     batch: usize,
     leases: Arc<Leases>,
     others: mpsc::UnboundedSender<String>,
+    /// How many effects are written in one transaction, by how long the last ones took.
+    effects: AtomicUsize,
 }
 
 impl Settler {
@@ -99,6 +111,7 @@ impl Settler {
             batch,
             leases,
             others,
+            effects: AtomicUsize::new(batch),
         }
     }
 
@@ -133,7 +146,12 @@ impl Settler {
             permits.push(report.permit);
             report.settle
         }));
-        while let Some(mut batch) = batches.pop() {
+        while let Some(batch) = batches.pop() {
+            let mut parts = batch.in_parts(self.effects.load(Ordering::Relaxed));
+            let Some(mut batch) = parts.pop() else {
+                continue;
+            };
+            batches.extend(parts);
             if let Err(why) = self.persist(&mut batch).await {
                 batches.extend(batch.instead(&why));
             }
@@ -147,8 +165,10 @@ impl Settler {
         let mut pause = Duration::from_millis(50);
         let mut failed_effects = 0;
         loop {
+            let began = Instant::now();
             let why = match batch.settle(&self.store, &self.queue).await {
                 Ok(settled) => {
+                    self.note_effects(batch, began.elapsed());
                     self.leases.meter().settled(batch, settled.moved.len());
                     if settled.moved.len() < batch.len() {
                         // Others have taken these over, or they were cancelled: nothing to do.
@@ -171,6 +191,13 @@ impl Settler {
                 Err(why) => why,
             };
             let error = &why.error;
+            if let Some(fits) = why.fits
+                && fits < batch.len()
+            {
+                tracing::warn!(queue.name = self.queue, %error, count = batch.len(), fits, "effects are written in parts");
+                self.effects.store(fits, Ordering::Relaxed);
+                return Err(why);
+            }
             if why.of_effect {
                 // The settle got through. If it is the database that went away, it is away in the next round too.
                 failed_effects += 1;
@@ -192,6 +219,17 @@ impl Settler {
             tracing::warn!(queue.name = self.queue, %error, count = batch.len(), "cannot settle yet");
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_secs(2));
+        }
+    }
+
+    /// From now on, as many effects at once as take a thirty-second of the lease: the keeper of leases waits for that.
+    fn note_effects(&self, batch: &Batch, took: Duration) {
+        if let Batch::Effects(written) = batch {
+            let time = self.leases.length().as_secs_f64() / 32.0;
+            // A quotient without end is the largest there is.
+            let fits = written.len() as f64 * time / took.as_secs_f64();
+            self.effects
+                .store((fits as usize).clamp(1, self.batch), Ordering::Relaxed);
         }
     }
 
