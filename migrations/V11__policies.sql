@@ -47,6 +47,7 @@ create table tidegate.policy_in_force (
   stretch             numeric not null default 1,
   congested           boolean not null default false,
   attempts            integer not null,
+  attempts_declared   integer not null,
   base_ms             integer not null,
   factor              numeric not null,
   cap_ms              integer not null,

@@ -243,6 +243,8 @@ comment on column tidegate.policy_in_force.congested is
   'Whether the queue is congested: backoffs are doubled, attempts halved.';
 comment on column tidegate.policy_in_force.attempts is
   'Attempts in all, as many as the declared W_retry has room for.';
+comment on column tidegate.policy_in_force.attempts_declared is
+  'Attempts in all, as declared: by these a claim goes, because it must not end what was granted before.';
 comment on column tidegate.policy_in_force.base_ms is 'Backoff after the first attempt, milliseconds, lengthened.';
 comment on column tidegate.policy_in_force.factor is 'By what each further backoff is multiplied.';
 comment on column tidegate.policy_in_force.cap_ms is 'The longest backoff, milliseconds, lengthened.';

@@ -104,14 +104,14 @@ begin
       m.id, m.msg_id,
       case
         when r.id is null or r.req_status <> 'queued' then 'stray'
-        when r.readiness_attempt >= p.attempts then 'exhausted'
+        when r.readiness_attempt >= p.attempts_declared then 'exhausted'
         when least(r.readiness_deadline_at, r.deadline_at) <= v_now then 'expired'
         else 'claim'
       end as fate
     from unnest(v_ids, v_msg_ids) as m(id, msg_id)
     left join tidegate.request as r on r.id = m.id and r.queue = claim_readiness.queue and r.msg_id = m.msg_id
     -- Its declared attempts: fewer, for a while, end retries where they are granted, not those that were granted before.
-    left join tidegate.policy as p on p.kind = r.kind and p.stage = 'readiness'
+    left join tidegate.policy_in_force as p on p.kind = r.kind and p.stage = 'readiness'
   ) as f;
 
   if v_found.ended is not null then
@@ -139,14 +139,13 @@ begin
     )
     select
       row(claim_readiness.queue, c.msg_id, v_nonce)::tidegate.lease, c.id, c.kind, c.payload, c.readiness_attempt,
-      d.attempts, v_now, v_now, c.deadline_at, c.submitter,
+      p.attempts_declared, v_now, v_now, c.deadline_at, c.submitter,
       -- A call goes on no longer than its request.
       least(p.timeout_ms, greatest(1, ceil(extract(epoch from c.deadline_at - v_now) * 1000)))::integer, false,
       p.hedge_after_ms, p.hedge_max, p.hedge_share, p.connect_ms, p.first_byte_ms, p.body_ms, p.version,
       coalesce(c.kind = any(v_breakers.probing), false)
     from claimed as c
     join tidegate.policy_in_force as p on p.kind = c.kind and p.stage = 'readiness'
-    join tidegate.policy as d on d.kind = c.kind and d.stage = 'readiness'
     order by c.msg_id;
 end;
 $$;

@@ -132,9 +132,9 @@ begin
         when r.req_status = 'tx_in_flight' and (
           p.semantics = 'at_most_once'
           -- The lost send goes by the policy that it was begun under.
-          or f.since > r.tx_in_flight_at and (tidegate.policy_at(r.kind, 'tx', r.tx_in_flight_at)).semantics = 'at_most_once'
+          or p.since > r.tx_in_flight_at and (tidegate.policy_at(r.kind, 'tx', r.tx_in_flight_at)).semantics = 'at_most_once'
         ) then 'unknown'
-        when r.tx_attempt > p.attempts then 'exhausted'
+        when r.tx_attempt > p.attempts_declared then 'exhausted'
         when r.deadline_at <= v_now then 'expired'
         when r.req_status = 'tx_in_flight' then 'lost'
         else 'claim'
@@ -142,8 +142,7 @@ begin
     from unnest(v_ids, v_msg_ids) as m(id, msg_id)
     left join tidegate.request as r on r.id = m.id and r.queue = claim_tx.queue and r.msg_id = m.msg_id
     -- Its declared attempts: fewer, for a while, end retries where they are granted, not those that were granted before.
-    left join tidegate.policy as p on p.kind = r.kind and p.stage = 'tx'
-    left join tidegate.policy_in_force as f on f.kind = r.kind and f.stage = 'tx'
+    left join tidegate.policy_in_force as p on p.kind = r.kind and p.stage = 'tx'
   ) as f;
 
   if v_found.ended is not null then
@@ -192,7 +191,7 @@ begin
       returning r.msg_id, r.id, r.kind, r.payload, r.tx_attempt, r.deadline_at, r.submitter
     )
     select
-      row(claim_tx.queue, c.msg_id, v_nonce)::tidegate.lease, c.id, c.kind, c.payload, c.tx_attempt, d.attempts,
+      row(claim_tx.queue, c.msg_id, v_nonce)::tidegate.lease, c.id, c.kind, c.payload, c.tx_attempt, p.attempts_declared,
       case
         when v_pacing is null then v_now
         else greatest(v_now, to_timestamp((
@@ -206,7 +205,6 @@ begin
       coalesce(c.kind = any(v_breakers.probing), false)
     from claimed as c
     join tidegate.policy_in_force as p on p.kind = c.kind and p.stage = 'tx'
-    join tidegate.policy as d on d.kind = c.kind and d.stage = 'tx'
     order by c.msg_id;
 end;
 $$;

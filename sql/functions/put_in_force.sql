@@ -33,6 +33,7 @@ begin
     v_policy.attempts, v_policy.timeout_ms, v_policy.base_ms, v_policy.factor, v_policy.cap_ms, v_policy.jitter_ms
   );
   v_now_is := jsonb_populate_record(null::tidegate.policy_in_force, to_jsonb(v_policy));
+  v_now_is.attempts_declared := v_policy.attempts;
   -- Changes outlive their policy: one of the same name goes on counting where the earlier one stopped.
   v_now_is.version := 1 + coalesce(
     v_was.version,
