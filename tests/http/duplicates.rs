@@ -1,6 +1,9 @@
 //! Many who submit the same at once, to several nodes: one request, and next to nothing written.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
@@ -130,11 +133,11 @@ async fn ten_thousand_identical_posts_make_one_request_and_leave_next_to_nothing
         pool.close().await;
     }
     let mut session = database.session().await;
-    loop {
-        let others = "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
-        if value(&mut session, others).await == "0" {
-            break;
-        }
+    let end_others = "select count(pg_terminate_backend(pid)) from pg_stat_activity
+                      where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'";
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while value(&mut session, end_others).await != "0" {
+        assert!(Instant::now() < deadline, "sessions that do not end");
         tokio::task::yield_now().await;
     }
     let written = "select string_agg(format('%s +%s ~%s -%s dead %s', relname, n_tup_ins, n_tup_upd, n_tup_del, n_dead_tup), ', '
