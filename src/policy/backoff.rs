@@ -56,13 +56,16 @@ impl Backoff {
     #[must_use]
     pub fn sum_of_bounds(&self, waits: u32) -> Duration {
         let mut sum = Duration::ZERO;
+        let mut before = None;
         for k in 0..waits {
             let bound = self.upper_bound(k);
-            // From here on all waits are alike: they have reached the cap, or do not grow.
-            if bound == self.cap || self.base.is_zero() || self.factor == 1.0 {
+            // From here on all waits are alike: they have reached the cap, do not grow, or have shrunk as far as they can.
+            let shrunk = before == Some(bound) && (self.factor < 1.0 || self.factor.is_nan());
+            if bound == self.cap || self.base.is_zero() || self.factor == 1.0 || shrunk {
                 return sum.saturating_add(bound.saturating_mul(waits - k));
             }
             sum = sum.saturating_add(bound);
+            before = Some(bound);
         }
         sum
     }

@@ -104,3 +104,15 @@ proptest! {
         prop_assert_eq!(backoff.sum_of_bounds(waits), sum);
     }
 }
+
+#[test]
+fn a_sum_of_waits_without_end_is_known_at_once_even_when_they_shrink() {
+    for factor in [0.5, 0.0, f64::NAN] {
+        let backoff = Backoff {
+            factor,
+            ..Backoff::default()
+        };
+        let longest = backoff.cap.saturating_mul(u32::MAX);
+        assert!(backoff.sum_of_bounds(u32::MAX) <= longest, "{factor}");
+    }
+}
