@@ -131,7 +131,7 @@ impl Call {
                 Ok(Ok(None)) => None,
                 Ok(Ok(Some(receipt))) => Some(Outcome::Receipt(receipt, None)),
                 Ok(Err(outcome)) => Some(outcome),
-                Err(_) => Some(Outcome::retry(timed_out(
+                Err(_) => Some(Outcome::unsent(timed_out(
                     "looking for a receipt",
                     self.claimed.timeout,
                 ))),
