@@ -52,9 +52,22 @@ pub(super) async fn find_receipt(
 ) -> Result<Option<Receipt>, Outcome> {
     let found = AssertUnwindSafe(async { stage.find_receipt(request).await });
     match found.catch_unwind().await {
-        Ok(found) => found.map_err(Outcome::retry),
-        Err(panic) => Err(Outcome::retry(panicked(panic.as_ref()))),
+        Ok(found) => found.map_err(|error| Outcome::unsent(not_known(error))),
+        Err(panic) => Err(Outcome::unsent(panicked(panic.as_ref()))),
     }
+}
+
+/// A refusal to say whether there is a receipt is no refusal of the request, for which a code of its status would be taken.
+fn not_known(error: RequestError) -> RequestError {
+    let throttled = ["http_408", "http_409", "http_425", "http_429"];
+    if !error.code.starts_with("http_4") || throttled.contains(&error.code.as_str()) {
+        return error;
+    }
+    let message = format!(
+        "whether there is a receipt is not known ({}): {}",
+        error.code, error.message
+    );
+    RequestError::new("receipt_not_known", message, true)
 }
 
 pub(super) fn timed_out(what: &str, after: Duration) -> RequestError {
