@@ -55,7 +55,7 @@ impl Transact for LostHalfWay {
         };
         Sent::Retry {
             error: RequestError::new(code, "no answer", true),
-            after: None,
+            after: may_have_left.then_some(Duration::from_secs(3000)),
             may_have_left,
         }
     }
@@ -122,6 +122,33 @@ async fn a_send_begun_at_most_once_is_not_repeated_when_the_policy_changes_meanw
     for life in lives {
         assert!(life.ends_with("outcome_unknown"), "{life:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hedged_send_waits_as_long_as_any_of_its_calls_was_asked_to() {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute(
+            "update tidegate.policy
+             set hedge_safe = true, hedge_after_ms = 1, hedge_max = 1, hedge_share = 1
+             where kind = 'direct' and stage = 'tx'",
+        )
+        .await;
+    let sends = LostHalfWay {
+        calls: Arc::default(),
+        second: Arc::new(Semaphore::new(0)),
+    };
+    let id = database.submit("direct").await;
+    let running = Running::start(
+        &database.store,
+        all_stages().transact("direct", sends),
+        WorkerOptions::default(),
+    );
+    // 50 minutes are more than the stage has: it is given up instead of tried again too early.
+    eventually("it has ended", || async { ended(&database).await == 1 }).await;
+    running.stop().await;
+    let life = history(&database, id).await;
+    assert_eq!(life, "submitted claimed deadline_exceeded");
 }
 
 /// Effects that each take an eighth of a settle's time.
