@@ -3,12 +3,14 @@
 -- `errors` (one per lease): {"code", "message", "retryable"}; the policy's `retry_on` says which codes are worth it. The
 -- message becomes visible again `after` (one per lease: the downstream's own wish, when the policy respects it), or else
 -- after the policy's backoff. `may_have_left` (one per lease, null: true) says that the downstream may have seen the
--- request. `took_ms` and `hedges` (one per lease, or null): how long the call took, and how many more were made for it.
+-- request with this attempt. `took_ms` and `hedges` (one per lease, or null): how long the call took, and how many more were
+-- made for it.
 --
 -- The policy is the one in force when the attempt began. Instead of being retried a request ends in failure: with
 -- at_most_once semantics when it may have left (outcome_unknown); when the policy does not retry such errors (rejected, or
--- outcome_unknown when it may have left); when its attempts are used up; when the wait would outlive its deadline, or that
--- of the stage, which counts from the first attempt. Returns what became of each request still held.
+-- outcome_unknown when it may have left, now or with an earlier attempt); when its attempts are used up; when the wait would
+-- outlive its deadline, or that of the stage, which counts from the first attempt. Returns what became of each request still
+-- held.
 -- An earlier version has other parameters.
 drop function if exists tidegate.settle_retry(tidegate.lease[], jsonb[], interval[], boolean[]);
 
@@ -63,7 +65,8 @@ begin
               and (c.stretch > 1 or (c.in_force ->> 'congested')::boolean)
           ))
         end as attempts_max,
-        coalesce(may_have_left[h.place], true) as left,
+        -- So may have those before it, but at most once: then none was made after one that may.
+        coalesce(may_have_left[h.place], true) or (r.tx_attempt > 1 and (p.policy).semantics <> 'at_most_once') as left,
         tidegate.error_class(e.code) as class,
         -- Our own troubles are no answer that a policy could judge.
         e.code in ('effect_failed', 'attempts_exhausted') or tidegate.is_retried((p.policy).retry_on, e.code) as retried

@@ -5,7 +5,7 @@ mod outcomes;
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU32, Ordering},
+        atomic::{AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub(super) use self::outcomes::panicked;
-use self::outcomes::timed_out;
+use self::outcomes::{Failed, timed_out};
 use super::{effects::ToWrite, leases::Leases, settler::Outcome};
 use crate::{
     policy::{HedgeShare, hedge_if},
@@ -131,7 +131,7 @@ impl Call {
                 Ok(Ok(None)) => None,
                 Ok(Ok(Some(receipt))) => Some(Outcome::Receipt(receipt, None)),
                 Ok(Err(outcome)) => Some(outcome),
-                Err(_) => Some(Outcome::retry(timed_out(
+                Err(_) => Some(Outcome::unsent(timed_out(
                     "looking for a receipt",
                     self.claimed.timeout,
                 ))),
@@ -190,7 +190,7 @@ impl Call {
     {
         let began = Instant::now();
         let hedges = AtomicU32::new(0);
-        let left = AtomicBool::new(false);
+        let failed = Failed::default();
         let answered = async {
             let Some(hedging) = self.claimed.hedging else {
                 return call().await;
@@ -204,22 +204,13 @@ impl Call {
                     self.leases.meter().hedged();
                 }
                 let call = call();
-                let left = &left;
-                async move {
-                    let outcome = call.await;
-                    if let Err(Outcome::Retry(retry)) = &outcome {
-                        left.fetch_or(retry.may_have_left, Ordering::Relaxed);
-                    }
-                    outcome
-                }
+                let failed = &failed;
+                async move { call.await.inspect_err(|outcome| failed.note(outcome)) }
             };
-            let mut hedged =
-                hedge_if(hedging.after, hedging.max, &self.share, may_start, numbered).await;
-            // It is the first call's failure that is told, but a request has left when any of its calls has.
-            if let Err(Outcome::Retry(retry)) = &mut hedged.outcome {
-                retry.may_have_left |= left.load(Ordering::Relaxed);
-            }
-            hedged.outcome
+            hedge_if(hedging.after, hedging.max, &self.share, may_start, numbered)
+                .await
+                .outcome
+                .map_err(|outcome| failed.tell(outcome))
         };
         let outcome = match tokio::time::timeout(self.claimed.timeout, answered).await {
             Ok(Ok(outcome) | Err(outcome)) => outcome,

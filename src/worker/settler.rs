@@ -60,6 +60,15 @@ impl Outcome {
             may_have_left: true,
         })
     }
+
+    /// Another attempt, after one that has not come as far as to send.
+    pub(super) fn unsent(error: RequestError) -> Self {
+        Self::Retry(Retry {
+            error,
+            after: None,
+            may_have_left: false,
+        })
+    }
 }
 
 /// An outcome on its way to the database. The slot is free again once it is settled.

@@ -1,6 +1,11 @@
 //! What the answers of a stage come to. An `Err` is what another call might do better.
 
-use std::{any::Any, panic::AssertUnwindSafe, time::Duration};
+use std::{
+    any::Any,
+    panic::AssertUnwindSafe,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use futures_util::FutureExt;
 
@@ -10,6 +15,36 @@ use crate::{
     store::{NotYet, Retry},
     worker::settler::Outcome,
 };
+
+/// What the calls of one hedged request have in common that failed.
+#[derive(Default)]
+pub(super) struct Failed(Mutex<(bool, Option<Duration>)>);
+
+impl Failed {
+    /// Notes a failed call.
+    pub(super) fn note(&self, outcome: &Outcome) {
+        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match outcome {
+            Outcome::Retry(retry) => {
+                noted.0 |= retry.may_have_left;
+                noted.1 = noted.1.max(retry.after);
+            }
+            Outcome::NotYet(not_yet) => noted.1 = noted.1.max(not_yet.after),
+            _ => {}
+        }
+    }
+
+    /// The failure that is told of all: it may have left when any has, and waits as long as any was asked to.
+    pub(super) fn tell(&self, mut outcome: Outcome) -> Outcome {
+        let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut outcome {
+            Outcome::Retry(retry) => (retry.may_have_left, retry.after) = *noted,
+            Outcome::NotYet(not_yet) => not_yet.after = noted.1,
+            _ => {}
+        }
+        outcome
+    }
+}
 
 /// Checks once; a panic is an outcome like any other.
 pub(super) async fn check(stage: &dyn AnyReadiness, request: &Request) -> Result<Outcome, Outcome> {
@@ -52,9 +87,22 @@ pub(super) async fn find_receipt(
 ) -> Result<Option<Receipt>, Outcome> {
     let found = AssertUnwindSafe(async { stage.find_receipt(request).await });
     match found.catch_unwind().await {
-        Ok(found) => found.map_err(Outcome::retry),
-        Err(panic) => Err(Outcome::retry(panicked(panic.as_ref()))),
+        Ok(found) => found.map_err(|error| Outcome::unsent(not_known(error))),
+        Err(panic) => Err(Outcome::unsent(panicked(panic.as_ref()))),
     }
+}
+
+/// A refusal to say whether there is a receipt is no refusal of the request, for which a code of its status would be taken.
+fn not_known(error: RequestError) -> RequestError {
+    let throttled = ["http_408", "http_409", "http_425", "http_429"];
+    if !error.code.starts_with("http_4") || throttled.contains(&error.code.as_str()) {
+        return error;
+    }
+    let message = format!(
+        "whether there is a receipt is not known ({}): {}",
+        error.code, error.message
+    );
+    RequestError::new("receipt_not_known", message, true)
 }
 
 pub(super) fn timed_out(what: &str, after: Duration) -> RequestError {
