@@ -141,7 +141,10 @@ begin
       row(claim_readiness.queue, c.msg_id, v_nonce)::tidegate.lease, c.id, c.kind, c.payload, c.readiness_attempt,
       p.attempts_declared, v_now, v_now, c.deadline_at, c.submitter,
       -- A call goes on no longer than its request.
-      least(p.timeout_ms, greatest(1, ceil(extract(epoch from c.deadline_at - v_now) * 1000)))::integer, false,
+      case
+        when c.deadline_at >= v_now + p.timeout_ms * interval '1 ms' then p.timeout_ms
+        else greatest(1, ceil(extract(epoch from c.deadline_at - v_now) * 1000))::integer
+      end, false,
       p.hedge_after_ms, p.hedge_max, p.hedge_share, p.connect_ms, p.first_byte_ms, p.body_ms, p.version,
       coalesce(c.kind = any(v_breakers.probing), false)
     from claimed as c

@@ -200,7 +200,10 @@ begin
       end,
       v_now, c.deadline_at, c.submitter,
       -- A call goes on no longer than its request.
-      least(p.timeout_ms, greatest(1, ceil(extract(epoch from c.deadline_at - v_now) * 1000)))::integer, v_pacing is not null,
+      case
+        when c.deadline_at >= v_now + p.timeout_ms * interval '1 ms' then p.timeout_ms
+        else greatest(1, ceil(extract(epoch from c.deadline_at - v_now) * 1000))::integer
+      end, v_pacing is not null,
       p.hedge_after_ms, p.hedge_max, p.hedge_share, p.connect_ms, p.first_byte_ms, p.body_ms, p.version,
       coalesce(c.kind = any(v_breakers.probing), false)
     from claimed as c
