@@ -9,7 +9,7 @@ const FAILED: &str = r#"{"code": "http_503", "message": "broken"}"#;
 
 /// A database whose `direct` sends have a breaker: half of four calls trip it, two probes close it. It stays open until it
 /// is told otherwise.
-async fn with_breaker() -> TestDatabase {
+pub(crate) async fn with_breaker() -> TestDatabase {
     let database = TestDatabase::unlimited().await;
     database
         .execute(

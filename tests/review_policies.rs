@@ -1,23 +1,12 @@
 //! What a review of policies and breakers found.
 
-use crate::support::{
-    TestDatabase,
-    race::{Held, Session, settle, sound, submit_many},
+use crate::{
+    breakers::with_breaker,
+    support::{
+        TestDatabase,
+        race::{Held, Session, settle, sound, submit_many},
+    },
 };
-
-/// A database whose `direct` sends have a breaker of two probes.
-async fn with_breaker() -> TestDatabase {
-    let database = TestDatabase::unlimited().await;
-    database
-        .execute(
-            "update tidegate.policy
-             set breaker_error_rate = 0.5, breaker_samples_min = 4, breaker_probes = 2, breaker_open_ms = 3600000,
-               base_ms = 0, jitter_ms = 0
-             where kind = 'direct'",
-        )
-        .await;
-    database
-}
 
 async fn open(database: &TestDatabase, until: &str) {
     database
