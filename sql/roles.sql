@@ -32,7 +32,7 @@ begin
           'response_backoff_seconds', 'spread_seconds', 'cheapest_poll', 'quantile', 'is_held', 'all_messages',
           'claim_wait_ms', 'message_request_id', 'queue_counts', 'held_by', 'gate_overview', 'list_requests', 'config_get',
           'config_history', 'config_name', 'config_value', 'interval_seconds', 'w_retry_ms', 'error_class', 'is_retried',
-          'calls_since', 'breaker_bars')
+          'calls_since', 'breaker_bars', 'adaptive_interval_ms')
           then array['tidegate_reader', 'tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('contract_check', 'audit_replay') then array['tidegate_reader', 'tidegate_admin']
         when p.proname in ('watch', 'announce', 'moved_since')
@@ -46,7 +46,8 @@ begin
           'webhook_redeliver', 'webhook_redeliver_failed')
           then array['tidegate_admin']
         when p.proname in ('respond') then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']
-        when p.proname in ('claim_readiness', 'claim_tx', 'reserve_send', 'extend', 'still_held', 'release', 'worker_seen')
+        when p.proname in ('claim_readiness', 'claim_tx', 'reserve_send', 'extend', 'still_held', 'release', 'worker_seen',
+          'read_timeouts', 'fold_timeouts')
           or p.proname like 'settle\_%'
           then array['tidegate_worker', 'tidegate_admin']
         when p.proname like 'expire\_%' or p.proname in ('sweep_inbox', 'fold_counts', 'observe',

@@ -79,6 +79,12 @@ pub const NAMES: &[(&str, &str, &str)] = &[
     ("direct.tx.heal_retry_rate", "0.3", "(select heal_retry_rate from tidegate.policy where kind = 'direct') = 0.3"),
     ("direct.tx.heal_timeout_rate", "none", "(select heal_timeout_rate is null from tidegate.policy where kind = 'direct')"),
     ("direct.tx.stretch_max", "4", "(select stretch_max from tidegate.policy where kind = 'direct') = 4"),
+    ("direct.tx.adaptive_min_ms", "5", "(select adaptive_min_ms from tidegate.policy where kind = 'direct') = 5"),
+    ("direct.tx.adaptive_slo", "0.05", "(select adaptive_slo from tidegate.policy where kind = 'direct') = 0.05"),
+    ("direct.tx.adaptive_interval_ms", "60000", "(select adaptive_interval_ms from tidegate.policy where kind = 'direct') = 60000"),
+    ("direct.tx.adaptive_k_margin", "3", "(select adaptive_k_margin from tidegate.policy where kind = 'direct') = 3"),
+    ("input_proof.tx.timeout_mode", "adaptive", "(select timeout_mode from tidegate.policy where kind = 'input_proof') = 'adaptive'"),
+    ("input_proof.tx.adaptive_slo", "none", "(select adaptive_slo is null from tidegate.policy where kind = 'input_proof')"),
     ("heal_window", "1 minute", "(select heal_window from tidegate.setting) = '1 minute'"),
     ("heal_pause", "5", "(select heal_pause from tidegate.setting) = '5 s'"),
     (
@@ -374,6 +380,30 @@ async fn nonsense_is_refused_in_words_that_name_the_setting_and_what_is_allowed(
             "120000",
             "policy_deadline_is_above_margin",
             "deadline_ms > margin_ms",
+        ),
+        (
+            "direct.tx.adaptive_min_ms",
+            "0",
+            "policy_adaptive_min_is_one_to_the_timeout",
+            "adaptive_min_ms >= 1",
+        ),
+        (
+            "direct.tx.adaptive_slo",
+            "0.6",
+            "policy_adaptive_slo_is_a_share_up_to_a_half",
+            "adaptive_slo <= 0.5",
+        ),
+        (
+            "direct.tx.adaptive_interval_ms",
+            "0",
+            "policy_adaptive_interval_is_above_the_timeout_up_to_an_hour",
+            "adaptive_interval_ms > timeout_ms",
+        ),
+        (
+            "direct.tx.adaptive_k_margin",
+            "0",
+            "policy_adaptive_k_margin_is_one_to_a_thousand",
+            "adaptive_k_margin <= 1000",
         ),
         (
             "direct.tx.semantics",

@@ -236,6 +236,101 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
                     "set timeout_mode = 'phased'",
                     "policy_phases_fit_the_timeout",
                 ),
+                (
+                    "set adaptive_min_ms = 0",
+                    "policy_adaptive_min_is_one_to_the_timeout",
+                ),
+                (
+                    "set timeout_mode = 'adaptive', adaptive_min_ms = timeout_ms + 1",
+                    "policy_adaptive_min_is_one_to_the_timeout",
+                ),
+                (
+                    "set adaptive_slo = 0",
+                    "policy_adaptive_slo_is_a_share_up_to_a_half",
+                ),
+                (
+                    "set adaptive_slo = 'NaN'",
+                    "policy_adaptive_slo_is_a_share_up_to_a_half",
+                ),
+                (
+                    "set adaptive_interval_ms = 3600001",
+                    "policy_adaptive_interval_is_above_the_timeout_up_to_an_hour",
+                ),
+                (
+                    "set timeout_mode = 'adaptive', adaptive_interval_ms = timeout_ms",
+                    "policy_adaptive_interval_is_above_the_timeout_up_to_an_hour",
+                ),
+                (
+                    "set adaptive_k_margin = 1001",
+                    "policy_adaptive_k_margin_is_one_to_a_thousand",
+                ),
+            ],
+        ),
+        (
+            "timeout_estimator (kind, stage, version, state, srtt_ns, rttvar_ns, k_margin, timeout_ns, failure_rate, load_rps,
+               high_load_rps, min_age, interval_no, began_at, requests, responses, failures, updated_at)",
+            &[
+                (
+                    "insert values ('direct', 'tx', 0, 'normal', 1, 1, 1, 1, 0, 0, null, 0, 0, now(), 0, 0, 0, now())",
+                    "timeout_estimator_version_is_positive",
+                ),
+                (
+                    "insert values ('direct', 'tx', 1, 'odd', 1, 1, 1, 1, 0, 0, null, 0, 0, now(), 0, 0, 0, now())",
+                    "timeout_estimator_state_is_known",
+                ),
+                (
+                    "insert values ('direct', 'tx', 1, 'normal', -1, 1, 1, 1, 0, 0, null, 0, 0, now(), 0, 0, 0, now())",
+                    "timeout_estimator_times_are_not_negative",
+                ),
+                (
+                    "insert values ('direct', 'tx', 1, 'normal', 1, null, 1, 1, 0, 0, null, 0, 0, now(), 0, 0, 0, now())",
+                    "timeout_estimator_variance_is_of_a_mean",
+                ),
+                (
+                    "insert values ('direct', 'tx', 1, 'normal', 1, 1, 0, 1, 0, 0, null, 0, 0, now(), 0, 0, 0, now())",
+                    "timeout_estimator_k_margin_is_at_least_one",
+                ),
+                (
+                    "insert values ('direct', 'tx', 1, 'normal', 1, 1, 1, 0, 0, 0, null, 0, 0, now(), 0, 0, 0, now())",
+                    "timeout_estimator_timeout_is_positive",
+                ),
+                (
+                    "insert values ('direct', 'tx', 1, 'normal', 1, 1, 1, 1, 'NaN', 0, null, 0, 0, now(), 0, 0, 0, now())",
+                    "timeout_estimator_failure_rate_is_a_share",
+                ),
+                (
+                    "insert values ('direct', 'tx', 1, 'normal', 1, 1, 1, 1, 0, 'NaN', null, 0, 0, now(), 0, 0, 0, now())",
+                    "timeout_estimator_loads_are_rates",
+                ),
+                (
+                    "insert values ('direct', 'tx', 1, 'high_load', 1, 1, 1, 1, 0, 0, 'infinity', 0, 0, now(), 0, 0, 0, now())",
+                    "timeout_estimator_loads_are_rates",
+                ),
+                (
+                    "insert values ('direct', 'tx', 1, 'normal', 1, 1, 1, 1, 0, 0, 7, 0, 0, now(), 0, 0, 0, now())",
+                    "timeout_estimator_remembers_a_load_in_high_load_only",
+                ),
+                (
+                    "insert values ('direct', 'tx', 1, 'normal', 1, 1, 1, 1, 0, 0, null, 0, 0, now(), 0, 0, -1, now())",
+                    "timeout_estimator_counts_are_not_negative",
+                ),
+            ],
+        ),
+        (
+            "timeout_report (kind, stage, worker, sequence, at, requests, responses, failures, mean_ns, load_rps, in_flight)",
+            &[
+                (
+                    "insert values ('direct', 'tx', 'w', -1, now(), 0, 0, 0, 0, 0, 0)",
+                    "timeout_report_counts_are_not_negative",
+                ),
+                (
+                    "insert values ('direct', 'tx', 'w', 1, now(), 0, 0, 0, -1, 0, 0)",
+                    "timeout_report_times_are_not_negative",
+                ),
+                (
+                    "insert values ('direct', 'tx', 'w', 1, now(), 0, 0, 0, 0, -1, 0)",
+                    "timeout_report_load_is_a_rate",
+                ),
             ],
         ),
         (
@@ -388,7 +483,8 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
         &mut session,
         "select conname::text from pg_constraint
          where contype = 'c' and conrelid = any(array['queue', 'gate', 'gate_round', 'kind', 'policy', 'setting', 'response_backoff',
-           'dedup', 'submission_sample', 'webhook_host', 'webhook_secret', 'webhook_policy', 'webhook_delivery']::text[]::regclass[])
+           'dedup', 'submission_sample', 'webhook_host', 'webhook_secret', 'webhook_policy', 'webhook_delivery',
+           'timeout_estimator', 'timeout_report']::text[]::regclass[])
          order by conname collate \"C\"",
     )
     .await;

@@ -72,6 +72,7 @@ mod support;
 mod survey_plans;
 mod surveys;
 mod tidy;
+mod timeouts;
 mod transitions;
 mod webhooks;
 mod worker;

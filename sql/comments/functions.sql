@@ -21,6 +21,8 @@ comment on function tidegate.message_request_id is
 comment on function tidegate.w_retry_ms is
   'How long the attempts of a policy take at most, with the backoffs between them: W_retry, milliseconds.';
 comment on function tidegate.w_retry_text is 'Internal: W_retry of a policy with the numbers it is made of.';
+comment on function tidegate.adaptive_interval_ms is
+  'How long the intervals of a policy''s adaptive timeout are, milliseconds.';
 comment on function tidegate.error_class is
   'What sort of trouble an error code stands for: timeout, connect, 5xx, throttled, 4xx or other.';
 comment on function tidegate.is_retried is 'Whether a policy''s retry_on lists an error code.';
@@ -111,6 +113,13 @@ comment on function tidegate.wake is
   'Tells the workers of a queue, if any listen, that there is something to claim; a hint.';
 comment on function tidegate.pause is
   'Stops, or with paused => false resumes, claims from one queue or all; returns the queues that changed.';
+
+-- adaptive timeouts
+comment on function tidegate.read_timeouts is
+  'For workers: the adaptive timeouts of a stage as they are now, with the estimators that all processes share.';
+comment on function tidegate.fold_timeouts is
+  'For workers: makes an estimate the one that all go on with, and notes the report of its process, unless somebody was '
+  'faster; returns whether.';
 
 -- triggers
 comment on function tidegate.request_guard is

@@ -184,7 +184,7 @@ comment on column tidegate.policy.cap_ms is 'The longest backoff, milliseconds, 
 comment on column tidegate.policy.jitter_ms is 'Random part of a backoff, up to this many milliseconds more or less.';
 comment on column tidegate.policy.timeout_mode is
   'How the timeout of a call is found: fixed (timeout_ms), percentile (of the latest latencies), phased (connect_ms, '
-  'first_byte_ms, body_ms); adaptive is reserved. Never above timeout_ms.';
+  'first_byte_ms, body_ms), adaptive (by the estimator that the fleet shares). Never above timeout_ms.';
 comment on column tidegate.policy.timeout_ms is
   'Longest time of one call, milliseconds; handed to the worker with the claim, and what W_retry is reckoned with.';
 comment on column tidegate.policy.percentile is
@@ -227,6 +227,15 @@ comment on column tidegate.policy.heal_retry_rate is
 comment on column tidegate.policy.heal_timeout_rate is
   'Timeouts per request, 0 to 1, above which backoffs lengthen by themselves; null: never.';
 comment on column tidegate.policy.stretch_max is 'By what backoffs are multiplied at most while they are lengthened.';
+comment on column tidegate.policy.adaptive_min_ms is 'For timeout_mode adaptive: the shortest timeout, milliseconds.';
+comment on column tidegate.policy.adaptive_slo is
+  'For timeout_mode adaptive: which share of calls may fail, 0 to 0.5; null: no target, timeouts back off by doubling.';
+comment on column tidegate.policy.adaptive_interval_ms is
+  'For timeout_mode adaptive: how often the failure rate is judged, milliseconds, above timeout_ms; null: 5000, or twice '
+  'timeout_ms if that is more.';
+comment on column tidegate.policy.adaptive_k_margin is
+  'For timeout_mode adaptive: how many times four deviations above the mean the timeout is to begin with; without adaptive_slo '
+  'it stays so.';
 comment on column tidegate.policy.version is
   'How many times the policy has been changed, plus one; counted by a trigger.';
 
@@ -249,8 +258,10 @@ comment on column tidegate.policy_in_force.base_ms is 'Backoff after the first a
 comment on column tidegate.policy_in_force.factor is 'By what each further backoff is multiplied.';
 comment on column tidegate.policy_in_force.cap_ms is 'The longest backoff, milliseconds, lengthened.';
 comment on column tidegate.policy_in_force.jitter_ms is 'Random part of a backoff, milliseconds, lengthened.';
+comment on column tidegate.policy_in_force.timeout_mode is 'As declared.';
 comment on column tidegate.policy_in_force.timeout_ms is
-  'Timeout of one call, milliseconds, as its mode has found it.';
+  'Timeout of one call, milliseconds, as its mode has found it; with adaptive ones the bound: the rest is in '
+  'timeout_estimator.';
 comment on column tidegate.policy_in_force.deadline_ms is 'As declared.';
 comment on column tidegate.policy_in_force.retry_on is 'As declared.';
 comment on column tidegate.policy_in_force.respect_retry_after is 'As declared.';
@@ -350,6 +361,58 @@ comment on column tidegate.breakers_seen.shut_until is 'Until when, each.';
 comment on column tidegate.breakers_seen.probing is 'Kinds that it takes probes of.';
 comment on column tidegate.breakers_seen.free is 'How many, each.';
 comment on column tidegate.breakers_seen.room is 'How many requests at most in all; null: no bound.';
+
+-- timeout_estimator, timeout_report
+comment on table tidegate.timeout_estimator is
+  'One row for each adaptive timeout that something was folded into: what the fleet has learned; written by fold_timeouts. It '
+  'stays when its policy leaves adaptive mode, and is where it goes on when it comes back.';
+comment on column tidegate.timeout_estimator.kind is 'The kind.';
+comment on column tidegate.timeout_estimator.stage is 'The stage.';
+comment on column tidegate.timeout_estimator.version is
+  'How many times something was folded in; who comes with another version has been overtaken.';
+comment on column tidegate.timeout_estimator.state is
+  'normal (the timeout follows what is measured) or high_load (it is held at the best case, so that fewer calls are under way).';
+comment on column tidegate.timeout_estimator.srtt_ns is
+  'Smoothed latency, nanoseconds; null: nothing was measured, or not since high load ended.';
+comment on column tidegate.timeout_estimator.rttvar_ns is 'Its smoothed deviation, nanoseconds.';
+comment on column tidegate.timeout_estimator.srto_ns is 'The smoothed timeout, nanoseconds.';
+comment on column tidegate.timeout_estimator.k_margin is
+  'How many times four deviations the timeout is above the smoothed latency.';
+comment on column tidegate.timeout_estimator.timeout_ns is 'The timeout that whoever starts from here begins with, nanoseconds.';
+comment on column tidegate.timeout_estimator.failure_rate is
+  'Share of calls that failed in the last interval with enough of them; null: there was none.';
+comment on column tidegate.timeout_estimator.load_rps is
+  'Calls begun per second in the last closed interval, by all processes; null: none was closed.';
+comment on column tidegate.timeout_estimator.min_ns is
+  'The shortest latency of the current window of some intervals, nanoseconds.';
+comment on column tidegate.timeout_estimator.min_before_ns is 'The shortest latency of the window before it, nanoseconds.';
+comment on column tidegate.timeout_estimator.min_age is 'How many intervals are in the current window.';
+comment on column tidegate.timeout_estimator.high_load_intervals is 'For how many intervals high load has lasted.';
+comment on column tidegate.timeout_estimator.high_load_rps is
+  'Calls begun per second when high load began; null unless in high load.';
+comment on column tidegate.timeout_estimator.interval_no is 'How many intervals are closed.';
+comment on column tidegate.timeout_estimator.began_at is 'When the open interval began.';
+comment on column tidegate.timeout_estimator.requests is 'Calls begun in the open interval, as far as folded.';
+comment on column tidegate.timeout_estimator.responses is 'Calls that ended in it, as far as folded.';
+comment on column tidegate.timeout_estimator.failures is 'Those of them that failed.';
+comment on column tidegate.timeout_estimator.updated_at is 'When something was last folded in.';
+comment on table tidegate.timeout_report is
+  'What each process last folded into an estimator; written by fold_timeouts, kept for an hour, or two intervals if '
+  'that is longer.';
+comment on column tidegate.timeout_report.kind is 'The kind.';
+comment on column tidegate.timeout_report.stage is 'The stage.';
+comment on column tidegate.timeout_report.worker is 'The process.';
+comment on column tidegate.timeout_report.sequence is
+  'The process''s own number of this report: who does not know whether a fold has arrived finds it here.';
+comment on column tidegate.timeout_report.at is 'When it was folded.';
+comment on column tidegate.timeout_report.requests is 'Calls begun.';
+comment on column tidegate.timeout_report.responses is 'Calls that ended.';
+comment on column tidegate.timeout_report.failures is 'Those of them that failed.';
+comment on column tidegate.timeout_report.min_ns is 'The shortest latency, nanoseconds; null: no call ended.';
+comment on column tidegate.timeout_report.mean_ns is 'The mean latency, nanoseconds.';
+comment on column tidegate.timeout_report.deviation_ns is 'The mean deviation from it, nanoseconds.';
+comment on column tidegate.timeout_report.load_rps is 'Calls begun per second.';
+comment on column tidegate.timeout_report.in_flight is 'Calls under way.';
 
 -- queue_load
 comment on table tidegate.queue_load is

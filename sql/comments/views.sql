@@ -198,12 +198,43 @@ comment on column tidegate.policy_overview.since is 'Since when.';
 comment on column tidegate.policy_overview.stretch is 'By what backoffs are multiplied; 1: as declared.';
 comment on column tidegate.policy_overview.congested is 'Whether the queue is congested.';
 comment on column tidegate.policy_overview.attempts_in_force is 'Attempts now.';
-comment on column tidegate.policy_overview.timeout_ms_in_force is 'Timeout of one call now, milliseconds.';
+comment on column tidegate.policy_overview.timeout_ms_in_force is
+  'Timeout of one call now, milliseconds; of adaptive ones only the bound: estimator_overview has them.';
 comment on column tidegate.policy_overview.base_ms_in_force is 'First backoff now, milliseconds.';
 comment on column tidegate.policy_overview.cap_ms_in_force is 'Longest backoff now, milliseconds.';
 comment on column tidegate.policy_overview.hedge_after_ms_in_force is
   'When a second call starts now, milliseconds; null: none does.';
 comment on column tidegate.policy_overview.calls_5m is 'How many calls these figures are of.';
+comment on view tidegate.estimator_overview is
+  'Every adaptive timeout as all processes share it: one row for each policy in that mode.';
+comment on column tidegate.estimator_overview.kind is 'The kind.';
+comment on column tidegate.estimator_overview.stage is 'The stage.';
+comment on column tidegate.estimator_overview.state is
+  'normal, or high_load: the timeout is held at the best case until the load has subsided.';
+comment on column tidegate.estimator_overview.srtt_ms is 'Smoothed latency, milliseconds; null: nothing was measured yet.';
+comment on column tidegate.estimator_overview.rttvar_ms is 'Its smoothed deviation, milliseconds.';
+comment on column tidegate.estimator_overview.srto_ms is 'The smoothed timeout, milliseconds.';
+comment on column tidegate.estimator_overview.k_margin is
+  'How many times four deviations the timeout is above the smoothed latency.';
+comment on column tidegate.estimator_overview.timeout_ms is
+  'The timeout as last folded, milliseconds; each process moves its own with every call until the next fold.';
+comment on column tidegate.estimator_overview.min_rtt_ms is
+  'The shortest latency of the last two windows, milliseconds: the best case is made from it.';
+comment on column tidegate.estimator_overview.failure_rate is
+  'Share of calls that failed in the last interval with enough of them.';
+comment on column tidegate.estimator_overview.slo is 'Which share may: the margin is steered by it; null: no target.';
+comment on column tidegate.estimator_overview.load_rps is 'Calls begun per second in the last closed interval.';
+comment on column tidegate.estimator_overview.high_load_rps is
+  'Calls begun per second when high load began; null unless in high load.';
+comment on column tidegate.estimator_overview.high_load_intervals is 'For how many intervals high load has lasted.';
+comment on column tidegate.estimator_overview.min_ms is 'The shortest timeout, milliseconds.';
+comment on column tidegate.estimator_overview.max_ms is 'The longest timeout, milliseconds: the policy''s timeout_ms.';
+comment on column tidegate.estimator_overview.interval_ms is 'How long an interval is, milliseconds.';
+comment on column tidegate.estimator_overview.intervals is 'How many are closed.';
+comment on column tidegate.estimator_overview.processes is 'How many processes have reported within two intervals.';
+comment on column tidegate.estimator_overview.in_flight is 'Calls that they had under way.';
+comment on column tidegate.estimator_overview.updated_at is 'When something was last folded in; null: never.';
+comment on column tidegate.estimator_overview.version is 'How many times.';
 comment on view tidegate.breaker_overview is 'Every breaker, and what its window shows.';
 comment on column tidegate.breaker_overview.kind is 'The kind.';
 comment on column tidegate.breaker_overview.stage is 'The stage.';

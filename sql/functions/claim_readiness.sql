@@ -28,7 +28,8 @@ create or replace function tidegate.claim_readiness(queue text, worker text, bat
     first_byte_ms  integer,
     body_ms        integer,
     policy_version integer,
-    probe          boolean
+    probe          boolean,
+    adaptive       boolean
   )
   language plpgsql
   security definer
@@ -146,7 +147,7 @@ begin
         else greatest(1, ceil(extract(epoch from c.deadline_at - v_now) * 1000))::integer
       end, false,
       p.hedge_after_ms, p.hedge_max, p.hedge_share, p.connect_ms, p.first_byte_ms, p.body_ms, p.version,
-      coalesce(c.kind = any(v_breakers.probing), false)
+      coalesce(c.kind = any(v_breakers.probing), false), p.timeout_mode = 'adaptive'
     from claimed as c
     join tidegate.policy_in_force as p on p.kind = c.kind and p.stage = 'readiness'
     order by c.msg_id;

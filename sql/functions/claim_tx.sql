@@ -33,7 +33,8 @@ create or replace function tidegate.claim_tx(queue text, worker text, batch inte
     first_byte_ms  integer,
     body_ms        integer,
     policy_version integer,
-    probe          boolean
+    probe          boolean,
+    adaptive       boolean
   )
   language plpgsql
   security definer
@@ -205,7 +206,7 @@ begin
         else greatest(1, ceil(extract(epoch from c.deadline_at - v_now) * 1000))::integer
       end, v_pacing is not null,
       p.hedge_after_ms, p.hedge_max, p.hedge_share, p.connect_ms, p.first_byte_ms, p.body_ms, p.version,
-      coalesce(c.kind = any(v_breakers.probing), false)
+      coalesce(c.kind = any(v_breakers.probing), false), p.timeout_mode = 'adaptive'
     from claimed as c
     join tidegate.policy_in_force as p on p.kind = c.kind and p.stage = 'tx'
     order by c.msg_id;

@@ -54,8 +54,8 @@ begin
   if v_longer = 1 then
     v_now_is.attempts := v_policy.attempts;
   end if;
-  -- What was learned stays, within the new bound.
-  if v_policy.timeout_mode in ('percentile', 'adaptive') and v_was.timeout_ms is not null then
+  -- What was learned stays, within the new bound. An adaptive timeout is its estimator's, and here only the bound.
+  if v_policy.timeout_mode = 'percentile' and v_was.timeout_ms is not null then
     v_now_is.timeout_ms := least(v_was.timeout_ms, v_policy.timeout_ms);
   end if;
   v_now_is.hedge_after_ms := case

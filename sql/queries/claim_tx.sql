@@ -2,5 +2,5 @@
 select
   (lease).msg_id, (lease).nonce, id, kind, payload, attempt, attempts_max, timeout_ms, deadline_at, submitter,
   case when paced then (extract(epoch from send_at - claimed_at) * 1000000)::bigint end as send_in_us,
-  hedge_after_ms, hedge_max, hedge_share::float8, connect_ms, first_byte_ms, body_ms, policy_version, probe
+  hedge_after_ms, hedge_max, hedge_share::float8, connect_ms, first_byte_ms, body_ms, policy_version, probe, adaptive
 from tidegate.claim_tx($1, $2, $3, make_interval(secs => $4 / 1000.0));

@@ -22,7 +22,7 @@ select
     when a.attname in ('high_water', 'low_water') then 'messages'
     when a.attname = 'response_threshold' then 'shares'
     when a.attname in ('safety_margin', 'jitter', 'hedge_share', 'breaker_error_rate', 'heal_retry_rate',
-      'heal_timeout_rate') then 'share of 1'
+      'heal_timeout_rate', 'adaptive_slo') then 'share of 1'
     when a.attname like '%\_ms' then 'ms'
     when a.attname like '%\_seconds' then 's'
   end as unit,
