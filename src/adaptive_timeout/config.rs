@@ -57,9 +57,12 @@ pub struct Constants {
     pub enough: u32,
     /// An interval ends early after so many times enough samples, 10.
     pub early_close: u32,
-    /// An rto is held against `max` from so many samples on, 8: by then the guess that the deviation is half of the first
-    /// sample weighs a tenth.
+    /// A process trusts its own samples from so many on, 8: by then the guess that the deviation is half of the first sample
+    /// weighs a tenth.
     pub settled: u32,
+    /// High load begins when so many computed timeouts in a row have reached `max`, 32. The seed says 1, and doubts it: one
+    /// slow answer among thousands would do then.
+    pub alarm_samples: u32,
     /// Load has subsided at this part of what it was when high load began, 3/4.
     pub subsided: f64,
     /// High load ends after so many intervals, to see whether it goes on, 12.
@@ -83,6 +86,7 @@ impl Default for Constants {
             enough: 2,
             early_close: 10,
             settled: 8,
+            alarm_samples: 32,
             subsided: 0.75,
             high_load_intervals: 12,
             min_window: 6,
@@ -193,12 +197,13 @@ impl Constants {
         [self.srtt_divisor, self.rttvar_divisor, self.srto_divisor]
     }
 
-    fn counts(&self) -> [u32; 6] {
+    fn counts(&self) -> [u32; 7] {
         [
             self.k,
             self.enough,
             self.early_close,
             self.settled,
+            self.alarm_samples,
             self.high_load_intervals,
             self.min_window,
         ]

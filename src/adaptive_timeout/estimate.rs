@@ -40,11 +40,15 @@ pub struct Estimate {
     pub min_ns: Option<u64>,
     /// The shortest answer of the window before.
     pub min_before_ns: Option<u64>,
+    /// The shortest mean of an interval of this window that kept the target.
+    pub usual_ns: Option<u64>,
+    /// The shortest mean of an interval of the window before that kept the target.
+    pub usual_before_ns: Option<u64>,
     /// How many intervals this window has had.
     pub min_age: u32,
     /// How many intervals high load has lasted.
     pub high_load_intervals: u32,
-    /// The load of the interval in which high load began.
+    /// The greatest load of an interval since high load began.
     pub high_load_rps: Option<f64>,
     /// How many intervals were closed.
     pub interval_no: u64,
@@ -56,6 +60,10 @@ pub struct Estimate {
     pub responses: u64,
     /// Those of them that timed out.
     pub failures: u64,
+    /// Those of them that were answered, and that the next narrower margin would have cut off.
+    pub late: u64,
+    /// Sum of how long they took.
+    pub sum_ns: u64,
 }
 
 /// What one process saw since its last report.
@@ -71,13 +79,16 @@ pub struct Report {
     pub failures: u64,
     /// The shortest answer.
     pub min_ns: Option<u64>,
-    /// Its smoothed round-trip time.
+    /// How long they took on average.
     pub mean_ns: Option<u64>,
-    /// Its smoothed deviation.
+    /// How far they were from the smoothed round-trip time on average.
     pub deviation_ns: Option<u64>,
-    /// Its smoothed timeout.
+    /// Answers that the next narrower margin would have cut off.
     #[serde(skip)]
-    pub srto_ns: Option<u64>,
+    pub late: u64,
+    /// Its smoothed round-trip time, deviation and timeout.
+    #[serde(skip)]
+    pub smoothed_ns: Option<[u64; 3]>,
     /// Calls begun per second.
     pub load_rps: f64,
     /// Calls under way: they count when they end.
@@ -85,7 +96,7 @@ pub struct Report {
     /// Under which state the samples were taken.
     #[serde(skip)]
     pub state: State,
-    /// Whether a computed timeout has reached `max`.
+    /// Whether computed timeouts have reached `max`.
     #[serde(skip)]
     pub reached_max: bool,
 }
@@ -116,7 +127,7 @@ impl Estimate {
         let passed = u32::try_from(passed).unwrap_or(u32::MAX).max(1);
 
         if is_over {
-            self.rotate_minimum(config, passed);
+            self.rotate_windows(config, passed);
         }
         self.min_ns = least(self.min_ns, report.min_ns);
         if report.reached_max && self.state == State::Normal && config.detects_high_load() {
@@ -145,22 +156,24 @@ impl Estimate {
 
     /// Counts add up; smoothed times are weighed by the samples of the open interval.
     fn merge(&mut self, report: &Report) {
-        if report.state == self.state && report.responses > 0 {
-            let weigh = |ours: Option<u64>, theirs: Option<u64>| match (ours, theirs) {
-                (Some(ours), Some(theirs)) => {
-                    Some(weighted((ours, self.responses), (theirs, report.responses)))
-                }
-                (ours, theirs) => theirs.or(ours),
-            };
-            (self.srtt_ns, self.rttvar_ns, self.srto_ns) = (
-                weigh(self.srtt_ns, report.mean_ns),
-                weigh(self.rttvar_ns, report.deviation_ns),
-                weigh(self.srto_ns, report.srto_ns),
-            );
+        if report.state == self.state
+            && report.responses > 0
+            && let Some(theirs) = report.smoothed_ns
+        {
+            let samples = (self.responses, report.responses);
+            let ours = [&mut self.srtt_ns, &mut self.rttvar_ns, &mut self.srto_ns];
+            for (ours, theirs) in ours.into_iter().zip(theirs) {
+                *ours = Some(ours.map_or(theirs, |ours| weighted((ours, theirs), samples)));
+            }
         }
         self.requests = self.requests.saturating_add(report.requests);
         self.responses = self.responses.saturating_add(report.responses);
         self.failures = self.failures.saturating_add(report.failures);
+        self.late = self.late.saturating_add(report.late);
+        let mean_ns = report.mean_ns.unwrap_or_default();
+        self.sum_ns = self
+            .sum_ns
+            .saturating_add(mean_ns.saturating_mul(report.responses));
     }
 
     /// The rules of an interval's end, which has lasted `passed` times as long as it should.
@@ -170,12 +183,18 @@ impl Estimate {
         if is_judged && self.failures == self.responses {
             // What was possible once is not now: it must not cut off what is.
             (self.min_ns, self.min_before_ns) = (None, None);
+            (self.usual_ns, self.usual_before_ns) = (None, None);
+        }
+        let was_calm = self.state == State::Normal || self.high_load_rps.is_some();
+        if was_calm && self.failure_rate.is_some_and(|rate| !config.is_high(rate)) {
+            self.usual_ns = least(self.usual_ns, Some(self.sum_ns / self.responses.max(1)));
         }
         match self.state {
             State::Normal => self.adjust_margin(config),
             State::HighLoad => match self.high_load_rps {
                 None => self.high_load_rps = Some(load_rps),
                 Some(remembered) => {
+                    self.high_load_rps = Some(remembered.max(load_rps));
                     self.high_load_intervals = self.high_load_intervals.saturating_add(passed);
                     if load_rps <= remembered * config.constants.subsided
                         || self.high_load_intervals >= config.constants.high_load_intervals
@@ -188,19 +207,22 @@ impl Estimate {
         self.load_rps = Some(load_rps);
         self.interval_no = self.interval_no.saturating_add(1);
         (self.requests, self.responses, self.failures) = (0, 0, 0);
+        (self.late, self.sum_ns) = (0, 0);
     }
 
-    /// One more while too many calls time out; else towards the margin at which the timeout is halfway to srtt.
+    /// One more while too many calls time out; else towards the margin at which the timeout is halfway to srtt, unless
+    /// that would have cut off too many.
     fn adjust_margin(&mut self, config: &Config) {
         let (Some(failure_rate), Some(_)) = (self.failure_rate, config.slo) else {
             return;
         };
+        let would_fail = self.failures.saturating_add(self.late) as f64 / self.responses as f64;
         if config.is_high(failure_rate) {
             self.k_margin = self.k_margin.saturating_add(1);
-        } else if let (Some(srtt_ns), Some(srto_ns)) = (self.srtt_ns, self.srto_ns) {
-            let (srtt, srto) = (u128::from(srtt_ns), u128::from(srto_ns.max(1)));
-            let k_margin = u128::from(self.k_margin) * (srto + srtt) / (2 * srto);
-            self.k_margin = u32::try_from(k_margin).unwrap_or(u32::MAX).max(1);
+        } else if let (Some(srtt_ns), Some(srto_ns)) = (self.srtt_ns, self.srto_ns)
+            && !config.is_high(would_fail)
+        {
+            self.k_margin = narrower(self.k_margin, srtt_ns, srto_ns);
         }
     }
 
@@ -215,14 +237,13 @@ impl Estimate {
         };
     }
 
-    fn rotate_minimum(&mut self, config: &Config, passed: u32) {
+    fn rotate_windows(&mut self, config: &Config, passed: u32) {
         let window = config.constants.min_window;
         self.min_age = self.min_age.saturating_add(passed);
         if self.min_age >= window {
-            self.min_before_ns = (self.min_age < window.saturating_mul(2))
-                .then_some(self.min_ns)
-                .flatten();
-            self.min_ns = None;
+            let is_last = self.min_age < window.saturating_mul(2);
+            self.min_before_ns = self.min_ns.take().filter(|_| is_last);
+            self.usual_before_ns = self.usual_ns.take().filter(|_| is_last);
             self.min_age = 0;
         }
     }
@@ -238,12 +259,16 @@ impl Estimate {
         least(least(self.min_ns, self.min_before_ns), seen_ns)
     }
 
-    /// The timeout that would do if each call were as fast as the fastest; `max` while nothing has answered.
+    /// The timeout of a first sample that is as short as calls were on average in the best of the last intervals that kept
+    /// the target; where none did, as short as the shortest answer. `max` while nothing has answered.
+    ///
+    /// The shortest of many answers may be no measure of what most calls need: its timeout would cut off nearly all.
     pub(super) fn best_case_ns(&self, config: &Config, seen_ns: Option<u64>) -> u64 {
-        match self.min_rtt_ns(seen_ns) {
-            Some(min_ns) => {
-                let fastest = Smoothed::first(config, min_ns.min(config.max_ns()));
-                config.clamp(fastest.rto_ns(config, 1))
+        let usual_ns = least(self.usual_ns, self.usual_before_ns);
+        match usual_ns.or_else(|| self.min_rtt_ns(seen_ns)) {
+            Some(best_ns) => {
+                let best = Smoothed::first(config, best_ns.min(config.max_ns()));
+                config.clamp(best.rto_ns(config, 1))
             }
             None => config.max_ns(),
         }
@@ -262,8 +287,15 @@ pub(super) fn least(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 }
 
 /// The mean of two values, each as often as it counts.
-fn weighted((one, times): (u64, u64), (other, other_times): (u64, u64)) -> u64 {
-    let (times, other_times) = (u128::from(times), u128::from(other_times));
-    let sum = u128::from(one) * times + u128::from(other) * other_times;
-    u64::try_from(sum / (times + other_times).max(1)).unwrap_or(u64::MAX)
+fn weighted((one, other): (u64, u64), (ones, others): (u64, u64)) -> u64 {
+    let (ones, others) = (u128::from(ones), u128::from(others));
+    let sum = u128::from(one) * ones + u128::from(other) * others;
+    u64::try_from(sum / (ones + others).max(1)).unwrap_or(u64::MAX)
+}
+
+/// ⌊k · (srto + srtt) / (2 · srto)⌋, 1 at least.
+pub(super) fn narrower(k_margin: u32, srtt_ns: u64, srto_ns: u64) -> u32 {
+    let (srtt, srto) = (u128::from(srtt_ns), u128::from(srto_ns.max(1)));
+    let narrower = u128::from(k_margin) * (srto + srtt) / (2 * srto);
+    u32::try_from(narrower).unwrap_or(u32::MAX).max(1)
 }

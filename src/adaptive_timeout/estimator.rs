@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{
     Report, State,
     config::{Config, ConfigError, nanoseconds},
-    estimate::{Estimate, least},
+    estimate::{Estimate, least, narrower},
     smoothed::Smoothed,
 };
 
@@ -21,6 +21,8 @@ pub struct Estimator {
     smoothed: Option<Smoothed>,
     /// The timeout of a normal state.
     timeout_ns: u64,
+    /// How many computed timeouts in a row have reached `max`.
+    alarms: u32,
     in_flight: u64,
     sequence: u64,
     began: Duration,
@@ -35,7 +37,10 @@ struct Seen {
     requests: u64,
     responses: u64,
     failures: u64,
+    late: u64,
     min_ns: Option<u64>,
+    sum_ns: u64,
+    deviations_ns: u64,
     reached_max: bool,
 }
 
@@ -58,6 +63,7 @@ impl Estimator {
             timeout_ns: config.clamp(shared.timeout_ns),
             config,
             shared,
+            alarms: 0,
             in_flight: 0,
             sequence,
             began: now,
@@ -79,6 +85,7 @@ impl Estimator {
         self.ended();
         self.seen.responses += 1;
         self.seen.min_ns = least(self.seen.min_ns, Some(took_ns));
+        self.seen.late += u64::from(self.is_late(took_ns));
         self.timeout_ns = self.sample(took_ns);
     }
 
@@ -97,7 +104,7 @@ impl Estimator {
         self.timeout_ns = if self.config.slo.is_none() {
             self.config.clamp(was_ns.max(timeout_ns.saturating_mul(2)))
         } else if failure_rate.is_some_and(|rate| self.config.is_high(rate))
-            && self.min_rtt_ns().is_some()
+            && self.shared.min_rtt_ns(self.seen_min_ns()).is_some()
         {
             was_ns.min(self.best_case_ns())
         } else {
@@ -114,6 +121,18 @@ impl Estimator {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
+    /// Whether an answer would have been cut off, had the margin been narrowed already.
+    fn is_late(&self, took_ns: u64) -> bool {
+        self.smoothed.is_some_and(|smoothed| {
+            let (srtt_ns, srto_ns) = (
+                smoothed.srtt_ns(&self.config),
+                smoothed.srto_ns(&self.config),
+            );
+            let k_margin = narrower(self.k_margin(), srtt_ns, srto_ns);
+            took_ns > self.config.clamp(smoothed.rto_ns(&self.config, k_margin))
+        })
+    }
+
     /// Takes a sample; the timeout that comes of it, which may have brought high load about.
     fn sample(&mut self, sample_ns: u64) -> u64 {
         let k_margin = self.k_margin();
@@ -123,17 +142,25 @@ impl Estimator {
                 (smoothed, smoothed.rto_ns(&self.config, 1))
             }
             Some(mut smoothed) => {
+                let deviation_ns = smoothed.srtt_ns(&self.config).abs_diff(sample_ns);
+                self.seen.deviations_ns = self.seen.deviations_ns.saturating_add(deviation_ns);
                 smoothed.sample(&self.config, k_margin, sample_ns);
                 (smoothed, smoothed.rto_ns(&self.config, k_margin))
             }
         };
         self.smoothed = Some(smoothed);
+        self.seen.sum_ns = self.seen.sum_ns.saturating_add(sample_ns);
+        self.alarms = if rto_ns >= self.config.max_ns() {
+            self.alarms.saturating_add(1)
+        } else {
+            0
+        };
         if self.state == State::Normal
             && self.config.detects_high_load()
-            && smoothed.is_settled(&self.config)
-            && rto_ns >= self.config.max_ns()
+            && self.alarms >= self.config.constants.alarm_samples
         {
             self.state = State::HighLoad;
+            self.alarms = 0;
             self.seen.reached_max = true;
             self.smoothed = None;
         }
@@ -151,10 +178,6 @@ impl Estimator {
 
     fn best_case_ns(&self) -> u64 {
         self.shared.best_case_ns(&self.config, self.seen_min_ns())
-    }
-
-    fn min_rtt_ns(&self) -> Option<u64> {
-        self.shared.min_rtt_ns(self.seen_min_ns())
     }
 
     fn seen_min_ns(&self) -> Option<u64> {
@@ -191,10 +214,17 @@ impl Estimator {
             requests: seen.requests,
             responses: seen.responses,
             failures: seen.failures,
+            late: seen.late,
             min_ns: seen.min_ns,
-            mean_ns: self.smoothed.map(|smoothed| smoothed.srtt_ns(config)),
-            deviation_ns: self.smoothed.map(|smoothed| smoothed.rttvar_ns(config)),
-            srto_ns: self.smoothed.map(|smoothed| smoothed.srto_ns(config)),
+            mean_ns: seen.sum_ns.checked_div(seen.responses),
+            deviation_ns: seen.deviations_ns.checked_div(seen.responses),
+            smoothed_ns: self.smoothed.map(|smoothed| {
+                [
+                    smoothed.srtt_ns(config),
+                    smoothed.rttvar_ns(config),
+                    smoothed.srto_ns(config),
+                ]
+            }),
             load_rps: seen.requests as f64 / seconds.max(0.001),
             in_flight: self.in_flight,
             state: self.state,
@@ -220,6 +250,7 @@ impl Estimator {
         }
         if was == State::Normal && self.state == State::HighLoad {
             self.smoothed = None;
+            self.alarms = 0;
         }
         let settled = self
             .smoothed

@@ -193,8 +193,7 @@ mod intervals {
             responses,
             failures,
             mean_ns: Some(10_000_000),
-            deviation_ns: Some(1_000_000),
-            srto_ns: Some(30_000_000),
+            smoothed_ns: Some([10_000_000, 1_000_000, 30_000_000]),
             load_rps: responses as f64 / 5.0,
             ..Report::default()
         }
@@ -217,6 +216,49 @@ mod intervals {
         for (before, after) in [(1, 1), (2, 1), (3, 2), (6, 4), (10, 6), (100, 66)] {
             let known = closed(known(before), &seen(201, 1));
             assert_eq!(known.k_margin, after, "from {before}");
+        }
+    }
+
+    #[test]
+    fn a_margin_is_kept_when_a_narrower_one_would_have_cut_off_too_many() {
+        for (late, after) in [(8, 4), (9, 6)] {
+            let report = Report {
+                late,
+                ..seen(2000, 1)
+            };
+            assert_eq!(
+                closed(known(6), &report).k_margin,
+                after,
+                "{late} late answers"
+            );
+        }
+    }
+
+    #[test]
+    fn answers_are_late_that_the_narrower_margin_would_have_cut_off() {
+        let mut known = fresh(Config {
+            k_margin: 6,
+            ..config()
+        });
+        for number in 0..300 {
+            answer(&mut known, milliseconds(10), milliseconds(number));
+        }
+        // 10 ms + 6 · 1 ms; narrowed by (16 + 10) / 32 to 4. Three of 453 are more than half of the target.
+        assert_eq!(known.timeout(), milliseconds(16));
+        for (took, k_margin) in [(14, 4), (15, 6)] {
+            let mut timeout = known.clone();
+            for number in 1..=3 {
+                answer(
+                    &mut timeout,
+                    milliseconds(took),
+                    milliseconds(number * 1000),
+                );
+                for _ in 0..50 {
+                    answer(&mut timeout, milliseconds(10), milliseconds(number * 1000));
+                }
+            }
+            timeout.tick(milliseconds(5000));
+            assert_eq!(timeout.k_margin(), k_margin, "{took} ms");
         }
     }
 
@@ -283,9 +325,7 @@ mod intervals {
         let mut known = known(3);
         known.fold(&config(), &seen(100, 0), 0.0, 1_000_000);
         let slower = Report {
-            mean_ns: Some(22_000_000),
-            deviation_ns: Some(4_000_000),
-            srto_ns: Some(60_000_000),
+            smoothed_ns: Some([22_000_000, 4_000_000, 60_000_000]),
             min_ns: Some(4_000_000),
             ..seen(50, 5)
         };
@@ -321,7 +361,11 @@ mod intervals {
         }
         assert!(timeout.timeout() > milliseconds(100));
         time_out(&mut timeout, milliseconds(5100));
-        assert_eq!(timeout.timeout(), milliseconds(30), "three times 10 ms");
+        assert_eq!(
+            timeout.timeout(),
+            milliseconds(30),
+            "three times the shortest, 10 ms"
+        );
 
         for _ in 0..200 {
             answer(&mut timeout, milliseconds(10), milliseconds(5200));
@@ -418,6 +462,60 @@ mod high_load {
         timeout.tick(milliseconds(10_000));
         assert_eq!(timeout.state(), State::HighLoad);
         assert_eq!(timeout.estimate().k_margin, k_margin, "locked");
+    }
+
+    #[test]
+    fn it_takes_thirty_two_computed_timeouts_of_max_in_a_row() {
+        let mut timeout = fresh(short());
+        for _ in 0..100 {
+            answer(&mut timeout, milliseconds(5), milliseconds(1));
+        }
+        for _ in 0..32 {
+            assert_eq!(timeout.state(), State::Normal);
+            answer(&mut timeout, milliseconds(49), milliseconds(1));
+        }
+        assert_eq!(timeout.state(), State::HighLoad);
+    }
+
+    #[test]
+    fn by_the_letter_of_the_seed_it_takes_one() {
+        let mut timeout = fresh(Config {
+            constants: Constants {
+                alarm_samples: 1,
+                ..Constants::default()
+            },
+            ..short()
+        });
+        answer(&mut timeout, milliseconds(20), milliseconds(1));
+        assert_eq!(timeout.state(), State::HighLoad);
+    }
+
+    #[test]
+    fn the_best_case_is_that_of_the_best_interval_that_kept_the_target() {
+        let mut timeout = fresh(short());
+        answer(&mut timeout, milliseconds(1), milliseconds(1));
+        for _ in 0..399 {
+            answer(&mut timeout, milliseconds(7), milliseconds(2));
+        }
+        timeout.tick(milliseconds(5000));
+        let known = timeout.estimate().clone();
+        assert_eq!(known.min_ns, Some(1_000_000));
+        assert_eq!(known.usual_ns, Some(6_985_000));
+        while timeout.state() == State::Normal {
+            answer(&mut timeout, milliseconds(49), milliseconds(5001));
+        }
+        assert_eq!(timeout.timeout(), microseconds_of(3 * 6985));
+    }
+
+    #[test]
+    fn the_greatest_load_while_it_lasts_is_what_has_to_subside() {
+        let (mut timeout, now) = overloaded();
+        calls(&mut timeout, 1000, now);
+        timeout.tick(now + milliseconds(5000));
+        assert_eq!(timeout.estimate().high_load_rps, Some(200.0));
+        calls(&mut timeout, 750, now + milliseconds(5000));
+        timeout.tick(now + milliseconds(10_000));
+        assert_eq!(timeout.state(), State::Normal);
     }
 
     #[test]
@@ -581,6 +679,7 @@ mod properties {
     fn estimates() -> impl Strategy<Value = Estimate> {
         let times = (nanoseconds_of(), nanoseconds_of(), nanoseconds_of());
         let minima = (nanoseconds_of(), nanoseconds_of(), any::<u32>());
+        let usual = (nanoseconds_of(), nanoseconds_of(), any::<u64>());
         let counts = (0..10_000_u64, 0..10_000_u64, 0..10_000_u64);
         let load = (rates(), rates(), rates(), any::<u32>());
         let margin = (
@@ -588,8 +687,8 @@ mod properties {
             prop_oneof![0..50_u32, any::<u32>()],
             any::<u64>(),
         );
-        (times, minima, counts, load, margin).prop_map(|(times, minima, counts, load, margin)| {
-            Estimate {
+        (times, minima, usual, counts, load, margin).prop_map(
+            |(times, minima, usual, counts, load, margin)| Estimate {
                 state: if margin.0 {
                     State::HighLoad
                 } else {
@@ -604,6 +703,8 @@ mod properties {
                 load_rps: load.1,
                 min_ns: minima.0,
                 min_before_ns: minima.1,
+                usual_ns: usual.0,
+                usual_before_ns: usual.1,
                 min_age: minima.2,
                 high_load_intervals: load.3,
                 high_load_rps: load.2,
@@ -612,8 +713,10 @@ mod properties {
                 requests: counts.0,
                 responses: counts.1,
                 failures: counts.2.min(counts.1),
-            }
-        })
+                late: counts.2,
+                sum_ns: usual.2,
+            },
+        )
     }
 
     fn events() -> impl Strategy<Value = Vec<(Event, u64)>> {
