@@ -65,11 +65,8 @@ impl AdaptiveTimeout {
     /// # Errors
     ///
     /// A configuration that makes no sense.
-    pub fn resume(config: Config, known: Estimate, now: Duration) -> Result<Self, ConfigError> {
-        let known = Estimate {
-            began_us: microseconds(now),
-            ..known
-        };
+    pub fn resume(config: Config, mut known: Estimate, now: Duration) -> Result<Self, ConfigError> {
+        known.began_us = microseconds(now);
         Estimator::new(config, known, 0, now).map(Self)
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Longest time that an estimator handles: nothing waits longer for an answer.
-const DAY: Duration = Duration::from_hours(24);
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// The bounds and the target of one estimator.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,7 +91,7 @@ impl Default for Constants {
             high_load_intervals: 12,
             min_window: 6,
             initial: Duration::from_secs(1),
-            ceiling: Duration::from_mins(1),
+            ceiling: Duration::from_secs(60),
         }
     }
 }

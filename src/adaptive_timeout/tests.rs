@@ -599,7 +599,7 @@ mod high_load {
     #[test]
     fn idle_time_ends_it_with_the_next_call() {
         let (mut timeout, now) = overloaded();
-        timeout.begin(now + Duration::from_hours(1));
+        timeout.begin(now + Duration::from_secs(3600));
         assert_eq!(timeout.state(), State::Normal);
         assert_eq!(timeout.estimate().min_rtt_ns(None), None, "long ago");
     }
@@ -743,7 +743,7 @@ mod properties {
         ) {
             let mut timeout = AdaptiveTimeout::resume(config.clone(), known, Duration::ZERO).unwrap();
             let mut now = Duration::ZERO;
-            let longest = config.max.unwrap_or(Duration::from_mins(1));
+            let longest = config.max.unwrap_or(Duration::from_secs(60));
             for (event, pause_us) in events {
                 now += microseconds_of(pause_us);
                 match event {
