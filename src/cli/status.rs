@@ -108,7 +108,7 @@ impl Status {
             table(STAGE_COLUMNS, stages.into_iter().map(stage_row))
         );
         if !timeouts.is_empty() {
-            let rows = timeouts.into_iter().map(timeout_row);
+            let rows = timeouts.iter().map(timeout_row);
             outln!("{}\n", table(TIMEOUT_COLUMNS, rows));
         }
         let rows = workers.into_iter().map(|worker| {
@@ -179,7 +179,7 @@ const TIMEOUT_COLUMNS: [&str; 8] = [
 ];
 
 /// What the fleet has learned of how long calls of a stage take.
-fn timeout_row(estimator: EstimatorOverview) -> [String; 8] {
+fn timeout_row(estimator: &EstimatorOverview) -> [String; 8] {
     let ms = |ms: Option<f64>| or_dash(ms.map(|ms| format!("{ms:.1} ms")));
     [
         format!("{}.{}", estimator.kind, estimator.stage),
