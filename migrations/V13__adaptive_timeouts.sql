@@ -38,6 +38,8 @@ create table tidegate.timeout_estimator (
   load_rps            float8,
   min_ns              bigint,
   min_before_ns       bigint,
+  usual_ns            bigint,
+  usual_before_ns     bigint,
   min_age             integer not null,
   high_load_intervals integer not null default 0,
   high_load_rps       float8,
@@ -46,6 +48,8 @@ create table tidegate.timeout_estimator (
   requests            bigint not null,
   responses           bigint not null,
   failures            bigint not null,
+  late                bigint not null,
+  sum_ns              bigint not null,
   updated_at          timestamptz not null,
   primary key (kind, stage),
   constraint timeout_estimator_is_of_a_policy foreign key (kind, stage) references tidegate.policy on delete cascade,
@@ -54,7 +58,10 @@ create table tidegate.timeout_estimator (
   constraint timeout_estimator_k_margin_is_at_least_one check (k_margin >= 1),
   constraint timeout_estimator_timeout_is_positive check (timeout_ns > 0),
   constraint timeout_estimator_times_are_not_negative
-    check (srtt_ns >= 0 and rttvar_ns >= 0 and srto_ns >= 0 and min_ns >= 0 and min_before_ns >= 0),
+    check (
+      srtt_ns >= 0 and rttvar_ns >= 0 and srto_ns >= 0 and min_ns >= 0 and min_before_ns >= 0
+      and usual_ns >= 0 and usual_before_ns >= 0
+    ),
   constraint timeout_estimator_variance_is_of_a_mean check ((srtt_ns is null) = (rttvar_ns is null)),
   constraint timeout_estimator_failure_rate_is_a_share check (failure_rate between 0 and 1),
   -- Below infinity: not a number is above it.
@@ -63,6 +70,7 @@ create table tidegate.timeout_estimator (
   constraint timeout_estimator_remembers_a_load_in_high_load_only check (high_load_rps is null or state = 'high_load'),
   constraint timeout_estimator_counts_are_not_negative check (
     min_age >= 0 and high_load_intervals >= 0 and interval_no >= 0 and requests >= 0 and responses >= 0 and failures >= 0
+    and late >= 0 and sum_ns >= 0
   )
 ) with (fillfactor = 50);
 

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod adaptive_timeout;
 pub mod api_key;
 pub mod cli;
 pub mod config;

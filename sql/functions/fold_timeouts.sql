@@ -70,12 +70,13 @@ begin
     update tidegate.timeout_estimator as e
     set (
       version, state, srtt_ns, rttvar_ns, srto_ns, k_margin, timeout_ns, failure_rate, load_rps, min_ns, min_before_ns,
-      min_age, high_load_intervals, high_load_rps, interval_no, began_at, requests, responses, failures, updated_at
+      usual_ns, usual_before_ns, min_age, high_load_intervals, high_load_rps, interval_no, began_at, requests, responses,
+      failures, late, sum_ns, updated_at
     ) = row(
       v_new.version, v_new.state, v_new.srtt_ns, v_new.rttvar_ns, v_new.srto_ns, v_new.k_margin, v_new.timeout_ns,
-      v_new.failure_rate, v_new.load_rps, v_new.min_ns, v_new.min_before_ns, v_new.min_age, v_new.high_load_intervals,
-      v_new.high_load_rps, v_new.interval_no, v_new.began_at, v_new.requests, v_new.responses, v_new.failures,
-      v_new.updated_at
+      v_new.failure_rate, v_new.load_rps, v_new.min_ns, v_new.min_before_ns, v_new.usual_ns, v_new.usual_before_ns,
+      v_new.min_age, v_new.high_load_intervals, v_new.high_load_rps, v_new.interval_no, v_new.began_at, v_new.requests,
+      v_new.responses, v_new.failures, v_new.late, v_new.sum_ns, v_new.updated_at
     )
     -- The guard: who waits here for another fold finds the version gone.
     where e.kind = fold_timeouts.kind and e.stage = fold_timeouts.stage and e.version = fold_timeouts.version;

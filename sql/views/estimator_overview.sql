@@ -11,6 +11,7 @@ select
   -- A policy that has changed since holds at once.
   round(greatest(p.adaptive_min_ms, least(p.timeout_ms, e.timeout_ns / 1000000.0)), 3) as timeout_ms,
   round(least(e.min_ns, e.min_before_ns) / 1000000.0, 3) as min_rtt_ms,
+  round(least(e.usual_ns, e.usual_before_ns) / 1000000.0, 3) as usual_rtt_ms,
   e.failure_rate, p.adaptive_slo as slo, e.load_rps, e.high_load_rps,
   coalesce(e.high_load_intervals, 0) as high_load_intervals,
   p.adaptive_min_ms as min_ms, p.timeout_ms as max_ms, i.interval_ms,

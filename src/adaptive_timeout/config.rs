@@ -1,0 +1,216 @@
+//! What an estimator is told: its bounds, its target, and the constants of its rules.
+
+use std::time::Duration;
+
+/// Longest time that an estimator handles: nothing waits longer for an answer.
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// The bounds and the target of one estimator.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// The dependency whose answers are awaited; for messages.
+    pub id: String,
+    /// Longest timeout, which is the longest latency that the SLO allows. `None`: a minute, and no high load is detected.
+    pub max: Option<Duration>,
+    /// Shortest timeout.
+    pub min: Duration,
+    /// Target failure rate, above 0 and at most 0.5. `None`: a timeout is doubled whenever it was too short, `k_margin`
+    /// stays as it is, and no high load is detected.
+    pub slo: Option<f64>,
+    /// How often the failure rate is judged; longer than `max`.
+    pub interval: Duration,
+    /// The margin to begin with, at least 1: how many times the deviation is added.
+    pub k_margin: u32,
+    /// The constants of the rules.
+    pub constants: Constants,
+}
+
+impl Default for Config {
+    /// No `max`; `min` 1 ms; SLO 1 %; intervals of 5 s; `k_margin` 1.
+    fn default() -> Self {
+        Self {
+            id: "dependency".to_owned(),
+            max: None,
+            min: Duration::from_millis(1),
+            slo: Some(0.01),
+            interval: Duration::from_secs(5),
+            k_margin: 1,
+            constants: Constants::default(),
+        }
+    }
+}
+
+/// The constants of RFC 6298 (2.2, 2.3) and of the seed's overload control.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Constants {
+    /// G: the margin is never less, 1 ms.
+    pub granularity: Duration,
+    /// K: a margin is so many deviations, 4.
+    pub k: u32,
+    /// 1/α: a sample moves srtt by this part of its distance, 8.
+    pub srtt_divisor: u32,
+    /// 1/β: a sample moves rttvar by this part of its distance, 4.
+    pub rttvar_divisor: u32,
+    /// An rto moves srto by this part of its distance, 8.
+    pub srto_divisor: u32,
+    /// An interval is judged from ⌈`enough` / slo⌉ samples on, 2.
+    pub enough: u32,
+    /// An interval ends early after so many times enough samples, 10.
+    pub early_close: u32,
+    /// A process trusts its own samples from so many on, 8: by then the guess that the deviation is half of the first sample
+    /// weighs a tenth.
+    pub settled: u32,
+    /// High load begins when so many computed timeouts in a row have reached `max`, 32. The seed says 1, and doubts it: one
+    /// slow answer among thousands would do then.
+    pub alarm_samples: u32,
+    /// Load has subsided at this part of what it was when high load began, 3/4.
+    pub subsided: f64,
+    /// High load ends after so many intervals, to see whether it goes on, 12.
+    pub high_load_intervals: u32,
+    /// The minimum is that of the last one to two windows of so many intervals, 6.
+    pub min_window: u32,
+    /// The timeout before any sample where there is no `max`, 1 s.
+    pub initial: Duration,
+    /// The longest timeout where there is no `max`, 60 s.
+    pub ceiling: Duration,
+}
+
+impl Default for Constants {
+    fn default() -> Self {
+        Self {
+            granularity: Duration::from_millis(1),
+            k: 4,
+            srtt_divisor: 8,
+            rttvar_divisor: 4,
+            srto_divisor: 8,
+            enough: 2,
+            early_close: 10,
+            settled: 8,
+            alarm_samples: 32,
+            subsided: 0.75,
+            high_load_intervals: 12,
+            min_window: 6,
+            initial: Duration::from_secs(1),
+            ceiling: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Why an estimator cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the adaptive timeout of {id}: {problem}")]
+pub struct ConfigError {
+    /// The dependency.
+    pub id: String,
+    /// What does not hold, with its figures.
+    pub problem: String,
+}
+
+impl Config {
+    /// Whether the configuration makes sense.
+    ///
+    /// # Errors
+    ///
+    /// What does not hold: an order of the bounds, the interval or one of the shares.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let constants = &self.constants;
+        let longest = self.longest();
+        let problem = if longest.is_zero() || longest > DAY {
+            format!("max is above zero and at most a day, not {longest:?}")
+        } else if self.min > longest {
+            format!("min {:?} is above max {longest:?}", self.min)
+        } else if self.slo.is_some_and(|slo| !(slo > 0.0 && slo <= 0.5)) {
+            format!(
+                "slo is above 0 and at most 0.5, not {}",
+                self.slo.unwrap_or_default()
+            )
+        } else if self.interval.is_zero() || self.max.is_some_and(|max| self.interval <= max) {
+            format!("interval {:?} is not longer than max", self.interval)
+        } else if self.k_margin == 0 {
+            "k_margin is at least 1".to_owned()
+        } else if constants.divisors().contains(&0) || constants.counts().contains(&0) {
+            "divisors and counts are at least 1".to_owned()
+        } else if constants.divisors().iter().any(|&divisor| divisor > 1024) || constants.k > 1024 {
+            "k and divisors are at most 1024".to_owned()
+        } else if !(constants.subsided > 0.0 && constants.subsided < 1.0) {
+            format!("subsided is between 0 and 1, not {}", constants.subsided)
+        } else if constants.granularity > DAY || constants.initial.is_zero() {
+            "granularity is at most a day, initial above zero".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(ConfigError {
+            id: self.id.clone(),
+            problem,
+        })
+    }
+
+    /// How many samples an interval needs to be judged: ⌈`enough` / slo⌉; without an SLO any.
+    #[must_use]
+    pub fn enough_samples(&self) -> u64 {
+        // Checked to be a share: at most u32::MAX / f64::MIN_POSITIVE, which saturates.
+        self.slo.map_or(1, |slo| {
+            (f64::from(self.constants.enough) / slo).ceil() as u64
+        })
+    }
+
+    /// After how many samples an interval ends early; never without an SLO.
+    pub(super) fn early_samples(&self) -> u64 {
+        match self.slo {
+            Some(_) => self
+                .enough_samples()
+                .saturating_mul(self.constants.early_close.into()),
+            None => u64::MAX,
+        }
+    }
+
+    fn longest(&self) -> Duration {
+        self.max.unwrap_or(self.constants.ceiling)
+    }
+
+    pub(super) fn max_ns(&self) -> u64 {
+        nanoseconds(self.longest())
+    }
+
+    /// The timeout before any sample.
+    pub(super) fn initial_ns(&self) -> u64 {
+        self.clamp(nanoseconds(self.max.unwrap_or(self.constants.initial)))
+    }
+
+    pub(super) fn clamp(&self, timeout_ns: u64) -> u64 {
+        timeout_ns.clamp(nanoseconds(self.min), self.max_ns())
+    }
+
+    /// Whether high load is detected at all.
+    pub(super) fn detects_high_load(&self) -> bool {
+        self.slo.is_some() && self.max.is_some()
+    }
+
+    /// Whether a failure rate asks for a longer timeout, or for the best case: half of the target.
+    pub(super) fn is_high(&self, failure_rate: f64) -> bool {
+        self.slo.is_some_and(|slo| failure_rate >= slo / 2.0)
+    }
+}
+
+impl Constants {
+    fn divisors(&self) -> [u32; 3] {
+        [self.srtt_divisor, self.rttvar_divisor, self.srto_divisor]
+    }
+
+    fn counts(&self) -> [u32; 7] {
+        [
+            self.k,
+            self.enough,
+            self.early_close,
+            self.settled,
+            self.alarm_samples,
+            self.high_load_intervals,
+            self.min_window,
+        ]
+    }
+}
+
+/// Whole nanoseconds, a day at most.
+pub(super) fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.min(DAY).as_nanos()).unwrap_or(u64::MAX)
+}

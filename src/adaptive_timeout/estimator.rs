@@ -1,0 +1,325 @@
+//! One process's view of a dependency: each sample moves its timeout, and what it saw goes into its reports.
+
+use std::time::Duration;
+
+use super::{
+    Report, State,
+    config::{Config, ConfigError, nanoseconds},
+    estimate::{Estimate, least, narrower},
+    smoothed::Smoothed,
+};
+
+/// The timeout of the next call to a dependency, from those before.
+///
+/// One a process: what it knows comes from an [`Estimate`] that the fleet shares, and what it sees goes back there in
+/// [`Report`]s, once an interval. It has no clock: `now` is the time since a moment of the caller's choice.
+#[derive(Debug, Clone)]
+pub struct Estimator {
+    config: Config,
+    shared: Estimate,
+    state: State,
+    smoothed: Option<Smoothed>,
+    /// The timeout of a normal state.
+    timeout_ns: u64,
+    /// How many computed timeouts in a row have reached `max`.
+    alarms: u32,
+    in_flight: u64,
+    sequence: u64,
+    began: Duration,
+    seen: Seen,
+    /// Reported, and not yet known to have been folded.
+    reported: Option<Report>,
+}
+
+/// What was seen since the last report.
+#[derive(Debug, Clone, Default)]
+struct Seen {
+    requests: u64,
+    responses: u64,
+    failures: u64,
+    late: u64,
+    min_ns: Option<u64>,
+    sum_ns: u64,
+    deviations_ns: u64,
+    reached_max: bool,
+}
+
+impl Estimator {
+    /// Begins with what the fleet knows. `sequence` is that of the process's last report, 0 if there is none.
+    ///
+    /// # Errors
+    ///
+    /// A configuration that makes no sense.
+    pub fn new(
+        config: Config,
+        shared: Estimate,
+        sequence: u64,
+        now: Duration,
+    ) -> Result<Self, ConfigError> {
+        config.check()?;
+        Ok(Self {
+            state: shared.state,
+            smoothed: shared.smoothed(&config),
+            timeout_ns: config.clamp(shared.timeout_ns),
+            config,
+            shared,
+            alarms: 0,
+            in_flight: 0,
+            sequence,
+            began: now,
+            seen: Seen::default(),
+            reported: None,
+        })
+    }
+
+    /// A call begins: its timeout.
+    pub fn begin(&mut self) -> Duration {
+        self.seen.requests += 1;
+        self.in_flight += 1;
+        self.timeout()
+    }
+
+    /// A call was answered, whatever the answer.
+    pub fn answered(&mut self, took: Duration) {
+        let took_ns = nanoseconds(took);
+        self.ended();
+        self.seen.responses += 1;
+        self.seen.min_ns = least(self.seen.min_ns, Some(took_ns));
+        self.seen.late += u64::from(self.is_late(took_ns));
+        self.timeout_ns = self.sample(took_ns);
+    }
+
+    /// A call was cut off after its timeout: a failure, and a sample equal to that.
+    ///
+    /// Without an SLO the timeout becomes twice that long (RFC 6298, 5.5), once for all calls that had it. With one, it
+    /// becomes that of the best case while too many calls fail, never a longer one.
+    pub fn timed_out(&mut self, timeout: Duration) {
+        let was_ns = self.timeout_ns;
+        let timeout_ns = nanoseconds(timeout);
+        self.ended();
+        self.seen.responses += 1;
+        self.seen.failures += 1;
+        let computed_ns = self.sample(timeout_ns);
+        let failure_rate = self.shared.failure_rate;
+        self.timeout_ns = if self.config.slo.is_none() {
+            self.config.clamp(was_ns.max(timeout_ns.saturating_mul(2)))
+        } else if failure_rate.is_some_and(|rate| self.config.is_high(rate))
+            && self.shared.min_rtt_ns(self.seen_min_ns()).is_some()
+        {
+            was_ns.min(self.best_case_ns())
+        } else {
+            computed_ns
+        };
+    }
+
+    /// A call ended in a way that tells nothing of how long answers take: refused, cancelled, cut off by somebody else.
+    pub fn dropped(&mut self) {
+        self.ended();
+    }
+
+    fn ended(&mut self) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+    }
+
+    /// Whether an answer would have been cut off, had the margin been narrowed already.
+    fn is_late(&self, took_ns: u64) -> bool {
+        self.smoothed.is_some_and(|smoothed| {
+            let (srtt_ns, srto_ns) = (
+                smoothed.srtt_ns(&self.config),
+                smoothed.srto_ns(&self.config),
+            );
+            let k_margin = narrower(self.k_margin(), srtt_ns, srto_ns);
+            took_ns > self.config.clamp(smoothed.rto_ns(&self.config, k_margin))
+        })
+    }
+
+    /// Takes a sample; the timeout that comes of it, which may have brought high load about.
+    fn sample(&mut self, sample_ns: u64) -> u64 {
+        let k_margin = self.k_margin();
+        let (smoothed, rto_ns) = match self.smoothed {
+            None => {
+                let smoothed = Smoothed::first(&self.config, sample_ns);
+                (smoothed, smoothed.rto_ns(&self.config, 1))
+            }
+            Some(mut smoothed) => {
+                let deviation_ns = smoothed.srtt_ns(&self.config).abs_diff(sample_ns);
+                self.seen.deviations_ns = self.seen.deviations_ns.saturating_add(deviation_ns);
+                smoothed.sample(&self.config, k_margin, sample_ns);
+                (smoothed, smoothed.rto_ns(&self.config, k_margin))
+            }
+        };
+        self.smoothed = Some(smoothed);
+        self.seen.sum_ns = self.seen.sum_ns.saturating_add(sample_ns);
+        self.alarms = if rto_ns >= self.config.max_ns() {
+            self.alarms.saturating_add(1)
+        } else {
+            0
+        };
+        if self.state == State::Normal
+            && self.config.detects_high_load()
+            && self.alarms >= self.config.constants.alarm_samples
+        {
+            self.state = State::HighLoad;
+            self.alarms = 0;
+            self.seen.reached_max = true;
+            self.smoothed = None;
+        }
+        self.config.clamp(rto_ns)
+    }
+
+    /// The timeout of a call that would begin now; within `min` and `max`.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        Duration::from_nanos(match self.state {
+            State::Normal => self.timeout_ns,
+            State::HighLoad => self.best_case_ns(),
+        })
+    }
+
+    fn best_case_ns(&self) -> u64 {
+        self.shared.best_case_ns(&self.config, self.seen_min_ns())
+    }
+
+    fn seen_min_ns(&self) -> Option<u64> {
+        let reported = self.reported.as_ref().and_then(|report| report.min_ns);
+        least(self.seen.min_ns, reported)
+    }
+
+    /// Whether it is time to report: at the end of an interval, after many samples, or when high load has begun.
+    #[must_use]
+    pub fn is_due(&self, now: Duration) -> bool {
+        now.saturating_sub(self.began) >= self.config.interval
+            || self.seen.responses >= self.config.early_samples()
+    }
+
+    /// Whether the fleet should hear at once that high load has begun.
+    #[must_use]
+    pub fn is_urgent(&self) -> bool {
+        self.seen.reached_max && self.reported.is_none()
+    }
+
+    /// What was seen since the last report. It stays the same until [`Self::folded`] says that it has arrived, so that
+    /// one whose fate is not known is repeated, and counts once.
+    pub fn report(&mut self, now: Duration) -> Report {
+        if let Some(report) = &self.reported {
+            return report.clone();
+        }
+        let seconds = now.saturating_sub(self.began).as_secs_f64();
+        let seen = std::mem::take(&mut self.seen);
+        self.began = now;
+        self.sequence += 1;
+        let config = &self.config;
+        let report = Report {
+            sequence: self.sequence,
+            requests: seen.requests,
+            responses: seen.responses,
+            failures: seen.failures,
+            late: seen.late,
+            min_ns: seen.min_ns,
+            mean_ns: seen.sum_ns.checked_div(seen.responses),
+            deviation_ns: seen.deviations_ns.checked_div(seen.responses),
+            smoothed_ns: self.smoothed.map(|smoothed| {
+                [
+                    smoothed.srtt_ns(config),
+                    smoothed.rttvar_ns(config),
+                    smoothed.srto_ns(config),
+                ]
+            }),
+            load_rps: seen.requests as f64 / seconds.max(0.001),
+            in_flight: self.in_flight,
+            state: self.state,
+            reached_max: seen.reached_max,
+        };
+        self.reported = Some(report.clone());
+        report
+    }
+
+    /// Its report has arrived, and this is what the fleet knows now.
+    pub fn folded(&mut self, shared: Estimate) {
+        self.reported = None;
+        self.adopt(shared);
+    }
+
+    /// Others have reported: what the fleet knows now.
+    pub fn adopt(&mut self, shared: Estimate) {
+        let was = self.state;
+        self.shared = shared;
+        // High load that has begun since its report stays until the fleet knows of it.
+        if !self.seen.reached_max {
+            self.state = self.shared.state;
+        }
+        if was == State::Normal && self.state == State::HighLoad {
+            self.smoothed = None;
+            self.alarms = 0;
+        }
+        let settled = self
+            .smoothed
+            .is_some_and(|smoothed| smoothed.is_settled(&self.config));
+        if !settled && let Some(known) = self.shared.smoothed(&self.config) {
+            self.smoothed = Some(known);
+            self.timeout_ns = self.config.clamp(self.shared.timeout_ns);
+        } else if was == State::HighLoad && self.state == State::Normal {
+            let k_margin = self.k_margin();
+            self.timeout_ns = match self.smoothed {
+                Some(smoothed) => self.config.clamp(smoothed.rto_ns(&self.config, k_margin)),
+                None => self.config.initial_ns(),
+            };
+        }
+    }
+
+    /// Other bounds, from now on.
+    ///
+    /// # Errors
+    ///
+    /// A configuration that makes no sense; the one before holds on.
+    pub fn configure(&mut self, config: Config) -> Result<(), ConfigError> {
+        config.check()?;
+        self.timeout_ns = config.clamp(self.timeout_ns);
+        self.config = config;
+        Ok(())
+    }
+
+    /// Its configuration.
+    #[must_use]
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What the fleet knew when it last said so.
+    #[must_use]
+    pub const fn shared(&self) -> &Estimate {
+        &self.shared
+    }
+
+    /// Normal, or high load.
+    #[must_use]
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Smoothed round-trip time of its own samples; none before any.
+    #[must_use]
+    pub fn srtt(&self) -> Option<Duration> {
+        let smoothed = self.smoothed?;
+        Some(Duration::from_nanos(smoothed.srtt_ns(&self.config)))
+    }
+
+    /// Smoothed deviation of its own samples; none before any.
+    #[must_use]
+    pub fn rttvar(&self) -> Option<Duration> {
+        let smoothed = self.smoothed?;
+        Some(Duration::from_nanos(smoothed.rttvar_ns(&self.config)))
+    }
+
+    /// How many times K deviations are added to srtt; at least 1.
+    #[must_use]
+    pub fn k_margin(&self) -> u32 {
+        self.shared.k_margin.max(1)
+    }
+
+    /// Calls that have begun and not ended.
+    #[must_use]
+    pub const fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+}
