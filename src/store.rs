@@ -67,7 +67,7 @@ pub use self::{
     news::{Progress, Seen},
     operations::{MaintenanceOverview, QueueOverview, RequestCount, Setting, WorkerOverview},
     outlooks::{Eta, Outlook},
-    policies::StageLevel,
+    policies::{EstimatorOverview, StageLevel},
     recovery::{Lives, Recover, RecoverStep, StrayStep},
     settles::{Moved, NotYet, Passed, Retry, Settle},
     statistics::{EtaQuality, PollCount, SubmissionCount},

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
+    cli,
     roles::{is_denied, login},
     support::{
         TestDatabase,
@@ -634,4 +635,54 @@ async fn workers_read_and_fold_everybody_looks_and_nobody_writes() {
         let version = "select version::text from tidegate.estimator_overview";
         assert_eq!(column(&mut session, version).await.len(), 1, "{role}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_shows_adaptive_timeouts_when_there_are_any() {
+    let database = TestDatabase::unlimited().await;
+    let status = cli::run(&database.url, &["status"]).await;
+    assert!(!cli::out(&status).contains("adaptive timeout"));
+
+    database
+        .execute("update tidegate.policy set timeout_mode = 'adaptive', timeout_ms = 100 where kind = 'direct'")
+        .await;
+    let shown = async || {
+        let status = cli::run(&database.url, &["status"]).await;
+        let all = cli::out(&status).to_owned();
+        let row = all
+            .lines()
+            .skip_while(|line| !line.contains("adaptive timeout"))
+            .nth(1);
+        row.unwrap()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_eq!(shown().await, "direct.tx normal - - 1 100.0 ms - 0");
+
+    let overloaded = with(estimate(30), "state", json!("high_load"));
+    database
+        .value(&fold(0, &overloaded, &report(1, 1.0), "w"))
+        .await;
+    assert_eq!(
+        shown().await,
+        "direct.tx high load 20.0 ms 2.5 ms 2 30.0 ms 0.4 % 1"
+    );
+    let status = cli::run(&database.url, &["status", "--json"]).await;
+    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
+    let shown = &status["adaptive_timeouts"][0];
+    assert_eq!(
+        (
+            &shown["kind"],
+            &shown["state"],
+            &shown["timeout_ms"],
+            &shown["in_flight"]
+        ),
+        (
+            &json!("direct"),
+            &json!("high_load"),
+            &json!(30.0),
+            &json!(10)
+        )
+    );
 }

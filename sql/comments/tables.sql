@@ -229,13 +229,14 @@ comment on column tidegate.policy.heal_timeout_rate is
 comment on column tidegate.policy.stretch_max is 'By what backoffs are multiplied at most while they are lengthened.';
 comment on column tidegate.policy.adaptive_min_ms is 'For timeout_mode adaptive: the shortest timeout, milliseconds.';
 comment on column tidegate.policy.adaptive_slo is
-  'For timeout_mode adaptive: which share of calls may fail, 0 to 0.5; null: no target, timeouts back off by doubling.';
+  'For timeout_mode adaptive: which share of calls may time out, above 0 to 0.5; null: no target, a timeout that was too short '
+  'is doubled.';
 comment on column tidegate.policy.adaptive_interval_ms is
   'For timeout_mode adaptive: how often the failure rate is judged, milliseconds, above timeout_ms; null: 5000, or twice '
   'timeout_ms if that is more.';
 comment on column tidegate.policy.adaptive_k_margin is
-  'For timeout_mode adaptive: how many times four deviations above the mean the timeout is to begin with; without adaptive_slo '
-  'it stays so.';
+  'For timeout_mode adaptive: how many times four deviations the timeout is above the mean latency, to begin with; it stays so '
+  'without adaptive_slo.';
 comment on column tidegate.policy.version is
   'How many times the policy has been changed, plus one; counted by a trigger.';
 
@@ -380,21 +381,21 @@ comment on column tidegate.timeout_estimator.k_margin is
   'How many times four deviations the timeout is above the smoothed latency.';
 comment on column tidegate.timeout_estimator.timeout_ns is 'The timeout that whoever starts from here begins with, nanoseconds.';
 comment on column tidegate.timeout_estimator.failure_rate is
-  'Share of calls that failed in the last interval with enough of them; null: there was none.';
+  'Share of calls that timed out in the last closed interval; null: it had too few.';
 comment on column tidegate.timeout_estimator.load_rps is
   'Calls begun per second in the last closed interval, by all processes; null: none was closed.';
 comment on column tidegate.timeout_estimator.min_ns is
-  'The shortest latency of the current window of some intervals, nanoseconds.';
-comment on column tidegate.timeout_estimator.min_before_ns is 'The shortest latency of the window before it, nanoseconds.';
+  'The shortest answer of the current window of some intervals, nanoseconds.';
+comment on column tidegate.timeout_estimator.min_before_ns is 'The shortest answer of the window before it, nanoseconds.';
 comment on column tidegate.timeout_estimator.min_age is 'How many intervals are in the current window.';
 comment on column tidegate.timeout_estimator.high_load_intervals is 'For how many intervals high load has lasted.';
 comment on column tidegate.timeout_estimator.high_load_rps is
-  'Calls begun per second when high load began; null unless in high load.';
+  'Calls begun per second in the interval in which high load began; null until that is closed, and unless in high load.';
 comment on column tidegate.timeout_estimator.interval_no is 'How many intervals are closed.';
 comment on column tidegate.timeout_estimator.began_at is 'When the open interval began.';
 comment on column tidegate.timeout_estimator.requests is 'Calls begun in the open interval, as far as folded.';
-comment on column tidegate.timeout_estimator.responses is 'Calls that ended in it, as far as folded.';
-comment on column tidegate.timeout_estimator.failures is 'Those of them that failed.';
+comment on column tidegate.timeout_estimator.responses is 'Calls that were answered or timed out in it, as far as folded.';
+comment on column tidegate.timeout_estimator.failures is 'Those of them that timed out.';
 comment on column tidegate.timeout_estimator.updated_at is 'When something was last folded in.';
 comment on table tidegate.timeout_report is
   'What each process last folded into an estimator; written by fold_timeouts, kept for an hour, or two intervals if '
@@ -406,11 +407,11 @@ comment on column tidegate.timeout_report.sequence is
   'The process''s own number of this report: who does not know whether a fold has arrived finds it here.';
 comment on column tidegate.timeout_report.at is 'When it was folded.';
 comment on column tidegate.timeout_report.requests is 'Calls begun.';
-comment on column tidegate.timeout_report.responses is 'Calls that ended.';
-comment on column tidegate.timeout_report.failures is 'Those of them that failed.';
-comment on column tidegate.timeout_report.min_ns is 'The shortest latency, nanoseconds; null: no call ended.';
-comment on column tidegate.timeout_report.mean_ns is 'The mean latency, nanoseconds.';
-comment on column tidegate.timeout_report.deviation_ns is 'The mean deviation from it, nanoseconds.';
+comment on column tidegate.timeout_report.responses is 'Calls that were answered or timed out.';
+comment on column tidegate.timeout_report.failures is 'Those of them that timed out.';
+comment on column tidegate.timeout_report.min_ns is 'The shortest answer, nanoseconds; null: there was none.';
+comment on column tidegate.timeout_report.mean_ns is 'Its smoothed latency, nanoseconds.';
+comment on column tidegate.timeout_report.deviation_ns is 'The smoothed deviation, nanoseconds.';
 comment on column tidegate.timeout_report.load_rps is 'Calls begun per second.';
 comment on column tidegate.timeout_report.in_flight is 'Calls under way.';
 

@@ -219,13 +219,13 @@ comment on column tidegate.estimator_overview.k_margin is
 comment on column tidegate.estimator_overview.timeout_ms is
   'The timeout as last folded, milliseconds; each process moves its own with every call until the next fold.';
 comment on column tidegate.estimator_overview.min_rtt_ms is
-  'The shortest latency of the last two windows, milliseconds: the best case is made from it.';
+  'The shortest answer of the last two windows, milliseconds: the best case is made from it.';
 comment on column tidegate.estimator_overview.failure_rate is
-  'Share of calls that failed in the last interval with enough of them.';
-comment on column tidegate.estimator_overview.slo is 'Which share may: the margin is steered by it; null: no target.';
+  'Share of calls that timed out in the last closed interval; null: it had too few.';
+comment on column tidegate.estimator_overview.slo is 'Which share may: it steers the margin; null: no target.';
 comment on column tidegate.estimator_overview.load_rps is 'Calls begun per second in the last closed interval.';
 comment on column tidegate.estimator_overview.high_load_rps is
-  'Calls begun per second when high load began; null unless in high load.';
+  'Calls begun per second in the interval in which high load began; null until that is closed, and unless in high load.';
 comment on column tidegate.estimator_overview.high_load_intervals is 'For how many intervals high load has lasted.';
 comment on column tidegate.estimator_overview.min_ms is 'The shortest timeout, milliseconds.';
 comment on column tidegate.estimator_overview.max_ms is 'The longest timeout, milliseconds: the policy''s timeout_ms.';

@@ -9,7 +9,7 @@ use super::{
     DatabaseArgs,
     table::{or_dash, table},
 };
-use crate::store::StageLevel;
+use crate::store::{EstimatorOverview, StageLevel};
 
 #[derive(Debug, Args)]
 pub(super) struct Status {
@@ -26,11 +26,13 @@ impl Status {
         let workers = connected.store.worker_overview().await?;
         let gates = connected.store.gates(None).await?;
         let stages = connected.store.stage_levels().await?;
+        let timeouts = connected.store.estimator_overview().await?;
         if self.json {
             outln!(
                 "{}",
                 serde_json::to_string_pretty(&json!({
-                    "requests": requests, "queues": queues, "gates": gates, "stages": stages, "workers": workers
+                    "requests": requests, "queues": queues, "gates": gates, "stages": stages,
+                    "adaptive_timeouts": timeouts, "workers": workers
                 }))?
             );
             return Ok(ExitCode::SUCCESS);
@@ -105,6 +107,10 @@ impl Status {
             "{}\n",
             table(STAGE_COLUMNS, stages.into_iter().map(stage_row))
         );
+        if !timeouts.is_empty() {
+            let rows = timeouts.iter().map(timeout_row);
+            outln!("{}\n", table(TIMEOUT_COLUMNS, rows));
+        }
         let rows = workers.into_iter().map(|worker| {
             let state = match (worker.alive, worker.stopped_at) {
                 (true, _) => "alive",
@@ -134,10 +140,12 @@ const STAGE_COLUMNS: [&str; 9] = [
     "stage", "W_retry", "p_ok", "retries", "timeouts", "errors", "p99", "backoff", "breaker",
 ];
 
+fn percent(share: Option<f64>) -> String {
+    or_dash(share.map(|share| format!("{:.1} %", share * 100.0)))
+}
+
 /// How the calls of a stage went in the last five minutes.
 fn stage_row(stage: StageLevel) -> [String; 9] {
-    let percent =
-        |share: Option<f64>| or_dash(share.map(|share| format!("{:.1} %", share * 100.0)));
     [
         format!("{}.{}", stage.kind, stage.stage),
         format!("{:.1} s", stage.w_retry_ms / 1000.0),
@@ -156,5 +164,31 @@ fn stage_row(stage: StageLevel) -> [String; 9] {
             }
         ),
         stage.breaker,
+    ]
+}
+
+const TIMEOUT_COLUMNS: [&str; 8] = [
+    "adaptive timeout",
+    "state",
+    "srtt",
+    "rttvar",
+    "k_margin",
+    "timeout",
+    "timeouts",
+    "processes",
+];
+
+/// What the fleet has learned of how long calls of a stage take.
+fn timeout_row(estimator: &EstimatorOverview) -> [String; 8] {
+    let ms = |ms: Option<f64>| or_dash(ms.map(|ms| format!("{ms:.1} ms")));
+    [
+        format!("{}.{}", estimator.kind, estimator.stage),
+        estimator.state.replace('_', " "),
+        ms(estimator.srtt_ms),
+        ms(estimator.rttvar_ms),
+        estimator.k_margin.to_string(),
+        ms(Some(estimator.timeout_ms)),
+        percent(estimator.failure_rate),
+        estimator.processes.to_string(),
     ]
 }

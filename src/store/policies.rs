@@ -1,5 +1,6 @@
-//! How calls go: the service level indicators of each stage, and what its policy makes of them.
+//! How calls go: the service level indicators of each stage, what its policy makes of them, and timeouts that are learned.
 
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::FromRow;
 
@@ -54,6 +55,53 @@ pub struct StageLevel {
     pub hedges: i64,
 }
 
+/// The adaptive timeout of one stage of a kind, as all processes share it; what was not measured yet is none.
+#[derive(Debug, Clone, PartialEq, FromRow, Serialize)]
+pub struct EstimatorOverview {
+    /// The kind.
+    pub kind: String,
+    /// The stage.
+    pub stage: String,
+    /// `normal` or `high_load`.
+    pub state: String,
+    /// Smoothed latency, milliseconds.
+    pub srtt_ms: Option<f64>,
+    /// Its smoothed deviation, milliseconds.
+    pub rttvar_ms: Option<f64>,
+    /// The smoothed timeout, milliseconds.
+    pub srto_ms: Option<f64>,
+    /// How many times four deviations the timeout is above the smoothed latency.
+    pub k_margin: i32,
+    /// The timeout as last folded, milliseconds.
+    pub timeout_ms: f64,
+    /// The shortest answer of the last two windows, milliseconds.
+    pub min_rtt_ms: Option<f64>,
+    /// Share of calls that timed out in the last closed interval; none: it had too few.
+    pub failure_rate: Option<f64>,
+    /// Which share may; none: no target.
+    pub slo: Option<f64>,
+    /// Calls begun per second in the last closed interval.
+    pub load_rps: Option<f64>,
+    /// Calls begun per second in the interval in which high load began; none until that is closed, and unless in high load.
+    pub high_load_rps: Option<f64>,
+    /// For how many intervals high load has lasted.
+    pub high_load_intervals: i32,
+    /// The shortest timeout, milliseconds.
+    pub min_ms: i32,
+    /// The longest timeout, milliseconds.
+    pub max_ms: i32,
+    /// How long an interval is, milliseconds.
+    pub interval_ms: i32,
+    /// How many are closed.
+    pub intervals: i64,
+    /// How many processes have reported within two intervals.
+    pub processes: i64,
+    /// Calls that they had under way.
+    pub in_flight: i64,
+    /// When something was last folded in; none: never.
+    pub updated_at: Option<DateTime<Utc>>,
+}
+
 impl Store {
     /// Every stage of every kind: `tidegate.sli`.
     ///
@@ -64,6 +112,19 @@ impl Store {
         Ok(ask!(
             self,
             sqlx::query_as(include_str!("../../sql/queries/sli.sql")),
+            fetch_all
+        ))
+    }
+
+    /// Every adaptive timeout: `tidegate.estimator_overview`.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn estimator_overview(&self) -> Result<Vec<EstimatorOverview>, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/estimators.sql")),
             fetch_all
         ))
     }

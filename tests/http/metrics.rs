@@ -151,10 +151,14 @@ fn the_operations_page_lists_every_figure() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_figure_is_there_and_no_other() {
     let database = TestDatabase::new().await;
-    // Calls, duplicates and a breaker to tell of.
+    // Calls, duplicates, a breaker and an adaptive timeout to tell of.
     database
         .execute(
-            "update tidegate.policy set breaker_error_rate = 0.5 where kind = 'direct';
+            "update tidegate.policy set breaker_error_rate = 0.5, timeout_mode = 'adaptive' where kind = 'direct';
+             insert into tidegate.timeout_estimator (
+               kind, stage, version, state, srtt_ns, rttvar_ns, k_margin, timeout_ns, min_age, interval_no, began_at,
+               requests, responses, failures, updated_at
+             ) values ('direct', 'tx', 1, 'normal', 1, 1, 1, 1, 0, 0, now(), 0, 0, 0, now());
              select tidegate.count_submissions('{direct}', '{2}', '{1}');
              insert into tidegate.call_sample values ('direct', 'tx', clock_timestamp(), 2, 3, 1, 1, 1, 0, 1, '{7}')",
         )
@@ -248,6 +252,43 @@ async fn calls_submissions_and_polls_are_counted_by_what_became_of_them() {
             .next()
             .is_none()
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn adaptive_timeouts_are_told_in_seconds_as_they_were_last_folded() {
+    let database = TestDatabase::new().await;
+    database
+        .execute("update tidegate.policy set timeout_mode = 'adaptive' where kind = 'direct'")
+        .await;
+    let api = Api::of(&database).await;
+    let of = "{kind=\"direct\",stage=\"tx\"}";
+    let figure =
+        |figures: &Figures, name: &str| figures.get(&format!("tidegate_adaptive_{name}{of}"));
+
+    let figures = Figures::of(&api).await;
+    assert_eq!(figure(&figures, "timeout_seconds"), Some(10.0), "the bound");
+    assert_eq!(figure(&figures, "srtt_seconds"), None);
+    assert_eq!(figure(&figures, "high_load"), Some(0.0));
+
+    database
+        .execute(
+            "insert into tidegate.timeout_estimator (
+               kind, stage, version, state, srtt_ns, rttvar_ns, k_margin, timeout_ns, min_age, interval_no, began_at,
+               requests, responses, failures, updated_at
+             ) values ('direct', 'tx', 1, 'high_load', 20000000, 1, 3, 45000000, 0, 0, now(), 0, 0, 0, now())",
+        )
+        .await;
+    let figures = Figures::of(&Api::of(&database).await).await;
+    for (name, value) in [
+        ("timeout_seconds", 0.045),
+        ("srtt_seconds", 0.02),
+        ("k_margin", 3.0),
+        ("high_load", 1.0),
+    ] {
+        assert_eq!(figure(&figures, name), Some(value), "{name}");
+    }
+    let others = figures.of_metric("tidegate_adaptive_timeout_seconds");
+    assert_eq!(others.count(), 1, "other modes have none");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -115,6 +115,7 @@ pub const ACTS: &[&str] = &[
     "cap_set",
     "cap_remove",
     "count_members",
+    "fold_timeouts",
 ];
 
 /// Caps, by the name and as `cap_set` makes them.
@@ -263,6 +264,18 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
         "count_members" => format!(
             "select tidegate.count_members({})",
             random.random_range(1..100)
+        ),
+        "fold_timeouts" => format!(
+            r#"select tidegate.fold_timeouts(
+                 '{kind}', 'tx', coalesce((select e.version from tidegate.timeout_estimator as e where e.kind = '{kind}'), 0),
+                 '{{"state": "normal", "srtt_ns": 1, "rttvar_ns": 1, "srto_ns": 1, "k_margin": 1, "timeout_ns": 1,
+                   "failure_rate": 0, "load_rps": 1, "min_ns": 1, "min_before_ns": 1, "min_age": 1, "high_load_intervals": 0,
+                   "high_load_rps": null, "interval_no": 1, "began_us": 1, "requests": 1, "responses": 1, "failures": 0}}',
+                 '{{"sequence": 1, "requests": 1, "responses": 1, "failures": 0, "min_ns": 1, "mean_ns": 1, "deviation_ns": 1,
+                   "load_rps": 1, "in_flight": 1}}',
+                 'worker {}')"#,
+            random.random_range(0..3),
+            kind = KINDS[random.random_range(0..4)],
         ),
         "expire_by_deadline" | "expire_by_readiness" | "expire_responses" => {
             format!(

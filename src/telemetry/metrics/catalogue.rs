@@ -171,7 +171,15 @@ metrics! {
     POLICY_STRETCH = Gauge, "tidegate_policy_stretch" ["kind", "stage"],
         "By what backoffs are multiplied while a stage heals; 1: as declared";
     POLICY_TIMEOUT = Gauge, "tidegate_policy_timeout_seconds" ["kind", "stage"],
-        "Timeout of one call, as its mode has found it";
+        "Timeout of one call, as its mode has found it; of adaptive ones the bound";
+    ADAPTIVE_TIMEOUT = Gauge, "tidegate_adaptive_timeout_seconds" ["kind", "stage"],
+        "Adaptive timeout of one call, as the fleet last folded it; absent: another mode";
+    ADAPTIVE_SRTT = Gauge, "tidegate_adaptive_srtt_seconds" ["kind", "stage"],
+        "Smoothed latency of its calls; absent: nothing was measured yet";
+    ADAPTIVE_K_MARGIN = Gauge, "tidegate_adaptive_k_margin" ["kind", "stage"],
+        "How many times four deviations the timeout is above the smoothed latency";
+    ADAPTIVE_HIGH_LOAD = Gauge, "tidegate_adaptive_high_load" ["kind", "stage"],
+        "1 while the timeout is held at the best case because of high load, 0 otherwise";
     WORKERS = Gauge, "tidegate_worker_processes" ["state"],
         "Workers known: `alive`, `stopped` (by themselves), `lost` (not seen for 30 s)";
     MAINTENANCE_LAG = Gauge, "tidegate_maintenance_lag_seconds" ["duty"], "For how long a maintenance duty has been overdue";

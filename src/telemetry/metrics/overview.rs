@@ -128,6 +128,7 @@ impl Overview {
         let quality = self.store.eta_quality().await?;
         eta_quality::note(&metrics, &quality);
         stages::note(&metrics, &self.store.stage_levels().await?);
+        stages::note_estimators(&metrics, &self.store.estimator_overview().await?);
         set(&DATABASE_UP, &[], 1.0);
         Ok(metrics.render() + &eta_quality::histogram(&quality))
     }

@@ -1,15 +1,17 @@
-//! How the calls of each stage go: its indicators, also under the names of their source document, and its policy.
+//! How the calls of each stage go: its indicators, also under the names of their source document, its policy, its adaptive
+//! timeout.
 
 use super::{
     Metrics,
     catalogue::{
-        BREAKER_STATE, CALLS, HEDGES, Metric, POLICY_STRETCH, POLICY_TIMEOUT, RETRIES,
-        SLI_CIRCUIT_OPEN_RATIO, SLI_DUP_DROP_RATE, SLI_ERROR_RATIO, SLI_LATENCY, SLI_RETRY_RATE,
-        SLI_TIMEOUT_RATE, THREADS_CIRCUIT_OPEN_RATIO, THREADS_DEDUP_DROP_RATE, THREADS_HEDGE_COUNT,
+        ADAPTIVE_HIGH_LOAD, ADAPTIVE_K_MARGIN, ADAPTIVE_SRTT, ADAPTIVE_TIMEOUT, BREAKER_STATE,
+        CALLS, HEDGES, Metric, POLICY_STRETCH, POLICY_TIMEOUT, RETRIES, SLI_CIRCUIT_OPEN_RATIO,
+        SLI_DUP_DROP_RATE, SLI_ERROR_RATIO, SLI_LATENCY, SLI_RETRY_RATE, SLI_TIMEOUT_RATE,
+        THREADS_CIRCUIT_OPEN_RATIO, THREADS_DEDUP_DROP_RATE, THREADS_HEDGE_COUNT,
         THREADS_RETRY_RATE, THREADS_TIMEOUT_RATE,
     },
 };
-use crate::store::StageLevel;
+use crate::store::{EstimatorOverview, StageLevel};
 
 /// Notes every stage.
 pub(super) fn note(metrics: &Metrics, stages: &[StageLevel]) {
@@ -73,6 +75,26 @@ pub(super) fn note(metrics: &Metrics, stages: &[StageLevel]) {
                 metrics
                     .gauge(&BREAKER_STATE, &[of[0], of[1], ("state", state)])
                     .set(f64::from(u8::from(stage.breaker == state)));
+            }
+        }
+    }
+}
+
+/// Notes every adaptive timeout.
+pub(super) fn note_estimators(metrics: &Metrics, estimators: &[EstimatorOverview]) {
+    for estimator in estimators {
+        let of = [("kind", &*estimator.kind), ("stage", &*estimator.stage)];
+        for (metric, value) in [
+            (&ADAPTIVE_TIMEOUT, Some(estimator.timeout_ms / 1000.0)),
+            (&ADAPTIVE_SRTT, estimator.srtt_ms.map(|ms| ms / 1000.0)),
+            (&ADAPTIVE_K_MARGIN, Some(f64::from(estimator.k_margin))),
+            (
+                &ADAPTIVE_HIGH_LOAD,
+                Some(f64::from(u8::from(estimator.state == "high_load"))),
+            ),
+        ] {
+            if let Some(value) = value {
+                metrics.gauge(metric, &of).set(value);
             }
         }
     }
