@@ -84,6 +84,7 @@ create table tidegate.timeout_report (
   requests     bigint not null,
   responses    bigint not null,
   failures     bigint not null,
+  reported     bigint not null,
   min_ns       bigint,
   mean_ns      bigint,
   deviation_ns bigint,
@@ -94,5 +95,5 @@ create table tidegate.timeout_report (
   constraint timeout_report_times_are_not_negative check (min_ns >= 0 and mean_ns >= 0 and deviation_ns >= 0),
   constraint timeout_report_load_is_a_rate check (load_rps >= 0 and load_rps < 'infinity'),
   constraint timeout_report_counts_are_not_negative
-    check (sequence >= 0 and requests >= 0 and responses >= 0 and failures >= 0 and in_flight >= 0)
+    check (sequence >= 0 and requests >= 0 and responses >= 0 and failures >= 0 and reported >= 0 and in_flight >= 0)
 ) with (fillfactor = 50);

@@ -38,6 +38,7 @@ mod http;
 mod inbox;
 mod invariant_checker;
 mod kinds;
+mod learned_timeouts;
 mod limits;
 mod lists;
 mod lock_order;

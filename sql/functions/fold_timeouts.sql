@@ -6,7 +6,7 @@
 -- policy is gone or no longer adaptive; nothing is written, and `read_timeouts` tells how it is now.
 --
 -- `estimate` has the members that `read_timeouts` gives (its version is not looked at), `report` the columns of
--- `timeout_report`. Raises TG007 when a member is missing; constraints say what the figures may be.
+-- `timeout_report` but for `reported`, which is counted here. Raises TG007 when a member is missing; constraints say what the figures may be.
 create or replace function tidegate.fold_timeouts(
   kind     text,
   stage    tidegate.stage,
@@ -42,7 +42,7 @@ begin
     select 'report', a.attname, fold_timeouts.report
     from pg_attribute as a
     where a.attrelid = 'tidegate.timeout_report'::regclass and a.attnum > 0 and not a.attisdropped
-      and a.attname not in ('kind', 'stage', 'worker', 'at')
+      and a.attname not in ('kind', 'stage', 'worker', 'at', 'reported')
   ) as m
   where jsonb_typeof(m.given) is distinct from 'object' or not m.given ? m.name;
   if v_missing is not null then
@@ -90,12 +90,13 @@ begin
   v_seen.stage := fold_timeouts.stage;
   v_seen.worker := fold_timeouts.worker;
   v_seen.at := v_now;
+  v_seen.reported := v_seen.responses;
   insert into tidegate.timeout_report as r select v_seen.*
   on conflict (kind, stage, worker) do update
   set
     sequence = excluded.sequence, at = excluded.at, requests = excluded.requests, responses = excluded.responses,
-    failures = excluded.failures, min_ns = excluded.min_ns, mean_ns = excluded.mean_ns,
-    deviation_ns = excluded.deviation_ns, load_rps = excluded.load_rps, in_flight = excluded.in_flight;
+    failures = excluded.failures, reported = r.reported + excluded.responses, min_ns = excluded.min_ns,
+    mean_ns = excluded.mean_ns, deviation_ns = excluded.deviation_ns, load_rps = excluded.load_rps, in_flight = excluded.in_flight;
   delete from tidegate.timeout_report as r
   where r.kind = fold_timeouts.kind and r.stage = fold_timeouts.stage
     and r.at < v_now - greatest(interval '1 hour', tidegate.adaptive_interval_ms(v_policy) * interval '2 ms');
