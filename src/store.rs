@@ -44,6 +44,7 @@ mod recovery;
 mod settles;
 mod statistics;
 mod submissions;
+mod timeouts;
 mod troubles;
 mod webhook_operations;
 mod webhooks;
@@ -71,6 +72,7 @@ pub use self::{
     settles::{Moved, NotYet, Passed, Retry, Settle},
     statistics::{EtaQuality, PollCount, SubmissionCount},
     submissions::{Admission, Submission, Submitted, Ticket},
+    timeouts::KnownTimeout,
     webhook_operations::{CallbackHost, DeliveryRecord, SigningSecret, WebhookCounts},
     webhooks::{Attempted, Delivery},
 };

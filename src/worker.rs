@@ -10,14 +10,15 @@ mod leases;
 mod meter;
 mod queue;
 mod settler;
+mod timeouts;
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use sqlx::PgPool;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use self::queue::QueueWorker;
+use self::{queue::QueueWorker, timeouts::Timeouts};
 use crate::{
     error::StoreError,
     listener::{self, Wakeups},
@@ -159,6 +160,8 @@ pub async fn run(
         helpers_end.clone(),
     ));
     helpers.spawn(maintenance::run(store.clone(), helpers_end.clone()));
+    let timeouts = Arc::new(Timeouts::new(store.clone(), options.name.clone()));
+    helpers.spawn(Arc::clone(&timeouts).run(helpers_end.clone()));
     helpers.spawn(say_alive(
         store.clone(),
         options.clone(),
@@ -175,6 +178,7 @@ pub async fn run(
             options.clone(),
             wakeups.clone(),
             teller.clone(),
+            Arc::clone(&timeouts),
             queue,
             stage,
         );

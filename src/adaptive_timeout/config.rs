@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Longest time that an estimator handles: nothing waits longer for an answer.
-const DAY: Duration = Duration::from_secs(86_400);
+const MONTH: Duration = Duration::from_secs(30 * 86_400);
 
 /// The bounds and the target of one estimator.
 #[derive(Debug, Clone, PartialEq)]
@@ -115,8 +115,8 @@ impl Config {
     pub fn check(&self) -> Result<(), ConfigError> {
         let constants = &self.constants;
         let longest = self.longest();
-        let problem = if longest.is_zero() || longest > DAY {
-            format!("max is above zero and at most a day, not {longest:?}")
+        let problem = if longest.is_zero() || longest > MONTH {
+            format!("max is above zero and at most 30 days, not {longest:?}")
         } else if self.min > longest {
             format!("min {:?} is above max {longest:?}", self.min)
         } else if self.slo.is_some_and(|slo| !(slo > 0.0 && slo <= 0.5)) {
@@ -134,8 +134,8 @@ impl Config {
             "k and divisors are at most 1024".to_owned()
         } else if !(constants.subsided > 0.0 && constants.subsided < 1.0) {
             format!("subsided is between 0 and 1, not {}", constants.subsided)
-        } else if constants.granularity > DAY || constants.initial.is_zero() {
-            "granularity is at most a day, initial above zero".to_owned()
+        } else if constants.granularity > MONTH || constants.initial.is_zero() {
+            "granularity is at most 30 days, initial above zero".to_owned()
         } else {
             return Ok(());
         };
@@ -210,7 +210,7 @@ impl Constants {
     }
 }
 
-/// Whole nanoseconds, a day at most.
+/// Whole nanoseconds, 30 days at most.
 pub(super) fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.min(DAY).as_nanos()).unwrap_or(u64::MAX)
+    u64::try_from(duration.min(MONTH).as_nanos()).unwrap_or(u64::MAX)
 }

@@ -185,17 +185,30 @@ impl Estimator {
         least(self.seen.min_ns, reported)
     }
 
-    /// Whether it is time to report: at the end of an interval, after many samples, or when high load has begun.
+    /// Whether it is time to report: an interval after the last time, or early.
     #[must_use]
     pub fn is_due(&self, now: Duration) -> bool {
-        now.saturating_sub(self.began) >= self.config.interval
-            || self.seen.responses >= self.config.early_samples()
+        now.saturating_sub(self.began) >= self.config.interval || self.has_enough()
     }
 
-    /// Whether the fleet should hear at once that high load has begun.
+    /// Whether to report before the interval is over: it has seen enough to close it, or high load has begun, of which
+    /// the others should know.
     #[must_use]
-    pub fn is_urgent(&self) -> bool {
-        self.seen.reached_max && self.reported.is_none()
+    pub fn is_early(&self) -> bool {
+        self.reported.is_none() && (self.seen.reached_max || self.has_enough())
+    }
+
+    fn has_enough(&self) -> bool {
+        self.seen.responses >= self.config.early_samples()
+    }
+
+    /// Whether there is nothing to report, and nothing will come of calls under way.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.in_flight == 0
+            && self.reported.is_none()
+            && self.seen.requests == 0
+            && self.seen.responses == 0
     }
 
     /// What was seen since the last report. It stays the same until [`Self::folded`] says that it has arrived, so that

@@ -37,6 +37,8 @@ pub struct Claimed {
     pub hedging: Option<Hedging>,
     /// Which version of its policy this attempt is made under.
     pub policy_version: i32,
+    /// Whether its timeout is learned: `timeout` is the longest then.
+    pub adaptive: bool,
 }
 
 /// When a call that is slow is made once more.
@@ -71,6 +73,7 @@ struct ClaimedRow {
     body_ms: Option<i32>,
     policy_version: i32,
     probe: bool,
+    adaptive: bool,
 }
 
 impl ClaimedRow {
@@ -114,6 +117,7 @@ impl From<ClaimedRow> for Claimed {
             timeout: of_milliseconds(row.timeout_ms),
             hedging,
             policy_version: row.policy_version,
+            adaptive: row.adaptive,
         }
     }
 }

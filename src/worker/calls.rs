@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(super) use self::outcomes::panicked;
 use self::outcomes::{Failed, timed_out};
-use super::{effects::ToWrite, leases::Leases, settler::Outcome};
+use super::{effects::ToWrite, leases::Leases, settler::Outcome, timeouts::Learned};
 use crate::{
     policy::{HedgeShare, hedge_if},
     request::{RequestError, Stage},
@@ -50,6 +50,8 @@ pub(super) struct Call {
     pub(super) handler: Handler,
     /// What hedges of this kind may add.
     pub(super) share: Arc<HedgeShare>,
+    /// Its timeout, where that is learned.
+    pub(super) learned: Option<Arc<Learned>>,
     pub(super) stop: CancellationToken,
     pub(super) leases: Arc<Leases>,
 }
@@ -104,10 +106,10 @@ impl Call {
         let request = &self.claimed.request;
         self.call(
             || outcomes::check(stage, request),
-            || {
+            |limit| {
                 Outcome::NotYet(NotYet {
                     after: None,
-                    error: Some(timed_out("the check", self.claimed.timeout)),
+                    error: Some(timed_out("the check", limit)),
                 })
             },
         )
@@ -162,7 +164,7 @@ impl Call {
         }
         self.call(
             || outcomes::send(stage, request),
-            || Outcome::retry(timed_out("sending", self.claimed.timeout)),
+            |limit| Outcome::retry(timed_out("sending", limit)),
         )
         .await
     }
@@ -179,15 +181,20 @@ impl Call {
     }
 
     /// Calls, and calls again while there is no answer, as far as the policy allows that: the first answer counts, and
-    /// the other calls are dropped.
+    /// the other calls are dropped. A learned timeout learns from it.
     async fn call<F>(
         &self,
         call: impl Fn() -> F + Sync,
-        timed_out: impl FnOnce() -> Outcome,
+        timed_out: impl FnOnce(Duration) -> Outcome,
     ) -> Called
     where
         F: Future<Output = Result<Outcome, Outcome>> + Send,
     {
+        let learned = self.learned.as_ref().map(Learned::begin);
+        let longest = self.claimed.timeout;
+        let limit = learned
+            .as_ref()
+            .map_or(longest, |learned| learned.timeout().min(longest));
         let began = Instant::now();
         let hedges = AtomicU32::new(0);
         let failed = Failed::default();
@@ -196,7 +203,7 @@ impl Call {
                 return call().await;
             };
             self.share.set(hedging.share);
-            let ends = began + self.claimed.timeout;
+            let ends = began + limit;
             let may_start = |_| self.may_hedge(ends);
             let numbered = |number| {
                 if number > 0 {
@@ -212,13 +219,23 @@ impl Call {
                 .outcome
                 .map_err(|outcome| failed.tell(outcome))
         };
-        let outcome = match tokio::time::timeout(self.claimed.timeout, answered).await {
-            Ok(Ok(outcome) | Err(outcome)) => outcome,
-            Err(_) => timed_out(),
-        };
+        let called = tokio::time::timeout(limit, answered).await;
+        let took = began.elapsed();
+        if let Some(learned) = learned {
+            match &called {
+                Ok(Ok(_)) => learned.answered(took),
+                Ok(Err(outcome)) if outcome.is_timeout() => learned.timed_out(took),
+                // It is no fault of the downstream's when its request had no more time.
+                Err(_) if learned.timeout() <= longest => learned.timed_out(limit),
+                Ok(Err(_)) | Err(_) => drop(learned),
+            }
+        }
         Called {
-            outcome,
-            took: Some(began.elapsed()),
+            outcome: match called {
+                Ok(Ok(outcome) | Err(outcome)) => outcome,
+                Err(_) => timed_out(limit),
+            },
+            took: Some(took),
             hedges: hedges.into_inner(),
         }
     }

@@ -19,6 +19,7 @@ use super::{
     leases::Leases,
     meter::Meter,
     settler::{self, Settler},
+    timeouts::Timeouts,
 };
 use crate::{
     error::StoreError,
@@ -49,6 +50,7 @@ pub(super) struct QueueWorker {
     options: WorkerOptions,
     wakeups: Wakeups,
     teller: Teller,
+    timeouts: Arc<Timeouts>,
     queue: String,
     stage: Stage,
     meter: Meter,
@@ -75,12 +77,14 @@ enum Next {
 }
 
 impl QueueWorker {
+    #[expect(clippy::too_many_arguments, reason = "each is used once, by name")]
     pub(super) fn new(
         store: Store,
         stages: Stages,
         options: WorkerOptions,
         wakeups: Wakeups,
         teller: Teller,
+        timeouts: Arc<Timeouts>,
         queue: String,
         stage: Stage,
     ) -> Self {
@@ -91,6 +95,7 @@ impl QueueWorker {
             options,
             wakeups,
             teller,
+            timeouts,
             queue,
             stage,
             shares: Mutex::default(),
@@ -296,6 +301,7 @@ impl QueueWorker {
         hand: &mut InHand,
     ) -> Result<(), WorkerError> {
         let claimed_at = Instant::now();
+        self.timeouts.prepare(self.stage, &claimed).await;
         let mut strange = Vec::new();
         for claimed in claimed {
             let lease = claimed.lease;
@@ -308,6 +314,10 @@ impl QueueWorker {
                 break;
             };
             let share = self.share(&claimed.request.kind);
+            let learned = claimed
+                .adaptive
+                .then(|| self.timeouts.of(self.stage, &claimed.request.kind))
+                .flatten();
             let call = Call {
                 store: self.store.clone(),
                 queue: self.queue.clone(),
@@ -315,6 +325,7 @@ impl QueueWorker {
                 claimed_at,
                 handler,
                 share,
+                learned,
                 stop: stop.clone(),
                 leases: Arc::clone(&hand.leases),
             };

@@ -71,6 +71,19 @@ impl Outcome {
     }
 }
 
+impl Outcome {
+    /// Whether the stage itself has given up waiting for an answer.
+    pub(super) fn is_timeout(&self) -> bool {
+        let error = match self {
+            Self::Retry(retry) => Some(&retry.error),
+            Self::NotYet(not_yet) => not_yet.error.as_ref(),
+            Self::CheckFailed(error) | Self::Rejected(error) => Some(error),
+            _ => None,
+        };
+        error.is_some_and(|error| error.code == "timeout")
+    }
+}
+
 /// An outcome on its way to the database. The slot is free again once it is settled.
 pub(super) struct Report {
     pub(super) settle: Settle<Outcome>,

@@ -1,0 +1,322 @@
+//! Learned timeouts of a process: each call moves them, once an interval what was seen goes to the fleet, and what the
+//! fleet knows comes back.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{sync::Notify, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    adaptive_timeout::Estimator,
+    request::Stage,
+    store::{Claimed, KnownTimeout, Store},
+};
+
+/// The least time between two rounds of reports.
+const LEAST_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a report waits that the database could not take.
+const TROUBLE_PAUSE: Duration = Duration::from_secs(1);
+
+/// How often a report gives way to others in one round.
+const ROUNDS: u32 = 10;
+
+/// How long the last reports of a process may take.
+const LAST_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Reports of a fleet that ends its intervals together are spread over this part of an interval.
+const SPREAD: u32 = 20;
+
+/// The learned timeouts of a process, for all of its queues.
+pub(super) struct Timeouts {
+    store: Store,
+    worker: String,
+    began: Instant,
+    learned: Mutex<HashMap<(Stage, String), Arc<Learned>>>,
+    /// Rung when a report should not wait for the end of its interval.
+    early: Arc<Notify>,
+}
+
+/// The learned timeout of one dependency: a stage of a kind.
+pub(super) struct Learned {
+    stage: Stage,
+    kind: String,
+    early: Arc<Notify>,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    estimator: Estimator,
+    /// When to report.
+    due: Instant,
+}
+
+/// A call under way. Dropped without an end, it tells nothing.
+pub(super) struct Begun {
+    learned: Arc<Learned>,
+    timeout: Duration,
+    has_ended: bool,
+}
+
+impl Timeouts {
+    pub(super) fn new(store: Store, worker: String) -> Self {
+        Self {
+            store,
+            worker,
+            began: Instant::now(),
+            learned: Mutex::default(),
+            early: Arc::default(),
+        }
+    }
+
+    /// Makes sure that the timeouts of claimed requests are known, as the fleet knows them. One that cannot be had is
+    /// that of the policy meanwhile.
+    pub(super) async fn prepare(&self, stage: Stage, claimed: &[Claimed]) {
+        let missing: BTreeSet<_> = {
+            let learned = self.learned();
+            let kinds = claimed.iter().filter(|claimed| claimed.adaptive);
+            kinds
+                .map(|claimed| &claimed.request.kind)
+                .filter(|kind| !learned.contains_key(&(stage, String::clone(kind))))
+                .cloned()
+                .collect()
+        };
+        if missing.is_empty() {
+            return;
+        }
+        let missing: Vec<_> = missing.into_iter().collect();
+        match self
+            .store
+            .read_timeouts(&missing, stage, &self.worker)
+            .await
+        {
+            Ok(known) => {
+                for known in known.into_iter().filter(|known| known.adaptive) {
+                    self.begin_with(stage, known);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(kinds = missing.join(" "), %error, "learned timeouts are not known; calls have those of their policies");
+            }
+        }
+    }
+
+    fn begin_with(&self, stage: Stage, known: KnownTimeout) {
+        let config = known.config.clone();
+        let now = self.began.elapsed();
+        let due = Instant::now() + next_report(&known);
+        match Estimator::new(config, known.estimate, known.sequence, now) {
+            Ok(estimator) => {
+                let learned = Arc::new(Learned {
+                    stage,
+                    kind: known.kind.clone(),
+                    early: Arc::clone(&self.early),
+                    inner: Mutex::new(Inner { estimator, due }),
+                });
+                self.learned().entry((stage, known.kind)).or_insert(learned);
+                // Whoever waits for the next report may wait for this one.
+                self.early.notify_one();
+            }
+            Err(error) => tracing::warn!(%error, "calls have the timeout of their policy"),
+        }
+    }
+
+    /// The learned timeout of a kind, if it is known.
+    pub(super) fn of(&self, stage: Stage, kind: &str) -> Option<Arc<Learned>> {
+        self.learned().get(&(stage, kind.to_owned())).cloned()
+    }
+
+    /// Reports at the end of each interval, until `end`; then everything that is left.
+    pub(super) async fn run(self: Arc<Self>, end: CancellationToken) {
+        loop {
+            let next = self.all().iter().map(|learned| learned.inner().due).min();
+            let due = async {
+                match next {
+                    Some(next) => tokio::time::sleep_until(next).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = end.cancelled() => break,
+                () = self.early.notified() => {}
+                () = due => {}
+            }
+            for learned in self.all() {
+                if learned.is_due() && !self.forget_idle(&learned) {
+                    self.report(&learned).await;
+                }
+            }
+            tokio::select! {
+                () = end.cancelled() => break,
+                () = tokio::time::sleep(LEAST_PAUSE) => {}
+            }
+        }
+        let last = async {
+            for learned in self.all() {
+                if !self.forget_idle(&learned) {
+                    self.report(&learned).await;
+                }
+            }
+        };
+        if tokio::time::timeout(LAST_PATIENCE, last).await.is_err() {
+            tracing::debug!("what was seen of answers since the last report is lost");
+        }
+    }
+
+    /// Folds what was seen into what the fleet knows. Whoever is faster is read again; nothing is lost by that.
+    async fn report(&self, learned: &Learned) {
+        for _ in 0..ROUNDS {
+            let kinds = [learned.kind.clone()];
+            let read = self
+                .store
+                .read_timeouts(&kinds, learned.stage, &self.worker);
+            let known = match read.await {
+                Ok(mut known) => known.pop().filter(|known| known.adaptive),
+                Err(error) => {
+                    tracing::debug!(kind = learned.kind, %error, "cannot report timeouts yet");
+                    break;
+                }
+            };
+            let Some(known) = known else {
+                // Its policy asks for none any more.
+                self.learned().remove(&(learned.stage, kinds.concat()));
+                return;
+            };
+            let (report, estimate) = {
+                let mut inner = learned.inner();
+                if let Err(error) = inner.estimator.configure(known.config.clone()) {
+                    tracing::warn!(%error, "its timeout is learned as before");
+                }
+                let report = inner.estimator.report(self.began.elapsed());
+                if known.sequence >= report.sequence {
+                    // It had arrived, and only its answer was lost.
+                    learned.reported(inner, &known);
+                    return;
+                }
+                let mut estimate = known.estimate.clone();
+                estimate.fold(
+                    inner.estimator.config(),
+                    &report,
+                    known.others_rps,
+                    known.now_us,
+                );
+                (report, estimate)
+            };
+            let folded =
+                self.store
+                    .fold_timeouts(&known, learned.stage, &estimate, &report, &self.worker);
+            match folded.await {
+                Ok(true) => {
+                    let known = KnownTimeout { estimate, ..known };
+                    learned.reported(learned.inner(), &known);
+                    return;
+                }
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::debug!(kind = learned.kind, %error, "cannot report timeouts yet");
+                    break;
+                }
+            }
+        }
+        learned.inner().due = Instant::now() + TROUBLE_PAUSE;
+    }
+
+    /// Forgets a timeout that nobody has used for an interval: whoever does begins with what the fleet knows then.
+    fn forget_idle(&self, learned: &Arc<Learned>) -> bool {
+        let mut all = self.learned();
+        // One is the map's, one the caller's; a call would have another.
+        let is_idle = Arc::strong_count(learned) == 2 && learned.inner().estimator.is_idle();
+        if is_idle {
+            all.remove(&(learned.stage, learned.kind.clone()));
+        }
+        is_idle
+    }
+
+    fn all(&self) -> Vec<Arc<Learned>> {
+        self.learned().values().cloned().collect()
+    }
+
+    fn learned(&self) -> MutexGuard<'_, HashMap<(Stage, String), Arc<Learned>>> {
+        self.learned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Learned {
+    /// A call begins.
+    pub(super) fn begin(self: &Arc<Self>) -> Begun {
+        Begun {
+            timeout: self.inner().estimator.begin(),
+            learned: Arc::clone(self),
+            has_ended: false,
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        let inner = self.inner();
+        inner.due <= Instant::now() || inner.estimator.is_early()
+    }
+
+    fn reported(&self, mut inner: MutexGuard<'_, Inner>, known: &KnownTimeout) {
+        inner.estimator.folded(known.estimate.clone());
+        inner.due = Instant::now() + next_report(known);
+        drop(inner);
+        tracing::debug!(
+            kind = self.kind,
+            stage = self.stage.as_str(),
+            timeout_ms = known.estimate.timeout_ns / 1_000_000,
+            k_margin = known.estimate.k_margin,
+            "timeouts reported"
+        );
+    }
+
+    fn ended(&self, how: impl FnOnce(&mut Estimator)) {
+        let is_early = {
+            let estimator = &mut self.inner().estimator;
+            how(estimator);
+            estimator.is_early()
+        };
+        if is_early {
+            self.early.notify_one();
+        }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Begun {
+    /// How long the call may take.
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    pub(super) fn answered(mut self, took: Duration) {
+        self.has_ended = true;
+        self.learned.ended(|estimator| estimator.answered(took));
+    }
+
+    pub(super) fn timed_out(mut self, after: Duration) {
+        self.has_ended = true;
+        self.learned.ended(|estimator| estimator.timed_out(after));
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.learned.ended(Estimator::dropped);
+        }
+    }
+}
+
+/// In how long to report: soon after the end of the fleet's interval, which the first to come closes.
+fn next_report(known: &KnownTimeout) -> Duration {
+    let interval = known.config.interval;
+    let closes_in = known.estimate.closes_in(&known.config, known.now_us);
+    closes_in.max(interval / 2) + (interval / SPREAD).mul_f64(rand::random())
+}
