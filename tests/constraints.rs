@@ -268,50 +268,50 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
         ),
         (
             "timeout_estimator (kind, stage, version, state, srtt_ns, rttvar_ns, k_margin, timeout_ns, failure_rate, load_rps,
-               high_load_rps, min_age, interval_no, began_at, requests, responses, failures, updated_at)",
+               high_load_rps, min_age, interval_no, began_at, requests, responses, failures, late, sum_ns, updated_at)",
             &[
                 (
-                    "insert values ('direct', 'tx', 0, 'normal', 1, 1, 1, 1, 0, 0, null, 0, 0, now(), 0, 0, 0, now())",
+                    "insert values ('direct', 'tx', 0, 'normal', 1, 1, 1, 1, 0, 0, null, 0, 0, now(), 0, 0, 0, 0, 0, now())",
                     "timeout_estimator_version_is_positive",
                 ),
                 (
-                    "insert values ('direct', 'tx', 1, 'odd', 1, 1, 1, 1, 0, 0, null, 0, 0, now(), 0, 0, 0, now())",
+                    "insert values ('direct', 'tx', 1, 'odd', 1, 1, 1, 1, 0, 0, null, 0, 0, now(), 0, 0, 0, 0, 0, now())",
                     "timeout_estimator_state_is_known",
                 ),
                 (
-                    "insert values ('direct', 'tx', 1, 'normal', -1, 1, 1, 1, 0, 0, null, 0, 0, now(), 0, 0, 0, now())",
+                    "insert values ('direct', 'tx', 1, 'normal', -1, 1, 1, 1, 0, 0, null, 0, 0, now(), 0, 0, 0, 0, 0, now())",
                     "timeout_estimator_times_are_not_negative",
                 ),
                 (
-                    "insert values ('direct', 'tx', 1, 'normal', 1, null, 1, 1, 0, 0, null, 0, 0, now(), 0, 0, 0, now())",
+                    "insert values ('direct', 'tx', 1, 'normal', 1, null, 1, 1, 0, 0, null, 0, 0, now(), 0, 0, 0, 0, 0, now())",
                     "timeout_estimator_variance_is_of_a_mean",
                 ),
                 (
-                    "insert values ('direct', 'tx', 1, 'normal', 1, 1, 0, 1, 0, 0, null, 0, 0, now(), 0, 0, 0, now())",
+                    "insert values ('direct', 'tx', 1, 'normal', 1, 1, 0, 1, 0, 0, null, 0, 0, now(), 0, 0, 0, 0, 0, now())",
                     "timeout_estimator_k_margin_is_at_least_one",
                 ),
                 (
-                    "insert values ('direct', 'tx', 1, 'normal', 1, 1, 1, 0, 0, 0, null, 0, 0, now(), 0, 0, 0, now())",
+                    "insert values ('direct', 'tx', 1, 'normal', 1, 1, 1, 0, 0, 0, null, 0, 0, now(), 0, 0, 0, 0, 0, now())",
                     "timeout_estimator_timeout_is_positive",
                 ),
                 (
-                    "insert values ('direct', 'tx', 1, 'normal', 1, 1, 1, 1, 'NaN', 0, null, 0, 0, now(), 0, 0, 0, now())",
+                    "insert values ('direct', 'tx', 1, 'normal', 1, 1, 1, 1, 'NaN', 0, null, 0, 0, now(), 0, 0, 0, 0, 0, now())",
                     "timeout_estimator_failure_rate_is_a_share",
                 ),
                 (
-                    "insert values ('direct', 'tx', 1, 'normal', 1, 1, 1, 1, 0, 'NaN', null, 0, 0, now(), 0, 0, 0, now())",
+                    "insert values ('direct', 'tx', 1, 'normal', 1, 1, 1, 1, 0, 'NaN', null, 0, 0, now(), 0, 0, 0, 0, 0, now())",
                     "timeout_estimator_loads_are_rates",
                 ),
                 (
-                    "insert values ('direct', 'tx', 1, 'high_load', 1, 1, 1, 1, 0, 0, 'infinity', 0, 0, now(), 0, 0, 0, now())",
+                    "insert values ('direct', 'tx', 1, 'high_load', 1, 1, 1, 1, 0, 0, 'infinity', 0, 0, now(), 0, 0, 0, 0, 0, now())",
                     "timeout_estimator_loads_are_rates",
                 ),
                 (
-                    "insert values ('direct', 'tx', 1, 'normal', 1, 1, 1, 1, 0, 0, 7, 0, 0, now(), 0, 0, 0, now())",
+                    "insert values ('direct', 'tx', 1, 'normal', 1, 1, 1, 1, 0, 0, 7, 0, 0, now(), 0, 0, 0, 0, 0, now())",
                     "timeout_estimator_remembers_a_load_in_high_load_only",
                 ),
                 (
-                    "insert values ('direct', 'tx', 1, 'normal', 1, 1, 1, 1, 0, 0, null, 0, 0, now(), 0, 0, -1, now())",
+                    "insert values ('direct', 'tx', 1, 'normal', 1, 1, 1, 1, 0, 0, null, 0, 0, now(), 0, 0, -1, 0, 0, now())",
                     "timeout_estimator_counts_are_not_negative",
                 ),
             ],

@@ -26,8 +26,8 @@ fn estimate(timeout_ms: u64) -> Value {
     json!({
         "state": "normal", "srtt_ns": 20_000_000, "rttvar_ns": 2_500_000, "srto_ns": 30_000_000, "k_margin": 2,
         "timeout_ns": timeout_ms * 1_000_000, "failure_rate": 0.004, "load_rps": 812.5, "min_ns": 15_000_000,
-        "min_before_ns": null, "min_age": 3, "high_load_intervals": 0, "high_load_rps": null, "interval_no": 3,
-        "began_us": 1_780_000_000_123_456_i64, "requests": 7, "responses": 5, "failures": 1
+        "min_before_ns": null, "usual_ns": 22_000_000, "usual_before_ns": 21_500_000, "min_age": 3, "high_load_intervals": 0, "high_load_rps": null, "interval_no": 3,
+        "began_us": 1_780_000_000_123_456_i64, "requests": 7, "responses": 5, "failures": 1, "late": 2, "sum_ns": 110_000_000
     })
 }
 
@@ -441,7 +441,7 @@ async fn the_overview_shows_adaptive_policies_before_and_after_they_have_learned
     let read = async || -> Value { serde_json::from_str(&database.value(shown).await).unwrap() };
     let before = json!({
         "kind": "direct", "stage": "tx", "state": "normal", "srtt_ms": null, "rttvar_ms": null, "srto_ms": null,
-        "k_margin": 1, "timeout_ms": 100.000, "min_rtt_ms": null, "failure_rate": null, "slo": 0.01, "load_rps": null,
+        "k_margin": 1, "timeout_ms": 100.000, "min_rtt_ms": null, "usual_rtt_ms": null, "failure_rate": null, "slo": 0.01, "load_rps": null,
         "high_load_rps": null, "high_load_intervals": 0, "min_ms": 1, "max_ms": 100, "interval_ms": 5000, "intervals": 0,
         "processes": 0, "in_flight": 0, "version": 0, "is_updated": false
     });
@@ -464,7 +464,7 @@ async fn the_overview_shows_adaptive_policies_before_and_after_they_have_learned
         .await;
     let after = json!({
         "kind": "direct", "stage": "tx", "state": "normal", "srtt_ms": 20.000, "rttvar_ms": 2.500, "srto_ms": 30.000,
-        "k_margin": 2, "timeout_ms": 30.000, "min_rtt_ms": 14.000, "failure_rate": 0.004, "slo": 0.01, "load_rps": 812.5,
+        "k_margin": 2, "timeout_ms": 30.000, "min_rtt_ms": 14.000, "usual_rtt_ms": 21.500, "failure_rate": 0.004, "slo": 0.01, "load_rps": 812.5,
         "high_load_rps": null, "high_load_intervals": 0, "min_ms": 1, "max_ms": 100, "interval_ms": 5000, "intervals": 3,
         "processes": 2, "in_flight": 20, "version": 3, "is_updated": true
     });

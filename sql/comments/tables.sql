@@ -374,7 +374,7 @@ comment on column tidegate.timeout_estimator.version is
 comment on column tidegate.timeout_estimator.state is
   'normal (the timeout follows what is measured) or high_load (it is held at the best case, so that fewer calls are under way).';
 comment on column tidegate.timeout_estimator.srtt_ns is
-  'Smoothed latency, nanoseconds; null: nothing was measured, or not since high load ended.';
+  'Smoothed latency, nanoseconds; null: nothing was measured, or not since high load began.';
 comment on column tidegate.timeout_estimator.rttvar_ns is 'Its smoothed deviation, nanoseconds.';
 comment on column tidegate.timeout_estimator.srto_ns is 'The smoothed timeout, nanoseconds.';
 comment on column tidegate.timeout_estimator.k_margin is
@@ -387,15 +387,21 @@ comment on column tidegate.timeout_estimator.load_rps is
 comment on column tidegate.timeout_estimator.min_ns is
   'The shortest answer of the current window of some intervals, nanoseconds.';
 comment on column tidegate.timeout_estimator.min_before_ns is 'The shortest answer of the window before it, nanoseconds.';
+comment on column tidegate.timeout_estimator.usual_ns is
+  'The shortest mean of an interval of the current window that kept the target, nanoseconds; null: none did.';
+comment on column tidegate.timeout_estimator.usual_before_ns is 'Likewise of the window before it, nanoseconds.';
 comment on column tidegate.timeout_estimator.min_age is 'How many intervals are in the current window.';
 comment on column tidegate.timeout_estimator.high_load_intervals is 'For how many intervals high load has lasted.';
 comment on column tidegate.timeout_estimator.high_load_rps is
-  'Calls begun per second in the interval in which high load began; null until that is closed, and unless in high load.';
+  'The most calls begun per second in an interval since high load began; null until one is closed, and unless in high load.';
 comment on column tidegate.timeout_estimator.interval_no is 'How many intervals are closed.';
 comment on column tidegate.timeout_estimator.began_at is 'When the open interval began.';
 comment on column tidegate.timeout_estimator.requests is 'Calls begun in the open interval, as far as folded.';
 comment on column tidegate.timeout_estimator.responses is 'Calls that were answered or timed out in it, as far as folded.';
 comment on column tidegate.timeout_estimator.failures is 'Those of them that timed out.';
+comment on column tidegate.timeout_estimator.late is
+  'Those of them that were answered, and that the next narrower margin would have cut off.';
+comment on column tidegate.timeout_estimator.sum_ns is 'How long they took together, nanoseconds.';
 comment on column tidegate.timeout_estimator.updated_at is 'When something was last folded in.';
 comment on table tidegate.timeout_report is
   'What each process last folded into an estimator; written by fold_timeouts, kept for an hour, or two intervals if '
@@ -411,9 +417,8 @@ comment on column tidegate.timeout_report.responses is 'Calls that were answered
 comment on column tidegate.timeout_report.failures is 'Those of them that timed out.';
 comment on column tidegate.timeout_report.reported is 'Calls that were answered or timed out, in all of its reports.';
 comment on column tidegate.timeout_report.min_ns is 'The shortest answer, nanoseconds; null: there was none.';
-comment on column tidegate.timeout_report.mean_ns is 'How long they took on average, nanoseconds.';
-comment on column tidegate.timeout_report.deviation_ns is
-  'How far they were from the smoothed latency on average, nanoseconds.';
+comment on column tidegate.timeout_report.mean_ns is 'How long they took on average, nanoseconds; null: there was none.';
+comment on column tidegate.timeout_report.deviation_ns is 'How far they were from the smoothed latency on average, nanoseconds.';
 comment on column tidegate.timeout_report.load_rps is 'Calls begun per second.';
 comment on column tidegate.timeout_report.in_flight is 'Calls under way.';
 

@@ -219,13 +219,16 @@ comment on column tidegate.estimator_overview.k_margin is
 comment on column tidegate.estimator_overview.timeout_ms is
   'The timeout as last folded, milliseconds; each process moves its own with every call until the next fold.';
 comment on column tidegate.estimator_overview.min_rtt_ms is
-  'The shortest answer of the last two windows, milliseconds: the best case is made from it.';
+  'The shortest answer of the last two windows, milliseconds.';
+comment on column tidegate.estimator_overview.usual_rtt_ms is
+  'The shortest mean of an interval of the last two windows that kept the target, milliseconds: the best case is three times '
+  'that, or three times min_rtt_ms where none did.';
 comment on column tidegate.estimator_overview.failure_rate is
   'Share of calls that timed out in the last closed interval; null: it had too few.';
 comment on column tidegate.estimator_overview.slo is 'Which share may: it steers the margin; null: no target.';
 comment on column tidegate.estimator_overview.load_rps is 'Calls begun per second in the last closed interval.';
 comment on column tidegate.estimator_overview.high_load_rps is
-  'Calls begun per second in the interval in which high load began; null until that is closed, and unless in high load.';
+  'The most calls begun per second in an interval since high load began; null until one is closed, and unless in high load.';
 comment on column tidegate.estimator_overview.high_load_intervals is 'For how many intervals high load has lasted.';
 comment on column tidegate.estimator_overview.min_ms is 'The shortest timeout, milliseconds.';
 comment on column tidegate.estimator_overview.max_ms is 'The longest timeout, milliseconds: the policy''s timeout_ms.';

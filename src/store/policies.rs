@@ -76,13 +76,16 @@ pub struct EstimatorOverview {
     pub timeout_ms: f64,
     /// The shortest answer of the last two windows, milliseconds.
     pub min_rtt_ms: Option<f64>,
+    /// The shortest mean of an interval of the last two windows that kept the target, milliseconds.
+    pub usual_rtt_ms: Option<f64>,
     /// Share of calls that timed out in the last closed interval; none: it had too few.
     pub failure_rate: Option<f64>,
     /// Which share may; none: no target.
     pub slo: Option<f64>,
     /// Calls begun per second in the last closed interval.
     pub load_rps: Option<f64>,
-    /// Calls begun per second in the interval in which high load began; none until that is closed, and unless in high load.
+    /// The most calls begun per second in an interval since high load began; none until one is closed, and unless in high
+    /// load.
     pub high_load_rps: Option<f64>,
     /// For how many intervals high load has lasted.
     pub high_load_intervals: i32,

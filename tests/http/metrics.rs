@@ -157,8 +157,8 @@ async fn every_figure_is_there_and_no_other() {
             "update tidegate.policy set breaker_error_rate = 0.5, timeout_mode = 'adaptive' where kind = 'direct';
              insert into tidegate.timeout_estimator (
                kind, stage, version, state, srtt_ns, rttvar_ns, k_margin, timeout_ns, min_age, interval_no, began_at,
-               requests, responses, failures, updated_at
-             ) values ('direct', 'tx', 1, 'normal', 1, 1, 1, 1, 0, 0, now(), 0, 0, 0, now());
+               requests, responses, failures, late, sum_ns, updated_at
+             ) values ('direct', 'tx', 1, 'normal', 1, 1, 1, 1, 0, 0, now(), 0, 0, 0, 0, 0, now());
              select tidegate.count_submissions('{direct}', '{2}', '{1}');
              insert into tidegate.call_sample values ('direct', 'tx', clock_timestamp(), 2, 3, 1, 1, 1, 0, 1, '{7}')",
         )
@@ -274,8 +274,8 @@ async fn adaptive_timeouts_are_told_in_seconds_as_they_were_last_folded() {
         .execute(
             "insert into tidegate.timeout_estimator (
                kind, stage, version, state, srtt_ns, rttvar_ns, k_margin, timeout_ns, min_age, interval_no, began_at,
-               requests, responses, failures, updated_at
-             ) values ('direct', 'tx', 1, 'high_load', 20000000, 1, 3, 45000000, 0, 0, now(), 0, 0, 0, now())",
+               requests, responses, failures, late, sum_ns, updated_at
+             ) values ('direct', 'tx', 1, 'high_load', 20000000, 1, 3, 45000000, 0, 0, now(), 0, 0, 0, 0, 0, now())",
         )
         .await;
     let figures = Figures::of(&Api::of(&database).await).await;

@@ -269,8 +269,8 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
             r#"select tidegate.fold_timeouts(
                  '{kind}', 'tx', coalesce((select e.version from tidegate.timeout_estimator as e where e.kind = '{kind}'), 0),
                  '{{"state": "normal", "srtt_ns": 1, "rttvar_ns": 1, "srto_ns": 1, "k_margin": 1, "timeout_ns": 1,
-                   "failure_rate": 0, "load_rps": 1, "min_ns": 1, "min_before_ns": 1, "min_age": 1, "high_load_intervals": 0,
-                   "high_load_rps": null, "interval_no": 1, "began_us": 1, "requests": 1, "responses": 1, "failures": 0}}',
+                   "failure_rate": 0, "load_rps": 1, "min_ns": 1, "min_before_ns": 1, "usual_ns": 1, "usual_before_ns": 1, "min_age": 1, "high_load_intervals": 0,
+                   "high_load_rps": null, "interval_no": 1, "began_us": 1, "requests": 1, "responses": 1, "failures": 0, "late": 0, "sum_ns": 1}}',
                  '{{"sequence": 1, "requests": 1, "responses": 1, "failures": 0, "min_ns": 1, "mean_ns": 1, "deviation_ns": 1,
                    "load_rps": 1, "in_flight": 1}}',
                  'worker {}')"#,

@@ -6,6 +6,8 @@ mod support;
 
 #[path = "processes/breaker.rs"]
 mod breaker;
+#[path = "processes/timeouts.rs"]
+mod timeouts;
 
 use std::{collections::BTreeMap, path::PathBuf, process::Stdio};
 

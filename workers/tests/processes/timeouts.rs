@@ -1,0 +1,172 @@
+//! One learned timeout for three worker processes, of which one is killed, and for a fourth that comes later.
+
+use std::{
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{Json, Router, extract::State, routing::post};
+use serde_json::{Value, json};
+use tokio::{
+    net::TcpListener,
+    process::{Child, Command},
+};
+
+use super::support::{TestDatabase, eventually};
+
+/// Takes twenty milliseconds to answer, or for ever.
+#[derive(Default)]
+struct Service {
+    silent: AtomicBool,
+}
+
+async fn send(State(service): State<Arc<Service>>) -> Json<Value> {
+    if service.silent.load(Ordering::SeqCst) {
+        std::future::pending::<()>().await;
+    }
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    Json(json!({ "response": "done" }))
+}
+
+fn worker(database: &TestDatabase, name: &str, url: &str) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_tidegate-worker"))
+        .args(["http", "--name", name, "--queue", "tx", "--send-url", url])
+        .args(["--batch", "8", "--concurrency", "8", "--lease", "2s"])
+        .env("DATABASE_URL", &database.url)
+        .env_remove("RUST_LOG")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap()
+}
+
+/// Keeps requests waiting, so that every process has something to do.
+async fn feed(database: &TestDatabase) {
+    let waiting = database
+        .number("select count(*) from tidegate.request where req_status = 'processing'")
+        .await;
+    if waiting < 200 {
+        database
+            .execute(
+                "select tidegate.submit_batch(array_agg(jsonb_build_object('kind', 'direct', 'payload', '{}'::jsonb)))
+                 from generate_series(1, 200)",
+            )
+            .await;
+    }
+}
+
+/// How many intervals the fleet has closed.
+async fn intervals(database: &TestDatabase) -> i64 {
+    database
+        .number("select coalesce(max(intervals), 0) from tidegate.estimator_overview")
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_processes_share_one_learned_timeout_that_outlives_any_of_them() {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute(
+            "update tidegate.policy
+             set attempts = 1, timeout_mode = 'adaptive', timeout_ms = 900, adaptive_interval_ms = 1000, adaptive_slo = 0.1
+             where kind = 'direct'",
+        )
+        .await;
+    let service = Arc::new(Service::default());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/send", listener.local_addr().unwrap());
+    let router = Router::new()
+        .route("/send", post(send))
+        .with_state(Arc::clone(&service));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+
+    let mut workers = ["one", "two", "three"].map(|name| worker(&database, name, &url));
+    eventually("three processes report to one estimator", || async {
+        feed(&database).await;
+        intervals(&database).await >= 3
+            && database
+                .number("select count(*) from tidegate.timeout_report where sequence >= 2")
+                .await
+                == 3
+    })
+    .await;
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.timeout_estimator")
+            .await,
+        1
+    );
+
+    // What a killed process had not reported is lost, and nothing before that: a report has what was settled well before it.
+    workers[0].kill().await.unwrap();
+    let unreported = database
+        .number(
+            "select count(*) - max(r.reported)
+             from tidegate.timeout_report as r
+             join tidegate.request_event as e
+               on e.worker = r.worker and e.cause = 'receipt' and e.at < r.at - interval '500 milliseconds'
+             where r.worker = 'one'",
+        )
+        .await;
+    assert!(unreported <= 0, "{unreported} answers were never reported");
+    let then = intervals(&database).await;
+    eventually("the others go on without it", || async {
+        feed(&database).await;
+        intervals(&database).await >= then + 3
+            && database
+                .text("select processes from tidegate.estimator_overview")
+                .await
+                .as_deref()
+                == Some("2")
+    })
+    .await;
+
+    // The last reports come with the stop.
+    for mut running in workers.into_iter().skip(1) {
+        super::terminate(&running);
+        assert!(running.wait().await.unwrap().success());
+    }
+    let learned = database
+        .text("select floor(timeout_ms) from tidegate.estimator_overview")
+        .await
+        .unwrap();
+    assert!(
+        (20..900).contains(&learned.parse::<u32>().unwrap()),
+        "{learned} ms"
+    );
+    let unreported = database
+        .number(
+            "select sum(e.answers - r.reported)
+             from tidegate.timeout_report as r
+             join (
+               select e.worker, count(*) as answers from tidegate.request_event as e where e.cause = 'receipt' group by 1
+             ) as e using (worker)
+             where r.worker <> 'one'",
+        )
+        .await;
+    assert_eq!(unreported, 0, "whoever stops reports every call");
+
+    service.silent.store(true, Ordering::SeqCst);
+    let mut late = worker(&database, "four", &url);
+    eventually("a fourth process has cut a call off", || async {
+        database
+            .number("select count(*) from tidegate.request where error is not null")
+            .await
+            > 0
+    })
+    .await;
+    let said = database
+        .text("select error ->> 'message' from tidegate.request where error is not null order by updated_at limit 1")
+        .await
+        .unwrap();
+    assert!(
+        said.contains(&format!("took longer than {learned} ms")),
+        "{learned} ms learned, and {said}"
+    );
+    late.kill().await.unwrap();
+}
