@@ -415,12 +415,12 @@ comment on column tidegate.timeout_report.at is 'When it was folded.';
 comment on column tidegate.timeout_report.requests is 'Calls begun.';
 comment on column tidegate.timeout_report.responses is 'Calls that were answered or timed out.';
 comment on column tidegate.timeout_report.failures is 'Those of them that timed out.';
-comment on column tidegate.timeout_report.reported is 'Calls that were answered or timed out, in all of its reports.';
 comment on column tidegate.timeout_report.min_ns is 'The shortest answer, nanoseconds; null: there was none.';
 comment on column tidegate.timeout_report.mean_ns is 'How long they took on average, nanoseconds; null: there was none.';
 comment on column tidegate.timeout_report.deviation_ns is 'How far they were from the smoothed latency on average, nanoseconds.';
 comment on column tidegate.timeout_report.load_rps is 'Calls begun per second.';
 comment on column tidegate.timeout_report.in_flight is 'Calls under way.';
+comment on column tidegate.timeout_report.reported is 'Calls that were answered or timed out, in all of its reports.';
 
 -- queue_load
 comment on table tidegate.queue_load is

@@ -6,7 +6,8 @@
 -- policy is gone or no longer adaptive; nothing is written, and `read_timeouts` tells how it is now.
 --
 -- `estimate` has the members that `read_timeouts` gives (its version is not looked at), `report` the columns of
--- `timeout_report` but for `reported`, which is counted here. Raises TG007 when a member is missing; constraints say what the figures may be.
+-- `timeout_report` but for `reported`, which is counted here. Raises TG007 when a member is missing; constraints say what the
+-- figures may be.
 create or replace function tidegate.fold_timeouts(
   kind     text,
   stage    tidegate.stage,

@@ -1,0 +1,216 @@
+use super::*;
+
+fn short() -> Config {
+    Config {
+        max: Some(milliseconds(50)),
+        ..Config::default()
+    }
+}
+
+/// In high load since this interval, which began with a hundred calls a second.
+fn overloaded() -> (AdaptiveTimeout, Duration) {
+    let mut timeout = fresh(short());
+    for number in 0..400 {
+        answer(&mut timeout, milliseconds(5), milliseconds(number));
+    }
+    for _ in 0..100 {
+        if timeout.state() == State::Normal {
+            answer(&mut timeout, milliseconds(49), milliseconds(500));
+        } else {
+            timeout.begin(milliseconds(500));
+            timeout.dropped(milliseconds(500));
+        }
+    }
+    assert_eq!(timeout.state(), State::HighLoad);
+    timeout.tick(milliseconds(5000));
+    assert_eq!(timeout.estimate().high_load_rps, Some(100.0));
+    (timeout, milliseconds(5000))
+}
+
+fn calls(timeout: &mut AdaptiveTimeout, count: u64, now: Duration) {
+    for _ in 0..count {
+        answer(timeout, milliseconds(6), now);
+    }
+}
+
+#[test]
+fn it_begins_when_a_computed_timeout_reaches_max_and_brings_the_best_case() {
+    let (mut timeout, _) = overloaded();
+    assert_eq!(timeout.timeout(), milliseconds(15), "three times 5 ms");
+    let k_margin = timeout.estimate().k_margin;
+    for _ in 0..200 {
+        time_out(&mut timeout, milliseconds(5001));
+        answer(&mut timeout, milliseconds(14), milliseconds(5001));
+    }
+    assert_eq!(timeout.timeout(), milliseconds(15));
+    timeout.tick(milliseconds(10_000));
+    assert_eq!(timeout.state(), State::HighLoad);
+    assert_eq!(timeout.estimate().k_margin, k_margin, "locked");
+}
+
+#[test]
+fn it_takes_thirty_two_computed_timeouts_of_max_in_a_row() {
+    let mut timeout = fresh(short());
+    for _ in 0..100 {
+        answer(&mut timeout, milliseconds(5), milliseconds(1));
+    }
+    for _ in 0..32 {
+        assert_eq!(timeout.state(), State::Normal);
+        answer(&mut timeout, milliseconds(49), milliseconds(1));
+    }
+    assert_eq!(timeout.state(), State::HighLoad);
+}
+
+#[test]
+fn by_the_letter_of_the_seed_it_takes_one() {
+    let mut timeout = fresh(Config {
+        constants: Constants {
+            alarm_samples: 1,
+            ..Constants::default()
+        },
+        ..short()
+    });
+    answer(&mut timeout, milliseconds(20), milliseconds(1));
+    assert_eq!(timeout.state(), State::HighLoad);
+}
+
+#[test]
+fn the_best_case_is_that_of_the_best_interval_that_kept_the_target() {
+    let mut timeout = fresh(short());
+    answer(&mut timeout, milliseconds(1), milliseconds(1));
+    for _ in 0..399 {
+        answer(&mut timeout, milliseconds(7), milliseconds(2));
+    }
+    timeout.tick(milliseconds(5000));
+    let known = timeout.estimate().clone();
+    assert_eq!(known.min_ns, Some(1_000_000));
+    assert_eq!(known.usual_ns, Some(6_985_000));
+    while timeout.state() == State::Normal {
+        answer(&mut timeout, milliseconds(49), milliseconds(5001));
+    }
+    assert_eq!(timeout.timeout(), microseconds_of(3 * 6985));
+}
+
+#[test]
+fn the_greatest_load_while_it_lasts_is_what_has_to_subside() {
+    let (mut timeout, now) = overloaded();
+    calls(&mut timeout, 1000, now);
+    timeout.tick(now + milliseconds(5000));
+    assert_eq!(timeout.estimate().high_load_rps, Some(200.0));
+    calls(&mut timeout, 750, now + milliseconds(5000));
+    timeout.tick(now + milliseconds(10_000));
+    assert_eq!(timeout.state(), State::Normal);
+}
+
+#[test]
+fn neither_the_initial_timeout_nor_a_guess_from_one_sample_brings_it_about() {
+    let mut timeout = fresh(short());
+    for number in 0..50 {
+        answer(&mut timeout, milliseconds(20), milliseconds(number));
+        assert_eq!(timeout.state(), State::Normal);
+    }
+    assert_eq!(timeout.timeout(), milliseconds(21));
+}
+
+#[test]
+fn without_an_slo_or_a_max_there_is_none() {
+    for config in [
+        Config {
+            slo: None,
+            ..short()
+        },
+        Config::default(),
+    ] {
+        let mut timeout = fresh(config);
+        for _ in 0..100 {
+            time_out(&mut timeout, milliseconds(1));
+            assert_eq!(timeout.state(), State::Normal);
+        }
+    }
+}
+
+#[test]
+fn it_ends_when_the_load_has_fallen_to_three_quarters() {
+    for (calls_made, state) in [(376, State::HighLoad), (375, State::Normal)] {
+        let (mut timeout, now) = overloaded();
+        calls(&mut timeout, calls_made, now);
+        timeout.tick(now + milliseconds(5000));
+        assert_eq!(timeout.state(), state, "{calls_made} calls");
+    }
+}
+
+#[test]
+fn it_ends_after_twelve_intervals_whatever_the_load() {
+    let (mut timeout, mut now) = overloaded();
+    for interval in 1..=12 {
+        assert_eq!(timeout.state(), State::HighLoad, "interval {interval}");
+        calls(&mut timeout, 500, now);
+        now += milliseconds(5000);
+        timeout.tick(now);
+    }
+    assert_eq!(timeout.state(), State::Normal);
+}
+
+#[test]
+fn what_overload_taught_is_forgotten_when_it_ends() {
+    let (mut timeout, now) = overloaded();
+    calls(&mut timeout, 300, now);
+    timeout.tick(now + milliseconds(5000));
+    assert_eq!(timeout.state(), State::Normal);
+    assert_eq!(timeout.srtt(), Some(milliseconds(6)));
+    assert_eq!(timeout.timeout(), milliseconds(7));
+    calls(&mut timeout, 100, now + milliseconds(5001));
+    assert_eq!(timeout.state(), State::Normal, "it does not flap");
+}
+
+#[test]
+fn a_margin_that_does_not_fit_below_max_shrinks_when_it_ends() {
+    let known = Estimate {
+        state: State::HighLoad,
+        k_margin: 1_000_000,
+        high_load_rps: Some(100.0),
+        ..Estimate::unknown(&short(), 0)
+    };
+    let mut timeout = AdaptiveTimeout::resume(short(), known, Duration::ZERO).unwrap();
+    calls(&mut timeout, 10, milliseconds(1));
+    timeout.tick(milliseconds(5000));
+    assert_eq!(timeout.state(), State::Normal);
+    assert!(timeout.estimate().k_margin <= 11);
+    calls(&mut timeout, 400, milliseconds(5001));
+    assert_eq!(timeout.state(), State::Normal);
+}
+
+#[test]
+fn idle_time_ends_it_with_the_next_call() {
+    let (mut timeout, now) = overloaded();
+    timeout.begin(now + Duration::from_secs(3600));
+    assert_eq!(timeout.state(), State::Normal);
+    assert_eq!(timeout.estimate().min_rtt_ns(None), None, "long ago");
+}
+
+#[test]
+fn after_total_failure_answers_are_heard_again() {
+    let mut timeout = fresh(short());
+    let mut now = Duration::ZERO;
+    for number in 0..2000 {
+        now = milliseconds(number * 10);
+        answer(&mut timeout, milliseconds(5), now);
+    }
+    for _ in 0..10_000 {
+        now += milliseconds(10);
+        time_out(&mut timeout, now);
+    }
+    assert_eq!(timeout.timeout(), milliseconds(50), "as long as it may");
+    for _ in 0..10_000 {
+        now += milliseconds(10);
+        let took = milliseconds(20);
+        let given = timeout.begin(now);
+        if took <= given {
+            timeout.answered(took, now);
+        } else {
+            timeout.timed_out(given, now);
+        }
+    }
+    assert_eq!(timeout.state(), State::Normal);
+    assert_eq!(timeout.estimate().failure_rate, Some(0.0));
+}
