@@ -97,7 +97,8 @@ begin
   set
     sequence = excluded.sequence, at = excluded.at, requests = excluded.requests, responses = excluded.responses,
     failures = excluded.failures, reported = r.reported + excluded.responses, min_ns = excluded.min_ns,
-    mean_ns = excluded.mean_ns, deviation_ns = excluded.deviation_ns, load_rps = excluded.load_rps, in_flight = excluded.in_flight;
+    mean_ns = excluded.mean_ns, deviation_ns = excluded.deviation_ns, load_rps = excluded.load_rps,
+    in_flight = excluded.in_flight;
   delete from tidegate.timeout_report as r
   where r.kind = fold_timeouts.kind and r.stage = fold_timeouts.stage
     and r.at < v_now - greatest(interval '1 hour', tidegate.adaptive_interval_ms(v_policy) * interval '2 ms');
