@@ -64,12 +64,12 @@ fn sent() -> Scene {
         crashes: 1,
         expiries: 1,
         duplicates: 1,
-        releases: 1,
+        recoveries: 1,
         ..Faults::default()
     };
     let large = Faults {
         crashes: 2,
-        recoveries: 1,
+        releases: 1,
         ..usual
     };
     scene("sent", &[Flow::Direct; 2], bounds(usual, large))
@@ -82,7 +82,7 @@ fn sent_at_most_once() -> Scene {
         semantics: Semantics::AtMostOnce,
         faults: Faults {
             crashes: 2,
-            recoveries: 1,
+            releases: 1,
             ..sent().faults
         },
         ..sent()
@@ -101,7 +101,11 @@ fn ended() -> Scene {
         expiries: 1,
         ..usual
     };
-    scene("ended", &[Flow::Decrypt, Flow::Proof], bounds(usual, large))
+    let flows = [Flow::Decrypt, Flow::Proof];
+    Scene {
+        checks_max: 1,
+        ..scene("ended", &flows, bounds(usual, large))
+    }
 }
 
 /// Two callers with one key.
@@ -129,6 +133,7 @@ fn keyed() -> Scene {
 fn gated() -> Scene {
     let usual = Faults {
         crashes: 1,
+        releases: 1,
         ..Faults::default()
     };
     let large = Faults {
@@ -149,11 +154,7 @@ fn gated() -> Scene {
 fn every_state(scene: Scene) {
     let (name, faults) = (scene.name, scene.faults);
     let began = Instant::now();
-    let checker = scene
-        .checker()
-        .timeout(std::time::Duration::from_secs(90))
-        .spawn_dfs()
-        .join();
+    let checker = scene.checker().spawn_dfs().join();
     println!(
         "{name}: {} states, {} steps, the longest path {}, in {:.1?}; {faults:?}",
         checker.unique_state_count(),
@@ -187,6 +188,16 @@ fn cancelled_overdue_and_purged_requests_come_to_an_end() {
 #[test]
 fn a_key_stands_for_one_request() {
     every_state(keyed());
+    let repeated = keyed();
+    every_state(Scene {
+        name: "keyed, and submitted again",
+        faults: Faults {
+            lost_answers: 0,
+            repeats: 1,
+            ..repeated.faults
+        },
+        ..repeated
+    });
 }
 
 #[test]

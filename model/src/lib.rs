@@ -8,6 +8,8 @@
 #[cfg(test)]
 mod check;
 #[cfg(test)]
+mod perform;
+#[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod rank;

@@ -173,7 +173,7 @@ impl Row {
             self.checks = 0;
             self.settled[Stage::Readiness as usize] = false;
         }
-        if !matches!(self.queue(), Some(_)) {
+        if self.queue().is_none() {
             self.attempts = 0;
             self.settled[Stage::Tx as usize] = false;
         }
