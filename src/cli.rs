@@ -10,6 +10,7 @@ mod audit;
 mod config;
 mod contract;
 mod demo;
+mod explain;
 mod gate;
 mod get;
 mod init;
@@ -85,6 +86,8 @@ enum Command {
     /// Hold what requests went through against the rules
     #[command(subcommand)]
     Audit(audit::Audit),
+    /// Say in plain words why a request is where it is
+    Explain(explain::Explain),
     /// Put lost requests back on their way; safe at any time
     Recover(recover::Recover),
     /// Show requests, queues and workers
@@ -134,6 +137,7 @@ impl Cli {
             Command::Get(command) => command.run(database).await,
             Command::Contract(command) => command.run(database).await,
             Command::Audit(command) => command.run(database).await,
+            Command::Explain(command) => command.run(database).await,
             Command::Recover(command) => command.run(database).await,
             Command::Status(command) => command.run(database).await,
             Command::Pause(command) => command.run(database).await,

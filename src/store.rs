@@ -32,6 +32,7 @@ mod audits;
 mod claims;
 mod configuration;
 mod effects;
+mod explanations;
 mod gate_copy;
 mod gates;
 mod keys;
@@ -59,6 +60,7 @@ pub use self::{
     audits::{AuditStep, ContractRow},
     claims::{Claimed, Hedging, Lease},
     configuration::{ConfigChange, ConfigRecord, ConfigSetting},
+    explanations::Reason,
     gate_copy::GateRow,
     gates::{CapMarks, Gate, GateChange, GateHold, Watched},
     keys::{CreatedKey, KeyChange, ListedKey, RevokedKey},
@@ -67,7 +69,7 @@ pub use self::{
     operations::{MaintenanceOverview, QueueOverview, RequestCount, Setting, WorkerOverview},
     outlooks::{Eta, Outlook},
     policies::StageLevel,
-    recovery::{Lives, Recover, RecoverStep, StrayStep},
+    recovery::{DeadlineStep, Lives, Recover, RecoverStep, ResponseStep, StrayStep, WrongCount},
     settles::{Moved, NotYet, Passed, Retry, Settle},
     statistics::{EtaQuality, PollCount, SubmissionCount},
     submissions::{Admission, Submission, Submitted, Ticket},
