@@ -1,4 +1,4 @@
-//! What `tidegate recover` takes for many lost messages in a table of a million requests.
+//! What `tidegate recover` takes for many lost messages in a table of a million requests, and `doctor` for looking at all of it.
 //!
 //! Half of the live requests are in flight when both queues lose everything; afterwards each stands where it stood.
 #![allow(
@@ -66,6 +66,7 @@ async fn measure() {
         live as f64 / took.as_secs_f64()
     );
     run(&bench.url, "recover", Some(0));
+    run(&bench.url, "doctor", Some(0));
 
     session.close().await.unwrap();
     bench.drop().await;

@@ -34,7 +34,8 @@ begin
           'config_history', 'config_name', 'config_value', 'interval_seconds', 'w_retry_ms', 'error_class', 'is_retried',
           'calls_since', 'breaker_bars', 'explain')
           then array['tidegate_reader', 'tidegate_api', 'tidegate_worker', 'tidegate_admin']
-        when p.proname in ('contract_check', 'audit_replay') then array['tidegate_reader', 'tidegate_admin']
+        when p.proname in ('contract_check', 'audit_replay', 'invariants', 'check_invariants')
+          then array['tidegate_reader', 'tidegate_admin']
         when p.proname in ('watch', 'announce', 'moved_since')
           then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('submit', 'submit_batch', 'submit_batch_once', 'submit_group', 'cancel', 'key_changes', 'gate_copy',

@@ -10,6 +10,7 @@ mod audit;
 mod config;
 mod contract;
 mod demo;
+mod doctor;
 mod explain;
 mod gate;
 mod get;
@@ -86,6 +87,8 @@ enum Command {
     /// Hold what requests went through against the rules
     #[command(subcommand)]
     Audit(audit::Audit),
+    /// Hold everything that must be so against what is there
+    Doctor(doctor::Doctor),
     /// Say in plain words why a request is where it is
     Explain(explain::Explain),
     /// Put lost requests back on their way; safe at any time
@@ -137,6 +140,7 @@ impl Cli {
             Command::Get(command) => command.run(database).await,
             Command::Contract(command) => command.run(database).await,
             Command::Audit(command) => command.run(database).await,
+            Command::Doctor(command) => command.run(database).await,
             Command::Explain(command) => command.run(database).await,
             Command::Recover(command) => command.run(database).await,
             Command::Status(command) => command.run(database).await,

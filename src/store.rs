@@ -35,6 +35,7 @@ mod effects;
 mod explanations;
 mod gate_copy;
 mod gates;
+mod invariants;
 mod keys;
 mod lists;
 mod news;
@@ -63,6 +64,7 @@ pub use self::{
     explanations::Reason,
     gate_copy::GateRow,
     gates::{CapMarks, Gate, GateChange, GateHold, Watched},
+    invariants::Violation,
     keys::{CreatedKey, KeyChange, ListedKey, RevokedKey},
     lists::{ListedRequest, Page, PageWish},
     news::{Progress, Seen},

@@ -23,6 +23,7 @@ mod configuration_live;
 mod constraints;
 mod contracts;
 mod deadlines;
+mod doctor;
 mod duties;
 mod effects;
 mod embedded_postgres;

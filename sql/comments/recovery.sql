@@ -38,3 +38,25 @@ comment on function tidegate.explain_sent is 'Internal: explain for a request th
 comment on function tidegate.explain_waiting is 'Internal: explain for a request that is in a queue, or should be.';
 comment on function tidegate.plain_time is 'Internal: a time as sentences tell it.';
 comment on function tidegate.plain_span is 'Internal: a length of time as sentences tell it.';
+
+comment on function tidegate.invariants is
+  'Everything that must hold at any moment: a name, what it says, and the query that shows what breaks it.';
+comment on function tidegate.invariants_of_queues is
+  'Internal: what must hold between requests and messages, and of what queues and gates stand on.';
+comment on function tidegate.invariants_of_requests is
+  'Internal: what must hold of requests, their history, and what belongs to them.';
+comment on function tidegate.invariants_of_configuration is
+  'Internal: what must hold of kinds, policies, breakers, and of the schema itself.';
+comment on function tidegate.check_invariants is 'Every invariant that does not hold, in one snapshot; none when all is well.';
+comment on view tidegate.invariant is 'Everything that must hold, and the query that shows what breaks it.';
+comment on column tidegate.invariant.place is 'Its place in the list.';
+comment on column tidegate.invariant.name is 'Its name: what is there when it is broken.';
+comment on column tidegate.invariant.says is 'What it says, in words.';
+comment on column tidegate.invariant.query is 'A query that answers with a row for each violation.';
+comment on view tidegate.invariant_violation is 'What must hold and does not; empty when all is well.';
+comment on column tidegate.invariant_violation.name is 'The name of the invariant: what is there and should not be.';
+comment on column tidegate.invariant_violation.says is 'What the invariant says, in words.';
+comment on column tidegate.invariant_violation.violations is 'How often it is broken.';
+comment on column tidegate.invariant_violation.samples is 'The first ten of those: requests, messages (queue and number), names.';
+comment on column tidegate.invariant_violation.query is 'The query that shows them all.';
+comment on column tidegate.invariant_violation.place is 'Its place in the list of invariants.';
