@@ -49,11 +49,12 @@ lint: ## Check formatting, lints and documentation
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
 .PHONY: bench
-bench: setup ## Measure submit, drain and whole lives, in requests per second, positions at depth, how good ETAs are, and gates
+bench: setup ## Measure submit, drain and whole lives, in requests per second, positions at depth, how good ETAs are, gates, and recovery
 	cargo bench --bench throughput
 	cargo bench --bench positions
 	cargo bench --bench eta_quality
 	cargo bench --bench gates
+	cargo bench --bench recovery
 
 .PHONY: ci
 ci: test ## What CI runs
