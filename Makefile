@@ -49,10 +49,11 @@ lint: ## Check formatting, lints and documentation
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
 .PHONY: bench
-bench: setup ## Measure submit, drain and whole lives, in requests per second, positions at depth, how good ETAs are, gates, and recovery
+bench: setup ## Measure submit, drain and whole lives, in requests per second, positions at depth, how good ETAs are, learned timeouts, gates, and recovery
 	cargo bench --bench throughput
 	cargo bench --bench positions
 	cargo bench --bench eta_quality
+	cargo bench --bench adaptive_timeout
 	cargo bench --bench gates
 	cargo bench --bench recovery
 

@@ -1,6 +1,7 @@
 //! All integration tests, in one program: each module answers a question of its own.
 #![allow(missing_docs, clippy::unwrap_used, unreachable_pub, reason = "tests")]
 
+mod adaptive_timeout_scenarios;
 mod agreement;
 mod api_keys;
 mod audit;
