@@ -63,6 +63,9 @@ pub struct Constants {
     /// High load begins when so many computed timeouts in a row have reached `max`, 32. The seed says 1, and doubts it: one
     /// slow answer among thousands would do then.
     pub alarm_samples: u32,
+    /// And so many of those samples are of calls that timed out, 4; 0 by the letter of the seed. Where `max` is hardly more than
+    /// answers that vary much need, computed timeouts reach it without any overload, and nothing fails.
+    pub alarm_failures: u32,
     /// Load has subsided at this part of what it was when high load began, 3/4.
     pub subsided: f64,
     /// High load ends after so many intervals, to see whether it goes on, 12.
@@ -87,6 +90,7 @@ impl Default for Constants {
             early_close: 10,
             settled: 8,
             alarm_samples: 32,
+            alarm_failures: 4,
             subsided: 0.75,
             high_load_intervals: 12,
             min_window: 6,
