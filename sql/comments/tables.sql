@@ -381,14 +381,14 @@ comment on column tidegate.timeout_estimator.k_margin is
   'How many times four deviations the timeout is above the smoothed latency.';
 comment on column tidegate.timeout_estimator.timeout_ns is 'The timeout that whoever starts from here begins with, nanoseconds.';
 comment on column tidegate.timeout_estimator.failure_rate is
-  'Share of calls that timed out in the last closed interval; null: it had too few.';
+  'Share of calls that timed out in the last closed interval; null: it had too few, or high load has ended after its twelve.';
 comment on column tidegate.timeout_estimator.load_rps is
   'Calls begun per second in the last closed interval, by all processes; null: none was closed.';
 comment on column tidegate.timeout_estimator.min_ns is
   'The shortest answer of the current window of some intervals, nanoseconds.';
 comment on column tidegate.timeout_estimator.min_before_ns is 'The shortest answer of the window before it, nanoseconds.';
 comment on column tidegate.timeout_estimator.usual_ns is
-  'The shortest mean of an interval of the current window that kept the target, nanoseconds; null: none did.';
+  'The shortest mean of an interval of the current window in which three of four calls were answered, nanoseconds; null: none.';
 comment on column tidegate.timeout_estimator.usual_before_ns is 'Likewise of the window before it, nanoseconds.';
 comment on column tidegate.timeout_estimator.min_age is 'How many intervals are in the current window.';
 comment on column tidegate.timeout_estimator.high_load_intervals is 'For how many intervals high load has lasted.';

@@ -40,9 +40,9 @@ pub struct Estimate {
     pub min_ns: Option<u64>,
     /// The shortest answer of the window before.
     pub min_before_ns: Option<u64>,
-    /// The shortest mean of an interval of this window that kept the target.
+    /// The shortest mean of an interval of this window whose calls were mostly answered.
     pub usual_ns: Option<u64>,
-    /// The shortest mean of an interval of the window before that kept the target.
+    /// The shortest mean of an interval of the window before whose calls were mostly answered.
     pub usual_before_ns: Option<u64>,
     /// How many intervals this window has had.
     pub min_age: u32,
@@ -121,9 +121,14 @@ impl Estimate {
         // A clock that was set back begins the interval anew.
         self.began_us = self.began_us.min(now_us);
         let interval_us = u64::try_from(config.interval.as_micros()).unwrap_or(u64::MAX);
-        let passed = (now_us - self.began_us) / interval_us.max(1);
-        let is_over =
-            passed > 0 || self.responses.saturating_add(report.responses) >= config.early_samples();
+        let open_us = now_us - self.began_us;
+        let passed = open_us / interval_us.max(1);
+        // No earlier than the longest call takes: what the last interval has decided has to show.
+        let is_early = self.responses.saturating_add(report.responses) >= config.early_samples()
+            && config
+                .max
+                .is_none_or(|max| u128::from(open_us) >= max.as_micros());
+        let is_over = passed > 0 || is_early;
         let passed = u32::try_from(passed).unwrap_or(u32::MAX).max(1);
 
         if is_over {
@@ -151,6 +156,10 @@ impl Estimate {
         self.high_load_intervals = 0;
         self.high_load_rps = None;
         // What overload has taught is forgotten: high load ends with what was seen while it lasted.
+        self.forget_times();
+    }
+
+    fn forget_times(&mut self) {
         (self.srtt_ns, self.rttvar_ns, self.srto_ns) = (None, None, None);
     }
 
@@ -186,7 +195,11 @@ impl Estimate {
             (self.usual_ns, self.usual_before_ns) = (None, None);
         }
         let was_calm = self.state == State::Normal || self.high_load_rps.is_some();
-        if was_calm && self.failure_rate.is_some_and(|rate| !config.is_high(rate)) {
+        if was_calm
+            && self
+                .failure_rate
+                .is_some_and(|rate| config.says_what_is_usual(rate))
+        {
             self.usual_ns = least(self.usual_ns, Some(self.sum_ns / self.responses.max(1)));
         }
         match self.state {
@@ -196,9 +209,13 @@ impl Estimate {
                 Some(remembered) => {
                     self.high_load_rps = Some(remembered.max(load_rps));
                     self.high_load_intervals = self.high_load_intervals.saturating_add(passed);
-                    if load_rps <= remembered * config.constants.subsided
-                        || self.high_load_intervals >= config.constants.high_load_intervals
-                    {
+                    if self.high_load_intervals >= config.constants.high_load_intervals {
+                        // Its calls had no more time than the best case. Whether more would do is seen with the longest
+                        // timeout, and no call that times out brings the best case back before that is judged.
+                        self.forget_times();
+                        self.failure_rate = None;
+                        self.leave_high_load(config);
+                    } else if load_rps <= remembered * config.constants.subsided {
                         self.leave_high_load(config);
                     }
                 }
@@ -259,9 +276,9 @@ impl Estimate {
         least(least(self.min_ns, self.min_before_ns), seen_ns)
     }
 
-    /// The timeout of a first sample that is as short as calls were on average in the best of the last intervals that kept
-    /// the target; where none did, as short as the shortest answer, with a margin for how much samples differ of late:
-    /// the shortest of many answers may be no measure of what most calls need. `max` while nothing has answered.
+    /// The timeout of a first sample that is as short as calls were on average in the best of the last intervals whose calls
+    /// were mostly answered; where there is none, as short as the shortest answer, with a margin for how much samples differ
+    /// of late: the shortest of many answers may be no measure of what most calls need. `max` while nothing has answered.
     pub(super) fn best_case_ns(
         &self,
         config: &Config,

@@ -270,7 +270,9 @@ impl Estimator {
         if !self.seen.reached_max {
             self.state = self.shared.state;
         }
-        if was == State::Normal && self.state == State::HighLoad {
+        let has_changed = was != self.state;
+        if has_changed {
+            // Samples of one state say nothing of the other: it begins with what the fleet makes of them.
             self.smoothed = None;
             (self.alarms, self.alarm_failures) = (0, 0);
         }
@@ -280,12 +282,8 @@ impl Estimator {
         if !settled && let Some(known) = self.shared.smoothed(&self.config) {
             self.smoothed = Some(known);
             self.timeout_ns = self.config.clamp(self.shared.timeout_ns);
-        } else if was == State::HighLoad && self.state == State::Normal {
-            let k_margin = self.k_margin();
-            self.timeout_ns = match self.smoothed {
-                Some(smoothed) => self.config.clamp(smoothed.rto_ns(&self.config, k_margin)),
-                None => self.config.initial_ns(),
-            };
+        } else if has_changed {
+            self.timeout_ns = self.config.initial_ns();
         }
     }
 
