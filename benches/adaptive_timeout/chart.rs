@@ -146,13 +146,13 @@ pub(crate) fn draw(
         }
     }
 
-    put(dotted(line(
+    put(dotted(&line(
         &panels[3],
         &arrivals,
         ends,
         ("#999999", 1.0, 0.8),
     )));
-    put(dotted(line(&panels[1], &all[0].median, ends, STYLES[0])));
+    put(dotted(&line(&panels[1], &all[0].median, ends, STYLES[0])));
     for (place, series) in all.iter().enumerate().rev() {
         let style = STYLES[place % STYLES.len()];
         let values = [
@@ -247,7 +247,7 @@ fn line(panel: &Panel, values: &[f64], ends: Duration, style: (&str, f64, f64)) 
     )
 }
 
-fn dotted(line: String) -> String {
+fn dotted(line: &str) -> String {
     line.replace("/>", r#" stroke-dasharray="2 2"/>"#)
 }
 
@@ -266,7 +266,7 @@ fn series(run: &Run, bins: usize) -> Series {
         }
         changes.extend([(call.began, 1.0), (call.ended, -1.0)]);
     }
-    changes.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+    changes.sort_unstable_by_key(|(at, _)| *at);
     let mut under_way = 0.0_f64;
     for (at, change) in changes {
         under_way += change;

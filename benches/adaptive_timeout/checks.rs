@@ -10,6 +10,9 @@ use super::{
     server::{Abandoned, Run, run},
 };
 
+/// How much less than with the best of the fixed timeouts is answered, at most.
+const GOODPUT_LOST: f64 = 0.05;
+
 /// How long overload may last until it is taken for high load.
 const SEEN_WITHIN: Duration = Duration::from_secs(1);
 
@@ -57,7 +60,7 @@ fn broken_in(scenario: &Scenario, calls: &[Call], ours: &Run, fixed: &[Run]) -> 
             .fold(0.0, f64::max);
         let goodput = ours.goodput((from, to));
         hold(
-            goodput >= best * (1.0 - phase.goodput_lost),
+            goodput >= best * (1.0 - GOODPUT_LOST),
             format!(
                 "{goodput:.0} answers/s in {}, a fixed timeout {best:.0}",
                 phase.name

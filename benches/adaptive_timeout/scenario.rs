@@ -25,8 +25,6 @@ pub struct Phase {
     pub shape: f64,
     /// Whether it is more than the server can bear.
     pub overloads: bool,
-    /// How much less may be answered than with the best of the fixed timeouts.
-    pub goodput_lost: f64,
 }
 
 /// One phase after the other, on a server of its own.
@@ -52,7 +50,6 @@ const QUIET: Phase = Phase {
     calls: 50_000,
     shape: 5.0,
     overloads: false,
-    goodput_lost: 0.05,
 };
 
 const BUSY: Phase = Phase {
@@ -61,7 +58,6 @@ const BUSY: Phase = Phase {
     calls: 30_000,
     shape: 1.5,
     overloads: true,
-    goodput_lost: 0.05,
 };
 
 /// Load that comes and goes.
@@ -91,8 +87,6 @@ pub fn overload(servers: usize) -> Scenario {
             calls: 30_000,
             shape: 1.5,
             overloads: true,
-            // What was never fast has no usual time to go by: three times the minimum cuts off what would be answered.
-            goodput_lost: 0.15,
         }],
     }
 }

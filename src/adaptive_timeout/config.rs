@@ -63,6 +63,9 @@ pub struct Constants {
     /// High load begins when so many computed timeouts in a row have reached `max`, 32. The seed says 1, and doubts it: one
     /// slow answer among thousands would do then.
     pub alarm_samples: u32,
+    /// And so many of those samples are of calls that timed out, 4; 0 by the letter of the seed. Where `max` is hardly more than
+    /// answers that vary much need, computed timeouts reach it without any overload, and nothing fails.
+    pub alarm_failures: u32,
     /// The mean of an interval says what a call usually takes when at least this part of its calls was answered, 3/4. With
     /// fewer it would say how long the timeouts were.
     pub mostly_answered: f64,
@@ -90,6 +93,7 @@ impl Default for Constants {
             early_close: 10,
             settled: 8,
             alarm_samples: 32,
+            alarm_failures: 4,
             mostly_answered: 0.75,
             subsided: 0.75,
             high_load_intervals: 12,

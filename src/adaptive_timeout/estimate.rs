@@ -144,7 +144,7 @@ impl Estimate {
             self.began_us = now_us;
         }
         self.timeout_ns = match (self.state, self.smoothed(config)) {
-            (State::HighLoad, _) => self.best_case_ns(config, None),
+            (State::HighLoad, _) => self.best_case_ns(config, None, self.smoothed(config)),
             (State::Normal, Some(smoothed)) => config.clamp(smoothed.rto_ns(config, self.k_margin)),
             (State::Normal, None) => config.initial_ns(),
         };
@@ -277,18 +277,26 @@ impl Estimate {
     }
 
     /// The timeout of a first sample that is as short as calls were on average in the best of the last intervals whose calls
-    /// were mostly answered; where there is none, as short as the shortest answer. `max` while nothing has answered.
-    ///
-    /// The shortest of many answers may be no measure of what most calls need: its timeout would cut off nearly all.
-    pub(super) fn best_case_ns(&self, config: &Config, seen_ns: Option<u64>) -> u64 {
-        let usual_ns = least(self.usual_ns, self.usual_before_ns);
-        match usual_ns.or_else(|| self.min_rtt_ns(seen_ns)) {
-            Some(best_ns) => {
-                let best = Smoothed::first(config, best_ns.min(config.max_ns()));
-                config.clamp(best.rto_ns(config, 1))
-            }
-            None => config.max_ns(),
-        }
+    /// were mostly answered; where there is none, as short as the shortest answer, with a margin for how much samples differ of
+    /// late: the shortest of many answers may be no measure of what most calls need. `max` while nothing has answered.
+    pub(super) fn best_case_ns(
+        &self,
+        config: &Config,
+        seen_ns: Option<u64>,
+        recent: Option<Smoothed>,
+    ) -> u64 {
+        let first = |sample_ns: u64| {
+            Smoothed::first(config, sample_ns.min(config.max_ns())).rto_ns(config, 1)
+        };
+        let best_ns = if let Some(usual_ns) = least(self.usual_ns, self.usual_before_ns) {
+            first(usual_ns)
+        } else if let Some(min_ns) = self.min_rtt_ns(seen_ns) {
+            let margin_ns = recent.map_or(0, |recent| recent.margin_ns(config));
+            first(min_ns).max(min_ns.saturating_add(margin_ns))
+        } else {
+            config.max_ns()
+        };
+        config.clamp(best_ns)
     }
 
     /// In how long the open interval is over, by the clock that `now_us` comes from.

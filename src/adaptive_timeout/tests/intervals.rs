@@ -183,7 +183,7 @@ fn while_too_many_calls_fail_one_that_times_out_asks_for_the_best_case() {
     for _ in 0..20 {
         answer(&mut timeout, milliseconds(100), milliseconds(5001));
     }
-    assert!(timeout.timeout() > milliseconds(100));
+    let longer = timeout.timeout();
     time_out(&mut timeout, milliseconds(5100));
     let usual = timeout.estimate().usual_ns.map(Duration::from_nanos);
     assert_eq!(
