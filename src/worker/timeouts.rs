@@ -145,10 +145,17 @@ impl Timeouts {
                 () = self.early.notified() => {}
                 () = due => {}
             }
-            for learned in self.all() {
-                if learned.is_due() && !self.forget_idle(&learned) {
-                    self.report(&learned).await;
+            let round = async {
+                for learned in self.all() {
+                    if learned.is_due() && !self.forget_idle(&learned) {
+                        self.report(&learned).await;
+                    }
                 }
+            };
+            // A report that is broken off may have arrived: the last one looks.
+            tokio::select! {
+                () = end.cancelled() => break,
+                () = round => {}
             }
             tokio::select! {
                 () = end.cancelled() => break,
