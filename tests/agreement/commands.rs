@@ -198,19 +198,19 @@ pub struct Choice {
 /// How often each act comes, of a hundred or so.
 const ACTS: [(usize, &str); 26] = [
     (16, "submit"),
-    (2, "submit_batch"),
-    (18, "claim"),
-    (14, "settle"),
-    (14, "report"),
+    (3, "submit_batch"),
+    (24, "claim"),
+    (20, "settle"),
+    (20, "report"),
     (3, "release"),
     (2, "extend"),
-    (12, "respond"),
-    (3, "cancel"),
+    (14, "respond"),
+    (2, "cancel"),
     (1, "fail_tx"),
     (1, "fail_internal"),
     (1, "time_out"),
-    (4, "lapse"),
-    (3, "comes_due"),
+    (5, "lapse"),
+    (4, "comes_due"),
     (3, "pass"),
     (3, "sweep"),
     (2, "sweep_inbox"),
@@ -236,7 +236,7 @@ pub fn choices() -> impl Strategy<Value = Vec<Choice>> {
             much,
         },
     );
-    prop::collection::vec(one, 1..=36)
+    prop::collection::vec(one, 12..=36)
 }
 
 impl Choice {
@@ -259,17 +259,18 @@ impl Choice {
         [Wait::None, Wait::AsThePolicySays, Wait::TooLong, Wait::None][self.much % 4]
     }
 
-    /// One or two leases that were given out once, the last ones most often.
+    /// One or two leases that were given out once: mostly such as are held still.
     fn picks(&self, model: &Model, queue: Queue) -> Option<Vec<Pick>> {
         let count = model.leases[queue as usize].len();
         if count == 0 {
             return None;
         }
+        let held = model.still_held(queue);
         let pick = |number: usize| Pick {
-            back: if number.is_multiple_of(3) {
-                (number / 3) % count
+            back: if number.is_multiple_of(4) || held.is_empty() {
+                (number / 4) % count
             } else {
-                number % 2 % count
+                held[(number / 4) % held.len()]
             },
             is_forged: number == 63,
         };
@@ -310,21 +311,25 @@ impl Choice {
             },
             "claim" => Command::Claim {
                 worker,
-                queue,
+                queue: if self.which < 48 {
+                    model.where_something_waits().unwrap_or(queue)
+                } else {
+                    queue
+                },
                 batch: 1 + self.how % 3,
             },
             "settle" => Command::Settle {
                 worker,
-                check: match self.how % 8 {
-                    0..5 => Check::Passed,
-                    5 => Check::Failed,
-                    6 => Check::NotYet {
+                check: match self.how % 16 {
+                    0..11 => Check::Passed,
+                    11 => Check::Failed,
+                    12..14 => Check::NotYet {
                         wait: self.wait(),
                         code: None,
                     },
                     _ => Check::NotYet {
                         wait: self.wait(),
-                        code: Some(["timeout", "odd"][self.how / 8 % 2]),
+                        code: Some(["timeout", "odd", "http_503", "http_404"][self.how / 16 % 4]),
                     },
                 },
                 picks: self.picks(model, Queue::Readiness)?,
@@ -358,9 +363,15 @@ impl Choice {
                 picks: self.picks(model, queue)?,
             },
             "respond" => {
-                let (part, accept) = self.response(model, request?);
+                let sent = model.sent();
+                let request = if self.who.is_multiple_of(4) || sent.is_empty() {
+                    request?
+                } else {
+                    sent[self.which % sent.len()]
+                };
+                let (part, accept) = self.response(model, request);
                 Command::Respond {
-                    request: request?,
+                    request,
                     by_reference: self.who.is_multiple_of(3),
                     part,
                     accept,

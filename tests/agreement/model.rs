@@ -198,6 +198,39 @@ impl Model {
         KINDS[self.requests[request].kind]
     }
 
+    /// The leases that are held still, counted from the last that was given out.
+    pub fn still_held(&self, queue: Queue) -> Vec<usize> {
+        let carries = |lease: &Lease| {
+            self.queues[queue as usize]
+                .iter()
+                .any(|message| message.nonce == Some(lease.nonce) && message.number == lease.number)
+        };
+        let leases = self.leases[queue as usize].iter().rev().enumerate();
+        leases
+            .filter(|(_, lease)| carries(lease))
+            .map(|(back, _)| back)
+            .collect()
+    }
+
+    /// The requests that a downstream may know.
+    pub fn sent(&self) -> Vec<usize> {
+        let may_be_known = |&request: &usize| match self.requests[request].status {
+            Status::ReceiptReceived | Status::TxInFlight => true,
+            _ => false,
+        };
+        (0..self.requests.len()).filter(may_be_known).collect()
+    }
+
+    /// The later queue in which a message may be taken.
+    pub fn where_something_waits(&self) -> Option<Queue> {
+        let waits = |queue: &Queue| {
+            self.queues[*queue as usize]
+                .iter()
+                .any(|message| matches!(message.hold, Hold::Free | Hold::Lapsed))
+        };
+        [Queue::Tx, Queue::Readiness].into_iter().find(waits)
+    }
+
     fn go(&mut self, request: usize, status: Status, cause: &'static str) {
         let request = &mut self.requests[request];
         request.status = status;
