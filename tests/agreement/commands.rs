@@ -197,14 +197,14 @@ pub struct Choice {
 
 /// How often each act comes, of a hundred or so.
 const ACTS: [(usize, &str); 26] = [
-    (16, "submit"),
-    (3, "submit_batch"),
+    (9, "submit"),
+    (4, "submit_batch"),
     (24, "claim"),
-    (20, "settle"),
-    (20, "report"),
+    (16, "settle"),
+    (16, "report"),
     (3, "release"),
     (2, "extend"),
-    (14, "respond"),
+    (10, "respond"),
     (2, "cancel"),
     (1, "fail_tx"),
     (1, "fail_internal"),
@@ -236,7 +236,7 @@ pub fn choices() -> impl Strategy<Value = Vec<Choice>> {
             much,
         },
     );
-    prop::collection::vec(one, 12..=36)
+    prop::collection::vec(one, 10..=30)
 }
 
 impl Choice {
@@ -311,10 +311,9 @@ impl Choice {
             },
             "claim" => Command::Claim {
                 worker,
-                queue: if self.which < 48 {
-                    model.where_something_waits().unwrap_or(queue)
-                } else {
-                    queue
+                queue: match model.where_something_waits()[..] {
+                    [only] if self.which < 48 => only,
+                    _ => queue,
                 },
                 batch: 1 + self.how % 3,
             },

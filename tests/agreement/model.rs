@@ -221,14 +221,17 @@ impl Model {
         (0..self.requests.len()).filter(may_be_known).collect()
     }
 
-    /// The later queue in which a message may be taken.
-    pub fn where_something_waits(&self) -> Option<Queue> {
+    /// The queues in which a message may be taken.
+    pub fn where_something_waits(&self) -> Vec<Queue> {
         let waits = |queue: &Queue| {
             self.queues[*queue as usize]
                 .iter()
                 .any(|message| matches!(message.hold, Hold::Free | Hold::Lapsed))
         };
-        [Queue::Tx, Queue::Readiness].into_iter().find(waits)
+        [Queue::Readiness, Queue::Tx]
+            .into_iter()
+            .filter(waits)
+            .collect()
     }
 
     fn go(&mut self, request: usize, status: Status, cause: &'static str) {
