@@ -196,7 +196,8 @@ pub struct Choice {
 }
 
 /// How often each act comes, of a hundred or so.
-const ACTS: [(usize, &str); 26] = [
+const ACTS: [(usize, &str); 27] = [
+    (30, "go_on"),
     (9, "submit"),
     (4, "submit_batch"),
     (24, "claim"),
@@ -298,6 +299,7 @@ impl Choice {
         let queue = self.queue();
         let worker = self.who % 2;
         Some(match self.act() {
+            "go_on" => self.next(model)?,
             "submit" => Command::Submit(Order {
                 kind: self.which % KINDS.len(),
                 submitter: self.who % SUBMITTERS.len(),
@@ -421,6 +423,53 @@ impl Choice {
             },
             other => unreachable!("{other}"),
         })
+    }
+
+    /// What brings some request nearer to its end.
+    fn next(&self, model: &Model) -> Option<Command> {
+        let worker = self.who % 2;
+        let pick = |back| {
+            vec![Pick {
+                back,
+                is_forged: false,
+            }]
+        };
+        let waiting = model.where_something_waits().into_iter();
+        let checked = model.still_held(Queue::Readiness).into_iter();
+        let sent = model.still_held(Queue::Tx).into_iter();
+        let claims = waiting.map(|queue| Command::Claim {
+            worker,
+            queue,
+            batch: 1 + self.how % 3,
+        });
+        let settles = checked.map(|back| Command::Settle {
+            worker,
+            check: Check::Passed,
+            picks: pick(back),
+        });
+        let reports = sent.map(|back| Command::Report {
+            worker,
+            sent: Sent::Receipt {
+                reference: true,
+                answered: false,
+            },
+            picks: pick(back),
+        });
+        let responses = model.awaiting().into_iter().map(|request| {
+            let (part, accept) = self.response(model, request);
+            Command::Respond {
+                request,
+                by_reference: self.who.is_multiple_of(2),
+                part,
+                accept,
+            }
+        });
+        let mut all: Vec<_> = claims
+            .chain(settles)
+            .chain(reports)
+            .chain(responses)
+            .collect();
+        (!all.is_empty()).then(|| all.swap_remove(self.which % all.len()))
     }
 
     /// The share and the verdict of a response, which mostly fits the request.

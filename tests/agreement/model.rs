@@ -221,6 +221,12 @@ impl Model {
         (0..self.requests.len()).filter(may_be_known).collect()
     }
 
+    /// The requests that await a response.
+    pub fn awaiting(&self) -> Vec<usize> {
+        let awaits = |request: &usize| self.requests[*request].status == Status::ReceiptReceived;
+        (0..self.requests.len()).filter(awaits).collect()
+    }
+
     /// The queues in which a message may be taken.
     pub fn where_something_waits(&self) -> Vec<Queue> {
         let waits = |queue: &Queue| {
