@@ -303,7 +303,7 @@ impl Choice {
             "submit" => Command::Submit(Order {
                 kind: self.which % KINDS.len(),
                 submitter: self.who % SUBMITTERS.len(),
-                key: (self.how % 3 > 0).then_some(u8::from(self.how % 3 == 1)),
+                key: [None, Some(0), Some(1)][self.how % 3],
                 payload: u8::from(self.much.is_multiple_of(8)),
                 enforced: self.how < 56,
             }),

@@ -214,9 +214,9 @@ impl Model {
 
     /// The requests that a downstream may know.
     pub fn sent(&self) -> Vec<usize> {
-        let may_be_known = |&request: &usize| match self.requests[request].status {
-            Status::ReceiptReceived | Status::TxInFlight => true,
-            _ => false,
+        let may_be_known = |&request: &usize| {
+            let status = self.requests[request].status;
+            matches!(status, Status::ReceiptReceived | Status::TxInFlight)
         };
         (0..self.requests.len()).filter(may_be_known).collect()
     }
