@@ -196,9 +196,10 @@ pub struct Choice {
 }
 
 /// How often each act comes, of a hundred or so.
-const ACTS: [(usize, &str); 27] = [
+const ACTS: [(usize, &str); 28] = [
     (30, "go_on"),
     (9, "submit"),
+    (8, "submit_again"),
     (4, "submit_batch"),
     (24, "claim"),
     (16, "settle"),
@@ -209,9 +210,9 @@ const ACTS: [(usize, &str); 27] = [
     (2, "cancel"),
     (1, "fail_tx"),
     (1, "fail_internal"),
-    (1, "time_out"),
-    (5, "lapse"),
-    (4, "comes_due"),
+    (2, "time_out"),
+    (10, "lapse"),
+    (6, "comes_due"),
     (3, "pass"),
     (3, "sweep"),
     (2, "sweep_inbox"),
@@ -238,6 +239,14 @@ pub fn choices() -> impl Strategy<Value = Vec<Choice>> {
         },
     );
     prop::collection::vec(one, 10..=30)
+}
+
+/// The queue in which there is something to do, if that is one and not both.
+fn one_of(queues: Vec<Queue>, otherwise: Queue) -> Queue {
+    match queues[..] {
+        [only] => only,
+        _ => otherwise,
+    }
 }
 
 impl Choice {
@@ -307,16 +316,26 @@ impl Choice {
                 payload: u8::from(self.much.is_multiple_of(8)),
                 enforced: self.how < 56,
             }),
+            "submit_again" => {
+                let orders = model.keyed();
+                let order = orders.get(self.which % orders.len().max(1))?;
+                Command::Submit(Order {
+                    payload: if self.much.is_multiple_of(8) {
+                        1 - order.payload
+                    } else {
+                        order.payload
+                    },
+                    enforced: self.how < 48,
+                    ..order.clone()
+                })
+            }
             "submit_batch" => Command::SubmitBatch {
                 kind: self.which % KINDS.len(),
                 count: 2 + self.how % 2,
             },
             "claim" => Command::Claim {
                 worker,
-                queue: match model.where_something_waits()[..] {
-                    [only] if self.which < 48 => only,
-                    _ => queue,
-                },
+                queue: one_of(model.where_something_waits(), queue),
                 batch: 1 + self.how % 3,
             },
             "settle" => Command::Settle {
@@ -391,8 +410,12 @@ impl Choice {
                 end: End::TimeOut,
                 request: request?,
             },
-            "lapse" => Command::Lapse { queue },
-            "comes_due" => Command::ComesDue { queue },
+            "lapse" => Command::Lapse {
+                queue: one_of(model.where_something_is_held(), queue),
+            },
+            "comes_due" => Command::ComesDue {
+                queue: one_of(model.where_something_is_put_off(), queue),
+            },
             "pass" => Command::Pass {
                 end: [End::Readiness, End::Deadline, End::Response][self.how % 3],
                 request: request?,
