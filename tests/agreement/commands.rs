@@ -242,9 +242,9 @@ pub fn choices() -> impl Strategy<Value = Vec<Choice>> {
 }
 
 /// The queue in which there is something to do, if that is one and not both.
-fn one_of(queues: Vec<Queue>, otherwise: Queue) -> Queue {
-    match queues[..] {
-        [only] => only,
+fn one_of(queues: &[Queue], otherwise: Queue) -> Queue {
+    match queues {
+        [only] => *only,
         _ => otherwise,
     }
 }
@@ -335,7 +335,7 @@ impl Choice {
             },
             "claim" => Command::Claim {
                 worker,
-                queue: one_of(model.where_something_waits(), queue),
+                queue: one_of(&model.where_something_waits(), queue),
                 batch: 1 + self.how % 3,
             },
             "settle" => Command::Settle {
@@ -411,10 +411,10 @@ impl Choice {
                 request: request?,
             },
             "lapse" => Command::Lapse {
-                queue: one_of(model.where_something_is_held(), queue),
+                queue: one_of(&model.where_something_is_held(), queue),
             },
             "comes_due" => Command::ComesDue {
-                queue: one_of(model.where_something_is_put_off(), queue),
+                queue: one_of(&model.where_something_is_put_off(), queue),
             },
             "pass" => Command::Pass {
                 end: [End::Readiness, End::Deadline, End::Response][self.how % 3],
