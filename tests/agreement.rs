@@ -43,7 +43,7 @@ fn in_order(command: &Command, answer: Answer) -> Answer {
 fn agree(database: &mut Database, choices: &[Choice]) -> Result<u64, TestCaseError> {
     let mut model = Model::default();
     let mut done: Vec<String> = Vec::new();
-    for choice in choices {
+    for (place, choice) in choices.iter().enumerate() {
         let Some(command) = choice.command(&model) else {
             continue;
         };
@@ -60,9 +60,12 @@ fn agree(database: &mut Database, choices: &[Choice]) -> Result<u64, TestCaseErr
             let (answered, expected) = (format!("{answered:?}"), format!("{expected:?}"));
             return Err(differ("answers", &answered, &expected));
         }
-        let (described, expected) = (database.describe(), model.describe());
-        if described != expected {
-            return Err(differ("states", &described, &expected));
+        // Every other time costs half, and what differs stays so.
+        if place % 2 == 1 || place + 1 == choices.len() {
+            let (described, expected) = (database.describe(), model.describe());
+            if described != expected {
+                return Err(differ("states", &described, &expected));
+            }
         }
     }
     Ok(done.len() as u64)

@@ -138,7 +138,6 @@ fn gated() -> Scene {
     };
     let large = Faults {
         expiries: 1,
-        purges: 1,
         ..usual
     };
     let mut scene = scene("gated", &[Flow::Direct; 3], bounds(usual, large));

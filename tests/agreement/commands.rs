@@ -196,21 +196,23 @@ pub struct Choice {
 }
 
 /// How often each act comes, of a hundred or so.
-const ACTS: [(usize, &str); 26] = [
-    (16, "submit"),
-    (2, "submit_batch"),
-    (18, "claim"),
-    (14, "settle"),
-    (14, "report"),
+const ACTS: [(usize, &str); 28] = [
+    (30, "go_on"),
+    (9, "submit"),
+    (8, "submit_again"),
+    (4, "submit_batch"),
+    (24, "claim"),
+    (16, "settle"),
+    (16, "report"),
     (3, "release"),
     (2, "extend"),
-    (12, "respond"),
-    (3, "cancel"),
+    (10, "respond"),
+    (2, "cancel"),
     (1, "fail_tx"),
     (1, "fail_internal"),
-    (1, "time_out"),
-    (4, "lapse"),
-    (3, "comes_due"),
+    (2, "time_out"),
+    (10, "lapse"),
+    (6, "comes_due"),
     (3, "pass"),
     (3, "sweep"),
     (2, "sweep_inbox"),
@@ -236,7 +238,15 @@ pub fn choices() -> impl Strategy<Value = Vec<Choice>> {
             much,
         },
     );
-    prop::collection::vec(one, 1..=36)
+    prop::collection::vec(one, 10..=30)
+}
+
+/// The queue in which there is something to do, if that is one and not both.
+fn one_of(queues: &[Queue], otherwise: Queue) -> Queue {
+    match queues {
+        [only] => *only,
+        _ => otherwise,
+    }
 }
 
 impl Choice {
@@ -259,17 +269,18 @@ impl Choice {
         [Wait::None, Wait::AsThePolicySays, Wait::TooLong, Wait::None][self.much % 4]
     }
 
-    /// One or two leases that were given out once, the last ones most often.
+    /// One or two leases that were given out once: mostly such as are held still.
     fn picks(&self, model: &Model, queue: Queue) -> Option<Vec<Pick>> {
         let count = model.leases[queue as usize].len();
         if count == 0 {
             return None;
         }
+        let held = model.still_held(queue);
         let pick = |number: usize| Pick {
-            back: if number.is_multiple_of(3) {
-                (number / 3) % count
+            back: if number.is_multiple_of(4) || held.is_empty() {
+                (number / 4) % count
             } else {
-                number % 2 % count
+                held[(number / 4) % held.len()]
             },
             is_forged: number == 63,
         };
@@ -297,34 +308,48 @@ impl Choice {
         let queue = self.queue();
         let worker = self.who % 2;
         Some(match self.act() {
+            "go_on" => self.next(model)?,
             "submit" => Command::Submit(Order {
                 kind: self.which % KINDS.len(),
                 submitter: self.who % SUBMITTERS.len(),
-                key: (self.how % 3 > 0).then_some(u8::from(self.how % 3 == 1)),
+                key: [None, Some(0), Some(1)][self.how % 3],
                 payload: u8::from(self.much.is_multiple_of(8)),
                 enforced: self.how < 56,
             }),
+            "submit_again" => {
+                let orders = model.keyed();
+                let order = orders.get(self.which % orders.len().max(1))?;
+                Command::Submit(Order {
+                    payload: if self.much.is_multiple_of(8) {
+                        1 - order.payload
+                    } else {
+                        order.payload
+                    },
+                    enforced: self.how < 48,
+                    ..order.clone()
+                })
+            }
             "submit_batch" => Command::SubmitBatch {
                 kind: self.which % KINDS.len(),
                 count: 2 + self.how % 2,
             },
             "claim" => Command::Claim {
                 worker,
-                queue,
+                queue: one_of(&model.where_something_waits(), queue),
                 batch: 1 + self.how % 3,
             },
             "settle" => Command::Settle {
                 worker,
-                check: match self.how % 8 {
-                    0..5 => Check::Passed,
-                    5 => Check::Failed,
-                    6 => Check::NotYet {
+                check: match self.how % 16 {
+                    0..11 => Check::Passed,
+                    11 => Check::Failed,
+                    12..14 => Check::NotYet {
                         wait: self.wait(),
                         code: None,
                     },
                     _ => Check::NotYet {
                         wait: self.wait(),
-                        code: Some(["timeout", "odd"][self.how / 8 % 2]),
+                        code: Some(["timeout", "odd", "http_503", "http_404"][self.how / 16 % 4]),
                     },
                 },
                 picks: self.picks(model, Queue::Readiness)?,
@@ -358,9 +383,15 @@ impl Choice {
                 picks: self.picks(model, queue)?,
             },
             "respond" => {
-                let (part, accept) = self.response(model, request?);
+                let sent = model.sent();
+                let request = if self.who.is_multiple_of(4) || sent.is_empty() {
+                    request?
+                } else {
+                    sent[self.which % sent.len()]
+                };
+                let (part, accept) = self.response(model, request);
                 Command::Respond {
-                    request: request?,
+                    request,
                     by_reference: self.who.is_multiple_of(3),
                     part,
                     accept,
@@ -379,8 +410,12 @@ impl Choice {
                 end: End::TimeOut,
                 request: request?,
             },
-            "lapse" => Command::Lapse { queue },
-            "comes_due" => Command::ComesDue { queue },
+            "lapse" => Command::Lapse {
+                queue: one_of(&model.where_something_is_held(), queue),
+            },
+            "comes_due" => Command::ComesDue {
+                queue: one_of(&model.where_something_is_put_off(), queue),
+            },
             "pass" => Command::Pass {
                 end: [End::Readiness, End::Deadline, End::Response][self.how % 3],
                 request: request?,
@@ -411,6 +446,53 @@ impl Choice {
             },
             other => unreachable!("{other}"),
         })
+    }
+
+    /// What brings some request nearer to its end.
+    fn next(&self, model: &Model) -> Option<Command> {
+        let worker = self.who % 2;
+        let pick = |back| {
+            vec![Pick {
+                back,
+                is_forged: false,
+            }]
+        };
+        let waiting = model.where_something_waits().into_iter();
+        let checked = model.still_held(Queue::Readiness).into_iter();
+        let sent = model.still_held(Queue::Tx).into_iter();
+        let claims = waiting.map(|queue| Command::Claim {
+            worker,
+            queue,
+            batch: 1 + self.how % 3,
+        });
+        let settles = checked.map(|back| Command::Settle {
+            worker,
+            check: Check::Passed,
+            picks: pick(back),
+        });
+        let reports = sent.map(|back| Command::Report {
+            worker,
+            sent: Sent::Receipt {
+                reference: true,
+                answered: false,
+            },
+            picks: pick(back),
+        });
+        let responses = model.awaiting().into_iter().map(|request| {
+            let (part, accept) = self.response(model, request);
+            Command::Respond {
+                request,
+                by_reference: self.who.is_multiple_of(2),
+                part,
+                accept,
+            }
+        });
+        let mut all: Vec<_> = claims
+            .chain(settles)
+            .chain(reports)
+            .chain(responses)
+            .collect();
+        (!all.is_empty()).then(|| all.swap_remove(self.which % all.len()))
     }
 
     /// The share and the verdict of a response, which mostly fits the request.

@@ -194,6 +194,71 @@ impl Model {
         }
     }
 
+    /// The leases that are held still, counted from the last that was given out.
+    pub fn still_held(&self, queue: Queue) -> Vec<usize> {
+        let carries = |lease: &Lease| {
+            self.queues[queue as usize]
+                .iter()
+                .any(|message| message.nonce == Some(lease.nonce) && message.number == lease.number)
+        };
+        let leases = self.leases[queue as usize].iter().rev().enumerate();
+        leases
+            .filter(|(_, lease)| carries(lease))
+            .map(|(back, _)| back)
+            .collect()
+    }
+
+    /// The requests that a downstream may know.
+    pub fn sent(&self) -> Vec<usize> {
+        let may_be_known = |&request: &usize| {
+            let status = self.requests[request].status;
+            matches!(status, Status::ReceiptReceived | Status::TxInFlight)
+        };
+        (0..self.requests.len()).filter(may_be_known).collect()
+    }
+
+    /// The submissions whose keys are known.
+    pub fn keyed(&self) -> Vec<Order> {
+        let order = |(&(kind, submitter, key), known): (&(usize, usize, u8), &Known)| Order {
+            kind,
+            submitter,
+            key: Some(key),
+            payload: known.payload,
+            enforced: true,
+        };
+        self.keys.iter().map(order).collect()
+    }
+
+    /// The requests that await a response.
+    pub fn awaiting(&self) -> Vec<usize> {
+        let awaits = |request: &usize| self.requests[*request].status == Status::ReceiptReceived;
+        (0..self.requests.len()).filter(awaits).collect()
+    }
+
+    /// The queues in which a message may be taken.
+    pub fn where_something_waits(&self) -> Vec<Queue> {
+        self.queues_with(&[Hold::Free, Hold::Lapsed])
+    }
+
+    pub fn where_something_is_held(&self) -> Vec<Queue> {
+        self.queues_with(&[Hold::Held])
+    }
+
+    pub fn where_something_is_put_off(&self) -> Vec<Queue> {
+        self.queues_with(&[Hold::Later])
+    }
+
+    fn queues_with(&self, holds: &[Hold]) -> Vec<Queue> {
+        let has = |queue: &Queue| {
+            let messages = &self.queues[*queue as usize];
+            messages.iter().any(|message| holds.contains(&message.hold))
+        };
+        [Queue::Readiness, Queue::Tx]
+            .into_iter()
+            .filter(has)
+            .collect()
+    }
+
     pub fn kind(&self, request: usize) -> &'static str {
         KINDS[self.requests[request].kind]
     }
