@@ -11,3 +11,17 @@ create table tidegate.recovery (
   options      jsonb,
   figures      jsonb not null default '{}'
 ) with (fillfactor = 50);
+
+-- How far retention has come, kind by kind: every request of a kind up to this id was looked at in this round.
+create table tidegate.retention_walk (
+  kind  text primary key,
+  after uuid not null
+);
+
+-- For how long what gates, breakers and policies went through is told; null: for good.
+alter table tidegate.setting add column event_retention interval;
+alter table tidegate.setting add constraint setting_event_retention_is_at_least_an_hour
+  check (event_retention >= interval '1 hour');
+
+insert into tidegate.maintenance (duty, period) values
+  ('expire_requests', '1 minute'), ('drop_partitions', '1 hour'), ('expire_events', '1 hour');

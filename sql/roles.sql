@@ -51,7 +51,7 @@ begin
           or p.proname like 'settle\_%'
           then array['tidegate_worker', 'tidegate_admin']
         when p.proname like 'expire\_%' or p.proname in ('sweep_inbox', 'fold_counts', 'observe',
-          'count_polls', 'make_partitions', 'rescan_queue',
+          'count_polls', 'make_partitions', 'drop_partitions', 'rescan_queue',
           'survey_queue', 'forget_workers', 'wake', 'look_at_gates', 'count_members', 'look_at_breakers', 'fold_calls',
           'adjust_policies',
           'maintain', 'duty_begins', 'duty_ends')

@@ -79,6 +79,7 @@ pub const NAMES: &[(&str, &str, &str)] = &[
     ("direct.tx.heal_retry_rate", "0.3", "(select heal_retry_rate from tidegate.policy where kind = 'direct') = 0.3"),
     ("direct.tx.heal_timeout_rate", "none", "(select heal_timeout_rate is null from tidegate.policy where kind = 'direct')"),
     ("direct.tx.stretch_max", "4", "(select stretch_max from tidegate.policy where kind = 'direct') = 4"),
+    ("event_retention", "7 days", "(select event_retention from tidegate.setting) = '7 days'"),
     ("heal_window", "1 minute", "(select heal_window from tidegate.setting) = '1 minute'"),
     ("heal_pause", "5", "(select heal_pause from tidegate.setting) = '5 s'"),
     (

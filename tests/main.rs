@@ -61,6 +61,7 @@ mod recovery;
 mod recovery_at_once;
 mod recovery_whole;
 mod responses;
+mod retention;
 mod retry_after;
 mod review_policies;
 mod review_rust;

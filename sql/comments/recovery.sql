@@ -60,3 +60,16 @@ comment on column tidegate.invariant_violation.violations is 'How often it is br
 comment on column tidegate.invariant_violation.samples is 'The first ten of those: requests, messages (queue and number), names.';
 comment on column tidegate.invariant_violation.query is 'The query that shows them all.';
 comment on column tidegate.invariant_violation.place is 'Its place in the list of invariants.';
+
+comment on table tidegate.retention_walk is 'How far the round of expire_requests has come, kind by kind.';
+comment on column tidegate.retention_walk.kind is 'The kind.';
+comment on column tidegate.retention_walk.after is 'Every request of the kind up to this id was looked at in this round.';
+comment on column tidegate.setting.event_retention is
+  'For how long changes of gates, breakers and policies are told; the latest of each stays. Null: for good.';
+comment on function tidegate.expire_requests is
+  'Maintenance duty: deletes requests that ended longer ago than their kind''s retention, the oldest first.';
+comment on function tidegate.drop_partitions is
+  'Maintenance duty: drops the oldest history partition whose requests are gone; returns its name.';
+comment on function tidegate.expire_events is
+  'Maintenance duty: forgets changes of gates, breakers and policies older than setting.event_retention; the latest of each '
+  'stays.';
