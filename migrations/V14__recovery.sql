@@ -25,3 +25,15 @@ alter table tidegate.setting add constraint setting_event_retention_is_at_least_
 
 insert into tidegate.maintenance (duty, period) values
   ('expire_requests', '1 minute'), ('drop_partitions', '1 hour'), ('expire_events', '1 hour');
+
+-- Failed and timed-out requests that were submitted again, and as what. Refers to nothing: the new one may go first, and what
+-- was submitted again stays so.
+create table tidegate.redrive (
+  request_id   uuid primary key,
+  redriven_as  uuid not null,
+  at           timestamptz not null default clock_timestamp(),
+  actor        text not null default session_user,
+  on_behalf_of text,
+  constraint redrive_makes_another_request check (redriven_as <> request_id)
+);
+create index redrive_redriven_as_idx on tidegate.redrive (redriven_as);

@@ -57,7 +57,7 @@ begin
           'maintain', 'duty_begins', 'duty_ends')
           then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('recover', 'recover_storage', 'recover_deadlines', 'recover_responses', 'recover_counts',
-          'recover_gates', 'recovery_begins', 'recovery_ends', 'remove_strays', 'time_out', 'fail_tx', 'fail_internal',
+          'recover_gates', 'redrive', 'recovery_begins', 'recovery_ends', 'remove_strays', 'time_out', 'fail_tx', 'fail_internal',
           'initialise', 'config_set', 'config_set_many', 'gate_force', 'cap_set', 'cap_remove', 'pause', 'key_create',
           'key_revoke')
           then array['tidegate_admin']

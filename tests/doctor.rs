@@ -261,6 +261,18 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
         &[],
     ),
     (
+        "redrive_of_what_has_not_failed",
+        "insert into tidegate.redrive (request_id, redriven_as)
+         select id, tidegate.uuid_v7() from tidegate.request where req_status = 'queued' limit 1",
+        &[],
+    ),
+    (
+        "redrive_of_what_has_not_failed",
+        "insert into tidegate.redrive (request_id, redriven_as)
+         select id, tidegate.uuid_v7() from tidegate.request where req_status = 'failure' limit 1",
+        &[],
+    ),
+    (
         "key_of_no_request",
         "update tidegate.dedup set request_id = tidegate.uuid_v7()",
         &[],

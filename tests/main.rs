@@ -60,6 +60,7 @@ mod rebuilt_queues;
 mod recovery;
 mod recovery_at_once;
 mod recovery_whole;
+mod redrive;
 mod responses;
 mod retention;
 mod retry_after;

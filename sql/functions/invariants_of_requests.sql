@@ -155,6 +155,17 @@ from tidegate.webhook_delivery as w
 join tidegate.request as r on r.id = w.request_id
 where r.req_status not in ('completed', 'timed_out', 'failure')
      $q$),
+    ('redrive_of_what_has_not_failed',
+     'only what has failed or timed out was submitted again, as a request that was there',
+     $q$
+select v.request_id::text as id
+from tidegate.redrive as v
+left join tidegate.request as o on o.id = v.request_id
+where o.req_status not in ('failure', 'timed_out')
+  or (not exists (select from tidegate.request as n where n.id = v.redriven_as)
+    and not exists (select from tidegate.request_event as e where e.request_id = v.redriven_as)
+    and v.at > statement_timestamp() - interval '1 day')
+     $q$),
     ('key_of_no_request',
      'an idempotency key stands for a request that was there',
      $q$
