@@ -183,12 +183,12 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
         &[],
     ),
     (
-        "history_with_a_gap_or_an_illegal_step",
+        "history_with_a_gap",
         "delete from tidegate.request_event where cause = 'claimed'",
         &["history_does_not_end_at_the_status"],
     ),
     (
-        "history_with_a_gap_or_an_illegal_step",
+        "history_with_an_illegal_step",
         "update tidegate.request_event set cause = 'rejected' where cause = 'submitted'",
         &["history_does_not_end_at_the_status"],
     ),
