@@ -52,13 +52,13 @@ begin
           or p.proname like 'settle\_%'
           then array['tidegate_worker', 'tidegate_admin']
         when p.proname like 'expire\_%' or p.proname in ('sweep_inbox', 'fold_counts', 'observe',
-          'count_polls', 'make_partitions', 'rescan_queue',
+          'count_polls', 'make_partitions', 'drop_partitions', 'rescan_queue',
           'survey_queue', 'forget_workers', 'wake', 'look_at_gates', 'count_members', 'look_at_breakers', 'fold_calls',
           'adjust_policies',
           'maintain', 'duty_begins', 'duty_ends')
           then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('recover', 'recover_storage', 'recover_deadlines', 'recover_responses', 'recover_counts',
-          'recover_gates', 'recovery_begins', 'recovery_ends', 'remove_strays', 'time_out', 'fail_tx', 'fail_internal',
+          'recover_gates', 'redrive', 'recovery_begins', 'recovery_ends', 'remove_strays', 'time_out', 'fail_tx', 'fail_internal',
           'initialise', 'config_set', 'config_set_many', 'gate_force', 'cap_set', 'cap_remove', 'pause', 'key_create',
           'key_revoke')
           then array['tidegate_admin']

@@ -19,6 +19,7 @@ mod key;
 mod migrate;
 mod pause;
 mod recover;
+mod redrive;
 mod serve;
 mod status;
 mod submit;
@@ -93,6 +94,8 @@ enum Command {
     Explain(explain::Explain),
     /// Put lost requests back on their way; safe at any time
     Recover(recover::Recover),
+    /// Submit failed or timed-out requests again, as new ones
+    Redrive(redrive::Redrive),
     /// Show requests, queues and workers
     Status(status::Status),
     /// Stop claims from a queue, everywhere; what is held goes on
@@ -143,6 +146,7 @@ impl Cli {
             Command::Doctor(command) => command.run(database).await,
             Command::Explain(command) => command.run(database).await,
             Command::Recover(command) => command.run(database).await,
+            Command::Redrive(command) => command.run(database).await,
             Command::Status(command) => command.run(database).await,
             Command::Pause(command) => command.run(database).await,
             Command::Resume(command) => command.run(database).await,

@@ -43,6 +43,7 @@ mod operations;
 mod outlooks;
 mod policies;
 mod recovery;
+mod redrives;
 mod settles;
 mod statistics;
 mod submissions;
@@ -73,6 +74,7 @@ pub use self::{
     outlooks::{Eta, Outlook},
     policies::{EstimatorOverview, StageLevel},
     recovery::{DeadlineStep, Lives, Recover, RecoverStep, ResponseStep, StrayStep, WrongCount},
+    redrives::{Redrive, RedriveStep},
     settles::{Moved, NotYet, Passed, Retry, Settle},
     statistics::{EtaQuality, PollCount, SubmissionCount},
     submissions::{Admission, Submission, Submitted, Ticket},

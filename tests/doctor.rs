@@ -183,12 +183,12 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
         &[],
     ),
     (
-        "history_with_a_gap_or_an_illegal_step",
+        "history_with_a_gap",
         "delete from tidegate.request_event where cause = 'claimed'",
         &["history_does_not_end_at_the_status"],
     ),
     (
-        "history_with_a_gap_or_an_illegal_step",
+        "history_with_an_illegal_step",
         "update tidegate.request_event set cause = 'rejected' where cause = 'submitted'",
         &["history_does_not_end_at_the_status"],
     ),
@@ -258,6 +258,18 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
         "delivery_of_a_live_request",
         "insert into tidegate.webhook_delivery (request_id, id, url, host_port)
          select id, tidegate.uuid_v7(), 'http://a', 'a:80' from tidegate.request where req_status = 'queued' limit 1",
+        &[],
+    ),
+    (
+        "redrive_of_what_has_not_failed",
+        "insert into tidegate.redrive (request_id, redriven_as)
+         select id, tidegate.uuid_v7() from tidegate.request where req_status = 'queued' limit 1",
+        &[],
+    ),
+    (
+        "redrive_of_what_has_not_failed",
+        "insert into tidegate.redrive (request_id, redriven_as)
+         select id, tidegate.uuid_v7() from tidegate.request where req_status = 'failure' limit 1",
         &[],
     ),
     (

@@ -60,3 +60,39 @@ comment on column tidegate.invariant_violation.violations is 'How often it is br
 comment on column tidegate.invariant_violation.samples is 'The first ten of those: requests, messages (queue and number), names.';
 comment on column tidegate.invariant_violation.query is 'The query that shows them all.';
 comment on column tidegate.invariant_violation.place is 'Its place in the list of invariants.';
+
+comment on table tidegate.retention_walk is 'How far the round of expire_requests has come, kind by kind.';
+comment on column tidegate.retention_walk.kind is 'The kind.';
+comment on column tidegate.retention_walk.after is 'Every request of the kind up to this id was looked at in this round.';
+comment on column tidegate.setting.event_retention is
+  'For how long changes of gates, breakers and policies are told; the latest of each stays. Null: for good.';
+comment on function tidegate.expire_requests is
+  'Maintenance duty: deletes requests that ended longer ago than their kind''s retention, the oldest first.';
+comment on function tidegate.drop_partitions is
+  'Maintenance duty: drops the oldest history partition whose requests are gone; returns its name.';
+comment on function tidegate.expire_events is
+  'Maintenance duty: forgets changes of gates, breakers and policies older than setting.event_retention; the latest of each '
+  'stays.';
+
+comment on table tidegate.redrive is 'Requests that have failed or timed out and were submitted again, and as what.';
+comment on column tidegate.redrive.request_id is 'The old request; submitted again once at most.';
+comment on column tidegate.redrive.redriven_as is
+  'The new request; of a kind that makes keys, an earlier one that stood for the same payload.';
+comment on column tidegate.redrive.at is 'When.';
+comment on column tidegate.redrive.actor is 'The database user.';
+comment on column tidegate.redrive.on_behalf_of is 'Who asked, as the program says.';
+comment on index tidegate.redrive_redriven_as_idx is 'Serves the way from a new request to the old one.';
+comment on function tidegate.redrive is
+  'One batch: submits failed and timed-out requests again as new ones, each once, as far as the gates have room; go on at '
+  'next_after.';
+comment on function tidegate.stands_for is
+  'Internal: the request that answers for one that a key was accepted with; null: none does.';
+comment on view tidegate.redrive_overview is 'Requests that were submitted again, and what became of them, latest first.';
+comment on column tidegate.redrive_overview.at is 'When it was submitted again.';
+comment on column tidegate.redrive_overview.request_id is 'The old request.';
+comment on column tidegate.redrive_overview.kind is 'Its kind; null: it is gone.';
+comment on column tidegate.redrive_overview.req_status is 'How it ended.';
+comment on column tidegate.redrive_overview.code is 'The code of its error.';
+comment on column tidegate.redrive_overview.redriven_as is 'The new request.';
+comment on column tidegate.redrive_overview.redriven_status is 'Where the new request is in its life; null: it is gone.';
+comment on column tidegate.redrive_overview.actor is 'Who did it.';

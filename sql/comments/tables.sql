@@ -157,8 +157,7 @@ comment on column tidegate.kind.deadline is
 comment on column tidegate.kind.response_timeout is
   'How long a response is awaited after the receipt before the request ends as timed_out.';
 comment on column tidegate.kind.retention is
-  'How long finished requests are meant to be kept, the dedup window of stage tx at least; nothing deletes them yet; '
-  'null: for ever.';
+  'For how long requests are kept that have ended, the dedup window of stage tx at least; null: for good.';
 comment on column tidegate.kind.callback_url is
   'Who is told when a request of this kind ends, unless the request names a URL of its own; null: nobody.';
 comment on column tidegate.kind.key_mode is

@@ -13,6 +13,7 @@
 --   waiting_behind                     others stand before it
 --   no_worker                          nobody is alive who serves the queue
 --   next                               the next claim takes it
+--   redriven, redrive                  it has failed, and was submitted again; it is one that had failed (`redrive`)
 -- Raises TG006 when there is no such request.
 create or replace function tidegate.explain(id uuid)
   returns table (reason text, sentence text, figures jsonb)
@@ -41,5 +42,17 @@ begin
   else
     return query select * from tidegate.explain_sent(v_request, clock_timestamp());
   end if;
+  return query
+    select
+      'redriven', format('it was submitted again at %s, as %s', tidegate.plain_time(v.at), v.redriven_as),
+      jsonb_build_object('redriven_as', v.redriven_as, 'at', v.at)
+    from tidegate.redrive as v
+    where v.request_id = v_request.id
+    union all
+    select
+      'redrive', format('it is %s submitted again, at %s', v.request_id, tidegate.plain_time(v.at)),
+      jsonb_build_object('redrive_of', v.request_id, 'at', v.at)
+    from tidegate.redrive as v
+    where v.redriven_as = v_request.id;
 end;
 $$;

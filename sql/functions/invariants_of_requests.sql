@@ -15,26 +15,45 @@ from tidegate.request as r
 left join tidegate.request_event as e on e.request_id = r.id and e.transition_no = r.transition_no
 where (e.to_status, e.cause) is distinct from (r.req_status, r.cause)
      $q$),
-    ('history_with_a_gap_or_an_illegal_step',
-     'each step of a request''s history comes from where the one before led, and is one that its flow allows',
+    ('history_with_a_gap',
+     'each step of a history has the number after the one before, and comes from where that led',
      $q$
 select s.request_id || ' ' || s.transition_no as id
 from (
   select
-    e.request_id, e.transition_no, e.from_status, e.to_status, e.cause,
+    e.request_id, e.transition_no, e.from_status,
     lag(e.transition_no, 1, 0) over life as before_no, lag(e.to_status) over life as before
   from tidegate.request_event as e
   window life as (partition by e.request_id order by e.transition_no)
 ) as s
-join tidegate.request as r on r.id = s.request_id
-left join tidegate.transition_rule as t
-  on t.flow = r.flow and coalesce(t.from_status::text, '') = coalesce(s.from_status::text, '') and t.to_status = s.to_status
-  and t.cause = s.cause
 where s.transition_no <> s.before_no + 1 or s.from_status is distinct from s.before
-  or (t.flow is null and (s.cause <> 'hand_edit' or not exists (
-    select from tidegate.transition_rule as h
-    where h.flow = r.flow and h.from_status is not distinct from s.from_status and h.to_status = s.to_status
-  )))
+     $q$),
+    ('history_with_an_illegal_step',
+     'each step of a request''s history is one that its flow allows',
+     $q$
+with step as materialized (
+  select r.flow, e.from_status, e.to_status, e.cause
+  from tidegate.request_event as e
+  join tidegate.request as r on r.id = e.request_id
+  group by r.flow, e.from_status, e.to_status, e.cause
+), illegal as materialized (
+  select s.*
+  from step as s
+  where not exists (
+    select
+    from tidegate.transition_rule as t
+    where t.flow = s.flow and t.from_status is not distinct from s.from_status and t.to_status = s.to_status
+      and s.cause in (t.cause, 'hand_edit')
+  )
+)
+select e.request_id || ' ' || e.transition_no as id
+from illegal as i
+cross join lateral (
+  select v.request_id, v.transition_no
+  from tidegate.request_event as v
+  join tidegate.request as r on r.id = v.request_id and r.flow = i.flow
+  where v.from_status is not distinct from i.from_status and v.to_status = i.to_status and v.cause = i.cause
+) as e
      $q$),
     ('history_partition_missing',
      'today''s history has a partition of its own, if anybody makes partitions',
@@ -154,6 +173,17 @@ select w.request_id::text as id
 from tidegate.webhook_delivery as w
 join tidegate.request as r on r.id = w.request_id
 where r.req_status not in ('completed', 'timed_out', 'failure')
+     $q$),
+    ('redrive_of_what_has_not_failed',
+     'only what has failed or timed out was submitted again, as a request that was there',
+     $q$
+select v.request_id::text as id
+from tidegate.redrive as v
+left join tidegate.request as o on o.id = v.request_id
+where o.req_status not in ('failure', 'timed_out')
+  or (not exists (select from tidegate.request as n where n.id = v.redriven_as)
+    and not exists (select from tidegate.request_event as e where e.request_id = v.redriven_as)
+    and v.at > statement_timestamp() - interval '1 day')
      $q$),
     ('key_of_no_request',
      'an idempotency key stands for a request that was there',

@@ -169,7 +169,7 @@ begin
     end if;
   end loop;
 
-  -- The rows are locked: nobody ends them meanwhile.
+  -- Not those that somebody is ending at this moment.
   v_caps := array(select g from tidegate.gate as g where g.queue is null order by g.name);
   if v_caps <> '{}' then
     with missing as (
@@ -183,8 +183,16 @@ begin
     counted := v_state.requests;
     ids := ids || array(select i from unnest(v_state.ids) as i except select i from unnest(recover.ids) as i);
     if counted > 0 and not dry_run then
+      with there as materialized (
+        select r.id
+        from tidegate.request as r
+        where r.id = any(v_state.ids) and r.req_status in ('queued', 'processing', 'tx_in_flight')
+        for share skip locked
+      )
       insert into tidegate.gate_member (gate, request_id)
-      select m.gate, m.id from unnest(v_state.gates, v_state.ids) as m(gate, id)
+      select m.gate, m.id
+      from unnest(v_state.gates, v_state.ids) as m(gate, id)
+      join there as t on t.id = m.id
       on conflict do nothing;
     end if;
   end if;
