@@ -31,9 +31,10 @@ use tidegate::{
 const KEEPER: &str = match (
     option_env!("CARGO_BIN_EXE_tidegate"),
     option_env!("CARGO_BIN_EXE_tidegate-worker"),
+    option_env!("CARGO_BIN_EXE_tidegate-faults"),
 ) {
-    (Some(program), _) | (None, Some(program)) => program,
-    (None, None) => "",
+    (Some(program), _, _) | (None, Some(program), _) | (None, None, Some(program)) => program,
+    (None, None, None) => "",
 };
 
 /// Where tests find PostgreSQL: `DATABASE_URL`, else a private cluster that all test runs of this user share.

@@ -1,0 +1,137 @@
+//! A worker whose receipts have an effect in the database: each booking is to be made exactly once.
+
+use std::{io::Write, time::Duration};
+
+use serde_json::Value;
+use sqlx::PgConnection;
+use tidegate::{
+    database::{self, PoolSettings},
+    request::{Request, RequestError},
+    shutdown,
+    stage::{Effect, Receipt, Sent, Stages, Transact},
+    store::Store,
+    worker::{self, WorkerOptions},
+};
+
+/// What a booker is told.
+#[derive(Debug, clap::Args)]
+pub struct Booker {
+    /// What it is called
+    #[arg(long)]
+    name: String,
+    /// Where the downstream is
+    #[arg(long)]
+    downstream: String,
+    /// The database
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
+    database_url: String,
+}
+
+impl Booker {
+    /// Works until it is told to stop.
+    ///
+    /// # Errors
+    ///
+    /// When there is no database at the start.
+    pub async fn run(self) -> anyhow::Result<()> {
+        let stop = shutdown::on_signal()?;
+        let pool = database::connect(&self.database_url, &PoolSettings::default()).await?;
+        let stage = Stage {
+            client: reqwest::Client::builder()
+                .no_proxy()
+                .connect_timeout(Duration::from_secs(1))
+                .build()?,
+            downstream: self.downstream,
+        };
+        let options = WorkerOptions {
+            name: self.name,
+            queues: vec!["bookings".to_owned()],
+            lease: Duration::from_secs(3),
+            grace: Duration::from_secs(5),
+            batch: 32,
+            ..WorkerOptions::default()
+        };
+        let _ = writeln!(std::io::stdout(), "working");
+        let stages = Stages::new().transact_with_effect("booking", stage);
+        worker::run(Store::new(pool), stages, options, stop).await?;
+        Ok(())
+    }
+}
+
+struct Stage {
+    client: reqwest::Client,
+    downstream: String,
+}
+
+impl Stage {
+    async fn answer(&self, call: reqwest::RequestBuilder) -> Result<(u16, Value), RequestError> {
+        let told = |error: reqwest::Error| {
+            let code = if error.is_connect() { "connect" } else { "connection_lost" };
+            RequestError::new(code, error.without_url().to_string(), true)
+        };
+        let answer = call.send().await.map_err(told)?;
+        let status = answer.status().as_u16();
+        Ok((status, answer.json().await.map_err(told)?))
+    }
+}
+
+fn receipt(body: &Value) -> Receipt {
+    Receipt {
+        reference: None,
+        response: body.get("response").cloned(),
+    }
+}
+
+impl Transact for Stage {
+    async fn send(&self, request: &Request) -> Sent {
+        let payload: Value = serde_json::from_str(request.payload.get()).unwrap_or_default();
+        assert!(payload.get("poison").is_none(), "a poison payload");
+        let call = self
+            .client
+            .post(format!("{}/send/booking", self.downstream))
+            .header("Idempotency-Key", request.id.to_string())
+            .json(&payload);
+        match self.answer(call).await {
+            Ok((200, body)) => Sent::Receipt(receipt(&body)),
+            Ok((422, _)) => Sent::Rejected(RequestError::new("rejected", "no", false)),
+            Ok((status, _)) => Sent::Retry {
+                error: RequestError::new(format!("http_{status}"), "the downstream fails", true),
+                after: None,
+                may_have_left: true,
+            },
+            Err(error) => Sent::Retry {
+                may_have_left: error.code != "connect",
+                error,
+                after: None,
+            },
+        }
+    }
+
+    async fn find_receipt(&self, request: &Request) -> Result<Option<Receipt>, RequestError> {
+        let url = format!("{}/receipt/booking/{}", self.downstream, request.id);
+        match self.answer(self.client.get(url)).await? {
+            (200, body) => Ok(Some(receipt(&body))),
+            (404, _) => Ok(None),
+            (status, _) => Err(RequestError::new(
+                format!("http_{status}"),
+                "the downstream fails",
+                true,
+            )),
+        }
+    }
+}
+
+impl Effect for Stage {
+    async fn write(
+        &self,
+        transaction: &mut PgConnection,
+        request: &Request,
+        _: &Receipt,
+    ) -> Result<(), sqlx::Error> {
+        sqlx::query("insert into public.booking (request_id) values ($1)")
+            .bind(request.id.0)
+            .execute(transaction)
+            .await?;
+        Ok(())
+    }
+}

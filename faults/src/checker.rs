@@ -1,0 +1,154 @@
+//! Judges a run by its evidence. The rules here are the specification's, written down once more: nothing is shared with
+//! the engine, so that a mistake there is not made here too.
+
+mod effects;
+mod keys;
+mod limits;
+mod lives;
+mod promises;
+mod sends;
+
+use std::fmt::{self, Write};
+
+use uuid::Uuid;
+
+use crate::evidence::Evidence;
+
+/// Something that must not be.
+#[derive(Debug, Clone)]
+pub struct Violation {
+    /// The request it concerns.
+    pub id: Option<Uuid>,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// One rule, and what came of looking.
+#[derive(Debug, Clone)]
+pub struct Check {
+    /// The rule, as a sentence.
+    pub rule: &'static str,
+    /// How many things were looked at.
+    pub examined: u64,
+    /// Those that break it.
+    pub violations: Vec<Violation>,
+}
+
+impl Check {
+    fn of(rule: &'static str) -> Self {
+        Self {
+            rule,
+            examined: 0,
+            violations: Vec::new(),
+        }
+    }
+
+    fn examine(&mut self) {
+        self.examined += 1;
+    }
+
+    fn violated(&mut self, id: impl Into<Option<Uuid>>, what: impl Into<String>) {
+        self.violations.push(Violation {
+            id: id.into(),
+            what: what.into(),
+        });
+    }
+}
+
+/// All rules, with what breaks them.
+#[derive(Debug)]
+pub struct Verdict(pub Vec<Check>);
+
+impl Verdict {
+    /// Whether nothing breaks any rule.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.violations() == 0
+    }
+
+    /// How many violations there are.
+    #[must_use]
+    pub fn violations(&self) -> usize {
+        self.0.iter().map(|check| check.violations.len()).sum()
+    }
+
+    /// The violations of one rule.
+    #[must_use]
+    pub fn of(&self, rule: &str) -> &[Violation] {
+        self.0
+            .iter()
+            .find(|check| check.rule == rule)
+            .map_or(&[], |check| &check.violations)
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for check in &self.0 {
+            writeln!(
+                f,
+                "  {:<72} {:>9} looked at, {} violations",
+                check.rule,
+                check.examined,
+                check.violations.len()
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Judges.
+#[must_use]
+pub fn check(evidence: &Evidence) -> Verdict {
+    let mut checks = lives::check(evidence);
+    checks.extend(promises::check(evidence));
+    checks.push(keys::check(evidence));
+    checks.extend(sends::check(evidence));
+    checks.extend(effects::check(evidence));
+    checks.extend(limits::check(evidence));
+    let mut besides = Check::of("nothing unexpected was answered, and no process ended by itself");
+    besides.examine();
+    for what in &evidence.wrong {
+        besides.violated(None, what);
+    }
+    checks.push(besides);
+    Verdict(checks)
+}
+
+/// Everything that is known of one request, in words.
+#[must_use]
+pub fn whole_life(evidence: &Evidence, id: Uuid) -> String {
+    let mut told = Vec::new();
+    let mut head = format!("request {id}");
+    if let Some(life) = evidence.lives.get(&id) {
+        let _ = write!(
+            head,
+            " ({}, {}): {}, mark {:?}, error {:?}",
+            life.kind, life.flow, life.status, life.mark, life.error
+        );
+        for event in &life.events {
+            let from = event.from.as_deref().unwrap_or("(entry)");
+            told.push((
+                event.at_us,
+                format!("{} {from} → {} ({})", event.number, event.to, event.cause),
+            ));
+        }
+    } else {
+        head.push_str(": no such row");
+    }
+    for seen in evidence.downstream.iter().filter(|seen| seen.id == Some(id)) {
+        told.push((seen.at_us, format!("downstream: {}", seen.event)));
+    }
+    told.sort();
+    for promise in evidence.promises.iter().filter(|promise| promise.id == id) {
+        let _ = write!(head, "\n      promised by {} as {}", promise.way, promise.mark);
+    }
+    for entry in evidence.told.iter().filter(|told| told.id == id) {
+        let _ = write!(head, "\n      told: {}", entry.state);
+    }
+    for (at_us, what) in told {
+        let at = chrono::DateTime::from_timestamp_micros(at_us).unwrap_or_default();
+        let _ = write!(head, "\n      {} {what}", at.format("%H:%M:%S%.6f"));
+    }
+    head
+}

@@ -1,0 +1,241 @@
+//! What a run has left behind: the tables, the downstream's log, the callers' ledger, and what was disturbed when.
+//!
+//! Read with plain queries and nothing of the engine's functions or views.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    io::BufRead,
+    path::Path,
+    sync::Arc,
+};
+
+use anyhow::Context;
+use futures_util::TryStreamExt;
+use serde::Deserialize;
+use sqlx::{PgConnection, Row};
+use uuid::Uuid;
+
+use crate::{
+    journal::Disturbance,
+    ledger::{Promise, Told},
+    scene::Limited,
+};
+
+/// A word that occurs many times.
+pub type Word = Arc<str>;
+
+/// One transition, as the history has it.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// Which of its request it is, from 1.
+    pub number: i32,
+    /// The status before; none for the first.
+    pub from: Option<Word>,
+    /// The status after.
+    pub to: Word,
+    /// Why.
+    pub cause: Word,
+    /// When, in microseconds of Unix time.
+    pub at_us: i64,
+}
+
+/// One request, as its row and its history have it.
+#[derive(Debug, Clone)]
+pub struct Life {
+    /// Its kind.
+    pub kind: Word,
+    /// Its flow.
+    pub flow: Word,
+    /// Its status.
+    pub status: Word,
+    /// How many transitions its row has counted.
+    pub transition_no: i32,
+    /// The mark in its payload.
+    pub mark: Option<Box<str>>,
+    /// Whether its payload is poison.
+    pub poison: bool,
+    /// The code of its error.
+    pub error: Option<Word>,
+    /// Its transitions, in order.
+    pub events: Vec<Event>,
+}
+
+/// One line of the downstream's log.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// On the downstream's monotonic clock, in microseconds.
+    pub us: u64,
+    /// In microseconds of Unix time.
+    pub at_us: i64,
+    /// Which request.
+    pub id: Option<Uuid>,
+    /// Its kind.
+    pub kind: Word,
+    /// What happened: `check`, `ready`, `send`, `taken`, `delivered` and others.
+    pub event: Word,
+}
+
+/// A time at which this machine let nobody work, and for how long, in microseconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Stall {
+    /// When it was noticed.
+    pub at_us: i64,
+    /// How long it took.
+    pub length_us: i64,
+}
+
+/// Everything the checker looks at.
+#[derive(Debug, Default)]
+pub struct Evidence {
+    /// All requests.
+    pub lives: HashMap<Uuid, Life>,
+    /// Events of requests that do not exist.
+    pub orphans: Vec<Uuid>,
+    /// Messages that are left, by queue.
+    pub messages: BTreeMap<String, i64>,
+    /// How many effects each request had.
+    pub effects: HashMap<Uuid, u32>,
+    /// Kinds whose effects happen exactly once.
+    pub exactly_once: HashSet<String>,
+    /// Kinds whose sends leave once or not at all.
+    pub at_most_once: HashSet<String>,
+    /// How many shares complete a request, by kind, where that is more than one.
+    pub thresholds: HashMap<String, usize>,
+    /// The downstream's log.
+    pub downstream: Vec<Seen>,
+    /// What callers were promised.
+    pub promises: Vec<Promise>,
+    /// What callers were told later.
+    pub told: Vec<Told>,
+    /// The rate limits.
+    pub limits: Vec<Limited>,
+    /// C.
+    pub checks_at_once: usize,
+    /// What was done to the fleet.
+    pub disturbances: Vec<Disturbance>,
+    /// When the machine stood still.
+    pub stalls: Vec<Stall>,
+    /// What went wrong besides.
+    pub wrong: Vec<String>,
+}
+
+/// Gives equal words one home.
+#[derive(Default)]
+struct Words(HashSet<Word>);
+
+impl Words {
+    fn of(&mut self, text: &str) -> Word {
+        if let Some(known) = self.0.get(text) {
+            return known.clone();
+        }
+        let word: Word = text.into();
+        self.0.insert(word.clone());
+        word
+    }
+}
+
+impl Evidence {
+    /// Adds what the tables say, in one snapshot.
+    ///
+    /// # Errors
+    ///
+    /// When the database cannot be read.
+    pub async fn read_database(&mut self, session: &mut PgConnection) -> anyhow::Result<()> {
+        let mut words = Words::default();
+        sqlx::raw_sql("begin isolation level repeatable read, read only")
+            .execute(&mut *session)
+            .await?;
+        let sql = "select id, kind, flow::text as flow, req_status::text as status, transition_no,
+                     payload ->> 'mark' as mark, payload ? 'poison' as poison, error ->> 'code' as error
+                   from tidegate.request";
+        let mut rows = sqlx::query(sql).fetch(&mut *session);
+        while let Some(row) = rows.try_next().await? {
+            let life = Life {
+                kind: words.of(row.get("kind")),
+                flow: words.of(row.get("flow")),
+                status: words.of(row.get("status")),
+                transition_no: row.get("transition_no"),
+                mark: row.get::<Option<&str>, _>("mark").map(Into::into),
+                poison: row.get("poison"),
+                error: row.get::<Option<&str>, _>("error").map(|error| words.of(error)),
+                events: Vec::new(),
+            };
+            self.lives.insert(row.get("id"), life);
+        }
+        drop(rows);
+        let sql = "select request_id, transition_no, from_status::text as old, to_status::text as new, cause,
+                     (extract(epoch from at) * 1000000)::bigint as at_us
+                   from tidegate.request_event";
+        let mut rows = sqlx::query(sql).fetch(&mut *session);
+        while let Some(row) = rows.try_next().await? {
+            let id = row.get("request_id");
+            let event = Event {
+                number: row.get("transition_no"),
+                from: row.get::<Option<&str>, _>("old").map(|old| words.of(old)),
+                to: words.of(row.get("new")),
+                cause: words.of(row.get("cause")),
+                at_us: row.get("at_us"),
+            };
+            match self.lives.get_mut(&id) {
+                Some(life) => life.events.push(event),
+                None => self.orphans.push(id),
+            }
+        }
+        drop(rows);
+        for life in self.lives.values_mut() {
+            life.events.sort_by_key(|event| event.number);
+        }
+
+        let queues: Vec<String> = sqlx::query_scalar("select name from tidegate.queue order by 1")
+            .fetch_all(&mut *session)
+            .await?;
+        for queue in queues {
+            let count = format!("select count(*) from pgmq.\"q_{queue}\"");
+            let left = sqlx::query_scalar(&count).fetch_one(&mut *session).await?;
+            self.messages.insert(queue, left);
+        }
+        let effects: Vec<(Uuid, i64)> =
+            sqlx::query_as("select request_id, count(*) from public.booking group by 1")
+                .fetch_all(&mut *session)
+                .await?;
+        for (id, count) in effects {
+            self.effects.insert(id, u32::try_from(count)?);
+        }
+        sqlx::raw_sql("rollback").execute(session).await?;
+        Ok(())
+    }
+
+    /// Adds what the downstream has written down.
+    ///
+    /// # Errors
+    ///
+    /// When the log cannot be read.
+    pub fn read_downstream(&mut self, log: &Path) -> anyhow::Result<()> {
+        #[derive(Deserialize)]
+        struct Line<'a> {
+            #[serde(borrow)]
+            at: &'a str,
+            us: u64,
+            request_id: Option<Uuid>,
+            kind: &'a str,
+            event: &'a str,
+        }
+        let mut words = Words::default();
+        let file = std::fs::File::open(log).with_context(|| log.display().to_string())?;
+        for line in std::io::BufReader::new(file).lines() {
+            let line = line?;
+            let line: Line<'_> = serde_json::from_str(&line).with_context(|| line.clone())?;
+            let at: chrono::DateTime<chrono::Utc> = line.at.parse()?;
+            self.downstream.push(Seen {
+                us: line.us,
+                at_us: at.timestamp_micros(),
+                id: line.request_id,
+                kind: words.of(line.kind),
+                event: words.of(line.event),
+            });
+        }
+        // Lines of several threads may have been written in another order than they were timed.
+        self.downstream.sort_by_key(|seen| seen.us);
+        Ok(())
+    }
+}

@@ -1,0 +1,242 @@
+//! The processes of a run: database, API nodes, workers, downstream, and the networks between them.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::Context;
+
+use crate::{
+    journal::Journal,
+    options::Options,
+    proxy::{Proxy, Upstream},
+    scene,
+    server::Server,
+    unit::Unit,
+};
+
+/// How long a lease of a worker is: short, so that what a killed one held comes back soon.
+const LEASE: &str = "3s";
+
+/// The programs of a fleet.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    /// `tidegate`.
+    pub tidegate: PathBuf,
+    /// `tidegate-worker`.
+    pub worker: PathBuf,
+    /// `tidegate-faults`.
+    pub faults: PathBuf,
+}
+
+impl Programs {
+    /// The programs in a directory.
+    ///
+    /// # Errors
+    ///
+    /// When one is missing.
+    pub fn in_directory(directory: &Path) -> anyhow::Result<Self> {
+        let program = |name: &str| {
+            let path = directory.join(name);
+            anyhow::ensure!(
+                path.exists(),
+                "{} is missing: build the workspace",
+                path.display()
+            );
+            Ok(path)
+        };
+        Ok(Self {
+            tidegate: program("tidegate")?,
+            worker: program("tidegate-worker")?,
+            faults: program("tidegate-faults")?,
+        })
+    }
+}
+
+/// All that runs. It ends with the value.
+#[derive(Debug)]
+pub struct Fleet {
+    /// What it is made of.
+    pub programs: Programs,
+    /// The database.
+    pub server: Server,
+    /// API nodes.
+    pub nodes: Vec<Arc<Unit>>,
+    /// Where they listen.
+    pub addresses: Vec<SocketAddr>,
+    /// Workers that call the downstream over HTTP.
+    pub workers: Vec<Arc<Unit>>,
+    /// Workers with an effect in the database.
+    pub bookers: Vec<Arc<Unit>>,
+    /// The downstream.
+    pub downstream: Arc<Unit>,
+    /// The network between workers and downstream.
+    pub to_downstream: Proxy,
+    /// The network between the callers who submit by SQL and the database.
+    pub callers: Proxy,
+    /// What the downstream writes down.
+    pub downstream_log: PathBuf,
+    // Nodes are reached by the downstream through it.
+    _to_nodes: Proxy,
+}
+
+impl Fleet {
+    /// Starts everything, on a server whose scene is set.
+    ///
+    /// # Errors
+    ///
+    /// When a part does not start.
+    pub async fn start(
+        programs: &Programs,
+        server: &Server,
+        options: &Options,
+        directory: &Path,
+        seed: u64,
+    ) -> anyhow::Result<Self> {
+        let logs = directory.join("logs");
+        std::fs::create_dir_all(&logs)?;
+        let socket = server.socket()?;
+        let network = async || Proxy::start(Upstream::Unix(socket.clone())).await;
+
+        let mut nodes = Vec::new();
+        let mut addresses = Vec::new();
+        for number in 1..=2 {
+            let name = format!("node-{number}");
+            let serve = |listen: &str| ["serve", "--listen", listen].map(str::to_owned).to_vec();
+            let (node, said) = Unit::start(
+                &name,
+                &programs.tidegate,
+                serve("127.0.0.1:0"),
+                network().await?,
+                &logs,
+            )
+            .await?;
+            let address = address_in(&said)?;
+            nodes.push(node.with_arguments(serve(&address.to_string())));
+            addresses.push(address);
+        }
+        let to_nodes = Proxy::start(Upstream::Tcp(addresses.clone())).await?;
+
+        let downstream_log = directory.join("downstream.jsonl");
+        let mut arguments = scene::downstream(options);
+        for argument in [
+            "--listen",
+            "127.0.0.1:0",
+            "--callback-url",
+            &format!("http://{}", to_nodes.address),
+            "--check-concurrency",
+            &scene::CHECKS_AT_ONCE.to_string(),
+            "--seed",
+            &seed.to_string(),
+            "--log",
+            &downstream_log.to_string_lossy(),
+        ] {
+            arguments.push(argument.to_owned());
+        }
+        arguments.insert(0, "downstream".to_owned());
+        let (downstream, said) = Unit::start(
+            "downstream",
+            &programs.worker,
+            arguments,
+            network().await?,
+            &logs,
+        )
+        .await?;
+        let to_downstream = Proxy::start(Upstream::Tcp(vec![address_in(&said)?])).await?;
+        let service = format!("http://{}", to_downstream.address);
+
+        let mut workers = Vec::new();
+        for number in 1..=3 {
+            let name = format!("worker-{number}");
+            let arguments = [
+                "http", "--name", &name, "--lease", LEASE, "--grace", "5s", "--batch", "64",
+                "--kind", "single_shot",
+                "--check-url", &format!("{service}/check/{{kind}}"),
+                "--send-url", &format!("{service}/send/{{kind}}"),
+                "--receipt-url", &format!("{service}/receipt/{{kind}}/{{id}}"),
+                // Its first line says that it has its database.
+                "--metrics-listen", "127.0.0.1:0",
+            ]
+            .map(str::to_owned)
+            .to_vec();
+            let (worker, _) =
+                Unit::start(&name, &programs.worker, arguments, network().await?, &logs).await?;
+            workers.push(worker);
+        }
+        let mut bookers = Vec::new();
+        for number in 1..=2 {
+            let name = format!("booker-{number}");
+            let arguments = ["booker", "--name", &name, "--downstream", &service]
+                .map(str::to_owned)
+                .to_vec();
+            let (booker, _) =
+                Unit::start(&name, &programs.faults, arguments, network().await?, &logs).await?;
+            bookers.push(booker);
+        }
+        Ok(Self {
+            programs: programs.clone(),
+            server: server.clone(),
+            nodes,
+            addresses,
+            workers,
+            bookers,
+            downstream,
+            to_downstream,
+            callers: network().await?,
+            downstream_log,
+            _to_nodes: to_nodes,
+        })
+    }
+
+    /// Every process that works on the database.
+    pub fn units(&self) -> impl Iterator<Item = &Arc<Unit>> {
+        self.nodes.iter().chain(&self.workers).chain(&self.bookers)
+    }
+
+    /// Undoes whatever was done to processes and networks.
+    ///
+    /// # Errors
+    ///
+    /// When a process cannot be started.
+    pub async fn heal(&self) -> anyhow::Result<()> {
+        self.to_downstream.heal();
+        self.callers.heal();
+        self.downstream.freeze(false).await?;
+        for unit in self.units() {
+            unit.database.heal();
+            unit.freeze(false).await?;
+            unit.revive().await?;
+        }
+        Ok(())
+    }
+
+    /// Starts again what has ended by itself.
+    pub async fn look_after(&self, journal: &Journal) {
+        for unit in self.units().chain([&self.downstream]) {
+            unit.look_after(journal).await;
+        }
+    }
+
+    /// Ends every process but the database, politely.
+    ///
+    /// # Errors
+    ///
+    /// When one cannot be signalled.
+    pub async fn stop(&self, journal: &Journal) -> anyhow::Result<()> {
+        for unit in self.units().chain([&self.downstream]) {
+            if !unit.terminate().await? {
+                journal.wrong(format!("{} did not stop well when it was asked to", unit.name));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The address in what a server says first.
+pub(crate) fn address_in(line: &str) -> anyhow::Result<SocketAddr> {
+    line.split_whitespace()
+        .find_map(|word| word.strip_prefix("http://").unwrap_or(word).parse().ok())
+        .with_context(|| format!("no address in: {line}"))
+}

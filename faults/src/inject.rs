@@ -1,0 +1,233 @@
+//! The faults: which there are, and how each is injected and ended.
+
+mod database;
+mod network;
+mod processes;
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use rand::{Rng, SeedableRng, rngs::StdRng, seq::SliceRandom};
+use tokio::{
+    sync::Mutex,
+    time::{Instant, sleep},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    fleet::Fleet,
+    journal::Journal,
+    load::{self, Load},
+};
+
+/// A sort of fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    WorkerKilled,
+    WorkerStopped,
+    WorkerFrozen,
+    BookerKilled,
+    NodeKilled,
+    NodeStopped,
+    NodeFrozen,
+    DownstreamFrozen,
+    PostgresKilled,
+    PostgresStopped,
+    BackendKilled,
+    BackendsTerminated,
+    ListenersTerminated,
+    DatabaseReadOnly,
+    LongTransaction,
+    TableLocked,
+    QueuePurged,
+    QueuePaused,
+    NetworkStalled,
+    NetworkMute,
+    NetworkCut,
+    NetworkHalfOpen,
+    DownstreamStalled,
+    DownstreamCut,
+    DuplicateStorm,
+    Nonsense,
+}
+
+/// How often each comes in one round; a round is shuffled.
+const ROUND: [(Fault, usize); 26] = [
+    (Fault::WorkerKilled, 4),
+    (Fault::WorkerStopped, 1),
+    (Fault::WorkerFrozen, 2),
+    (Fault::BookerKilled, 3),
+    (Fault::NodeKilled, 3),
+    (Fault::NodeStopped, 1),
+    (Fault::NodeFrozen, 1),
+    (Fault::DownstreamFrozen, 1),
+    (Fault::PostgresKilled, 2),
+    (Fault::PostgresStopped, 1),
+    (Fault::BackendKilled, 1),
+    (Fault::BackendsTerminated, 3),
+    (Fault::ListenersTerminated, 1),
+    (Fault::DatabaseReadOnly, 1),
+    (Fault::LongTransaction, 1),
+    (Fault::TableLocked, 1),
+    (Fault::QueuePurged, 2),
+    (Fault::QueuePaused, 1),
+    (Fault::NetworkStalled, 3),
+    (Fault::NetworkMute, 2),
+    (Fault::NetworkCut, 2),
+    (Fault::NetworkHalfOpen, 2),
+    (Fault::DownstreamStalled, 1),
+    (Fault::DownstreamCut, 1),
+    (Fault::DuplicateStorm, 2),
+    (Fault::Nonsense, 1),
+];
+
+/// Those during which what others do to the database would fail, and that exclude each other.
+const fn is_alone(fault: Fault) -> bool {
+    matches!(
+        fault,
+        Fault::PostgresKilled
+            | Fault::PostgresStopped
+            | Fault::BackendKilled
+            | Fault::DatabaseReadOnly
+            | Fault::QueuePurged
+            | Fault::QueuePaused
+            | Fault::TableLocked
+    )
+}
+
+/// Injects faults into a fleet.
+pub struct Injector {
+    fleet: Arc<Fleet>,
+    load: Arc<Load>,
+    journal: Arc<Journal>,
+    /// Held by whoever does something to the whole database.
+    database: Mutex<()>,
+}
+
+impl Injector {
+    /// An injector for this fleet.
+    #[must_use]
+    pub fn new(fleet: Arc<Fleet>, load: Arc<Load>, journal: Arc<Journal>) -> Self {
+        Self {
+            fleet,
+            load,
+            journal,
+            database: Mutex::default(),
+        }
+    }
+
+    /// Injects faults for `time`, with `pause` between the beginnings of two on average, until `stop`; returns when all
+    /// are over.
+    pub async fn run(
+        &self,
+        time: Duration,
+        pause: Duration,
+        seed: u64,
+        stop: CancellationToken,
+    ) {
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut running = FuturesUnordered::new();
+        let mut round = Vec::new();
+        let until = Instant::now() + time;
+        loop {
+            let next = sleep(pause.mul_f64(random.random_range(0.3..1.7)));
+            tokio::pin!(next);
+            loop {
+                tokio::select! {
+                    () = &mut next => break,
+                    Some(()) = running.next() => {}
+                }
+            }
+            if Instant::now() >= until || stop.is_cancelled() {
+                break;
+            }
+            if round.is_empty() {
+                round = shuffled_round(&mut random);
+            }
+            if let Some(fault) = round.pop() {
+                running.push(self.inject(fault, random.random()));
+            }
+        }
+        while running.next().await.is_some() {}
+    }
+
+    async fn inject(&self, fault: Fault, seed: u64) {
+        let _alone = if is_alone(fault) {
+            Some(self.database.lock().await)
+        } else {
+            None
+        };
+        let mut random = StdRng::seed_from_u64(seed);
+        let random = &mut random;
+        let done = match fault {
+            Fault::WorkerKilled => self.kill("worker_killed", &self.fleet.workers, random).await,
+            Fault::BookerKilled => self.kill("booker_killed", &self.fleet.bookers, random).await,
+            Fault::NodeKilled => self.kill("node_killed", &self.fleet.nodes, random).await,
+            Fault::WorkerStopped => self.stop("worker_stopped", &self.fleet.workers, random).await,
+            Fault::NodeStopped => self.stop("node_stopped", &self.fleet.nodes, random).await,
+            Fault::WorkerFrozen => {
+                self.freeze("worker_frozen", &self.fleet.workers, random).await
+            }
+            Fault::NodeFrozen => self.freeze("node_frozen", &self.fleet.nodes, random).await,
+            Fault::DownstreamFrozen => {
+                let downstream = std::slice::from_ref(&self.fleet.downstream);
+                self.freeze("downstream_frozen", downstream, random).await
+            }
+            Fault::PostgresKilled => self.kill_postgres(random).await,
+            Fault::PostgresStopped => self.stop_postgres().await,
+            Fault::BackendKilled => self.kill_backend(random).await,
+            Fault::BackendsTerminated => self.terminate_backends(random).await,
+            Fault::ListenersTerminated => self.terminate_listeners(random).await,
+            Fault::DatabaseReadOnly => self.make_read_only(random).await,
+            Fault::LongTransaction => self.hold_a_transaction(random).await,
+            Fault::TableLocked => self.lock_a_table(random).await,
+            Fault::QueuePurged => self.purge_a_queue(random).await,
+            Fault::QueuePaused => self.pause_a_queue(random).await,
+            Fault::NetworkStalled => self.stall(random, false).await,
+            Fault::NetworkMute => self.stall(random, true).await,
+            Fault::NetworkCut => self.cut(random, false).await,
+            Fault::NetworkHalfOpen => self.cut(random, true).await,
+            Fault::DownstreamStalled => self.lose_the_downstream(random, true).await,
+            Fault::DownstreamCut => self.lose_the_downstream(random, false).await,
+            Fault::DuplicateStorm => {
+                let count = random.random_range(100..600);
+                let running = self
+                    .journal
+                    .inject("duplicate_storm", &format!("{count} submissions of one key"));
+                load::storm(&self.load, count, random.random()).await;
+                self.journal.over(&running);
+                Ok(())
+            }
+            Fault::Nonsense => {
+                let running = self.journal.inject("nonsense", "30 calls that make no sense");
+                load::nonsense(&self.load, 30, random.random()).await;
+                self.journal.over(&running);
+                Ok(())
+            }
+        };
+        if let Err(error) = done {
+            // Another fault may have been in the way of this one.
+            self.journal
+                .say(&format!("{fault:?} was not injected as it was meant: {error:#}"));
+        }
+    }
+}
+
+fn shuffled_round(random: &mut StdRng) -> Vec<Fault> {
+    let mut round: Vec<_> = ROUND
+        .iter()
+        .flat_map(|(fault, times)| std::iter::repeat_n(*fault, *times))
+        .collect();
+    round.shuffle(random);
+    round
+}
+
+/// One of several.
+fn any<'a, T>(all: &'a [T], random: &mut StdRng) -> &'a T {
+    &all[random.random_range(0..all.len())]
+}
+
+/// A time between two, in seconds.
+fn seconds(random: &mut StdRng, range: std::ops::Range<f64>) -> Duration {
+    Duration::from_secs_f64(random.random_range(range))
+}

@@ -1,0 +1,245 @@
+//! Faults of the database, and of those who work on it by hand.
+
+use std::{process::Stdio, time::Duration};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use rand::{Rng, rngs::StdRng};
+use sqlx::PgConnection;
+use tokio::{process::Command, time::sleep};
+
+use super::{Injector, any, seconds};
+use crate::server::DATABASE;
+
+/// How long something by hand is tried again while other faults are in its way.
+const PATIENCE: u32 = 200;
+
+impl Injector {
+    /// SIGKILL for the whole server, and a start after a while.
+    pub(super) async fn kill_postgres(&self, random: &mut StdRng) -> anyhow::Result<()> {
+        let away = seconds(random, 0.0..3.0);
+        let running = self.journal.inject(
+            "postgres_killed",
+            &format!("away for {:.1} s and its recovery", away.as_secs_f64()),
+        );
+        self.fleet.server.crash().await?;
+        sleep(away).await;
+        self.fleet.server.restart().await?;
+        self.journal.over(&running);
+        Ok(())
+    }
+
+    /// An immediate shutdown, and a start.
+    pub(super) async fn stop_postgres(&self) -> anyhow::Result<()> {
+        let running = self
+            .journal
+            .inject("postgres_stopped", "immediately, and started again");
+        self.fleet.server.stop_immediately()?;
+        self.fleet.server.restart().await?;
+        self.journal.over(&running);
+        Ok(())
+    }
+
+    /// SIGKILL for one session's process: the server ends all others and recovers by itself.
+    pub(super) async fn kill_backend(&self, random: &mut StdRng) -> anyhow::Result<()> {
+        let mut session = self.session().await?;
+        let pids: Vec<i32> = sqlx::query_scalar(
+            "select pid from pg_stat_activity
+             where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()
+             order by pid",
+        )
+        .fetch_all(&mut session)
+        .await?;
+        anyhow::ensure!(!pids.is_empty(), "nobody is connected");
+        let pid = *any(&pids, random);
+        let running = self
+            .journal
+            .inject("backend_killed", &format!("process {pid}: all sessions end"));
+        kill(Pid::from_raw(pid), Signal::SIGKILL)?;
+        drop(session);
+        self.session().await?;
+        self.journal.over(&running);
+        Ok(())
+    }
+
+    /// Ends some sessions.
+    pub(super) async fn terminate_backends(&self, random: &mut StdRng) -> anyhow::Result<()> {
+        let share = random.random_range(0.1..1.0);
+        let mut session = self.session().await?;
+        let terminated: i64 = sqlx::query_scalar(
+            "select count(pg_terminate_backend(pid)) from pg_stat_activity
+             where datname = current_database() and pid <> pg_backend_pid() and random() < $1",
+        )
+        .bind(share)
+        .fetch_one(&mut session)
+        .await?;
+        let running = self
+            .journal
+            .inject("backends_terminated", &format!("{terminated} sessions"));
+        self.journal.over(&running);
+        Ok(())
+    }
+
+    /// Ends every session that listens, again and again: no notification arrives.
+    pub(super) async fn terminate_listeners(&self, random: &mut StdRng) -> anyhow::Result<()> {
+        let time = seconds(random, 2.0..8.0);
+        let running = self.journal.inject(
+            "listeners_terminated",
+            &format!("for {:.1} s no notification is heard", time.as_secs_f64()),
+        );
+        let mut session = self.session().await?;
+        let until = tokio::time::Instant::now() + time;
+        while tokio::time::Instant::now() < until {
+            sqlx::query(
+                "select pg_terminate_backend(pid) from pg_stat_activity
+                 where datname = current_database() and query ilike 'listen %'",
+            )
+            .execute(&mut session)
+            .await?;
+            sleep(Duration::from_millis(100)).await;
+        }
+        self.journal.over(&running);
+        Ok(())
+    }
+
+    /// As a standby, or a server whose disk is full, would: it reads, and writes nothing.
+    pub(super) async fn make_read_only(&self, random: &mut StdRng) -> anyhow::Result<()> {
+        let time = seconds(random, 0.5..4.0);
+        let running = self.journal.inject(
+            "database_read_only",
+            &format!("for {:.1} s", time.as_secs_f64()),
+        );
+        self.by_hand("alter system set default_transaction_read_only = on")
+            .await?;
+        self.by_hand("select pg_reload_conf()").await?;
+        sleep(time).await;
+        self.by_hand("alter system reset default_transaction_read_only")
+            .await?;
+        self.by_hand("select pg_reload_conf()").await?;
+        self.journal.over(&running);
+        Ok(())
+    }
+
+    /// A transaction with an old snapshot keeps everything that dies from being cleaned up.
+    pub(super) async fn hold_a_transaction(&self, random: &mut StdRng) -> anyhow::Result<()> {
+        let time = seconds(random, 5.0..20.0);
+        let running = self.journal.inject(
+            "long_transaction",
+            &format!("for {:.1} s", time.as_secs_f64()),
+        );
+        let mut session = self.session().await?;
+        sqlx::raw_sql(
+            "begin isolation level repeatable read; select count(*) from tidegate.queue;",
+        )
+        .execute(&mut session)
+        .await?;
+        sleep(time).await;
+        self.journal.over(&running);
+        Ok(())
+    }
+
+    /// Somebody locks a table that everybody needs.
+    pub(super) async fn lock_a_table(&self, random: &mut StdRng) -> anyhow::Result<()> {
+        let table = *any(
+            &["tidegate.request", "pgmq.q_tx", "tidegate.gate", "tidegate.dedup"],
+            random,
+        );
+        let time = seconds(random, 0.5..4.0);
+        let mut session = self.session().await?;
+        let running = self.journal.inject(
+            "table_locked",
+            &format!("{table} for {:.1} s", time.as_secs_f64()),
+        );
+        sqlx::raw_sql(&format!(
+            "begin; set local lock_timeout = '10s'; lock table {table} in exclusive mode;"
+        ))
+        .execute(&mut session)
+        .await?;
+        sleep(time).await;
+        drop(session);
+        self.journal.over(&running);
+        Ok(())
+    }
+
+    /// A queue is emptied by hand, and rebuilt by `tidegate recover`.
+    pub(super) async fn purge_a_queue(&self, random: &mut StdRng) -> anyhow::Result<()> {
+        let queue = *any(&["readiness", "tx", "bookings"], random);
+        let running = self
+            .journal
+            .inject("queue_purged", &format!("{queue}, and recovered"));
+        self.by_hand(&format!("select pgmq.purge_queue('{queue}')"))
+            .await?;
+        sleep(seconds(random, 0.0..3.0)).await;
+        self.recover().await?;
+        self.journal.over(&running);
+        Ok(())
+    }
+
+    /// An operator stops a queue for a while.
+    pub(super) async fn pause_a_queue(&self, random: &mut StdRng) -> anyhow::Result<()> {
+        let queue = *any(&["readiness", "tx", "bookings"], random);
+        let time = seconds(random, 1.0..5.0);
+        let running = self.journal.inject(
+            "queue_paused",
+            &format!("{queue} for {:.1} s", time.as_secs_f64()),
+        );
+        self.by_hand(&format!("select tidegate.pause('{queue}')"))
+            .await?;
+        sleep(time).await;
+        self.by_hand(&format!("select tidegate.pause('{queue}', false)"))
+            .await?;
+        self.journal.over(&running);
+        Ok(())
+    }
+
+    /// Runs `tidegate recover` until it has done its work; true when it found nothing wrong.
+    pub async fn recover(&self) -> anyhow::Result<bool> {
+        for _ in 0..PATIENCE {
+            let ended = Command::new(&self.fleet.programs.tidegate)
+                .arg("recover")
+                .env("DATABASE_URL", self.fleet.server.url(DATABASE))
+                .env("RUST_LOG", "error")
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .kill_on_drop(true)
+                .status()
+                .await?;
+            match ended.code() {
+                Some(0) => return Ok(true),
+                Some(3) => return Ok(false),
+                _ => sleep(Duration::from_millis(300)).await,
+            }
+        }
+        anyhow::bail!("`tidegate recover` does not come to an end")
+    }
+
+    /// A session, as soon as the server takes one.
+    async fn session(&self) -> anyhow::Result<PgConnection> {
+        let mut last = None;
+        for _ in 0..PATIENCE {
+            match self.fleet.server.session().await {
+                Ok(session) => return Ok(session),
+                Err(error) => last = Some(error),
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+        Err(last.unwrap_or_else(|| anyhow::anyhow!("no session")))
+    }
+
+    /// Runs a statement until it has succeeded: whoever does something by hand looks whether it is done.
+    async fn by_hand(&self, statement: &str) -> anyhow::Result<()> {
+        let mut last = None;
+        for _ in 0..PATIENCE {
+            let mut session = self.session().await?;
+            match sqlx::query(statement).execute(&mut session).await {
+                Ok(_) => return Ok(()),
+                Err(error) => last = Some(error),
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+        Err(last.map_or_else(|| anyhow::anyhow!("{statement}"), Into::into))
+    }
+}

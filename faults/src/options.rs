@@ -1,0 +1,42 @@
+//! How long, how hard, and with which seed.
+
+use std::{path::PathBuf, time::Duration};
+
+use humantime::parse_duration;
+
+/// What a run is told.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Options {
+    /// How long faults are injected
+    #[arg(long, default_value = "60s", value_parser = parse_duration)]
+    pub time: Duration,
+
+    /// Which faults, when and to whom; the same seed injects the same [default: at random, and printed]
+    #[arg(long)]
+    pub seed: Option<u64>,
+
+    /// How many requests are submitted in a second
+    #[arg(long, value_name = "N", default_value_t = 190, value_parser = clap::value_parser!(u32).range(10..=5000))]
+    pub per_second: u32,
+
+    /// How long there is no fault after one, on average
+    #[arg(long, value_name = "DURATION", default_value = "4s", value_parser = parse_duration)]
+    pub pause: Duration,
+
+    /// How long the response to a receipt may take before its request times out
+    #[arg(long, value_name = "DURATION", default_value = "90s", value_parser = parse_duration)]
+    pub response_timeout: Duration,
+
+    /// How long everything may take to come to rest when no faults are injected any more, besides the response timeout
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
+    pub rest: Duration,
+
+    /// Where the cluster and the logs are; kept after the run [default: a temporary directory, kept when something is
+    /// wrong]
+    #[arg(long)]
+    pub directory: Option<PathBuf>,
+
+    /// Where `tidegate`, `tidegate-worker` and `tidegate-faults` are [default: beside this program]
+    #[arg(long)]
+    pub programs: Option<PathBuf>,
+}

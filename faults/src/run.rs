@@ -1,0 +1,387 @@
+//! One run: start, load, faults, rest, judgement.
+
+use std::{
+    fmt,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use anyhow::Context;
+use sqlx::Connection;
+use tidegate::shutdown;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    checker::{self, Verdict},
+    evidence::{Evidence, Stall},
+    fleet::{Fleet, Programs},
+    inject::Injector,
+    journal::{Journal, now_us},
+    ledger::Entries,
+    load::Load,
+    options::Options,
+    scene,
+    server::Server,
+};
+
+/// How often the machine is asked whether it lets us work.
+const BEAT: Duration = Duration::from_millis(5);
+
+/// From when on a beat that comes late is written down.
+const LATE: Duration = Duration::from_millis(15);
+
+/// A node that needs more than this while it is sent nonsense does not bound its memory, in KiB.
+const NODE_MEMORY_MAX: u64 = 600 << 10;
+
+/// How many violations of a rule are shown with everything known about their requests.
+const SHOWN: usize = 5;
+
+/// What a run has shown.
+#[derive(Debug)]
+pub struct Report {
+    /// Its seed.
+    pub seed: u64,
+    /// How long faults were injected.
+    pub time: Duration,
+    /// Faults by sort.
+    pub injected: Vec<(&'static str, u64)>,
+    /// Requests by kind and status.
+    pub requests: Vec<(String, String, u64)>,
+    /// What the callers wrote down.
+    pub ledger: Entries,
+    /// What was checked.
+    pub verdict: Verdict,
+    /// Violations with everything known about their requests.
+    pub shown: Vec<String>,
+    /// The most memory that a node has needed, in KiB.
+    pub node_memory: u64,
+    /// Sends that arrived, and the most of one request.
+    pub sends: u64,
+    /// Starts that gave up because there was no database, and were repeated.
+    pub given_up: u64,
+}
+
+impl Report {
+    /// Whether every promise held.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.verdict.holds()
+    }
+}
+
+/// Runs, and prints what happens and what came of it.
+///
+/// # Errors
+///
+/// When the run itself cannot go on: a part that does not start, a disk that is full.
+pub async fn run(options: Options) -> anyhow::Result<Report> {
+    let stop = shutdown::on_signal()?;
+    let programs = match &options.programs {
+        Some(directory) => Programs::in_directory(directory)?,
+        None => {
+            let program = std::env::current_exe()?;
+            Programs::in_directory(program.parent().context("this program is nowhere")?)?
+        }
+    };
+    let temporary = tempfile::Builder::new()
+        .prefix("tidegate-faults-")
+        .tempdir_in("/tmp")?;
+    let directory = match &options.directory {
+        Some(directory) => {
+            std::fs::create_dir_all(directory)?;
+            directory.clone()
+        }
+        None => temporary.path().to_owned(),
+    };
+    // The account that PostgreSQL runs as has to reach its part.
+    std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o755))?;
+    let server = Server::start(&directory.join("postgres"), &programs.faults).await?;
+    let outcome = within(&options, &programs, &server, &directory, &stop).await;
+    server.stop().await?;
+
+    let report = outcome.inspect_err(|_| keep(&options, &directory))?;
+    println!("{report}");
+    if !report.holds() {
+        keep(&options, &directory);
+        if options.directory.is_none() {
+            let _ = temporary.keep();
+        }
+    }
+    Ok(report)
+}
+
+fn keep(options: &Options, directory: &Path) {
+    if options.directory.is_none() {
+        println!("logs are in {}", directory.display());
+    }
+}
+
+async fn within(
+    options: &Options,
+    programs: &Programs,
+    server: &Server,
+    directory: &Path,
+    stop: &CancellationToken,
+) -> anyhow::Result<Report> {
+    let seed = options.seed.unwrap_or_else(rand::random);
+    let journal = Arc::new(Journal::default());
+    journal.say(&format!(
+        "seed {seed}: faults for {}, {} requests a second, in {}",
+        humantime::format_duration(options.time),
+        options.per_second,
+        directory.display()
+    ));
+    scene::set(server, options).await?;
+    let fleet = Arc::new(Fleet::start(programs, server, options, directory, seed).await?);
+    journal.say("the fleet is up");
+
+    let beat = Beat::start();
+    let load = Load::new(&fleet, journal.clone())?;
+    let callers = load.start(options, seed);
+    let watching = tokio::spawn(watch(fleet.clone(), load.clone(), journal.clone()));
+    let injector = Injector::new(fleet.clone(), load.clone(), journal.clone());
+    injector
+        .run(options.time, options.pause, seed, stop.clone())
+        .await;
+    journal.say("no more faults");
+    fleet.heal().await?;
+    load.finish(callers, Duration::from_secs(30)).await;
+    journal.say("no more submissions");
+    // What is never answered ends only then.
+    let rest = options.rest + options.response_timeout;
+    come_to_rest(&fleet, &journal, rest).await?;
+    if !injector.recover().await? {
+        journal.wrong("at the end `tidegate recover` found something to repair".to_owned());
+    }
+    watching.abort();
+    let mut node_memory = 0;
+    for node in &fleet.nodes {
+        node_memory = node_memory.max(node.most_memory().await);
+    }
+    if node_memory > NODE_MEMORY_MAX {
+        journal.wrong(format!("a node has needed {} MiB", node_memory >> 10));
+    }
+    let mut given_up = 0;
+    for unit in fleet.units() {
+        given_up += unit.given_up().await;
+    }
+    fleet.stop(&journal).await?;
+
+    let evidence = evidence(&fleet, &load, &journal, options, beat.stop()).await?;
+    let verdict = checker::check(&evidence);
+    Ok(report(options, seed, &evidence, verdict, &load, &journal, node_memory, given_up))
+}
+
+/// Starts again what has ended by itself, and says from time to time how far things are.
+async fn watch(fleet: Arc<Fleet>, load: Arc<Load>, journal: Arc<Journal>) {
+    let mut beats: u32 = 0;
+    loop {
+        fleet.look_after(&journal).await;
+        sleep(Duration::from_millis(250)).await;
+        beats += 1;
+        if beats.is_multiple_of(120) {
+            let (promises, put_off, unanswered) = {
+                let entries = load.ledger.entries();
+                (entries.promises.len(), entries.put_off, entries.unanswered)
+            };
+            journal.say(&format!(
+                "{promises} promises so far, {put_off} times told to come later, {unanswered} requests without an answer"
+            ));
+        }
+    }
+}
+
+/// Waits until every request has ended.
+async fn come_to_rest(fleet: &Fleet, journal: &Journal, patience: Duration) -> anyhow::Result<()> {
+    let until = Instant::now() + patience;
+    let live = "select count(*) from tidegate.request
+                where req_status not in ('completed', 'timed_out', 'failure')";
+    let mut session = fleet.server.session().await?;
+    loop {
+        let left: i64 = sqlx::query_scalar(live).fetch_one(&mut session).await?;
+        if left == 0 {
+            journal.say("every request has ended");
+            return Ok(());
+        }
+        if Instant::now() > until {
+            journal.say(&format!("{left} requests have not ended"));
+            return Ok(());
+        }
+        sleep(Duration::from_millis(500)).await;
+    }
+}
+
+async fn evidence(
+    fleet: &Fleet,
+    load: &Load,
+    journal: &Journal,
+    options: &Options,
+    stalls: Vec<Stall>,
+) -> anyhow::Result<Evidence> {
+    let of = |semantics| {
+        let kinds = scene::KINDS.iter().filter(move |kind| kind.semantics == semantics);
+        kinds.map(|kind| kind.name.to_owned()).collect()
+    };
+    let entries = load.ledger.entries().clone();
+    let mut evidence = Evidence {
+        exactly_once: of(scene::Semantics::ExactlyOnce),
+        at_most_once: of(scene::Semantics::AtMostOnce),
+        thresholds: [("user_decrypt".to_owned(), scene::THRESHOLD)].into(),
+        promises: entries.promises,
+        told: entries.told,
+        limits: scene::limits(options),
+        checks_at_once: scene::CHECKS_AT_ONCE as usize,
+        disturbances: journal.disturbances(),
+        stalls,
+        wrong: journal.all_wrong(),
+        ..Evidence::default()
+    };
+    let mut session = fleet.server.session().await?;
+    evidence.read_database(&mut session).await?;
+    session.close().await?;
+    evidence.read_downstream(&fleet.downstream_log)?;
+    Ok(evidence)
+}
+
+#[expect(clippy::too_many_arguments, reason = "it gathers what a run has left")]
+fn report(
+    options: &Options,
+    seed: u64,
+    evidence: &Evidence,
+    verdict: Verdict,
+    load: &Load,
+    journal: &Journal,
+    node_memory: u64,
+    given_up: u64,
+) -> Report {
+    let mut requests = std::collections::BTreeMap::<(String, String), u64>::new();
+    for life in evidence.lives.values() {
+        let key = (life.kind.to_string(), life.status.to_string());
+        *requests.entry(key).or_default() += 1;
+    }
+    let mut shown = Vec::new();
+    for check in &verdict.0 {
+        for violation in check.violations.iter().take(SHOWN) {
+            let life = violation.id.map(|id| checker::whole_life(evidence, id));
+            shown.push(format!(
+                "VIOLATION of \"{}\": {}\n    {}",
+                check.rule,
+                violation.what,
+                life.unwrap_or_default()
+            ));
+        }
+    }
+    let sends = evidence
+        .downstream
+        .iter()
+        .filter(|seen| &*seen.event == "send");
+    Report {
+        seed,
+        time: options.time,
+        injected: journal.counts().into_iter().collect(),
+        requests: requests
+            .into_iter()
+            .map(|((kind, status), count)| (kind, status, count))
+            .collect(),
+        ledger: load.ledger.entries().clone(),
+        sends: sends.count() as u64,
+        shown,
+        verdict,
+        node_memory,
+        given_up,
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for violation in &self.shown {
+            writeln!(f, "{violation}")?;
+        }
+        let injected: u64 = self.injected.iter().map(|(_, count)| count).sum();
+        writeln!(
+            f,
+            "\nSeed {}: {injected} faults in {}",
+            self.seed,
+            humantime::format_duration(self.time)
+        )?;
+        for (sort, count) in &self.injected {
+            writeln!(f, "  {sort:<24} {count:>6}")?;
+        }
+        let requests: u64 = self.requests.iter().map(|(_, _, count)| count).sum();
+        writeln!(f, "{requests} requests")?;
+        for (kind, status, count) in &self.requests {
+            writeln!(f, "  {kind:<24} {status:<18} {count:>9}")?;
+        }
+        let ledger = &self.ledger;
+        writeln!(
+            f,
+            "{} promises, {} submissions repeated under their key, {} times told to come later, {} requests without an \
+             answer, {} calls of nonsense, {} ends told, {} sends arrived, {} starts without a database, {} MiB in a node \
+             at most",
+            ledger.promises.len(),
+            ledger.repeated,
+            ledger.put_off,
+            ledger.unanswered,
+            ledger.nonsense,
+            ledger.told.len(),
+            self.sends,
+            self.given_up,
+            self.node_memory >> 10,
+        )?;
+        writeln!(f, "Checked")?;
+        write!(f, "{}", self.verdict)?;
+        write!(
+            f,
+            "{}",
+            match self.verdict.violations() {
+                0 => "Every promise held.".to_owned(),
+                count => format!("{count} VIOLATIONS. Again with: --seed {}", self.seed),
+            }
+        )
+    }
+}
+
+/// Notices when the machine lets nobody work: what was to be sent meanwhile leaves later, and together.
+struct Beat {
+    stalls: Arc<Mutex<Vec<Stall>>>,
+    beating: tokio::task::JoinHandle<()>,
+}
+
+impl Beat {
+    fn start() -> Self {
+        let stalls = Arc::<Mutex<Vec<Stall>>>::default();
+        let noted = stalls.clone();
+        let beating = tokio::spawn(async move {
+            loop {
+                let began = Instant::now();
+                sleep(BEAT).await;
+                let late = began.elapsed().saturating_sub(BEAT);
+                if late > LATE {
+                    let stall = Stall {
+                        at_us: now_us(),
+                        length_us: i64::try_from(late.as_micros()).unwrap_or(i64::MAX),
+                    };
+                    noted.lock().unwrap_or_else(PoisonError::into_inner).push(stall);
+                }
+            }
+        });
+        Self { stalls, beating }
+    }
+
+    fn stop(self) -> Vec<Stall> {
+        self.beating.abort();
+        std::mem::take(&mut *self.stalls.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Where the programs of this workspace are, given one of them.
+///
+/// # Errors
+///
+/// When it is in no directory.
+pub fn directory_of(program: &Path) -> anyhow::Result<PathBuf> {
+    Ok(program.parent().context("a program is nowhere")?.to_owned())
+}

@@ -1,0 +1,173 @@
+//! What the fleet works on: kinds, queues, limits, and how the downstream behaves.
+
+use sqlx::PgConnection;
+use tidegate::{
+    database::{self, PoolSettings},
+    schema,
+    store::Store,
+};
+
+use crate::{options::Options, server::Server};
+
+/// A kind of the run.
+#[derive(Debug, Clone, Copy)]
+pub struct Kind {
+    /// Its name.
+    pub name: &'static str,
+    /// Its name in paths.
+    pub path: &'static str,
+    /// How often it is chosen.
+    pub weight: u32,
+    /// What its sends promise.
+    pub semantics: Semantics,
+    /// Whose rate limits it.
+    pub queue: &'static str,
+}
+
+/// What a kind promises about its sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Semantics {
+    /// They may be repeated.
+    AtLeastOnce,
+    /// They leave once, or not at all.
+    AtMostOnce,
+    /// They may be repeated, and have an effect in the database that happens once.
+    ExactlyOnce,
+}
+
+/// All kinds of a run.
+pub const KINDS: [Kind; 6] = [
+    kind("direct", "direct", 30, Semantics::AtLeastOnce, "tx"),
+    kind("input_proof", "input-proof", 20, Semantics::AtLeastOnce, "tx"),
+    kind("public_decrypt", "public-decrypt", 15, Semantics::AtLeastOnce, "tx"),
+    kind("user_decrypt", "user-decrypt", 10, Semantics::AtLeastOnce, "tx"),
+    kind("single_shot", "single-shot", 10, Semantics::AtMostOnce, "tx"),
+    kind("booking", "booking", 15, Semantics::ExactlyOnce, "bookings"),
+];
+
+const fn kind(
+    name: &'static str,
+    path: &'static str,
+    weight: u32,
+    semantics: Semantics,
+    queue: &'static str,
+) -> Kind {
+    Kind {
+        name,
+        path,
+        weight,
+        semantics,
+        queue,
+    }
+}
+
+/// A queue with a rate limit.
+#[derive(Debug, Clone)]
+pub struct Limited {
+    /// Its name.
+    pub queue: String,
+    /// D.
+    pub per_second: u32,
+    /// How many sends may start at once.
+    pub burst: u32,
+    /// The kinds whose requests pass it.
+    pub kinds: Vec<String>,
+}
+
+/// C of the readiness queue.
+pub const CHECKS_AT_ONCE: u32 = 24;
+
+/// How many shares complete a `user_decrypt`.
+pub const THRESHOLD: usize = 3;
+
+/// The limits of a run: room for half as much again as is submitted, so that what has piled up in an outage goes down.
+#[must_use]
+pub fn limits(options: &Options) -> Vec<Limited> {
+    let of = |queue: &str, share: f64| Limited {
+        queue: queue.to_owned(),
+        per_second: ((f64::from(options.per_second) * share).ceil() as u32).max(10),
+        burst: 1,
+        kinds: KINDS
+            .iter()
+            .filter(|kind| kind.queue == queue)
+            .map(|kind| kind.name.to_owned())
+            .collect(),
+    };
+    vec![of("tx", 1.6), of("bookings", 0.4)]
+}
+
+/// Brings the database to this version and sets the scene.
+///
+/// # Errors
+///
+/// When the database refuses.
+pub async fn set(server: &Server, options: &Options) -> anyhow::Result<()> {
+    let url = server.url(crate::server::DATABASE);
+    schema::migrate(&url).await?;
+    let pool = database::connect(&url, &PoolSettings::default()).await?;
+    Store::new(pool.clone()).initialise().await?;
+    let mut statements = format!(
+        "insert into tidegate.queue (name, stage) values ('bookings', 'tx');
+         insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms) values
+           ('single_shot', 'direct', 'tx', 500, 100), ('booking', 'direct', 'bookings', 500, 100);
+         update tidegate.queue set max_concurrency = {CHECKS_AT_ONCE} where name = 'readiness';
+         update tidegate.gate set high_water = 3000, low_water = 1500 where queue in ('readiness', 'tx');
+         update tidegate.gate set high_water = 1000, low_water = 500 where queue = 'bookings';
+         update tidegate.kind set response_timeout = interval '{timeout} seconds';
+         update tidegate.policy set attempts = 8, base_ms = 100, cap_ms = 2000, jitter_ms = 50, timeout_ms = 2000
+         where stage = 'tx';
+         update tidegate.policy set base_ms = 100, cap_ms = 2000, jitter_ms = 50, timeout_ms = 2000
+         where stage = 'readiness';
+         update tidegate.policy set semantics = 'at_most_once' where kind = 'single_shot' and stage = 'tx';
+         update tidegate.policy set semantics = 'exactly_once' where kind = 'booking' and stage = 'tx';
+         -- Nothing keeps an effect from being written twice but the engine.
+         create table public.booking (
+           request_id uuid not null, booked_at timestamptz not null default clock_timestamp()
+         );",
+        timeout = options.response_timeout.as_secs(),
+    );
+    for limit in limits(options) {
+        statements += &format!(
+            "update tidegate.queue set per_seconds = {}, burst = {} where name = '{}';",
+            limit.per_second, limit.burst, limit.queue
+        );
+    }
+    sqlx::raw_sql(&statements).execute(&pool).await?;
+    pool.close().await;
+    let mut session: PgConnection = server.session().await?;
+    // Crashes are many, and each replays what was written since the last checkpoint.
+    sqlx::raw_sql("alter system set checkpoint_timeout = '60s'")
+        .execute(&mut session)
+        .await?;
+    sqlx::raw_sql("select pg_reload_conf()")
+        .execute(&mut session)
+        .await?;
+    Ok(())
+}
+
+/// How the downstream of a run is started, besides where it listens and answers.
+#[must_use]
+pub fn downstream(options: &Options) -> Vec<String> {
+    let silent = if options.response_timeout.as_secs() > 60 {
+        "0.001"
+    } else {
+        "0"
+    };
+    [
+        "--readiness-latency", "uniform:5ms-60ms",
+        "--send-latency", "uniform:1ms-30ms",
+        "--response-latency", "lognormal:150ms,0.5",
+        "--not-yet-rate", "0.05",
+        "--not-yet-after", "500ms",
+        "--check-failure-rate", "0.005",
+        "--send-error-rate", "0.02",
+        "--drop-rate", "0.003",
+        "--reject-rate", "0.01",
+        "--verdict-reject-rate", "0.1",
+        "--silent-rate", silent,
+        "--kind", "single_shot:direct",
+        "--kind", "booking:direct",
+    ]
+    .map(str::to_owned)
+    .to_vec()
+}

@@ -1,0 +1,420 @@
+//! Is a checker that says "every promise held" to be believed? A database, a log and a ledger made by hand, in which all
+//! is well, and then one thing wrong at a time: each is found, by the rule it breaks and by no other.
+
+use std::io::Write;
+
+use tidegate_faults::{
+    checker::{self, Verdict},
+    evidence::Evidence,
+    journal::Disturbance,
+    ledger::{Promise, Told},
+    scene::Limited,
+};
+use uuid::Uuid;
+
+use crate::support::TestDatabase;
+
+/// When the hand-made story begins, in microseconds of Unix time.
+const BEGIN: i64 = 1_800_000_000_000_000;
+
+const ENDED: &str = "every request has reached exactly one terminal status";
+const LEGAL: &str = "events form a legal path";
+const TOLD_BY_EVENTS: &str = "events tell what the row says";
+const POISON: &str = "poison payloads end in failure with their reason";
+const REST: &str = "no queue holds a message when all is at rest";
+const PROMISED: &str = "every request that was promised exists, with its own payload";
+const TOLD: &str = "what callers were told of an end is what it was";
+const ANSWERED: &str = "what the downstream answered and was taken is what the caller gets";
+const KEYS: &str = "no idempotency key is lost: the same key is the same request";
+const KNOWN: &str = "nothing was sent that nobody submitted";
+const CLAIMED: &str = "each send was claimed before it left";
+const ONCE: &str = "what may leave once only left once at most";
+const DONE: &str = "what is completed was taken by the downstream, and not rejected";
+const EFFECTS: &str = "an exactly_once request has one effect if it is completed, or else none";
+const CLAIM_RATE: &str = "claims keep the rate: D, whoever was killed";
+const SEND_RATE: &str = "the downstream sees no more than its rate in any second";
+const CHECKS: &str = "no more readiness checks run at once than allowed";
+const BESIDES: &str = "nothing unexpected was answered, and no process ended by itself";
+
+/// A request of the story: number, kind, flow, payload, its history as `status/cause` after the entry.
+const LIVES: [(u128, &str, &str, &str, &str); 7] = [
+    (1, "direct", "direct", "a", "processing/submitted tx_in_flight/claimed completed/receipt"),
+    (
+        2,
+        "user_decrypt",
+        "decrypt",
+        "b",
+        "queued/submitted processing/readiness_passed tx_in_flight/claimed receipt_received/receipt completed/threshold_reached",
+    ),
+    (3, "booking", "direct", "c", "processing/submitted tx_in_flight/claimed completed/receipt"),
+    (4, "single_shot", "direct", "d", "processing/submitted tx_in_flight/claimed failure/outcome_unknown"),
+    (
+        5,
+        "input_proof",
+        "proof",
+        "e",
+        "processing/submitted tx_in_flight/claimed processing/recovered tx_in_flight/claimed receipt_received/receipt \
+         failure/verdict_rejected",
+    ),
+    (6, "booking", "direct", "poison", "processing/submitted tx_in_flight/claimed failure/attempts_exhausted"),
+    (7, "direct", "direct", "f", "processing/submitted failure/cancelled"),
+];
+
+/// What the downstream saw: seconds after the beginning, request, kind, event. Event n of a life is n seconds after it.
+const LOG: [(f64, u128, &str, &str); 20] = [
+    (2.1, 1, "direct", "send"),
+    (2.1, 1, "direct", "taken"),
+    (1.2, 2, "user_decrypt", "check"),
+    (1.4, 2, "user_decrypt", "ready"),
+    (3.1, 2, "user_decrypt", "send"),
+    (3.1, 2, "user_decrypt", "taken"),
+    (4.1, 2, "user_decrypt", "delivered"),
+    (4.2, 2, "user_decrypt", "delivered"),
+    (5.0, 2, "user_decrypt", "delivered"),
+    (5.1, 2, "user_decrypt", "delivered_late"),
+    (2.1, 3, "booking", "send"),
+    (2.1, 3, "booking", "taken"),
+    (2.1, 4, "single_shot", "send"),
+    (2.1, 4, "single_shot", "taken"),
+    (2.1, 5, "input_proof", "send"),
+    (2.2, 5, "input_proof", "send_error"),
+    (4.1, 5, "input_proof", "send"),
+    (4.2, 5, "input_proof", "taken"),
+    (6.0, 5, "input_proof", "delivered"),
+    (6.1, 6, "booking", "receipt_unknown"),
+];
+
+fn id(number: u128) -> Uuid {
+    Uuid::from_u128(number)
+}
+
+fn insert(number: u128, kind: &str, flow: &str, payload: &str, life: &str) -> String {
+    let steps: Vec<_> = life.split(' ').filter_map(|step| step.split_once('/')).collect();
+    let (status, _) = steps[steps.len() - 1];
+    let poison = if payload == "poison" { ", \"poison\": true" } else { "" };
+    let error = if status == "failure" { "'{\"code\": \"x\"}'" } else { "null" };
+    let mut sql = format!(
+        "insert into tidegate.request (id, kind, flow, req_status, transition_no, deadline_at, payload, error)
+         values ('{}', '{kind}', '{flow}', '{status}', {}, now(), '{{\"mark\": \"{payload}\"{poison}}}', {error});",
+        id(number),
+        steps.len()
+    );
+    let mut from = "null".to_owned();
+    for ((to, cause), place) in steps.into_iter().zip(1..) {
+        sql += &format!(
+            "insert into tidegate.request_event (request_id, transition_no, from_status, to_status, at, attempt, cause)
+             values ('{}', {place}, {from}, '{to}', to_timestamp({}::numeric / 1000000), 1, '{cause}');",
+            id(number),
+            BEGIN + place * 1_000_000,
+        );
+        from = format!("'{to}'");
+    }
+    sql
+}
+
+/// The story; `sql` is done to its database afterwards, `log` are lines that the log has besides, `change` changes what
+/// callers and orchestrator have written down.
+async fn told(
+    sql: &str,
+    log: &[(f64, u128, &str, &str)],
+    change: impl FnOnce(&mut Evidence),
+) -> Verdict {
+    let database = TestDatabase::new().await;
+    let mut story = "create table public.booking (request_id uuid not null);
+                     set session_replication_role = replica;"
+        .to_owned();
+    for (number, kind, flow, payload, life) in LIVES {
+        story += &insert(number, kind, flow, payload, life);
+    }
+    story += &format!("insert into public.booking values ('{}');", id(3));
+    let mut session = database.session().await;
+    sqlx::raw_sql(&(story + sql))
+        .execute(&mut session)
+        .await
+        .unwrap();
+
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    for (seconds, number, kind, event) in LOG.iter().chain(log) {
+        let us = (seconds * 1e6) as i64;
+        let at = chrono::DateTime::from_timestamp_micros(BEGIN + us).unwrap();
+        let line = serde_json::json!({
+            "at": at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true),
+            "us": us, "request_id": id(*number), "kind": kind, "event": event,
+        });
+        writeln!(file, "{line}").unwrap();
+    }
+
+    let promise = |number, kind, mark: &str, keyed| Promise {
+        id: id(number),
+        kind,
+        mark: mark.to_owned(),
+        keyed,
+        way: "http",
+    };
+    let told = |number, state: &str| Told {
+        id: id(number),
+        state: state.to_owned(),
+    };
+    let mut evidence = Evidence {
+        promises: vec![
+            promise(1, "direct", "a", true),
+            promise(1, "direct", "a", true),
+            promise(2, "user_decrypt", "b", false),
+            promise(3, "booking", "c", true),
+        ],
+        told: vec![told(1, "completed"), told(4, "failure"), told(7, "cancelled")],
+        exactly_once: ["booking".to_owned()].into(),
+        at_most_once: ["single_shot".to_owned()].into(),
+        thresholds: [("user_decrypt".to_owned(), 3)].into(),
+        limits: vec![Limited {
+            queue: "tx".to_owned(),
+            per_second: 10,
+            burst: 1,
+            kinds: vec!["direct".to_owned(), "input_proof".to_owned()],
+        }],
+        checks_at_once: 2,
+        ..Evidence::default()
+    };
+    evidence.read_database(&mut session).await.unwrap();
+    evidence.read_downstream(file.path()).unwrap();
+    change(&mut evidence);
+    checker::check(&evidence)
+}
+
+/// The rules that are broken.
+fn broken(verdict: &Verdict) -> Vec<&'static str> {
+    let broken = verdict.0.iter().filter(|check| !check.violations.is_empty());
+    broken.map(|check| check.rule).collect()
+}
+
+/// What is wrong in the database alone breaks these rules and no others.
+async fn found(sql: &str, rules: &[&str]) {
+    let verdict = told(sql, &[], |_| {}).await;
+    assert_eq!(broken(&verdict), rules, "{sql}\n{verdict}");
+}
+
+/// What is wrong in the downstream's log alone breaks these rules and no others.
+async fn seen(log: &[(f64, u128, &str, &str)], rules: &[&str]) {
+    let verdict = told("", log, |_| {}).await;
+    assert_eq!(broken(&verdict), rules, "{log:?}\n{verdict}");
+}
+
+#[tokio::test]
+async fn a_story_in_which_all_is_well_breaks_no_rule_and_every_rule_has_looked() {
+    let verdict = told("", &[], |_| {}).await;
+    assert!(verdict.holds(), "{verdict}");
+    for check in &verdict.0 {
+        assert!(check.examined > 0, "nothing was looked at: {}", check.rule);
+    }
+}
+
+#[tokio::test]
+async fn a_skipped_status_is_found() {
+    let skipped = "delete from tidegate.request_event where request_id = '{1}' and transition_no = 2;
+                   update tidegate.request_event set transition_no = 2, from_status = 'processing'
+                   where request_id = '{1}' and transition_no = 3;
+                   update tidegate.request set transition_no = 2 where id = '{1}'";
+    let skipped = skipped.replace("{1}", &id(1).to_string());
+    // Its send was not claimed either.
+    found(&skipped, &[LEGAL, CLAIMED]).await;
+}
+
+#[tokio::test]
+async fn histories_that_cannot_be_are_found() {
+    let of = |sql: &str| {
+        let mut sql = sql.to_owned();
+        for number in 1..8 {
+            sql = sql.replace(&format!("{{{number}}}"), &id(number).to_string());
+        }
+        sql
+    };
+    for (sql, rules) in [
+        // A cause that does not belong to the edge.
+        ("update tidegate.request_event set cause = 'response' where request_id = '{1}' and transition_no = 3", &[LEGAL][..]),
+        // A step of another flow.
+        ("update tidegate.request_event set to_status = 'queued' where request_id = '{7}' and transition_no = 1", &[LEGAL]),
+        // A step that takes place before the one it follows.
+        ("update tidegate.request_event set at = at - interval '3 seconds' where request_id = '{5}' and transition_no = 5", &[LEGAL]),
+        // A hand's edit, which no fault makes.
+        ("update tidegate.request_event set cause = 'hand_edit' where request_id = '{3}' and transition_no = 3", &[LEGAL]),
+        // A row that moved on without its history.
+        ("update tidegate.request set req_status = 'timed_out' where id = '{2}'", &[TOLD_BY_EVENTS, EFFECTS][..1]),
+        ("delete from tidegate.request_event where request_id = '{7}' and transition_no = 2", &[ENDED, TOLD_BY_EVENTS, TOLD]),
+        // Stuck.
+        ("update tidegate.request set req_status = 'tx_in_flight', transition_no = 2 where id = '{4}';
+          delete from tidegate.request_event where request_id = '{4}' and transition_no = 3", &[ENDED, TOLD]),
+        // Ended twice.
+        ("insert into tidegate.request_event (request_id, transition_no, from_status, to_status, at, attempt, cause)
+          values ('{4}', 4, 'failure', 'failure', to_timestamp(1800000009), 1, 'internal_error');
+          update tidegate.request set transition_no = 4 where id = '{4}'", &[ENDED, LEGAL]),
+        // A poison payload that went through.
+        ("update tidegate.request set error = null where id = '{6}'", &[POISON]),
+        // Events of nobody.
+        ("update tidegate.request_event set request_id = gen_random_uuid() where request_id = '{7}'",
+          &[ENDED, TOLD_BY_EVENTS, TOLD]),
+        // A message that nobody will take.
+        ("select pgmq.send('tx', '{}')", &[REST]),
+    ] {
+        found(&of(sql), rules).await;
+    }
+}
+
+#[tokio::test]
+async fn a_lost_request_is_found() {
+    let lost = format!(
+        "delete from tidegate.request where id = '{0}'; delete from tidegate.request_event where request_id = '{0}'",
+        id(2)
+    );
+    found(&lost, &[PROMISED, KNOWN]).await;
+    // Promised to two callers as one request.
+    let verdict = told("", &[], |evidence| evidence.promises[2].id = id(1)).await;
+    assert_eq!(broken(&verdict), [PROMISED]);
+    let verdict = told("", &[], |evidence| evidence.promises[2].kind = "direct").await;
+    assert_eq!(broken(&verdict), [PROMISED]);
+}
+
+#[tokio::test]
+async fn an_end_that_changed_after_it_was_told_is_found() {
+    for (number, state) in [(1, "failure"), (1, "unknown"), (4, "cancelled"), (9, "completed")] {
+        let verdict = told("", &[], |evidence| {
+            evidence.told.push(Told {
+                id: id(number),
+                state: state.to_owned(),
+            });
+        })
+        .await;
+        assert_eq!(broken(&verdict), [TOLD], "{number} {state}");
+    }
+}
+
+#[tokio::test]
+async fn a_response_that_was_taken_and_is_nowhere_is_found() {
+    let timed_out = format!(
+        "update tidegate.request set req_status = 'timed_out' where id = '{0}';
+         update tidegate.request_event set to_status = 'timed_out', cause = 'response_timed_out'
+         where request_id = '{0}' and transition_no = 5",
+        id(2)
+    );
+    found(&timed_out, &[ANSWERED]).await;
+}
+
+#[tokio::test]
+async fn a_key_that_was_lost_is_found_and_one_that_was_free_again_is_none() {
+    let life = "processing/submitted tx_in_flight/claimed failure/rejected";
+    found(&insert(8, "direct", "direct", "a", life), &[KEYS]).await;
+    // The first has failed before the second came.
+    let (failed, second) = (
+        insert(8, "direct", "direct", "a", life).replace("18000", "17000"),
+        String::new(),
+    );
+    found(&(failed + &second), &[]).await;
+}
+
+#[tokio::test]
+async fn a_double_send_is_found() {
+    // Where it may happen never, and where each send needs a claim of its own.
+    seen(&[(2.5, 4, "single_shot", "send")], &[CLAIMED, ONCE]).await;
+    seen(&[(2.5, 3, "booking", "send")], &[CLAIMED]).await;
+    // Before its second claim.
+    let early = told("", &[], |evidence| {
+        for line in &mut evidence.downstream {
+            if line.id == Some(id(5)) && &*line.event == "send" {
+                line.at_us = BEGIN + 2_100_000;
+            }
+        }
+    })
+    .await;
+    assert_eq!(broken(&early), [CLAIMED]);
+    // And one of nobody's.
+    seen(&[(2.5, 99, "direct", "send")], &[KNOWN]).await;
+}
+
+#[tokio::test]
+async fn what_is_completed_and_was_not_taken_is_found() {
+    seen(&[(2.2, 1, "direct", "rejected")], &[DONE]).await;
+    seen(&[(2.2, 3, "booking", "taken")], &[DONE]).await;
+    let verdict = told("", &[], |evidence| {
+        evidence.downstream.retain(|line| line.id != Some(id(1)));
+    })
+    .await;
+    assert_eq!(broken(&verdict), [DONE]);
+}
+
+#[tokio::test]
+async fn an_effect_too_many_or_too_few_is_found() {
+    for sql in [
+        format!("insert into public.booking values ('{}')", id(3)),
+        format!("insert into public.booking values ('{}')", id(6)),
+        format!("insert into public.booking values ('{}')", id(1)),
+        format!("insert into public.booking values ('{}')", id(9)),
+        "delete from public.booking".to_owned(),
+    ] {
+        found(&sql, &[EFFECTS]).await;
+    }
+}
+
+/// Twenty more requests, all claimed at the same time, and sent at once or one by one.
+fn crowd(spread: f64) -> (String, Vec<(f64, u128, &'static str, &'static str)>) {
+    let life = "processing/submitted tx_in_flight/claimed completed/receipt";
+    let numbers = 100..120;
+    let sql = numbers
+        .clone()
+        .map(|number| insert(number, "direct", "direct", "crowd", life))
+        .collect();
+    let log = numbers
+        .flat_map(|number| {
+            let at = 20.0 + (number - 100) as f64 * spread;
+            [(at, number, "direct", "send"), (at, number, "direct", "taken")]
+        })
+        .collect();
+    (sql, log)
+}
+
+#[tokio::test]
+async fn a_rate_that_is_not_kept_is_found_unless_something_held_the_calls_back() {
+    let (sql, at_once) = crowd(0.0);
+    let verdict = told(&sql, &at_once, |_| {}).await;
+    assert_eq!(broken(&verdict), [SEND_RATE], "{verdict}");
+    let (sql, paced) = crowd(0.1);
+    let verdict = told(&sql, &paced, |_| {}).await;
+    assert!(verdict.holds(), "{verdict}");
+
+    for (sort, rules) in [("downstream_frozen", &[][..]), ("postgres_killed", &[SEND_RATE])] {
+        let (sql, at_once) = crowd(0.0);
+        let verdict = told(&sql, &at_once, |evidence| {
+            evidence.disturbances.push(Disturbance {
+                sort,
+                from_us: BEGIN + 17_000_000,
+                to_us: BEGIN + 19_500_000,
+            });
+        })
+        .await;
+        assert_eq!(broken(&verdict), rules, "{sort}");
+    }
+
+    let (sql, paced) = crowd(0.1);
+    let verdict = told(&sql, &paced, |evidence| evidence.limits[0].per_second = 1).await;
+    assert_eq!(broken(&verdict), [CLAIM_RATE, SEND_RATE]);
+}
+
+#[tokio::test]
+async fn checks_too_many_at_once_are_found() {
+    let begun = [
+        (1.25, 1, "user_decrypt", "check"),
+        (1.30, 3, "user_decrypt", "check"),
+    ];
+    let ended = [
+        (1.35, 1, "user_decrypt", "ready"),
+        (1.36, 3, "user_decrypt", "ready"),
+    ];
+    let mut log = begun.to_vec();
+    log.extend(ended);
+    seen(&log, &[CHECKS]).await;
+    seen(&[(1.3, 1, "user_decrypt", "check_beyond_limit")], &[CHECKS]).await;
+}
+
+#[tokio::test]
+async fn what_went_wrong_besides_counts() {
+    let verdict = told("", &[], |evidence| evidence.wrong.push("a 500".to_owned())).await;
+    assert_eq!(broken(&verdict), [BESIDES]);
+}

@@ -1,0 +1,9 @@
+//! Tests of the fault suite: a short run, a failover, and a checker that finds what is wrong.
+#![allow(missing_docs, clippy::unwrap_used, unreachable_pub, reason = "tests")]
+
+#[path = "../../tests/support/mod.rs"]
+mod support;
+
+mod checker;
+mod proxy;
+mod short_run;

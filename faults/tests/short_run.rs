@@ -1,0 +1,30 @@
+//! Does everything that was promised hold while everything breaks? For half a minute here; `make faults` asks for longer.
+
+use std::time::Duration;
+
+use tidegate_faults::{
+    options::Options,
+    run::{self, directory_of},
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_promise_holds_through_half_a_minute_of_faults() {
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_tidegate-faults"));
+    let report = run::run(Options {
+        time: Duration::from_secs(20),
+        seed: None,
+        per_second: 60,
+        pause: Duration::from_millis(700),
+        response_timeout: Duration::from_secs(30),
+        rest: Duration::from_secs(90),
+        directory: None,
+        programs: Some(directory_of(program).unwrap()),
+    })
+    .await
+    .unwrap();
+
+    assert!(report.holds(), "{report}");
+    let injected: u64 = report.injected.iter().map(|(_, count)| count).sum();
+    let requests: u64 = report.requests.iter().map(|(_, _, count)| count).sum();
+    assert!(injected >= 15 && requests >= 200, "{report}");
+}
