@@ -380,7 +380,8 @@ comment on column tidegate.timeout_estimator.k_margin is
   'How many times four deviations the timeout is above the smoothed latency.';
 comment on column tidegate.timeout_estimator.timeout_ns is 'The timeout that whoever starts from here begins with, nanoseconds.';
 comment on column tidegate.timeout_estimator.failure_rate is
-  'Share of calls that timed out in the last closed interval; null: it had too few, or high load has ended after its twelve.';
+  'Share of calls that timed out, as the last closed interval judged it; null: there were too few yet, or high load has ended '
+  'after its twelve.';
 comment on column tidegate.timeout_estimator.load_rps is
   'Calls begun per second in the last closed interval, by all processes; null: none was closed.';
 comment on column tidegate.timeout_estimator.min_ns is
@@ -396,7 +397,8 @@ comment on column tidegate.timeout_estimator.high_load_rps is
 comment on column tidegate.timeout_estimator.interval_no is 'How many intervals are closed.';
 comment on column tidegate.timeout_estimator.began_at is 'When the open interval began.';
 comment on column tidegate.timeout_estimator.requests is 'Calls begun in the open interval, as far as folded.';
-comment on column tidegate.timeout_estimator.responses is 'Calls that were answered or timed out in it, as far as folded.';
+comment on column tidegate.timeout_estimator.responses is
+  'Calls that were answered or timed out since the failure rate was last judged, as far as folded.';
 comment on column tidegate.timeout_estimator.failures is 'Those of them that timed out.';
 comment on column tidegate.timeout_estimator.late is
   'Those of them that were answered, and that the next narrower margin would have cut off.';

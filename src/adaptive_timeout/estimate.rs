@@ -56,7 +56,7 @@ pub struct Estimate {
     pub began_us: u64,
     /// Calls begun in the open interval.
     pub requests: u64,
-    /// Calls that were answered or timed out in the open interval, whenever they began.
+    /// Calls that were answered or timed out since the failure rate was last judged, whenever they began.
     pub responses: u64,
     /// Those of them that timed out.
     pub failures: u64,
@@ -153,26 +153,33 @@ impl Estimate {
     /// The load of an interval is known at its end, and so is what load high load began with.
     fn enter_high_load(&mut self) {
         self.state = State::HighLoad;
+        self.forget_counts();
         self.high_load_intervals = 0;
         self.high_load_rps = None;
         // What overload has taught is forgotten: high load ends with what was seen while it lasted.
         self.forget_times();
     }
 
+    /// What was gathered is judged, or of another state.
+    fn forget_counts(&mut self) {
+        (self.responses, self.failures) = (0, 0);
+        (self.late, self.sum_ns) = (0, 0);
+    }
+
     fn forget_times(&mut self) {
         (self.srtt_ns, self.rttvar_ns, self.srto_ns) = (None, None, None);
     }
 
-    /// Counts add up; smoothed times are weighed by the samples of the open interval.
+    /// Counts add up; smoothed times are weighed by the calls of the open interval.
     fn merge(&mut self, report: &Report) {
         if report.state == self.state
             && report.responses > 0
             && let Some(theirs) = report.smoothed_ns
         {
-            let samples = (self.responses, report.responses);
+            let calls = (self.requests, report.requests.max(1));
             let ours = [&mut self.srtt_ns, &mut self.rttvar_ns, &mut self.srto_ns];
             for (ours, theirs) in ours.into_iter().zip(theirs) {
-                *ours = Some(ours.map_or(theirs, |ours| weighted((ours, theirs), samples)));
+                *ours = Some(ours.map_or(theirs, |ours| weighted((ours, theirs), calls)));
             }
         }
         self.requests = self.requests.saturating_add(report.requests);
@@ -185,7 +192,8 @@ impl Estimate {
             .saturating_add(mean_ns.saturating_mul(report.responses));
     }
 
-    /// The rules of an interval's end, which has lasted `passed` times as long as it should.
+    /// The rules of an interval's end, which has lasted `passed` times as long as it should. One with too few samples judges
+    /// nothing, and leaves them to the next: where calls are rare the target would never be looked at otherwise.
     fn close(&mut self, config: &Config, load_rps: f64, passed: u32) {
         let is_judged = self.responses >= config.enough_samples();
         self.failure_rate = is_judged.then(|| self.failures as f64 / self.responses as f64);
@@ -223,8 +231,10 @@ impl Estimate {
         }
         self.load_rps = Some(load_rps);
         self.interval_no = self.interval_no.saturating_add(1);
-        (self.requests, self.responses, self.failures) = (0, 0, 0);
-        (self.late, self.sum_ns) = (0, 0);
+        self.requests = 0;
+        if is_judged {
+            self.forget_counts();
+        }
     }
 
     /// One more while too many calls time out; else towards the margin at which the timeout is halfway to srtt, unless
@@ -246,6 +256,7 @@ impl Estimate {
     /// Back to normal, with as much of the margin as leaves room below `max`: it would be high load again at once.
     fn leave_high_load(&mut self, config: &Config) {
         self.state = State::Normal;
+        self.forget_counts();
         self.high_load_intervals = 0;
         self.high_load_rps = None;
         self.k_margin = match self.smoothed(config) {

@@ -197,18 +197,19 @@ impl Estimator {
     /// Whether it is time to report: an interval after the last time, or early.
     #[must_use]
     pub fn is_due(&self, now: Duration) -> bool {
-        now.saturating_sub(self.began) >= self.config.interval || self.has_enough()
+        now.saturating_sub(self.began) >= self.config.interval || self.has_enough(now)
     }
 
     /// Whether to report before the interval is over: it has seen enough to close it, or high load has begun, of which
     /// the others should know.
     #[must_use]
-    pub fn is_early(&self) -> bool {
-        self.reported.is_none() && (self.seen.reached_max || self.has_enough())
+    pub fn is_early(&self, now: Duration) -> bool {
+        self.reported.is_none() && (self.seen.reached_max || self.has_enough(now))
     }
 
-    fn has_enough(&self) -> bool {
+    fn has_enough(&self, now: Duration) -> bool {
         self.seen.responses >= self.config.early_samples()
+            && now.saturating_sub(self.began) >= self.config.max.unwrap_or_default()
     }
 
     /// Whether there is nothing to report, and nothing will come of calls under way.
