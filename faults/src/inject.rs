@@ -18,6 +18,7 @@ use crate::{
     fleet::Fleet,
     journal::Journal,
     load::{self, Load},
+    server::Server,
 };
 
 /// A sort of fault.
@@ -49,6 +50,8 @@ enum Fault {
     DownstreamCut,
     DuplicateStorm,
     Nonsense,
+    /// Once in a run, and only in one with a standby.
+    Failover,
 }
 
 /// How often each comes in one round; a round is shuffled.
@@ -92,6 +95,7 @@ const fn is_alone(fault: Fault) -> bool {
             | Fault::QueuePurged
             | Fault::QueuePaused
             | Fault::TableLocked
+            | Fault::Failover
     )
 }
 
@@ -102,17 +106,25 @@ pub struct Injector {
     journal: Arc<Journal>,
     /// Held by whoever does something to the whole database.
     database: Mutex<()>,
+    /// What takes over in the middle of the run.
+    standby: Option<Server>,
 }
 
 impl Injector {
     /// An injector for this fleet.
     #[must_use]
-    pub fn new(fleet: Arc<Fleet>, load: Arc<Load>, journal: Arc<Journal>) -> Self {
+    pub fn new(
+        fleet: Arc<Fleet>,
+        load: Arc<Load>,
+        journal: Arc<Journal>,
+        standby: Option<Server>,
+    ) -> Self {
         Self {
             fleet,
             load,
             journal,
             database: Mutex::default(),
+            standby,
         }
     }
 
@@ -128,7 +140,8 @@ impl Injector {
         let mut random = StdRng::seed_from_u64(seed);
         let mut running = FuturesUnordered::new();
         let mut round = Vec::new();
-        let until = Instant::now() + time;
+        let began = Instant::now();
+        let mut fails_over = self.standby.is_some();
         loop {
             let next = sleep(pause.mul_f64(random.random_range(0.3..1.7)));
             tokio::pin!(next);
@@ -138,8 +151,13 @@ impl Injector {
                     Some(()) = running.next() => {}
                 }
             }
-            if Instant::now() >= until || stop.is_cancelled() {
+            if began.elapsed() >= time || stop.is_cancelled() {
                 break;
+            }
+            if fails_over && began.elapsed() >= time / 2 {
+                fails_over = false;
+                running.push(self.inject(Fault::Failover, random.random()));
+                continue;
             }
             if round.is_empty() {
                 round = shuffled_round(&mut random);
@@ -189,6 +207,7 @@ impl Injector {
             Fault::NetworkHalfOpen => self.cut(random, true).await,
             Fault::DownstreamStalled => self.lose_the_downstream(random, true).await,
             Fault::DownstreamCut => self.lose_the_downstream(random, false).await,
+            Fault::Failover => self.fail_over(random).await,
             Fault::DuplicateStorm => {
                 let count = random.random_range(100..600);
                 let running = self

@@ -5,5 +5,6 @@
 mod support;
 
 mod checker;
+mod failover;
 mod proxy;
 mod short_run;
