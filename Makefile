@@ -32,6 +32,10 @@ demo: setup build ## Show it all working, in under a minute after the build
 test: setup lint ## Run the lints and every test
 	cargo test --workspace
 
+.PHONY: model
+model: ## Walk through every state of the model, and tell how many there are (TIDEGATE_MODEL=large: more, for minutes)
+	TIDEGATE_MODEL="$(TIDEGATE_MODEL)" cargo test -p tidegate-model --lib -- --nocapture --test-threads 1
+
 .PHONY: test-clients
 test-clients: setup ## Run curl, urllib3 and an API fuzzer against a real Tidegate (MAX_EXAMPLES=50)
 	tests/clients/prepare
@@ -45,11 +49,13 @@ lint: ## Check formatting, lints and documentation
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
 .PHONY: bench
-bench: setup ## Measure submit, drain and whole lives, in requests per second, positions at depth, how good ETAs are, and gates
+bench: setup ## Measure submit, drain and whole lives, in requests per second, positions at depth, how good ETAs are, learned timeouts, gates, and recovery
 	cargo bench --bench throughput
 	cargo bench --bench positions
 	cargo bench --bench eta_quality
+	cargo bench --bench adaptive_timeout
 	cargo bench --bench gates
+	cargo bench --bench recovery
 
 .PHONY: ci
 ci: test ## What CI runs

@@ -32,9 +32,10 @@ begin
           'response_backoff_seconds', 'spread_seconds', 'cheapest_poll', 'quantile', 'is_held', 'all_messages',
           'claim_wait_ms', 'message_request_id', 'queue_counts', 'held_by', 'gate_overview', 'list_requests', 'config_get',
           'config_history', 'config_name', 'config_value', 'interval_seconds', 'w_retry_ms', 'error_class', 'is_retried',
-          'calls_since', 'breaker_bars', 'adaptive_interval_ms')
+           'calls_since', 'breaker_bars', 'adaptive_interval_ms', 'explain')
           then array['tidegate_reader', 'tidegate_api', 'tidegate_worker', 'tidegate_admin']
-        when p.proname in ('contract_check', 'audit_replay') then array['tidegate_reader', 'tidegate_admin']
+        when p.proname in ('contract_check', 'audit_replay', 'invariants', 'check_invariants')
+          then array['tidegate_reader', 'tidegate_admin']
         when p.proname in ('watch', 'announce', 'moved_since')
           then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']
         when p.proname in ('submit', 'submit_batch', 'submit_batch_once', 'submit_group', 'cancel', 'key_changes', 'gate_copy',
@@ -51,13 +52,15 @@ begin
           or p.proname like 'settle\_%'
           then array['tidegate_worker', 'tidegate_admin']
         when p.proname like 'expire\_%' or p.proname in ('sweep_inbox', 'fold_counts', 'observe',
-          'count_polls', 'make_partitions', 'rescan_queue',
+          'count_polls', 'make_partitions', 'drop_partitions', 'rescan_queue',
           'survey_queue', 'forget_workers', 'wake', 'look_at_gates', 'count_members', 'look_at_breakers', 'fold_calls',
           'adjust_policies',
           'maintain', 'duty_begins', 'duty_ends')
           then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']
-        when p.proname in ('recover', 'remove_strays', 'time_out', 'fail_tx', 'fail_internal', 'initialise', 'config_set',
-          'config_set_many', 'gate_force', 'cap_set', 'cap_remove', 'pause', 'key_create', 'key_revoke')
+        when p.proname in ('recover', 'recover_storage', 'recover_deadlines', 'recover_responses', 'recover_counts',
+          'recover_gates', 'redrive', 'recovery_begins', 'recovery_ends', 'remove_strays', 'time_out', 'fail_tx', 'fail_internal',
+          'initialise', 'config_set', 'config_set_many', 'gate_force', 'cap_set', 'cap_remove', 'pause', 'key_create',
+          'key_revoke')
           then array['tidegate_admin']
       end as roles
     ) as grants

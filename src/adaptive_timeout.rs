@@ -8,8 +8,8 @@
 //! - Each interval: `k_margin` grows by one while at least half of the target failure rate timed out, and shrinks towards
 //!   the middle between srtt and the smoothed timeout while less did; 1 at least.
 //! - A computed timeout of `max` means high load: longer timeouts would only let more calls pile up (Little's law). The
-//!   timeout becomes what the shortest answer of late would need, until the load has fallen to 3/4 or 12 intervals are
-//!   over.
+//!   timeout becomes that of the best case of late, until the load has fallen to 3/4 or 12 intervals are over. What longer
+//!   timeouts would let through cannot be seen meanwhile, so after 12 intervals `max` comes first.
 //!
 //! [`AdaptiveTimeout`] is for a process by itself. A fleet shares an [`Estimate`]: each process has an [`Estimator`], whose
 //! [`Report`]s are folded into it ([`Estimate::fold`]) once an interval; the engine's are in `tidegate.timeout_estimator`.

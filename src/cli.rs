@@ -10,6 +10,8 @@ mod audit;
 mod config;
 mod contract;
 mod demo;
+mod doctor;
+mod explain;
 mod gate;
 mod get;
 mod init;
@@ -17,6 +19,7 @@ mod key;
 mod migrate;
 mod pause;
 mod recover;
+mod redrive;
 mod serve;
 mod status;
 mod submit;
@@ -85,8 +88,14 @@ enum Command {
     /// Hold what requests went through against the rules
     #[command(subcommand)]
     Audit(audit::Audit),
+    /// Hold everything that must be so against what is there
+    Doctor(doctor::Doctor),
+    /// Say in plain words why a request is where it is
+    Explain(explain::Explain),
     /// Put lost requests back on their way; safe at any time
     Recover(recover::Recover),
+    /// Submit failed or timed-out requests again, as new ones
+    Redrive(redrive::Redrive),
     /// Show requests, queues and workers
     Status(status::Status),
     /// Stop claims from a queue, everywhere; what is held goes on
@@ -134,7 +143,10 @@ impl Cli {
             Command::Get(command) => command.run(database).await,
             Command::Contract(command) => command.run(database).await,
             Command::Audit(command) => command.run(database).await,
+            Command::Doctor(command) => command.run(database).await,
+            Command::Explain(command) => command.run(database).await,
             Command::Recover(command) => command.run(database).await,
+            Command::Redrive(command) => command.run(database).await,
             Command::Status(command) => command.run(database).await,
             Command::Pause(command) => command.run(database).await,
             Command::Resume(command) => command.run(database).await,

@@ -32,8 +32,10 @@ mod audits;
 mod claims;
 mod configuration;
 mod effects;
+mod explanations;
 mod gate_copy;
 mod gates;
+mod invariants;
 mod keys;
 mod lists;
 mod news;
@@ -41,6 +43,7 @@ mod operations;
 mod outlooks;
 mod policies;
 mod recovery;
+mod redrives;
 mod settles;
 mod statistics;
 mod submissions;
@@ -60,15 +63,18 @@ pub use self::{
     audits::{AuditStep, ContractRow},
     claims::{Claimed, Hedging, Lease},
     configuration::{ConfigChange, ConfigRecord, ConfigSetting},
+    explanations::Reason,
     gate_copy::GateRow,
     gates::{CapMarks, Gate, GateChange, GateHold, Watched},
+    invariants::Violation,
     keys::{CreatedKey, KeyChange, ListedKey, RevokedKey},
     lists::{ListedRequest, Page, PageWish},
     news::{Progress, Seen},
     operations::{MaintenanceOverview, QueueOverview, RequestCount, Setting, WorkerOverview},
     outlooks::{Eta, Outlook},
     policies::{EstimatorOverview, StageLevel},
-    recovery::{Lives, Recover, RecoverStep, StrayStep},
+    recovery::{DeadlineStep, Lives, Recover, RecoverStep, ResponseStep, StrayStep, WrongCount},
+    redrives::{Redrive, RedriveStep},
     settles::{Moved, NotYet, Passed, Retry, Settle},
     statistics::{EtaQuality, PollCount, SubmissionCount},
     submissions::{Admission, Submission, Submitted, Ticket},

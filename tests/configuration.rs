@@ -85,6 +85,7 @@ pub const NAMES: &[(&str, &str, &str)] = &[
     ("direct.tx.adaptive_k_margin", "3", "(select adaptive_k_margin from tidegate.policy where kind = 'direct') = 3"),
     ("input_proof.tx.timeout_mode", "adaptive", "(select timeout_mode from tidegate.policy where kind = 'input_proof') = 'adaptive'"),
     ("input_proof.tx.adaptive_slo", "none", "(select adaptive_slo is null from tidegate.policy where kind = 'input_proof')"),
+    ("event_retention", "7 days", "(select event_retention from tidegate.setting) = '7 days'"),
     ("heal_window", "1 minute", "(select heal_window from tidegate.setting) = '1 minute'"),
     ("heal_pause", "5", "(select heal_pause from tidegate.setting) = '5 s'"),
     (

@@ -371,6 +371,10 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
                     "setting_heal_window_is_a_second_to_ten_minutes",
                 ),
                 (
+                    "set event_retention = '59 minutes'",
+                    "setting_event_retention_is_at_least_an_hour",
+                ),
+                (
                     "set heal_pause = '-1 s'",
                     "setting_heal_pause_is_zero_to_an_hour",
                 ),

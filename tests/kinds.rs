@@ -235,7 +235,7 @@ async fn initialise_sets_what_is_unset_once_and_leaves_later_changes_alone() {
         "select format('%s %s %s', subject, name, value) from tidegate.initialise() order by 1",
     )
     .await;
-    assert_eq!(set.len(), 17, "{set:?}");
+    assert_eq!(set.len(), 18, "{set:?}");
     assert!(
         set.contains(&"kind public_decrypt processing_ms 4000".to_owned())
             && set.contains(&"setting safety_margin 0.2".to_owned())

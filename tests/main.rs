@@ -1,6 +1,8 @@
 //! All integration tests, in one program: each module answers a question of its own.
 #![allow(missing_docs, clippy::unwrap_used, unreachable_pub, reason = "tests")]
 
+mod adaptive_timeout_scenarios;
+mod agreement;
 mod api_keys;
 mod audit;
 mod back_pressure;
@@ -23,11 +25,13 @@ mod configuration_live;
 mod constraints;
 mod contracts;
 mod deadlines;
+mod doctor;
 mod duties;
 mod effects;
 mod embedded_postgres;
 mod endings;
 mod eta_quality;
+mod explain;
 mod fencing;
 mod gates;
 mod guards;
@@ -58,7 +62,10 @@ mod rates;
 mod rebuilt_queues;
 mod recovery;
 mod recovery_at_once;
+mod recovery_whole;
+mod redrive;
 mod responses;
+mod retention;
 mod retry_after;
 mod review_policies;
 mod review_rust;

@@ -5,7 +5,7 @@ use proptest::{collection::vec, prelude::*};
 use crate::support::{
     TestDatabase,
     property::{Asked, for_all},
-    sql::{FLOWS, STATUSES},
+    sql::{FLOWS, STATUSES, leases},
 };
 
 const NO_ROWS: [&str; 0] = [];
@@ -318,4 +318,29 @@ async fn an_unknown_request_has_no_place() {
         NO_ROWS
     );
     assert_eq!(database.value("select row(tidegate.request_position(gen_random_uuid()), tidegate.request_retry_after(null))::text").await, "(,)");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn checks_that_pass_together_keep_their_order() {
+    let database = TestDatabase::unlimited().await;
+    let mut ids = Vec::new();
+    for _ in 0..40 {
+        ids.push(database.submit("public_decrypt").await.to_string());
+    }
+    // The rows lie in another order than their messages, and a plan may well go by the rows.
+    for id in ids.iter().rev() {
+        database
+            .execute(&format!(
+                "update tidegate.request set submitter = 'ann' where id = '{id}'"
+            ))
+            .await;
+    }
+    database.execute("analyze tidegate.request").await;
+    let claims = database.claim_readiness(40).await;
+
+    let passed = format!("select tidegate.settle_passed({})", leases(&claims));
+    database.execute(&passed).await;
+
+    let order = "select message ->> 'id' from pgmq.q_tx order by msg_id";
+    assert_eq!(database.column(order).await, ids);
 }

@@ -66,7 +66,11 @@ struct Stage {
 impl Stage {
     async fn answer(&self, call: reqwest::RequestBuilder) -> Result<(u16, Value), RequestError> {
         let told = |error: reqwest::Error| {
-            let code = if error.is_connect() { "connect" } else { "connection_lost" };
+            let code = if error.is_connect() {
+                "connect"
+            } else {
+                "connection_lost"
+            };
             RequestError::new(code, error.without_url().to_string(), true)
         };
         let answer = call.send().await.map_err(told)?;

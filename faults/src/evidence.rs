@@ -157,7 +157,9 @@ impl Evidence {
                 transition_no: row.get("transition_no"),
                 mark: row.get::<Option<&str>, _>("mark").map(Into::into),
                 poison: row.get("poison"),
-                error: row.get::<Option<&str>, _>("error").map(|error| words.of(error)),
+                error: row
+                    .get::<Option<&str>, _>("error")
+                    .map(|error| words.of(error)),
                 events: Vec::new(),
             };
             self.lives.insert(row.get("id"), life);

@@ -150,13 +150,26 @@ impl Fleet {
         for number in 1..=3 {
             let name = format!("worker-{number}");
             let arguments = [
-                "http", "--name", &name, "--lease", LEASE, "--grace", "5s", "--batch", "64",
-                "--kind", "single_shot",
-                "--check-url", &format!("{service}/check/{{kind}}"),
-                "--send-url", &format!("{service}/send/{{kind}}"),
-                "--receipt-url", &format!("{service}/receipt/{{kind}}/{{id}}"),
+                "http",
+                "--name",
+                &name,
+                "--lease",
+                LEASE,
+                "--grace",
+                "5s",
+                "--batch",
+                "64",
+                "--kind",
+                "single_shot",
+                "--check-url",
+                &format!("{service}/check/{{kind}}"),
+                "--send-url",
+                &format!("{service}/send/{{kind}}"),
+                "--receipt-url",
+                &format!("{service}/receipt/{{kind}}/{{id}}"),
                 // Its first line says that it has its database.
-                "--metrics-listen", "127.0.0.1:0",
+                "--metrics-listen",
+                "127.0.0.1:0",
             ]
             .map(str::to_owned)
             .to_vec();
@@ -249,7 +262,10 @@ impl Fleet {
     pub async fn stop(&self, journal: &Journal) -> anyhow::Result<()> {
         for unit in self.units().chain([&self.downstream]) {
             if !unit.terminate().await? {
-                journal.wrong(format!("{} did not stop well when it was asked to", unit.name));
+                journal.wrong(format!(
+                    "{} did not stop well when it was asked to",
+                    unit.name
+                ));
             }
         }
         Ok(())

@@ -130,13 +130,7 @@ impl Injector {
 
     /// Injects faults for `time`, with `pause` between the beginnings of two on average, until `stop`; returns when all
     /// are over.
-    pub async fn run(
-        &self,
-        time: Duration,
-        pause: Duration,
-        seed: u64,
-        stop: CancellationToken,
-    ) {
+    pub async fn run(&self, time: Duration, pause: Duration, seed: u64, stop: CancellationToken) {
         let mut random = StdRng::seed_from_u64(seed);
         let mut running = FuturesUnordered::new();
         let mut round = Vec::new();
@@ -178,13 +172,23 @@ impl Injector {
         let mut random = StdRng::seed_from_u64(seed);
         let random = &mut random;
         let done = match fault {
-            Fault::WorkerKilled => self.kill("worker_killed", &self.fleet.workers, random).await,
-            Fault::BookerKilled => self.kill("booker_killed", &self.fleet.bookers, random).await,
+            Fault::WorkerKilled => {
+                self.kill("worker_killed", &self.fleet.workers, random)
+                    .await
+            }
+            Fault::BookerKilled => {
+                self.kill("booker_killed", &self.fleet.bookers, random)
+                    .await
+            }
             Fault::NodeKilled => self.kill("node_killed", &self.fleet.nodes, random).await,
-            Fault::WorkerStopped => self.stop("worker_stopped", &self.fleet.workers, random).await,
+            Fault::WorkerStopped => {
+                self.stop("worker_stopped", &self.fleet.workers, random)
+                    .await
+            }
             Fault::NodeStopped => self.stop("node_stopped", &self.fleet.nodes, random).await,
             Fault::WorkerFrozen => {
-                self.freeze("worker_frozen", &self.fleet.workers, random).await
+                self.freeze("worker_frozen", &self.fleet.workers, random)
+                    .await
             }
             Fault::NodeFrozen => self.freeze("node_frozen", &self.fleet.nodes, random).await,
             Fault::DownstreamFrozen => {
@@ -210,15 +214,18 @@ impl Injector {
             Fault::Failover => self.fail_over(random).await,
             Fault::DuplicateStorm => {
                 let count = random.random_range(100..600);
-                let running = self
-                    .journal
-                    .inject("duplicate_storm", &format!("{count} submissions of one key"));
+                let running = self.journal.inject(
+                    "duplicate_storm",
+                    &format!("{count} submissions of one key"),
+                );
                 load::storm(&self.load, count, random.random()).await;
                 self.journal.over(&running);
                 Ok(())
             }
             Fault::Nonsense => {
-                let running = self.journal.inject("nonsense", "30 calls that make no sense");
+                let running = self
+                    .journal
+                    .inject("nonsense", "30 calls that make no sense");
                 load::nonsense(&self.load, 30, random.random()).await;
                 self.journal.over(&running);
                 Ok(())
@@ -226,8 +233,9 @@ impl Injector {
         };
         if let Err(error) = done {
             // Another fault may have been in the way of this one.
-            self.journal
-                .say(&format!("{fault:?} was not injected as it was meant: {error:#}"));
+            self.journal.say(&format!(
+                "{fault:?} was not injected as it was meant: {error:#}"
+            ));
         }
     }
 }

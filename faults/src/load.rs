@@ -143,7 +143,8 @@ impl Load {
         while !self.stop.is_cancelled() {
             tick.tick().await;
             owed += f64::from(per_second) / 10.0;
-            let room = ((per_second * PATIENCE) as usize).saturating_sub(self.pace.available_permits());
+            let room =
+                ((per_second * PATIENCE) as usize).saturating_sub(self.pace.available_permits());
             let whole = (owed as usize).min(room);
             owed -= owed.floor();
             self.pace.add_permits(whole);
@@ -209,7 +210,11 @@ impl Load {
         });
         let kind = *kind.unwrap_or(&scene::KINDS[0]);
         let is_batch = random.random_bool(0.45);
-        let count = if is_batch { random.random_range(2..40) } else { 1 };
+        let count = if is_batch {
+            random.random_range(2..40)
+        } else {
+            1
+        };
         self.submission(kind, count, is_batch, random.random_bool(0.6), random)
     }
 

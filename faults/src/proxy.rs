@@ -124,10 +124,7 @@ impl Proxy {
 
     /// Leads new connections elsewhere.
     pub fn lead_to(&self, upstream: Upstream) {
-        *self
-            .upstream
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = upstream;
+        *self.upstream.lock().unwrap_or_else(PoisonError::into_inner) = upstream;
     }
 }
 

@@ -191,7 +191,16 @@ async fn within(
 
     let evidence = evidence(&fleet, &load, &journal, options, beat.stop()).await?;
     let verdict = checker::check(&evidence);
-    Ok(report(options, seed, &evidence, verdict, &load, &journal, node_memory, given_up))
+    Ok(report(
+        options,
+        seed,
+        &evidence,
+        verdict,
+        &load,
+        &journal,
+        node_memory,
+        given_up,
+    ))
 }
 
 /// Starts again what has ended by itself, and says from time to time how far things are.
@@ -241,7 +250,9 @@ async fn evidence(
     stalls: Vec<Stall>,
 ) -> anyhow::Result<Evidence> {
     let of = |semantics| {
-        let kinds = scene::KINDS.iter().filter(move |kind| kind.semantics == semantics);
+        let kinds = scene::KINDS
+            .iter()
+            .filter(move |kind| kind.semantics == semantics);
         kinds.map(|kind| kind.name.to_owned()).collect()
     };
     let entries = load.ledger.entries().clone();
@@ -383,7 +394,10 @@ impl Beat {
                         at_us: now_us(),
                         length_us: i64::try_from(late.as_micros()).unwrap_or(i64::MAX),
                     };
-                    noted.lock().unwrap_or_else(PoisonError::into_inner).push(stall);
+                    noted
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .push(stall);
                 }
             }
         });

@@ -38,7 +38,13 @@ const BESIDES: &str = "nothing unexpected was answered, and no process ended by 
 
 /// A request of the story: number, kind, flow, payload, its history as `status/cause` after the entry.
 const LIVES: [(u128, &str, &str, &str, &str); 7] = [
-    (1, "direct", "direct", "a", "processing/submitted tx_in_flight/claimed completed/receipt"),
+    (
+        1,
+        "direct",
+        "direct",
+        "a",
+        "processing/submitted tx_in_flight/claimed completed/receipt",
+    ),
     (
         2,
         "user_decrypt",
@@ -46,8 +52,20 @@ const LIVES: [(u128, &str, &str, &str, &str); 7] = [
         "b",
         "queued/submitted processing/readiness_passed tx_in_flight/claimed receipt_received/receipt completed/threshold_reached",
     ),
-    (3, "booking", "direct", "c", "processing/submitted tx_in_flight/claimed completed/receipt"),
-    (4, "single_shot", "direct", "d", "processing/submitted tx_in_flight/claimed failure/outcome_unknown"),
+    (
+        3,
+        "booking",
+        "direct",
+        "c",
+        "processing/submitted tx_in_flight/claimed completed/receipt",
+    ),
+    (
+        4,
+        "single_shot",
+        "direct",
+        "d",
+        "processing/submitted tx_in_flight/claimed failure/outcome_unknown",
+    ),
     (
         5,
         "input_proof",
@@ -56,8 +74,20 @@ const LIVES: [(u128, &str, &str, &str, &str); 7] = [
         "processing/submitted tx_in_flight/claimed processing/recovered tx_in_flight/claimed receipt_received/receipt \
          failure/verdict_rejected",
     ),
-    (6, "booking", "direct", "poison", "processing/submitted tx_in_flight/claimed failure/attempts_exhausted"),
-    (7, "direct", "direct", "f", "processing/submitted failure/cancelled"),
+    (
+        6,
+        "booking",
+        "direct",
+        "poison",
+        "processing/submitted tx_in_flight/claimed failure/attempts_exhausted",
+    ),
+    (
+        7,
+        "direct",
+        "direct",
+        "f",
+        "processing/submitted failure/cancelled",
+    ),
 ];
 
 /// What the downstream saw: seconds after the beginning, request, kind, event. Event n of a life is n seconds after it.
@@ -89,10 +119,21 @@ fn id(number: u128) -> Uuid {
 }
 
 fn insert(number: u128, kind: &str, flow: &str, payload: &str, life: &str) -> String {
-    let steps: Vec<_> = life.split(' ').filter_map(|step| step.split_once('/')).collect();
+    let steps: Vec<_> = life
+        .split(' ')
+        .filter_map(|step| step.split_once('/'))
+        .collect();
     let (status, _) = steps[steps.len() - 1];
-    let poison = if payload == "poison" { ", \"poison\": true" } else { "" };
-    let error = if status == "failure" { "'{\"code\": \"x\"}'" } else { "null" };
+    let poison = if payload == "poison" {
+        ", \"poison\": true"
+    } else {
+        ""
+    };
+    let error = if status == "failure" {
+        "'{\"code\": \"x\"}'"
+    } else {
+        "null"
+    };
     let mut sql = format!(
         "insert into tidegate.request (id, kind, flow, req_status, transition_no, deadline_at, payload, error)
          values ('{}', '{kind}', '{flow}', '{status}', {}, now(), '{{\"mark\": \"{payload}\"{poison}}}', {error});",
@@ -162,7 +203,11 @@ async fn told(
             promise(2, "user_decrypt", "b", false),
             promise(3, "booking", "c", true),
         ],
-        told: vec![told(1, "completed"), told(4, "failure"), told(7, "cancelled")],
+        told: vec![
+            told(1, "completed"),
+            told(4, "failure"),
+            told(7, "cancelled"),
+        ],
         exactly_once: ["booking".to_owned()].into(),
         at_most_once: ["single_shot".to_owned()].into(),
         thresholds: [("user_decrypt".to_owned(), 3)].into(),
@@ -183,7 +228,10 @@ async fn told(
 
 /// The rules that are broken.
 fn broken(verdict: &Verdict) -> Vec<&'static str> {
-    let broken = verdict.0.iter().filter(|check| !check.violations.is_empty());
+    let broken = verdict
+        .0
+        .iter()
+        .filter(|check| !check.violations.is_empty());
     broken.map(|check| check.rule).collect()
 }
 
@@ -210,7 +258,8 @@ async fn a_story_in_which_all_is_well_breaks_no_rule_and_every_rule_has_looked()
 
 #[tokio::test]
 async fn a_skipped_status_is_found() {
-    let skipped = "delete from tidegate.request_event where request_id = '{1}' and transition_no = 2;
+    let skipped =
+        "delete from tidegate.request_event where request_id = '{1}' and transition_no = 2;
                    update tidegate.request_event set transition_no = 2, from_status = 'processing'
                    where request_id = '{1}' and transition_no = 3;
                    update tidegate.request set transition_no = 2 where id = '{1}'";
@@ -275,7 +324,12 @@ async fn a_lost_request_is_found() {
 
 #[tokio::test]
 async fn an_end_that_changed_after_it_was_told_is_found() {
-    for (number, state) in [(1, "failure"), (1, "unknown"), (4, "cancelled"), (9, "completed")] {
+    for (number, state) in [
+        (1, "failure"),
+        (1, "unknown"),
+        (4, "cancelled"),
+        (9, "completed"),
+    ] {
         let verdict = told("", &[], |evidence| {
             evidence.told.push(Told {
                 id: id(number),
@@ -364,7 +418,10 @@ fn crowd(spread: f64) -> (String, Vec<(f64, u128, &'static str, &'static str)>) 
     let log = numbers
         .flat_map(|number| {
             let at = 20.0 + (number - 100) as f64 * spread;
-            [(at, number, "direct", "send"), (at, number, "direct", "taken")]
+            [
+                (at, number, "direct", "send"),
+                (at, number, "direct", "taken"),
+            ]
         })
         .collect();
     (sql, log)
@@ -379,7 +436,10 @@ async fn a_rate_that_is_not_kept_is_found_unless_something_held_the_calls_back()
     let verdict = told(&sql, &paced, |_| {}).await;
     assert!(verdict.holds(), "{verdict}");
 
-    for (sort, rules) in [("downstream_frozen", &[][..]), ("postgres_killed", &[SEND_RATE])] {
+    for (sort, rules) in [
+        ("downstream_frozen", &[][..]),
+        ("postgres_killed", &[SEND_RATE]),
+    ] {
         let (sql, at_once) = crowd(0.0);
         let verdict = told(&sql, &at_once, |evidence| {
             evidence.disturbances.push(Disturbance {

@@ -157,8 +157,7 @@ comment on column tidegate.kind.deadline is
 comment on column tidegate.kind.response_timeout is
   'How long a response is awaited after the receipt before the request ends as timed_out.';
 comment on column tidegate.kind.retention is
-  'How long finished requests are meant to be kept, the dedup window of stage tx at least; nothing deletes them yet; '
-  'null: for ever.';
+  'For how long requests are kept that have ended, the dedup window of stage tx at least; null: for good.';
 comment on column tidegate.kind.callback_url is
   'Who is told when a request of this kind ends, unless the request names a URL of its own; null: nobody.';
 comment on column tidegate.kind.key_mode is
@@ -381,14 +380,15 @@ comment on column tidegate.timeout_estimator.k_margin is
   'How many times four deviations the timeout is above the smoothed latency.';
 comment on column tidegate.timeout_estimator.timeout_ns is 'The timeout that whoever starts from here begins with, nanoseconds.';
 comment on column tidegate.timeout_estimator.failure_rate is
-  'Share of calls that timed out in the last closed interval; null: it had too few.';
+  'Share of calls that timed out, as the last closed interval judged it; null: there were too few yet, or high load has ended '
+  'after its twelve.';
 comment on column tidegate.timeout_estimator.load_rps is
   'Calls begun per second in the last closed interval, by all processes; null: none was closed.';
 comment on column tidegate.timeout_estimator.min_ns is
   'The shortest answer of the current window of some intervals, nanoseconds.';
 comment on column tidegate.timeout_estimator.min_before_ns is 'The shortest answer of the window before it, nanoseconds.';
 comment on column tidegate.timeout_estimator.usual_ns is
-  'The shortest mean of an interval of the current window that kept the target, nanoseconds; null: none did.';
+  'The shortest mean of an interval of the current window in which three of four calls were answered, nanoseconds; null: none.';
 comment on column tidegate.timeout_estimator.usual_before_ns is 'Likewise of the window before it, nanoseconds.';
 comment on column tidegate.timeout_estimator.min_age is 'How many intervals are in the current window.';
 comment on column tidegate.timeout_estimator.high_load_intervals is 'For how many intervals high load has lasted.';
@@ -397,7 +397,8 @@ comment on column tidegate.timeout_estimator.high_load_rps is
 comment on column tidegate.timeout_estimator.interval_no is 'How many intervals are closed.';
 comment on column tidegate.timeout_estimator.began_at is 'When the open interval began.';
 comment on column tidegate.timeout_estimator.requests is 'Calls begun in the open interval, as far as folded.';
-comment on column tidegate.timeout_estimator.responses is 'Calls that were answered or timed out in it, as far as folded.';
+comment on column tidegate.timeout_estimator.responses is
+  'Calls that were answered or timed out since the failure rate was last judged, as far as folded.';
 comment on column tidegate.timeout_estimator.failures is 'Those of them that timed out.';
 comment on column tidegate.timeout_estimator.late is
   'Those of them that were answered, and that the next narrower margin would have cut off.';

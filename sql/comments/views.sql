@@ -221,10 +221,11 @@ comment on column tidegate.estimator_overview.timeout_ms is
 comment on column tidegate.estimator_overview.min_rtt_ms is
   'The shortest answer of the last two windows, milliseconds.';
 comment on column tidegate.estimator_overview.usual_rtt_ms is
-  'The shortest mean of an interval of the last two windows that kept the target, milliseconds: the best case is three times '
-  'that, or three times min_rtt_ms where none did.';
+  'The shortest mean of an interval of the last two windows in which three of four calls were answered, milliseconds: the best '
+  'case is three times that, or three times min_rtt_ms where there was none.';
 comment on column tidegate.estimator_overview.failure_rate is
-  'Share of calls that timed out in the last closed interval; null: it had too few.';
+  'Share of calls that timed out, as the last closed interval judged it, or of what has been gathered since where it had too '
+  'few calls to judge.';
 comment on column tidegate.estimator_overview.slo is 'Which share may: it steers the margin; null: no target.';
 comment on column tidegate.estimator_overview.load_rps is 'Calls begun per second in the last closed interval.';
 comment on column tidegate.estimator_overview.high_load_rps is

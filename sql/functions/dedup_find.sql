@@ -1,7 +1,7 @@
 -- tidegate.dedup_find: the request that an idempotency key stands for now, or null when it stands for none
 --
 -- A key stands for its request until the window since acceptance has passed, or the request has failed, timed out or
--- been removed.
+-- been removed; then for what that was redriven as, if it was.
 -- Raises TG004 when it stands for a request with another payload. A plain read: a duplicate writes nothing.
 create or replace function tidegate.dedup_find(
   p_scope        text,
@@ -19,9 +19,8 @@ begin
   if seen.request_id is null or p_now >= seen.expires_at then
     return;
   end if;
-  if not exists (
-    select from tidegate.request as r where r.id = seen.request_id and r.req_status not in ('failure', 'timed_out')
-  ) then
+  request_id := tidegate.stands_for(seen.request_id);
+  if request_id is null then
     return;
   end if;
   if seen.fingerprint <> p_fingerprint then
@@ -30,6 +29,5 @@ begin
       message = format('idempotency key "%s" was used for request %s with another payload', p_key, seen.request_id),
       hint = 'use a new key for a new request';
   end if;
-  request_id := seen.request_id;
 end;
 $$;

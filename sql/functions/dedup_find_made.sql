@@ -10,12 +10,10 @@ as $$
 declare
   v_seen record;
 begin
-  select d.request_id, d.fingerprint into v_seen
+  select s.request_id, d.fingerprint into v_seen
   from (select * from tidegate.dedup as d where d.scope = p_scope order by d.key desc limit 100) as d
-  where p_now < d.expires_at
-    and exists (
-      select from tidegate.request as r where r.id = d.request_id and r.req_status not in ('failure', 'timed_out')
-    )
+  cross join lateral tidegate.stands_for(d.request_id) as s(request_id)
+  where p_now < d.expires_at and s.request_id is not null
   order by d.first_seen desc
   limit 1;
   if v_seen.fingerprint <> p_fingerprint then

@@ -1,8 +1,8 @@
 -- tidegate.initialise: writes the starter set of limits, gates and nominal times, once
 --
 -- Gates 2000/1000 (the deepest queue whose ETA stays below max_seconds at this rate), D = 10 per second, C = 50,
--- R = 2 s, P = 2 s (proof, direct) or 4 s (decrypt), T = 100 ms, M = 0.2, retention 30 days. Sets only what is not
--- set yet, on the built-in queues and on kinds; returns what it set, nothing when all was set before.
+-- R = 2 s, P = 2 s (proof, direct) or 4 s (decrypt), T = 100 ms, M = 0.2, retention 30 days, of requests and of events. Sets
+-- only what is not set yet, on the built-in queues and on kinds; returns what it set, nothing when all was set before.
 create or replace function tidegate.initialise()
   returns table (subject text, name text, value text)
   language plpgsql
@@ -35,6 +35,9 @@ begin
       from tidegate.policy as p
       where p.kind = k.name and p.stage = 'tx' and k.retention is null
       returning 'kind ' || k.name, 'retention', k.retention::text;
+    return query
+      update tidegate.setting as s set event_retention = interval '30 days' where s.event_retention is null
+      returning 'setting', 'event_retention', s.event_retention::text;
   end if;
 
   return query

@@ -21,7 +21,7 @@ begin
   foreach v_duty in array array[
     'expire_by_deadline', 'expire_by_readiness', 'expire_responses', 'sweep_inbox', 'rescan_queues', 'count_members',
     'look_at_gates', 'look_at_breakers', 'survey_queues', 'observe', 'fold_counts', 'fold_calls', 'adjust_policies',
-    'expire_keys', 'expire_webhooks', 'forget_workers', 'make_partitions'
+    'expire_keys', 'expire_webhooks', 'expire_requests', 'forget_workers', 'make_partitions', 'drop_partitions', 'expire_events'
   ] loop
     v_began := clock_timestamp();
     v_more := true;
@@ -45,6 +45,9 @@ begin
           when 'fold_counts' then v_more := tidegate.fold_counts() = 10000;
           when 'expire_keys' then v_more := tidegate.expire_keys() = 1000;
           when 'expire_webhooks' then v_more := tidegate.expire_webhooks() = 1000;
+          when 'expire_requests' then select e.more into v_more from tidegate.expire_requests() as e;
+          when 'drop_partitions' then v_more := tidegate.drop_partitions() is not null;
+          when 'expire_events' then v_more := tidegate.expire_events() = 1000;
           when 'forget_workers' then perform tidegate.forget_workers();
           when 'make_partitions' then perform tidegate.make_partitions();
           when 'rescan_queues' then

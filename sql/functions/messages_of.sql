@@ -8,7 +8,13 @@ as $$
 declare
   v_queue text;
 begin
-  for v_queue in select distinct q from unnest(p_queues) as q join tidegate.queue as known on known.name = q order by q loop
+  for v_queue in
+    select distinct q
+    from unnest(p_queues) as q
+    join tidegate.queue as known on known.name = q
+    where to_regclass(tidegate.queue_table(q)) is not null
+    order by q
+  loop
     return query execute format(
       $sql$
         select

@@ -44,7 +44,8 @@ begin
         select coalesce(sum(r.load_rps), 0)
         from tidegate.timeout_report as r
         where r.kind = p.kind and r.stage = p.stage and r.worker <> read_timeouts.worker
-          and r.at >= v_now - i.interval_ms * interval '2 ms'
+          -- A clock that was set back must not make a report last for ever.
+          and r.at between v_now - i.interval_ms * interval '2 ms' and v_now + interval '1 second'
       ),
       (extract(epoch from v_now) * 1000000)::bigint
     from tidegate.policy as p

@@ -9,7 +9,13 @@
 --              exist, unless `force`.
 --   rebuilt    queued or processing without a message in its stage's queue: gets one under its old number, so its
 --              position is what it was; `renumbered` when that number belongs to another request by now.
--- `dry_run` counts and changes nothing.
+--   counted    in a queue, and not counted at the caps of their kind and submitter: counted again
+-- Queues whose tables somebody has dropped get them back first (see `recover_storage`); gates that what was rebuilt has
+-- filled close. `dry_run` counts and changes nothing, and leaves out what a deadline has overtaken: `recover_deadlines`
+-- ends that. `run` is whose record counts it.
+-- An earlier version has other parameters and results.
+drop function if exists tidegate.recover(integer, uuid, boolean, text, boolean, boolean);
+
 create or replace function tidegate.recover(
   batch          integer default 1000,
   after          uuid default null,
@@ -17,11 +23,13 @@ create or replace function tidegate.recover(
   kind           text default null,
   reset_all      boolean default false,
   force          boolean default false,
+  run            bigint default null,
   out examined   bigint,
   out reset      bigint,
   out ended      bigint,
   out rebuilt    bigint,
   out renumbered bigint,
+  out counted    bigint,
   out ids        uuid[],
   out next_after uuid
 )
@@ -35,22 +43,25 @@ declare
   v_now   timestamptz;
   v_seen  record;
   v_state record;
+  v_caps  tidegate.gate[];
 begin
   reset := 0;
   ended := 0;
   rebuilt := 0;
   renumbered := 0;
+  counted := 0;
   ids := '{}';
 
   if recover.kind is not null and not exists (select from tidegate.kind as k where k.name = recover.kind) then
     raise exception using errcode = 'TG002', message = format('there is no kind "%s"', recover.kind);
   end if;
 
-  if reset_all and not force and not dry_run and recover.after is null and exists (
-    select
-    from tidegate.all_messages() as m
-    join tidegate.queue as q on q.name = m.queue
-    where q.stage = 'tx' and m.held
+  if not dry_run then
+    perform tidegate.recover_storage(run => recover.run);
+  end if;
+  -- At every batch: a fleet that comes back in the middle is not down.
+  if reset_all and not force and not dry_run and exists (
+    select from tidegate.queue as q where q.stage = 'tx' and tidegate.held_count(q.name, clock_timestamp()) > 0
   ) then
     raise exception using
       errcode = 'TG007',
@@ -137,6 +148,7 @@ begin
       left join tidegate.messages_of(v_seen.queues, v_seen.msg_ids, v_now) as s
         on s.queue = r.queue and s.msg_id = r.msg_id and s.request_id = r.id
       where r.req_status in ('queued', 'processing', 'tx_in_flight')
+        and not (dry_run and exists (select from tidegate.deadline_fates(array[r.id], v_now) as f where f.fate <> 'undated'))
     ) as d
     where d.lost or d.missing
     group by d.queue, d.target_queue
@@ -156,5 +168,42 @@ begin
       );
     end if;
   end loop;
+
+  -- Not those that somebody is ending at this moment.
+  v_caps := array(select g from tidegate.gate as g where g.queue is null order by g.name);
+  if v_caps <> '{}' then
+    with missing as (
+      select c.name, r.id
+      from unnest(v_caps) as c
+      join tidegate.request as r on (r.kind = c.kind or r.submitter = c.submitter) and r.id = any(v_seen.ids)
+      where r.req_status in ('queued', 'processing', 'tx_in_flight')
+        and not exists (select from tidegate.gate_member as m where m.gate = c.name and m.request_id = r.id)
+    )
+    select array_agg(m.name) as gates, array_agg(m.id) as ids, count(distinct m.id) as requests into v_state from missing as m;
+    counted := v_state.requests;
+    ids := ids || array(select i from unnest(v_state.ids) as i except select i from unnest(recover.ids) as i);
+    if counted > 0 and not dry_run then
+      with there as materialized (
+        select r.id
+        from tidegate.request as r
+        where r.id = any(v_state.ids) and r.req_status in ('queued', 'processing', 'tx_in_flight')
+        for share skip locked
+      )
+      insert into tidegate.gate_member (gate, request_id)
+      select m.gate, m.id
+      from unnest(v_state.gates, v_state.ids) as m(gate, id)
+      join there as t on t.id = m.id
+      on conflict do nothing;
+    end if;
+  end if;
+
+  if rebuilt + counted > 0 and not dry_run then
+    perform tidegate.look_at_gate(g.name, 'accepting') from (select g.name from tidegate.gate as g order by g.name) as g;
+  end if;
+  if not dry_run then
+    perform tidegate.note_recovery(run, jsonb_build_object(
+      'reset', reset, 'ended', ended, 'rebuilt', rebuilt, 'renumbered', renumbered, 'counted', counted
+    ));
+  end if;
 end;
 $$;

@@ -1,12 +1,17 @@
 -- tidegate.remove_strays: deletes messages of a queue that stand for no live request of its stage
 --
 -- One bounded batch a call: looks at messages numbered above `after`, and returns how many it removed and where to go
--- on (`next_after`, null at the end). A message counts only if its request's row names it. `dry_run` counts only.
+-- on (`next_after`, null at the end). A message counts only if its request's row names it. `dry_run` counts only; `run` is
+-- whose record counts them.
+-- An earlier version has other parameters.
+drop function if exists tidegate.remove_strays(text, integer, bigint, boolean);
+
 create or replace function tidegate.remove_strays(
   queue          text,
   batch          integer default 1000,
   after          bigint default null,
   dry_run        boolean default false,
+  run            bigint default null,
   out removed    bigint,
   out next_after bigint
 )
@@ -22,6 +27,10 @@ declare
   v_ids     uuid[];
   v_strays  bigint[];
 begin
+  if to_regclass(tidegate.queue_table(remove_strays.queue)) is null then
+    removed := 0;
+    return;
+  end if;
   execute format(
     $sql$
       select array_agg(m.msg_id order by m.msg_id), array_agg(tidegate.message_request_id(m.message) order by m.msg_id)
@@ -44,5 +53,8 @@ begin
     perform tidegate.delete_messages(remove_strays.queue, v_strays, false);
   end if;
   removed := cardinality(v_strays);
+  if not dry_run then
+    perform tidegate.note_recovery(run, jsonb_build_object('strays_removed', removed));
+  end if;
 end;
 $$;

@@ -31,15 +31,24 @@ begin
     return;
   end if;
 
-  with moved as (
+  -- The numbers are drawn in the order of the checks: an update goes through its rows in any order.
+  with numbered as materialized (
+    select h.id, h.msg_id, h.place, h.claimed, h.tx_queue, nextval(tidegate.queue_sequence(h.tx_queue)) as number
+    from (
+      select h.id, h.msg_id, h.place, h.claimed, k.tx_queue
+      from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.claimed) as h(id, msg_id, place, claimed)
+      join tidegate.request as r on r.id = h.id and r.req_status = 'queued' and r.queue = v_held.queue and r.msg_id = h.msg_id
+      join tidegate.kind as k on k.name = r.kind
+      order by h.msg_id
+    ) as h
+  ), moved as (
     update tidegate.request as r
     set
       req_status = 'processing', transition_no = r.transition_no + 1, cause = 'readiness_passed',
-      queue = k.tx_queue, msg_id = nextval(tidegate.queue_sequence(k.tx_queue)), error = null
-    from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.claimed) as h(id, msg_id, place, claimed), tidegate.kind as k
-    where r.id = h.id and r.req_status = 'queued' and r.queue = v_held.queue and r.msg_id = h.msg_id
-      and k.name = r.kind
-    returning r.id, r.queue, r.msg_id, h.msg_id as done, r.kind, r.readiness_attempt, h.place, h.claimed
+      queue = n.tx_queue, msg_id = n.number, error = null
+    from numbered as n
+    where r.id = n.id and r.req_status = 'queued' and r.queue = v_held.queue and r.msg_id = n.msg_id
+    returning r.id, r.queue, r.msg_id, n.msg_id as done, r.kind, r.readiness_attempt, n.place, n.claimed
   )
   select
     array_agg(m.id order by m.done) as ids, array_agg(m.queue order by m.done) as queues,

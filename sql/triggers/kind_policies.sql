@@ -116,6 +116,7 @@ begin
     delete from tidegate.call_second as c where c.kind = old.name;
     delete from tidegate.call_total as c where c.kind = old.name;
     delete from tidegate.submission_sample as s where s.kind = old.name;
+    delete from tidegate.retention_walk as w where w.kind = old.name;
   end if;
   return old;
 end;

@@ -1,40 +1,14 @@
 -- tidegate.queue_storage: a row in `queue` brings its pgmq table, its counters and its gate with it
 --
--- The storage parameters suit a table whose rows all die young: room on each page for the claim's new version,
--- vacuum after a few thousand dead rows however large the table. Runs as its owner, as the kinds' triggers do: an
--- operator who may write the row may not write schema pgmq.
+-- Runs as its owner, as the kinds' triggers do: an operator who may write the row may not write schema pgmq.
 create or replace function tidegate.queue_storage()
   returns trigger
   language plpgsql
   security definer
   set search_path = pg_catalog, pg_temp
-  set client_min_messages = warning
 as $$
 begin
-  perform pgmq.create(new.name);
-  execute format(
-    $sql$
-      alter table %s set (
-        fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
-        autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0,
-        autovacuum_analyze_threshold = 20000, autovacuum_vacuum_cost_delay = 0
-      )
-    $sql$,
-    tidegate.queue_table(new.name)
-  );
-  -- Visibility times pile up at one value and move all the time: statistics of a moment ago mislead the planner.
-  execute format('alter table %s alter column vt set statistics 0', tidegate.queue_table(new.name));
-  if new.stage = 'readiness' then
-    execute format(
-      'create index if not exists %I on %s (vt) where headers is not null',
-      'q_' || new.name || '_held_idx', tidegate.queue_table(new.name)
-    );
-  end if;
-  execute format('create sequence if not exists tidegate.%I', 'pacing_' || new.name);
-  execute format('create sequence if not exists tidegate.%I', 'mark_' || new.name);
-  execute format('create sequence if not exists tidegate.%I', 'due_' || new.name);
-  execute format('create sequence if not exists tidegate.%I', 'survey_' || new.name);
-  execute format('create sequence if not exists tidegate.%I', 'hand_' || new.name);
+  perform tidegate.make_storage(new.name, new.stage);
   return null;
 end;
 $$;

@@ -55,7 +55,7 @@ pub struct Constants {
     pub srto_divisor: u32,
     /// An interval is judged from ⌈`enough` / slo⌉ samples on, 2.
     pub enough: u32,
-    /// An interval ends early after so many times enough samples, 10.
+    /// An interval ends early after so many times enough samples, 10, but no earlier than `max` after its beginning.
     pub early_close: u32,
     /// A process trusts its own samples from so many on, 8: by then the guess that the deviation is half of the first sample
     /// weighs a tenth.
@@ -63,9 +63,15 @@ pub struct Constants {
     /// High load begins when so many computed timeouts in a row have reached `max`, 32. The seed says 1, and doubts it: one
     /// slow answer among thousands would do then.
     pub alarm_samples: u32,
+    /// And so many of those samples are of calls that timed out, 4; 0 by the letter of the seed. Where `max` is hardly more than
+    /// answers that vary much need, computed timeouts reach it without any overload, and nothing fails.
+    pub alarm_failures: u32,
+    /// The mean of an interval says what a call usually takes when at least this part of its calls was answered, 3/4. With
+    /// fewer it would say how long the timeouts were.
+    pub mostly_answered: f64,
     /// Load has subsided at this part of what it was when high load began, 3/4.
     pub subsided: f64,
-    /// High load ends after so many intervals, to see whether it goes on, 12.
+    /// High load ends after so many intervals, to see with the longest timeout whether it goes on, 12.
     pub high_load_intervals: u32,
     /// The minimum is that of the last one to two windows of so many intervals, 6.
     pub min_window: u32,
@@ -87,6 +93,8 @@ impl Default for Constants {
             early_close: 10,
             settled: 8,
             alarm_samples: 32,
+            alarm_failures: 4,
+            mostly_answered: 0.75,
             subsided: 0.75,
             high_load_intervals: 12,
             min_window: 6,
@@ -134,6 +142,11 @@ impl Config {
             "k and divisors are at most 1024".to_owned()
         } else if !(constants.subsided > 0.0 && constants.subsided < 1.0) {
             format!("subsided is between 0 and 1, not {}", constants.subsided)
+        } else if !(0.0..=1.0).contains(&constants.mostly_answered) {
+            format!(
+                "mostly_answered is a share, not {}",
+                constants.mostly_answered
+            )
         } else if constants.granularity > MONTH || constants.initial.is_zero() {
             "granularity is at most 30 days, initial above zero".to_owned()
         } else {
@@ -189,6 +202,11 @@ impl Config {
     /// Whether a failure rate asks for a longer timeout, or for the best case: half of the target.
     pub(super) fn is_high(&self, failure_rate: f64) -> bool {
         self.slo.is_some_and(|slo| failure_rate >= slo / 2.0)
+    }
+
+    /// Whether the mean of an interval with this failure rate is one of answers more than of timeouts.
+    pub(super) fn says_what_is_usual(&self, failure_rate: f64) -> bool {
+        1.0 - failure_rate >= self.constants.mostly_answered
     }
 }
 

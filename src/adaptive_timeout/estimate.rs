@@ -40,9 +40,9 @@ pub struct Estimate {
     pub min_ns: Option<u64>,
     /// The shortest answer of the window before.
     pub min_before_ns: Option<u64>,
-    /// The shortest mean of an interval of this window that kept the target.
+    /// The shortest mean of an interval of this window whose calls were mostly answered.
     pub usual_ns: Option<u64>,
-    /// The shortest mean of an interval of the window before that kept the target.
+    /// The shortest mean of an interval of the window before whose calls were mostly answered.
     pub usual_before_ns: Option<u64>,
     /// How many intervals this window has had.
     pub min_age: u32,
@@ -56,7 +56,7 @@ pub struct Estimate {
     pub began_us: u64,
     /// Calls begun in the open interval.
     pub requests: u64,
-    /// Calls that were answered or timed out in the open interval, whenever they began.
+    /// Calls that were answered or timed out since the failure rate was last judged, whenever they began.
     pub responses: u64,
     /// Those of them that timed out.
     pub failures: u64,
@@ -121,9 +121,14 @@ impl Estimate {
         // A clock that was set back begins the interval anew.
         self.began_us = self.began_us.min(now_us);
         let interval_us = u64::try_from(config.interval.as_micros()).unwrap_or(u64::MAX);
-        let passed = (now_us - self.began_us) / interval_us.max(1);
-        let is_over =
-            passed > 0 || self.responses.saturating_add(report.responses) >= config.early_samples();
+        let open_us = now_us - self.began_us;
+        let passed = open_us / interval_us.max(1);
+        // No earlier than the longest call takes: what the last interval has decided has to show.
+        let is_early = self.responses.saturating_add(report.responses) >= config.early_samples()
+            && config
+                .max
+                .is_none_or(|max| u128::from(open_us) >= max.as_micros());
+        let is_over = passed > 0 || is_early;
         let passed = u32::try_from(passed).unwrap_or(u32::MAX).max(1);
 
         if is_over {
@@ -139,7 +144,7 @@ impl Estimate {
             self.began_us = now_us;
         }
         self.timeout_ns = match (self.state, self.smoothed(config)) {
-            (State::HighLoad, _) => self.best_case_ns(config, None),
+            (State::HighLoad, _) => self.best_case_ns(config, None, self.smoothed(config)),
             (State::Normal, Some(smoothed)) => config.clamp(smoothed.rto_ns(config, self.k_margin)),
             (State::Normal, None) => config.initial_ns(),
         };
@@ -148,22 +153,33 @@ impl Estimate {
     /// The load of an interval is known at its end, and so is what load high load began with.
     fn enter_high_load(&mut self) {
         self.state = State::HighLoad;
+        self.forget_counts();
         self.high_load_intervals = 0;
         self.high_load_rps = None;
         // What overload has taught is forgotten: high load ends with what was seen while it lasted.
+        self.forget_times();
+    }
+
+    /// What was gathered is judged, or of another state.
+    fn forget_counts(&mut self) {
+        (self.responses, self.failures) = (0, 0);
+        (self.late, self.sum_ns) = (0, 0);
+    }
+
+    fn forget_times(&mut self) {
         (self.srtt_ns, self.rttvar_ns, self.srto_ns) = (None, None, None);
     }
 
-    /// Counts add up; smoothed times are weighed by the samples of the open interval.
+    /// Counts add up; smoothed times are weighed by the calls of the open interval.
     fn merge(&mut self, report: &Report) {
         if report.state == self.state
             && report.responses > 0
             && let Some(theirs) = report.smoothed_ns
         {
-            let samples = (self.responses, report.responses);
+            let calls = (self.requests, report.requests.max(1));
             let ours = [&mut self.srtt_ns, &mut self.rttvar_ns, &mut self.srto_ns];
             for (ours, theirs) in ours.into_iter().zip(theirs) {
-                *ours = Some(ours.map_or(theirs, |ours| weighted((ours, theirs), samples)));
+                *ours = Some(ours.map_or(theirs, |ours| weighted((ours, theirs), calls)));
             }
         }
         self.requests = self.requests.saturating_add(report.requests);
@@ -176,7 +192,8 @@ impl Estimate {
             .saturating_add(mean_ns.saturating_mul(report.responses));
     }
 
-    /// The rules of an interval's end, which has lasted `passed` times as long as it should.
+    /// The rules of an interval's end, which has lasted `passed` times as long as it should. One with too few samples judges
+    /// nothing, and leaves them to the next: where calls are rare the target would never be looked at otherwise.
     fn close(&mut self, config: &Config, load_rps: f64, passed: u32) {
         let is_judged = self.responses >= config.enough_samples();
         self.failure_rate = is_judged.then(|| self.failures as f64 / self.responses as f64);
@@ -186,7 +203,11 @@ impl Estimate {
             (self.usual_ns, self.usual_before_ns) = (None, None);
         }
         let was_calm = self.state == State::Normal || self.high_load_rps.is_some();
-        if was_calm && self.failure_rate.is_some_and(|rate| !config.is_high(rate)) {
+        if was_calm
+            && self
+                .failure_rate
+                .is_some_and(|rate| config.says_what_is_usual(rate))
+        {
             self.usual_ns = least(self.usual_ns, Some(self.sum_ns / self.responses.max(1)));
         }
         match self.state {
@@ -196,9 +217,13 @@ impl Estimate {
                 Some(remembered) => {
                     self.high_load_rps = Some(remembered.max(load_rps));
                     self.high_load_intervals = self.high_load_intervals.saturating_add(passed);
-                    if load_rps <= remembered * config.constants.subsided
-                        || self.high_load_intervals >= config.constants.high_load_intervals
-                    {
+                    if self.high_load_intervals >= config.constants.high_load_intervals {
+                        // Its calls had no more time than the best case. Whether more would do is seen with the longest
+                        // timeout, and no call that times out brings the best case back before that is judged.
+                        self.forget_times();
+                        self.failure_rate = None;
+                        self.leave_high_load(config);
+                    } else if load_rps <= remembered * config.constants.subsided {
                         self.leave_high_load(config);
                     }
                 }
@@ -206,8 +231,10 @@ impl Estimate {
         }
         self.load_rps = Some(load_rps);
         self.interval_no = self.interval_no.saturating_add(1);
-        (self.requests, self.responses, self.failures) = (0, 0, 0);
-        (self.late, self.sum_ns) = (0, 0);
+        self.requests = 0;
+        if is_judged {
+            self.forget_counts();
+        }
     }
 
     /// One more while too many calls time out; else towards the margin at which the timeout is halfway to srtt, unless
@@ -229,6 +256,7 @@ impl Estimate {
     /// Back to normal, with as much of the margin as leaves room below `max`: it would be high load again at once.
     fn leave_high_load(&mut self, config: &Config) {
         self.state = State::Normal;
+        self.forget_counts();
         self.high_load_intervals = 0;
         self.high_load_rps = None;
         self.k_margin = match self.smoothed(config) {
@@ -259,19 +287,27 @@ impl Estimate {
         least(least(self.min_ns, self.min_before_ns), seen_ns)
     }
 
-    /// The timeout of a first sample that is as short as calls were on average in the best of the last intervals that kept
-    /// the target; where none did, as short as the shortest answer. `max` while nothing has answered.
-    ///
-    /// The shortest of many answers may be no measure of what most calls need: its timeout would cut off nearly all.
-    pub(super) fn best_case_ns(&self, config: &Config, seen_ns: Option<u64>) -> u64 {
-        let usual_ns = least(self.usual_ns, self.usual_before_ns);
-        match usual_ns.or_else(|| self.min_rtt_ns(seen_ns)) {
-            Some(best_ns) => {
-                let best = Smoothed::first(config, best_ns.min(config.max_ns()));
-                config.clamp(best.rto_ns(config, 1))
-            }
-            None => config.max_ns(),
-        }
+    /// The timeout of a first sample that is as short as calls were on average in the best of the last intervals whose calls
+    /// were mostly answered; where there is none, as short as the shortest answer, with a margin for how much samples differ
+    /// of late: the shortest of many answers may be no measure of what most calls need. `max` while nothing has answered.
+    pub(super) fn best_case_ns(
+        &self,
+        config: &Config,
+        seen_ns: Option<u64>,
+        recent: Option<Smoothed>,
+    ) -> u64 {
+        let first = |sample_ns: u64| {
+            Smoothed::first(config, sample_ns.min(config.max_ns())).rto_ns(config, 1)
+        };
+        let best_ns = if let Some(usual_ns) = least(self.usual_ns, self.usual_before_ns) {
+            first(usual_ns)
+        } else if let Some(min_ns) = self.min_rtt_ns(seen_ns) {
+            let margin_ns = recent.map_or(0, |recent| recent.margin_ns(config));
+            first(min_ns).max(min_ns.saturating_add(margin_ns))
+        } else {
+            config.max_ns()
+        };
+        config.clamp(best_ns)
     }
 
     /// In how long the open interval is over, by the clock that `now_us` comes from.

@@ -23,6 +23,8 @@ pub struct Estimator {
     timeout_ns: u64,
     /// How many computed timeouts in a row have reached `max`.
     alarms: u32,
+    /// How many of the samples that made them were of calls that timed out.
+    alarm_failures: u32,
     in_flight: u64,
     sequence: u64,
     began: Duration,
@@ -64,6 +66,7 @@ impl Estimator {
             config,
             shared,
             alarms: 0,
+            alarm_failures: 0,
             in_flight: 0,
             sequence,
             began: now,
@@ -86,7 +89,7 @@ impl Estimator {
         self.seen.responses += 1;
         self.seen.min_ns = least(self.seen.min_ns, Some(took_ns));
         self.seen.late += u64::from(self.is_late(took_ns));
-        self.timeout_ns = self.sample(took_ns);
+        self.timeout_ns = self.sample(took_ns, false);
     }
 
     /// A call was cut off after its timeout: a failure, and a sample equal to that.
@@ -99,7 +102,7 @@ impl Estimator {
         self.ended();
         self.seen.responses += 1;
         self.seen.failures += 1;
-        let computed_ns = self.sample(timeout_ns);
+        let computed_ns = self.sample(timeout_ns, true);
         let failure_rate = self.shared.failure_rate;
         self.timeout_ns = if self.config.slo.is_none() {
             self.config.clamp(was_ns.max(timeout_ns.saturating_mul(2)))
@@ -134,7 +137,7 @@ impl Estimator {
     }
 
     /// Takes a sample; the timeout that comes of it, which may have brought high load about.
-    fn sample(&mut self, sample_ns: u64) -> u64 {
+    fn sample(&mut self, sample_ns: u64, timed_out: bool) -> u64 {
         let k_margin = self.k_margin();
         let (smoothed, rto_ns) = match self.smoothed {
             None => {
@@ -150,17 +153,19 @@ impl Estimator {
         };
         self.smoothed = Some(smoothed);
         self.seen.sum_ns = self.seen.sum_ns.saturating_add(sample_ns);
-        self.alarms = if rto_ns >= self.config.max_ns() {
-            self.alarms.saturating_add(1)
+        if rto_ns >= self.config.max_ns() {
+            self.alarms = self.alarms.saturating_add(1);
+            self.alarm_failures = self.alarm_failures.saturating_add(timed_out.into());
         } else {
-            0
-        };
+            (self.alarms, self.alarm_failures) = (0, 0);
+        }
         if self.state == State::Normal
             && self.config.detects_high_load()
             && self.alarms >= self.config.constants.alarm_samples
+            && self.alarm_failures >= self.config.constants.alarm_failures
         {
             self.state = State::HighLoad;
-            self.alarms = 0;
+            (self.alarms, self.alarm_failures) = (0, 0);
             self.seen.reached_max = true;
             self.smoothed = None;
         }
@@ -177,7 +182,11 @@ impl Estimator {
     }
 
     fn best_case_ns(&self) -> u64 {
-        self.shared.best_case_ns(&self.config, self.seen_min_ns())
+        let recent = self
+            .smoothed
+            .filter(|smoothed| smoothed.is_settled(&self.config));
+        self.shared
+            .best_case_ns(&self.config, self.seen_min_ns(), recent)
     }
 
     fn seen_min_ns(&self) -> Option<u64> {
@@ -188,18 +197,19 @@ impl Estimator {
     /// Whether it is time to report: an interval after the last time, or early.
     #[must_use]
     pub fn is_due(&self, now: Duration) -> bool {
-        now.saturating_sub(self.began) >= self.config.interval || self.has_enough()
+        now.saturating_sub(self.began) >= self.config.interval || self.has_enough(now)
     }
 
     /// Whether to report before the interval is over: it has seen enough to close it, or high load has begun, of which
     /// the others should know.
     #[must_use]
-    pub fn is_early(&self) -> bool {
-        self.reported.is_none() && (self.seen.reached_max || self.has_enough())
+    pub fn is_early(&self, now: Duration) -> bool {
+        self.reported.is_none() && (self.seen.reached_max || self.has_enough(now))
     }
 
-    fn has_enough(&self) -> bool {
+    fn has_enough(&self, now: Duration) -> bool {
         self.seen.responses >= self.config.early_samples()
+            && now.saturating_sub(self.began) >= self.config.max.unwrap_or_default()
     }
 
     /// Whether there is nothing to report, and nothing will come of calls under way.
@@ -261,9 +271,11 @@ impl Estimator {
         if !self.seen.reached_max {
             self.state = self.shared.state;
         }
-        if was == State::Normal && self.state == State::HighLoad {
+        let has_changed = was != self.state;
+        if has_changed {
+            // Samples of one state say nothing of the other: it begins with what the fleet makes of them.
             self.smoothed = None;
-            self.alarms = 0;
+            (self.alarms, self.alarm_failures) = (0, 0);
         }
         let settled = self
             .smoothed
@@ -271,12 +283,8 @@ impl Estimator {
         if !settled && let Some(known) = self.shared.smoothed(&self.config) {
             self.smoothed = Some(known);
             self.timeout_ns = self.config.clamp(self.shared.timeout_ns);
-        } else if was == State::HighLoad && self.state == State::Normal {
-            let k_margin = self.k_margin();
-            self.timeout_ns = match self.smoothed {
-                Some(smoothed) => self.config.clamp(smoothed.rto_ns(&self.config, k_margin)),
-                None => self.config.initial_ns(),
-            };
+        } else if has_changed {
+            self.timeout_ns = self.config.initial_ns();
         }
     }
 

@@ -74,7 +74,7 @@ impl Smoothed {
     }
 
     /// max(G, K · rttvar).
-    fn margin_ns(&self, config: &Config) -> u64 {
+    pub(super) fn margin_ns(&self, config: &Config) -> u64 {
         let constants = &config.constants;
         let deviations_ns = self.rttvar_scaled.saturating_mul(constants.k.into())
             / u64::from(constants.rttvar_divisor);

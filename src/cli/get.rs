@@ -39,6 +39,7 @@ impl Get {
                     "submitted_at": outlook.submitted_at,
                     "result": outlook.response,
                     "error": outlook.error,
+                    "redriven_as": outlook.redriven_as,
                 })
             );
             return Ok(ExitCode::SUCCESS);
@@ -60,6 +61,9 @@ impl Get {
             && outlook.status != Status::Completed
         {
             outln!("{}: {}", error.code, error.message);
+        }
+        if let Some(redriven_as) = outlook.redriven_as {
+            outln!("submitted again as {redriven_as}");
         }
         if let Some(response) = outlook.response {
             outln!("{response}");

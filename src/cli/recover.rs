@@ -1,13 +1,15 @@
 //! `tidegate recover`
 
+mod summary;
+
 use std::process::ExitCode;
 
 use clap::Args;
-use serde::Serialize;
-use uuid::Uuid;
+use serde_json::json;
 
-use super::{DatabaseArgs, table::table};
-use crate::store::{Recover as Step, RequestCount, Store};
+use self::summary::Summary;
+use super::DatabaseArgs;
+use crate::store::{Recover as Step, Store};
 
 /// What `recover` answers when it found something, besides 0 for nothing and 1 for an error of its own.
 const SOMETHING_WAS_WRONG: u8 = 3;
@@ -40,20 +42,6 @@ pub(super) struct Recover {
     json: bool,
 }
 
-#[derive(Debug, Default, Serialize)]
-struct Summary {
-    dry_run: bool,
-    examined: i64,
-    reset: i64,
-    ended: i64,
-    rebuilt: i64,
-    renumbered: i64,
-    strays_removed: i64,
-    ids: Vec<Uuid>,
-    before: Vec<RequestCount>,
-    after: Vec<RequestCount>,
-}
-
 impl Recover {
     pub(super) async fn run(mut self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
         // The HTTP spelling is welcome here too.
@@ -65,71 +53,118 @@ impl Recover {
             before: store.request_overview().await?,
             ..Summary::default()
         };
-        self.requests(&store, &mut summary).await?;
+        if !self.dry_run {
+            let options = json!({
+                "all": self.all, "force": self.force, "kind": self.kind, "limit": self.limit, "batch": self.batch,
+            });
+            summary.run = Some(store.recovery_begins(&options).await?);
+        }
+        let step = Step {
+            batch: self.batch,
+            dry_run: self.dry_run,
+            kind: self.kind.as_deref(),
+            reset_all: self.all,
+            force: self.force,
+            run: summary.run,
+        };
+        summary.storages = store.recover_storage(self.dry_run, summary.run).await?;
+        // What is past its deadline first: it needs no message any more.
+        self.deadlines(&store, step, &mut summary).await?;
+        self.requests(&store, step, &mut summary).await?;
         if self.kind.is_none() && self.limit.is_none() {
-            self.strays(&store, &mut summary).await?;
+            self.strays(&store, &step, &mut summary).await?;
+            responses(&store, &step, &mut summary).await?;
+            summary.gates = store.recover_gates(self.dry_run, summary.run).await?;
+            summary.counts = store.recover_counts(self.dry_run, summary.run).await?;
+        }
+        if let Some(run) = summary.run {
+            store.recovery_ends(run).await?;
         }
         summary.after = store.request_overview().await?;
 
-        let wrong = summary.reset + summary.ended + summary.rebuilt + summary.strays_removed > 0;
         if self.json {
             outln!("{}", serde_json::to_string_pretty(&summary)?);
         } else {
-            print_summary(&summary);
+            summary.print();
         }
-        Ok(if wrong {
+        Ok(if summary.is_anything_wrong() {
             ExitCode::from(SOMETHING_WAS_WRONG)
         } else {
             ExitCode::SUCCESS
         })
     }
 
-    /// Steps 1 and 2, a bounded batch a transaction.
-    async fn requests(&self, store: &Store, summary: &mut Summary) -> anyhow::Result<()> {
-        let mut after = None;
-        loop {
-            let left = self.limit.map_or(i64::from(self.batch), |limit| {
-                i64::from(limit) - summary.examined
-            });
-            let batch = self.batch.min(i32::try_from(left).unwrap_or(i32::MAX));
-            if batch <= 0 {
-                return Ok(());
-            }
-            let step = store
-                .recover(
-                    &Step {
-                        batch,
-                        dry_run: self.dry_run,
-                        kind: self.kind.as_deref(),
-                        reset_all: self.all,
-                        force: self.force,
-                    },
-                    after,
-                )
-                .await?;
-            summary.examined += step.examined;
-            summary.reset += step.reset;
-            summary.ended += step.ended;
-            summary.rebuilt += step.rebuilt;
-            summary.renumbered += step.renumbered;
-            summary.ids.extend(step.ids);
-            after = step.next_after;
+    /// How many requests the next batch may look at; none when the limit is reached.
+    fn next_batch(&self, examined: i64) -> Option<i32> {
+        let left = self
+            .limit
+            .map_or(i64::MAX, |limit| i64::from(limit) - examined);
+        let batch = self.batch.min(i32::try_from(left).unwrap_or(i32::MAX));
+        (batch > 0).then_some(batch)
+    }
+
+    /// Deadlines that no sweep will meet, a bounded batch a transaction.
+    async fn deadlines(
+        &self,
+        store: &Store,
+        mut step: Step<'_>,
+        summary: &mut Summary,
+    ) -> anyhow::Result<()> {
+        let (mut after, mut examined) = (None, 0);
+        while let Some(batch) = self.next_batch(examined) {
+            step.batch = batch;
+            let done = store.recover_deadlines(&step, after).await?;
+            examined += done.examined;
+            summary.expired += done.expired;
+            summary.dated += done.dated;
+            summary.ids.extend(done.ids);
+            after = done.next_after;
             if after.is_none() {
-                return Ok(());
+                break;
             }
         }
+        Ok(())
+    }
+
+    /// Lost senders and lost messages, a bounded batch a transaction.
+    async fn requests(
+        &self,
+        store: &Store,
+        mut step: Step<'_>,
+        summary: &mut Summary,
+    ) -> anyhow::Result<()> {
+        let mut after = None;
+        while let Some(batch) = self.next_batch(summary.examined) {
+            step.batch = batch;
+            let done = store.recover(&step, after).await?;
+            summary.examined += done.examined;
+            summary.reset += done.reset;
+            summary.ended += done.ended;
+            summary.rebuilt += done.rebuilt;
+            summary.renumbered += done.renumbered;
+            summary.counted += done.counted;
+            summary.ids.extend(done.ids);
+            after = done.next_after;
+            if after.is_none() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Messages that stand for no live request.
-    async fn strays(&self, store: &Store, summary: &mut Summary) -> anyhow::Result<()> {
+    async fn strays(
+        &self,
+        store: &Store,
+        step: &Step<'_>,
+        summary: &mut Summary,
+    ) -> anyhow::Result<()> {
         for queue in store.queue_overview().await? {
             let mut after = None;
             loop {
-                let step = store
-                    .remove_strays(&queue.queue, self.batch, after, self.dry_run)
-                    .await?;
-                summary.strays_removed += step.removed;
-                after = step.next_after;
+                let done = store.remove_strays(&queue.queue, step, after).await?;
+                summary.strays_removed += done.removed;
+                after = done.next_after;
                 if after.is_none() {
                     break;
                 }
@@ -139,58 +174,13 @@ impl Recover {
     }
 }
 
-fn print_summary(summary: &Summary) {
-    let would = if summary.dry_run { "would be " } else { "" };
-    outln!("{} live requests examined", summary.examined);
-    for (count, what) in [
-        (summary.reset, "lost in flight, {}reset to processing"),
-        (
-            summary.ended,
-            "lost in flight, {}ended as outcome_unknown (at_most_once)",
-        ),
-        (summary.rebuilt, "without a message, {}rebuilt"),
-        (summary.renumbered, "of these {}renumbered"),
-        (
-            summary.strays_removed,
-            "messages without a live request, {}removed",
-        ),
-    ] {
-        if count > 0 {
-            outln!("{count} {}", what.replace("{}", would));
+/// Responses that came early, and could have been applied since.
+async fn responses(store: &Store, step: &Step<'_>, summary: &mut Summary) -> anyhow::Result<()> {
+    loop {
+        let done = store.recover_responses(step).await?;
+        summary.responses += done.applied;
+        if !done.more {
+            return Ok(());
         }
     }
-    for id in summary.ids.iter().take(20) {
-        outln!("  {id}");
-    }
-    if summary.ids.len() > 20 {
-        outln!(
-            "  … and {} more (--json lists them all)",
-            summary.ids.len() - 20
-        );
-    }
-
-    let mut keys: Vec<_> = summary
-        .before
-        .iter()
-        .chain(&summary.after)
-        .map(|count| (count.kind.clone(), count.status.clone()))
-        .collect();
-    keys.sort();
-    keys.dedup();
-    let count_of = |counts: &[RequestCount], key: &(String, String)| {
-        counts
-            .iter()
-            .find(|count| (&count.kind, &count.status) == (&key.0, &key.1))
-            .map_or(0, |count| count.requests)
-            .to_string()
-    };
-    let rows = keys.iter().map(|key| {
-        [
-            key.0.clone(),
-            key.1.clone(),
-            count_of(&summary.before, key),
-            count_of(&summary.after, key),
-        ]
-    });
-    outln!("\n{}", table(["kind", "status", "before", "after"], rows));
 }

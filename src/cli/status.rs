@@ -167,19 +167,21 @@ fn stage_row(stage: StageLevel) -> [String; 9] {
     ]
 }
 
-const TIMEOUT_COLUMNS: [&str; 8] = [
+const TIMEOUT_COLUMNS: [&str; 10] = [
     "adaptive timeout",
     "state",
     "srtt",
     "rttvar",
     "k_margin",
     "timeout",
-    "timeouts",
+    "failure rate",
+    "target",
+    "calls/s",
     "processes",
 ];
 
 /// What the fleet has learned of how long calls of a stage take.
-fn timeout_row(estimator: &EstimatorOverview) -> [String; 8] {
+fn timeout_row(estimator: &EstimatorOverview) -> [String; 10] {
     let ms = |ms: Option<f64>| or_dash(ms.map(|ms| format!("{ms:.1} ms")));
     [
         format!("{}.{}", estimator.kind, estimator.stage),
@@ -189,6 +191,8 @@ fn timeout_row(estimator: &EstimatorOverview) -> [String; 8] {
         estimator.k_margin.to_string(),
         ms(Some(estimator.timeout_ms)),
         percent(estimator.failure_rate),
+        percent(estimator.slo),
+        or_dash(estimator.load_rps.map(|load| format!("{load:.1}"))),
         estimator.processes.to_string(),
     ]
 }

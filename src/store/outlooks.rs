@@ -75,6 +75,8 @@ pub struct Outlook {
     pub error: Option<RequestError>,
     /// Who submitted it.
     pub submitter: Option<String>,
+    /// The request as which it was submitted again, after it had failed.
+    pub redriven_as: Option<RequestId>,
 }
 
 #[derive(FromRow)]
@@ -96,6 +98,7 @@ pub(super) struct OutlookRow {
     response: Option<Json<Box<RawValue>>>,
     error: Option<Json<Value>>,
     submitter: Option<String>,
+    redriven_as: Option<Uuid>,
 }
 
 impl TryFrom<OutlookRow> for Outlook {
@@ -118,6 +121,7 @@ impl TryFrom<OutlookRow> for Outlook {
             response: row.response.map(|Json(response)| response),
             error: row.error.map(|Json(error)| stored_error(&error)),
             submitter: row.submitter,
+            redriven_as: row.redriven_as.map(RequestId),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Putting lost requests back on their way, and telling whether lives were legal.
 
 use serde::Serialize;
+use serde_json::Value;
 use sqlx::FromRow;
 use uuid::Uuid;
 
@@ -35,6 +36,8 @@ pub struct Recover<'a> {
     pub reset_all: bool,
     /// Even while live leases exist.
     pub force: bool,
+    /// Whose record counts it; none: each batch is a run of its own.
+    pub run: Option<i64>,
 }
 
 /// One batch of `recover`.
@@ -50,6 +53,23 @@ pub struct RecoverStep {
     pub rebuilt: i64,
     /// Of these, under a new number.
     pub renumbered: i64,
+    /// Not counted at their caps: counted again.
+    pub counted: i64,
+    /// The requests concerned.
+    pub ids: Vec<Uuid>,
+    /// Where to go on; none at the end.
+    pub next_after: Option<Uuid>,
+}
+
+/// One batch of `recover_deadlines`.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+pub struct DeadlineStep {
+    /// Live requests looked at.
+    pub examined: i64,
+    /// Past their deadline: ended.
+    pub expired: i64,
+    /// Without a deadline: got one.
+    pub dated: i64,
     /// The requests concerned.
     pub ids: Vec<Uuid>,
     /// Where to go on; none at the end.
@@ -65,6 +85,28 @@ pub struct StrayStep {
     pub next_after: Option<i64>,
 }
 
+/// One batch of `recover_responses`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow, Serialize)]
+pub struct ResponseStep {
+    /// Early responses applied (or to be applied).
+    pub applied: i64,
+    /// Whether there are more.
+    pub more: bool,
+}
+
+/// A count that was wrong.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+pub struct WrongCount {
+    /// Of requests of this kind,
+    pub kind: String,
+    /// in this status:
+    pub status: String,
+    /// what was counted,
+    pub counted: i64,
+    /// and how many there are.
+    pub requests: i64,
+}
+
 impl Store {
     /// Reads the history of requests and counts what is wrong with it.
     ///
@@ -76,6 +118,66 @@ impl Store {
             self,
             sqlx::query_as(include_str!("../../sql/queries/lives.sql")).bind(ids),
             fetch_one
+        ))
+    }
+
+    /// Opens the record of a run of `recover`, to which its batches add: `tidegate.recovery_begins`.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn recovery_begins(&self, options: &Value) -> Result<i64, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_scalar(include_str!("../../sql/queries/recovery_begins.sql"))
+                .bind(options)
+                .bind(self.actor.as_deref()),
+            fetch_one
+        ))
+    }
+
+    /// Closes the record of a run: `tidegate.recovery_ends`. What all of its batches have done.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn recovery_ends(&self, run: i64) -> Result<Option<Value>, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_scalar(include_str!("../../sql/queries/recovery_ends.sql")).bind(run),
+            fetch_one
+        ))
+    }
+
+    /// What all recoveries together have put right, by figure: what, and how much of it.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn recovered(&self) -> Result<Vec<(String, i64)>, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/recovered.sql")),
+            fetch_all
+        ))
+    }
+
+    /// Makes the tables of queues that have lost them: `tidegate.recover_storage`. The names of these queues.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn recover_storage(
+        &self,
+        dry_run: bool,
+        run: Option<i64>,
+    ) -> Result<Vec<String>, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_scalar(include_str!("../../sql/queries/recover_storage.sql"))
+                .bind(dry_run)
+                .bind(run),
+            fetch_all
         ))
     }
 
@@ -97,7 +199,30 @@ impl Store {
                 .bind(step.dry_run)
                 .bind(step.kind)
                 .bind(step.reset_all)
-                .bind(step.force),
+                .bind(step.force)
+                .bind(step.run),
+            fetch_one
+        ))
+    }
+
+    /// One bounded batch of deadlines that no sweep will meet: `tidegate.recover_deadlines`.
+    ///
+    /// # Errors
+    ///
+    /// Unknown kind, database trouble.
+    pub async fn recover_deadlines(
+        &self,
+        step: &Recover<'_>,
+        after: Option<Uuid>,
+    ) -> Result<DeadlineStep, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/recover_deadlines.sql"))
+                .bind(step.batch)
+                .bind(after)
+                .bind(step.dry_run)
+                .bind(step.kind)
+                .bind(step.run),
             fetch_one
         ))
     }
@@ -110,17 +235,67 @@ impl Store {
     pub async fn remove_strays(
         &self,
         queue: &str,
-        batch: i32,
+        step: &Recover<'_>,
         after: Option<i64>,
-        dry_run: bool,
     ) -> Result<StrayStep, StoreError> {
         Ok(ask!(
             self,
             sqlx::query_as(include_str!("../../sql/queries/remove_strays.sql"))
                 .bind(queue)
-                .bind(batch)
+                .bind(step.batch)
                 .bind(after)
-                .bind(dry_run),
+                .bind(step.dry_run)
+                .bind(step.run),
+            fetch_one
+        ))
+    }
+
+    /// One bounded batch of early responses: `tidegate.recover_responses`.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn recover_responses(&self, step: &Recover<'_>) -> Result<ResponseStep, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/recover_responses.sql"))
+                .bind(step.batch)
+                .bind(step.dry_run)
+                .bind(step.run),
+            fetch_one
+        ))
+    }
+
+    /// Puts right the counts by kind and status: `tidegate.recover_counts`. Those that were wrong.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn recover_counts(
+        &self,
+        dry_run: bool,
+        run: Option<i64>,
+    ) -> Result<Vec<WrongCount>, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/recover_counts.sql"))
+                .bind(dry_run)
+                .bind(run),
+            fetch_all
+        ))
+    }
+
+    /// Closes and opens gates whose marks were passed unseen: `tidegate.recover_gates`. How many.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn recover_gates(&self, dry_run: bool, run: Option<i64>) -> Result<i64, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_scalar(include_str!("../../sql/queries/recover_gates.sql"))
+                .bind(dry_run)
+                .bind(run),
             fetch_one
         ))
     }

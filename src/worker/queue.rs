@@ -301,7 +301,7 @@ impl QueueWorker {
         hand: &mut InHand,
     ) -> Result<(), WorkerError> {
         let claimed_at = Instant::now();
-        self.timeouts.prepare(self.stage, &claimed).await;
+        let learned = self.timeouts.of(self.stage, &claimed).await;
         let mut strange = Vec::new();
         for claimed in claimed {
             let lease = claimed.lease;
@@ -314,10 +314,7 @@ impl QueueWorker {
                 break;
             };
             let share = self.share(&claimed.request.kind);
-            let learned = claimed
-                .adaptive
-                .then(|| self.timeouts.of(self.stage, &claimed.request.kind))
-                .flatten();
+            let learned = learned.get(&claimed.request.kind).cloned();
             let call = Call {
                 store: self.store.clone(),
                 queue: self.queue.clone(),

@@ -2,7 +2,7 @@
 //! fleet knows comes back.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -46,6 +46,8 @@ pub(super) struct Learned {
     stage: Stage,
     kind: String,
     early: Arc<Notify>,
+    /// Whence the estimator's clock counts.
+    began: Instant,
     inner: Mutex<Inner>,
 }
 
@@ -53,6 +55,8 @@ struct Inner {
     estimator: Estimator,
     /// When to report.
     due: Instant,
+    /// The version of the policy that a claim last named: with another one the bounds may be others.
+    policy_version: Option<i32>,
 }
 
 /// A call under way. Dropped without an end, it tells nothing.
@@ -73,34 +77,48 @@ impl Timeouts {
         }
     }
 
-    /// Makes sure that the timeouts of claimed requests are known, as the fleet knows them. One that cannot be had is
-    /// that of the policy meanwhile.
-    pub(super) async fn prepare(&self, stage: Stage, claimed: &[Claimed]) {
-        let missing: BTreeSet<_> = {
+    /// The learned timeouts of claimed requests, by kind, as the fleet knows them. One that cannot be had is that of the
+    /// policy meanwhile.
+    pub(super) async fn of(
+        &self,
+        stage: Stage,
+        claimed: &[Claimed],
+    ) -> HashMap<String, Arc<Learned>> {
+        let adaptive: BTreeMap<_, _> = claimed
+            .iter()
+            .filter(|claimed| claimed.adaptive)
+            .map(|claimed| (claimed.request.kind.clone(), claimed.policy_version))
+            .collect();
+        let missing: Vec<_> = {
             let learned = self.learned();
-            let kinds = claimed.iter().filter(|claimed| claimed.adaptive);
-            kinds
-                .map(|claimed| &claimed.request.kind)
+            adaptive
+                .keys()
                 .filter(|kind| !learned.contains_key(&(stage, String::clone(kind))))
                 .cloned()
                 .collect()
         };
-        if missing.is_empty() {
-            return;
+        if !missing.is_empty() {
+            self.load(stage, &missing).await;
         }
-        let missing: Vec<_> = missing.into_iter().collect();
-        match self
-            .store
-            .read_timeouts(&missing, stage, &self.worker)
-            .await
-        {
+        let learned = self.learned();
+        let of_kind = |(kind, version)| {
+            let found = Arc::clone(learned.get(&(stage, String::clone(&kind)))?);
+            found.note_policy(version);
+            Some((kind, found))
+        };
+        adaptive.into_iter().filter_map(of_kind).collect()
+    }
+
+    /// What the fleet knows of these kinds.
+    async fn load(&self, stage: Stage, kinds: &[String]) {
+        match self.store.read_timeouts(kinds, stage, &self.worker).await {
             Ok(known) => {
                 for known in known.into_iter().filter(|known| known.adaptive) {
                     self.begin_with(stage, known);
                 }
             }
             Err(error) => {
-                tracing::warn!(kinds = missing.join(" "), %error, "learned timeouts are not known; calls have those of their policies");
+                tracing::warn!(kinds = kinds.join(" "), %error, "learned timeouts are not known; calls have those of their policies");
             }
         }
     }
@@ -115,7 +133,12 @@ impl Timeouts {
                     stage,
                     kind: known.kind.clone(),
                     early: Arc::clone(&self.early),
-                    inner: Mutex::new(Inner { estimator, due }),
+                    began: self.began,
+                    inner: Mutex::new(Inner {
+                        estimator,
+                        due,
+                        policy_version: None,
+                    }),
                 });
                 self.learned().entry((stage, known.kind)).or_insert(learned);
                 // Whoever waits for the next report may wait for this one.
@@ -123,11 +146,6 @@ impl Timeouts {
             }
             Err(error) => tracing::warn!(%error, "calls have the timeout of their policy"),
         }
-    }
-
-    /// The learned timeout of a kind, if it is known.
-    pub(super) fn of(&self, stage: Stage, kind: &str) -> Option<Arc<Learned>> {
-        self.learned().get(&(stage, kind.to_owned())).cloned()
     }
 
     /// Reports at the end of each interval, until `end`; then everything that is left.
@@ -145,10 +163,17 @@ impl Timeouts {
                 () = self.early.notified() => {}
                 () = due => {}
             }
-            for learned in self.all() {
-                if learned.is_due() && !self.forget_idle(&learned) {
-                    self.report(&learned).await;
+            let round = async {
+                for learned in self.all() {
+                    if learned.is_due() && !self.forget_idle(&learned) {
+                        self.report(&learned).await;
+                    }
                 }
+            };
+            // A report that is broken off may have arrived: the last one looks.
+            tokio::select! {
+                () = end.cancelled() => break,
+                () = round => {}
             }
             tokio::select! {
                 () = end.cancelled() => break,
@@ -246,6 +271,21 @@ impl Timeouts {
 }
 
 impl Learned {
+    /// A claim was made under this version of its policy. Another one than before is looked at soon.
+    fn note_policy(&self, version: i32) {
+        let before = {
+            let mut inner = self.inner();
+            let before = inner.policy_version.replace(version);
+            if before.is_some_and(|before| before != version) {
+                inner.due = Instant::now();
+            }
+            before
+        };
+        if before.is_some_and(|before| before != version) {
+            self.early.notify_one();
+        }
+    }
+
     /// A call begins.
     pub(super) fn begin(self: &Arc<Self>) -> Begun {
         Begun {
@@ -257,7 +297,7 @@ impl Learned {
 
     fn is_due(&self) -> bool {
         let inner = self.inner();
-        inner.due <= Instant::now() || inner.estimator.is_early()
+        inner.due <= Instant::now() || inner.estimator.is_early(self.began.elapsed())
     }
 
     fn reported(&self, mut inner: MutexGuard<'_, Inner>, known: &KnownTimeout) {
@@ -277,7 +317,7 @@ impl Learned {
         let is_early = {
             let estimator = &mut self.inner().estimator;
             how(estimator);
-            estimator.is_early()
+            estimator.is_early(self.began.elapsed())
         };
         if is_early {
             self.early.notify_one();

@@ -219,3 +219,25 @@ async fn jitter_makes_retry_after_later_and_leaves_the_eta_as_it_is() {
         "{polls:?} {batches:?}"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_was_submitted_again_says_as_what() {
+    let database = TestDatabase::unlimited().await;
+    let api = Api::of(&database).await;
+    let path = api.submit("direct").await;
+    let id = path.rsplit('/').next().unwrap();
+    database
+        .execute(&format!(
+            "select tidegate.fail_internal(array['{id}']::uuid[])"
+        ))
+        .await;
+    assert_eq!(api.get(&path).await.body.get("redriven_as"), None);
+
+    database.execute("select tidegate.redrive()").await;
+
+    let ended = api.get(&path).await;
+    assert_eq!(ended.body["status"], "failed");
+    let new = ended.body["redriven_as"].as_str().unwrap();
+    let again = api.get(&path.replace(id, new)).await;
+    assert_eq!(again.status, 202);
+}

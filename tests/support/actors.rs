@@ -97,6 +97,10 @@ pub const ACTS: &[&str] = &[
     "reserve_send",
     "recover",
     "reset_all",
+    "recover_deadlines",
+    "recover_responses",
+    "recover_counts",
+    "recover_gates",
     "remove_strays",
     "rescan_queue",
     "sweep_inbox",
@@ -179,6 +183,9 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
         "reset_all" => {
             "select examined from tidegate.recover(reset_all => true, force => true)".to_owned()
         }
+        "recover_deadlines" => "select examined from tidegate.recover_deadlines()".to_owned(),
+        "recover_responses" => "select applied from tidegate.recover_responses()".to_owned(),
+        "recover_counts" => "select count(*) from tidegate.recover_counts()".to_owned(),
         "remove_strays" => format!("select removed from tidegate.remove_strays('{queue}')"),
         "rescan_queue" => format!("select tidegate.rescan_queue('{queue}')"),
         "fail_tx" | "fail_internal" | "time_out" => {

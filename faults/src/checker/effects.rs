@@ -4,7 +4,8 @@ use super::Check;
 use crate::evidence::Evidence;
 
 pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
-    let mut check = Check::of("an exactly_once request has one effect if it is completed, or else none");
+    let mut check =
+        Check::of("an exactly_once request has one effect if it is completed, or else none");
     for (id, life) in &evidence.lives {
         let effects = evidence.effects.get(id).copied().unwrap_or_default();
         if !evidence.exactly_once.contains(&*life.kind) {
@@ -15,7 +16,10 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
         }
         check.examine();
         if effects != u32::from(&*life.status == "completed") {
-            check.violated(*id, format!("it is {} and has {effects} effects", life.status));
+            check.violated(
+                *id,
+                format!("it is {} and has {effects} effects", life.status),
+            );
         }
     }
     for id in evidence.effects.keys() {

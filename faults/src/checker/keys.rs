@@ -18,7 +18,10 @@ pub(super) fn check(evidence: &Evidence) -> Check {
         if let Some(mark) = life.mark.as_deref()
             && keyed.contains(mark)
         {
-            by_mark.entry((&life.kind, mark)).or_default().push((id, life));
+            by_mark
+                .entry((&life.kind, mark))
+                .or_default()
+                .push((id, life));
         }
     }
     for ((_, mark), mut lives) in by_mark {
@@ -30,13 +33,15 @@ pub(super) fn check(evidence: &Evidence) -> Check {
             // After a failure or a timeout, and only then, the key is free again.
             let ended = first.events.iter().find(|event| ENDS.contains(&&*event.to));
             let began = second.events.first().map(|event| event.at_us);
-            let freed = ended.is_some_and(|ended| {
-                &*ended.to != "completed" && Some(ended.at_us) <= began
-            });
+            let freed =
+                ended.is_some_and(|ended| &*ended.to != "completed" && Some(ended.at_us) <= began);
             if !freed {
                 check.violated(
                     *again,
-                    format!("{mark} is a second request, though the first ({}) is {}", pair[0].0, first.status),
+                    format!(
+                        "{mark} is a second request, though the first ({}) is {}",
+                        pair[0].0, first.status
+                    ),
                 );
             }
         }

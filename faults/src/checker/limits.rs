@@ -58,7 +58,11 @@ fn claims(evidence: &Evidence) -> Check {
                 reported = at;
                 check.violated(
                     None,
-                    format!("{}: {} claims in ten seconds, {allowed:.0} are allowed", limit.queue, window.len()),
+                    format!(
+                        "{}: {} claims in ten seconds, {allowed:.0} are allowed",
+                        limit.queue,
+                        window.len()
+                    ),
                 );
             }
         }
@@ -114,7 +118,9 @@ fn sends(evidence: &Evidence) -> Check {
 
 /// How long the machine stood still around this time: what was held up arrives together.
 fn stalled_us(evidence: &Evidence, from_us: i64, to_us: i64) -> i64 {
-    let after = evidence.stalls.partition_point(|stall| stall.at_us < from_us - SECOND_US);
+    let after = evidence
+        .stalls
+        .partition_point(|stall| stall.at_us < from_us - SECOND_US);
     evidence.stalls[after..]
         .iter()
         .take_while(|stall| stall.at_us <= to_us + SECOND_US)

@@ -16,28 +16,60 @@ const EDGES: [(&str, &str, &str, &[&str]); 15] = [
         "d",
         "queued",
         "failure",
-        &["readiness_failed", "cancelled", "internal_error", "deadline_exceeded"],
+        &[
+            "readiness_failed",
+            "cancelled",
+            "internal_error",
+            "deadline_exceeded",
+        ],
     ),
     ("dpi", "processing", "tx_in_flight", &["claimed"]),
     (
         "dpi",
         "processing",
         "failure",
-        &["send_refused", "cancelled", "internal_error", "deadline_exceeded", "attempts_exhausted"],
+        &[
+            "send_refused",
+            "cancelled",
+            "internal_error",
+            "deadline_exceeded",
+            "attempts_exhausted",
+        ],
     ),
     ("dpi", "tx_in_flight", "receipt_received", &["receipt"]),
     ("i", "tx_in_flight", "completed", &["receipt"]),
-    ("dpi", "tx_in_flight", "processing", &["recovered", "send_retried", "released"]),
+    (
+        "dpi",
+        "tx_in_flight",
+        "processing",
+        &["recovered", "send_retried", "released"],
+    ),
     (
         "dpi",
         "tx_in_flight",
         "failure",
-        &["rejected", "outcome_unknown", "internal_error", "deadline_exceeded", "attempts_exhausted"],
+        &[
+            "rejected",
+            "outcome_unknown",
+            "internal_error",
+            "deadline_exceeded",
+            "attempts_exhausted",
+        ],
     ),
-    ("di", "receipt_received", "completed", &["response", "threshold_reached"]),
+    (
+        "di",
+        "receipt_received",
+        "completed",
+        &["response", "threshold_reached"],
+    ),
     ("p", "receipt_received", "completed", &["verdict_accepted"]),
     ("p", "receipt_received", "failure", &["verdict_rejected"]),
-    ("dpi", "receipt_received", "timed_out", &["response_timed_out"]),
+    (
+        "dpi",
+        "receipt_received",
+        "timed_out",
+        &["response_timed_out"],
+    ),
 ];
 
 pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
@@ -82,7 +114,10 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
             poison.examine();
             let is_over = &*life.status == "failure" && life.error.is_some();
             if !is_over {
-                poison.violated(*id, format!("it is {} with error {:?}", life.status, life.error));
+                poison.violated(
+                    *id,
+                    format!("it is {} with error {:?}", life.status, life.error),
+                );
             }
         }
     }
@@ -113,7 +148,9 @@ fn illegal(life: &Life) -> Option<String> {
             return Some(format!("event {number} is missing"));
         }
         if from != before.map_or("", |before| &*before.to) {
-            return Some(format!("event {number} starts from another status than the one before left"));
+            return Some(format!(
+                "event {number} starts from another status than the one before left"
+            ));
         }
         if before.is_some_and(|before| before.at_us > event.at_us) {
             return Some(format!("event {number} is older than the one before"));
@@ -127,7 +164,10 @@ fn illegal(life: &Life) -> Option<String> {
             && &*event.to == "failure"
             && &*event.cause == "internal_error");
         if !is_listed {
-            return Some(format!("event {number} is illegal: {from} → {} ({})", event.to, event.cause));
+            return Some(format!(
+                "event {number} is illegal: {from} → {} ({})",
+                event.to, event.cause
+            ));
         }
         before = Some(event);
     }

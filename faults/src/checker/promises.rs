@@ -19,7 +19,10 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
                 format!("promised for {}, and it is {:?}", promise.mark, life.mark),
             ),
             Some(life) if &*life.kind != promise.kind => {
-                kept.violated(promise.id, format!("promised as {}, and it is {}", promise.kind, life.kind));
+                kept.violated(
+                    promise.id,
+                    format!("promised as {}, and it is {}", promise.kind, life.kind),
+                );
             }
             Some(_) => {}
         }
@@ -29,17 +32,26 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
     for entry in &evidence.told {
         told.examine();
         let Some(life) = evidence.lives.get(&entry.id) else {
-            told.violated(entry.id, format!("told {} of a request that is not there", entry.state));
+            told.violated(
+                entry.id,
+                format!("told {} of a request that is not there", entry.state),
+            );
             continue;
         };
         let holds = match &*entry.state {
             "unknown" => false,
-            "cancelled" => life.events.last().is_some_and(|event| &*event.cause == "cancelled"),
+            "cancelled" => life
+                .events
+                .last()
+                .is_some_and(|event| &*event.cause == "cancelled"),
             state => state == &*life.status,
         };
         // Who asked in time was told that it went on; only ends are written down.
         if !holds {
-            told.violated(entry.id, format!("told {}, and it is {}", entry.state, life.status));
+            told.violated(
+                entry.id,
+                format!("told {}, and it is {}", entry.state, life.status),
+            );
         }
     }
 
@@ -65,10 +77,16 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
         }
         sent.examine();
         let answered = life.events.last().is_some_and(|event| {
-            matches!(&*event.cause, "response" | "threshold_reached" | "verdict_accepted" | "verdict_rejected")
+            matches!(
+                &*event.cause,
+                "response" | "threshold_reached" | "verdict_accepted" | "verdict_rejected"
+            )
         });
         if !answered {
-            sent.violated(id, format!("its response was taken, and it is {}", life.status));
+            sent.violated(
+                id,
+                format!("its response was taken, and it is {}", life.status),
+            );
         }
     }
     vec![kept, told, sent]

@@ -26,7 +26,10 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
         let sends = of(lines, "send");
         known.examine();
         let Some(life) = evidence.lives.get(id) else {
-            known.violated(*id, format!("{} sends of a request that is not there", sends.len()));
+            known.violated(
+                *id,
+                format!("{} sends of a request that is not there", sends.len()),
+            );
             continue;
         };
         if !sends.is_empty() {
@@ -40,8 +43,13 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
             .collect();
         claims.sort_unstable();
         if sends.len() > claims.len() {
-            claimed.violated(*id, format!("{} sends and {} claims", sends.len(), claims.len()));
-        } else if let Some(number) = (0..sends.len()).find(|number| sends[*number] < claims[*number]) {
+            claimed.violated(
+                *id,
+                format!("{} sends and {} claims", sends.len(), claims.len()),
+            );
+        } else if let Some(number) =
+            (0..sends.len()).find(|number| sends[*number] < claims[*number])
+        {
             claimed.violated(*id, format!("send {} left before its claim", number + 1));
         }
         if evidence.at_most_once.contains(&*life.kind) {
@@ -58,7 +66,10 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
         done.examine();
         let lines = seen.get(id).map_or(&[][..], Vec::as_slice);
         if of(lines, "taken").len() != 1 {
-            done.violated(*id, format!("it was taken {} times", of(lines, "taken").len()));
+            done.violated(
+                *id,
+                format!("it was taken {} times", of(lines, "taken").len()),
+            );
         } else if !of(lines, "rejected").is_empty() {
             done.violated(*id, "the downstream rejected it");
         }

@@ -54,9 +54,10 @@ impl Injector {
         .await?;
         anyhow::ensure!(!pids.is_empty(), "nobody is connected");
         let pid = *any(&pids, random);
-        let running = self
-            .journal
-            .inject("backend_killed", &format!("process {pid}: all sessions end"));
+        let running = self.journal.inject(
+            "backend_killed",
+            &format!("process {pid}: all sessions end"),
+        );
         kill(Pid::from_raw(pid), Signal::SIGKILL)?;
         drop(session);
         self.session().await?;
@@ -162,7 +163,12 @@ impl Injector {
     /// Somebody locks a table that everybody needs.
     pub(super) async fn lock_a_table(&self, random: &mut StdRng) -> anyhow::Result<()> {
         let table = *any(
-            &["tidegate.request", "pgmq.q_tx", "tidegate.gate", "tidegate.dedup"],
+            &[
+                "tidegate.request",
+                "pgmq.q_tx",
+                "tidegate.gate",
+                "tidegate.dedup",
+            ],
             random,
         );
         let time = seconds(random, 0.5..4.0);

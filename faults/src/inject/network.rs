@@ -21,13 +21,21 @@ impl Injector {
         let (name, network) = self.a_network(random);
         let time = seconds(random, 1.0..12.0);
         let lost = random.random_bool(0.5);
-        let sort = if mute { "network_mute" } else { "network_stalled" };
+        let sort = if mute {
+            "network_mute"
+        } else {
+            "network_stalled"
+        };
         let running = self.journal.inject(
             sort,
             &format!(
                 "{name} for {:.1} s, {}",
                 time.as_secs_f64(),
-                if lost { "and the connections are lost" } else { "and then it goes on" }
+                if lost {
+                    "and the connections are lost"
+                } else {
+                    "and then it goes on"
+                }
             ),
         );
         network.flow(if mute { Flow::Mute } else { Flow::Stalled });
@@ -70,12 +78,20 @@ impl Injector {
         stalled: bool,
     ) -> anyhow::Result<()> {
         let time = seconds(random, 0.5..5.0);
-        let sort = if stalled { "downstream_stalled" } else { "downstream_cut" };
+        let sort = if stalled {
+            "downstream_stalled"
+        } else {
+            "downstream_cut"
+        };
         let running = self
             .journal
             .inject(sort, &format!("for {:.1} s", time.as_secs_f64()));
         let network = &self.fleet.to_downstream;
-        network.flow(if stalled { Flow::Stalled } else { Flow::Refused });
+        network.flow(if stalled {
+            Flow::Stalled
+        } else {
+            Flow::Refused
+        });
         sleep(time).await;
         network.heal();
         self.journal.over(&running);

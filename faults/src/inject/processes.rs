@@ -39,8 +39,10 @@ impl Injector {
         let unit = any(units, random);
         let running = self.journal.inject(sort, &unit.name);
         if !unit.terminate().await? {
-            self.journal
-                .wrong(format!("{} did not stop well when it was asked to", unit.name));
+            self.journal.wrong(format!(
+                "{} did not stop well when it was asked to",
+                unit.name
+            ));
         }
         sleep(seconds(random, 0.1..1.0)).await;
         unit.revive().await?;

@@ -16,7 +16,12 @@ pub async fn nonsense(load: &Arc<Load>, count: usize, seed: u64) {
         let (call, expected) = match number % 6 {
             0 => (json(post("direct")).body("{\"mark\": "), 400),
             1 => (json(post("no-such-kind")).body("{}"), 404),
-            2 => (post("direct").header("Content-Type", "text/plain").body("{}"), 415),
+            2 => (
+                post("direct")
+                    .header("Content-Type", "text/plain")
+                    .body("{}"),
+                415,
+            ),
             3 => (
                 json(post("direct")).body(format!("\"{}\"", "x".repeat(10 << 20))),
                 413,

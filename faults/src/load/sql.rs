@@ -100,6 +100,8 @@ fn is_to_be_expected(error: &sqlx::Error) -> bool {
         return true;
     };
     let code = error.code().unwrap_or_default();
-    ["57", "08", "53"].iter().any(|class| code.starts_with(class))
+    ["57", "08", "53"]
+        .iter()
+        .any(|class| code.starts_with(class))
         || matches!(&*code, "55P03" | "25006")
 }

@@ -7,15 +7,24 @@ fn short() -> Config {
     }
 }
 
+/// Slow, and one in eight times out.
+fn overload(timeout: &mut AdaptiveTimeout, number: u64, now: Duration) {
+    if number % 8 == 7 {
+        time_out(timeout, now);
+    } else {
+        answer(timeout, milliseconds(49), now);
+    }
+}
+
 /// In high load since this interval, which began with a hundred calls a second.
 fn overloaded() -> (AdaptiveTimeout, Duration) {
     let mut timeout = fresh(short());
     for number in 0..400 {
         answer(&mut timeout, milliseconds(5), milliseconds(number));
     }
-    for _ in 0..100 {
+    for number in 0..100 {
         if timeout.state() == State::Normal {
-            answer(&mut timeout, milliseconds(49), milliseconds(500));
+            overload(&mut timeout, number, milliseconds(500));
         } else {
             timeout.begin(milliseconds(500));
             timeout.dropped(milliseconds(500));
@@ -54,11 +63,44 @@ fn it_takes_thirty_two_computed_timeouts_of_max_in_a_row() {
     for _ in 0..100 {
         answer(&mut timeout, milliseconds(5), milliseconds(1));
     }
-    for _ in 0..32 {
+    for number in 0..32 {
         assert_eq!(timeout.state(), State::Normal);
-        answer(&mut timeout, milliseconds(49), milliseconds(1));
+        overload(&mut timeout, number, milliseconds(1));
     }
     assert_eq!(timeout.state(), State::HighLoad);
+}
+
+#[test]
+fn computed_timeouts_of_max_at_which_nothing_fails_are_no_high_load() {
+    let mut timeout = fresh(short());
+    for number in 0..1000 {
+        let took = if number % 2 == 0 { 1 } else { 49 };
+        answer(&mut timeout, milliseconds(took), milliseconds(number));
+        assert_eq!(timeout.state(), State::Normal);
+    }
+    assert_eq!(timeout.timeout(), milliseconds(50));
+}
+
+#[test]
+fn where_no_interval_kept_the_target_the_best_case_has_room_for_how_much_samples_differ() {
+    let mut timeout = fresh(short());
+    answer(&mut timeout, milliseconds(1), milliseconds(1));
+    for number in 0..400 {
+        if timeout.state() == State::Normal {
+            overload(&mut timeout, number, milliseconds(1));
+        }
+    }
+    assert_eq!(timeout.state(), State::HighLoad);
+    assert_eq!(timeout.timeout(), milliseconds(3), "three times 1 ms");
+    for number in 0..100 {
+        let took = if number % 2 == 0 { 1 } else { 3 };
+        answer(&mut timeout, milliseconds(took), milliseconds(2));
+    }
+    let given = timeout.timeout();
+    assert!(
+        milliseconds(4) < given && given < milliseconds(6),
+        "{given:?}"
+    );
 }
 
 #[test]
@@ -66,6 +108,7 @@ fn by_the_letter_of_the_seed_it_takes_one() {
     let mut timeout = fresh(Config {
         constants: Constants {
             alarm_samples: 1,
+            alarm_failures: 0,
             ..Constants::default()
         },
         ..short()
@@ -85,8 +128,11 @@ fn the_best_case_is_that_of_the_best_interval_that_kept_the_target() {
     let known = timeout.estimate().clone();
     assert_eq!(known.min_ns, Some(1_000_000));
     assert_eq!(known.usual_ns, Some(6_985_000));
-    while timeout.state() == State::Normal {
-        answer(&mut timeout, milliseconds(49), milliseconds(5001));
+    for number in 0.. {
+        if timeout.state() == State::HighLoad {
+            break;
+        }
+        overload(&mut timeout, number, milliseconds(5001));
     }
     assert_eq!(timeout.timeout(), microseconds_of(3 * 6985));
 }

@@ -87,14 +87,26 @@ fn answers_are_late_that_the_narrower_margin_would_have_cut_off() {
 }
 
 #[test]
-fn an_interval_with_too_few_samples_says_nothing_and_is_closed_all_the_same() {
+fn an_interval_with_too_few_samples_judges_nothing_and_is_closed_all_the_same() {
     for report in [seen(199, 0), seen(199, 199), seen(0, 0)] {
         let known = closed(known(7), &report);
         assert_eq!(known.k_margin, 7);
         assert_eq!(known.failure_rate, None);
-        assert_eq!((known.interval_no, known.responses), (1, 0));
+        assert_eq!((known.interval_no, known.requests), (1, 0));
         assert_eq!(known.began_us, 5_000_000);
+        assert_eq!(known.load_rps, Some(report.load_rps));
     }
+}
+
+#[test]
+fn samples_are_gathered_until_they_are_enough() {
+    let mut known = closed(known(3), &seen(150, 0));
+    assert_eq!((known.responses, known.failure_rate), (150, None));
+    known.fold(&config(), &seen(49, 49), 0.0, 10_000_000);
+    assert_eq!((known.responses, known.failure_rate), (199, None));
+    known.fold(&config(), &seen(1, 1), 0.0, 15_000_000);
+    assert_eq!(known.failure_rate, Some(0.25));
+    assert_eq!((known.k_margin, known.responses, known.failures), (4, 0, 0));
 }
 
 #[test]
@@ -185,11 +197,13 @@ fn while_too_many_calls_fail_one_that_times_out_asks_for_the_best_case() {
     }
     assert!(timeout.timeout() > milliseconds(100));
     time_out(&mut timeout, milliseconds(5100));
+    let usual = timeout.estimate().usual_ns.map(Duration::from_nanos);
     assert_eq!(
-        timeout.timeout(),
-        milliseconds(30),
-        "three times the shortest, 10 ms"
+        Some(timeout.timeout()),
+        usual.map(|usual| 3 * usual),
+        "three times the mean of the interval"
     );
+    assert!(timeout.timeout() < milliseconds(35));
 
     for _ in 0..200 {
         answer(&mut timeout, milliseconds(10), milliseconds(5200));

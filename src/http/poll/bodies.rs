@@ -63,6 +63,10 @@ pub(in crate::http) struct Ended {
     state: Status,
     #[serde(flatten)]
     outcome: Outcome,
+    /// The job as which an operator has submitted it again, after it had failed or timed out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = uuid::Uuid, nullable = false)]
+    redriven_as: Option<RequestId>,
 }
 
 #[derive(Clone, Copy, Serialize, ToSchema)]
@@ -173,6 +177,7 @@ impl Ended {
             job_id: outlook.id,
             state: outlook.status,
             outcome,
+            redriven_as: outlook.redriven_as,
         }
     }
 }

@@ -183,6 +183,8 @@ metrics! {
     WORKERS = Gauge, "tidegate_worker_processes" ["state"],
         "Workers known: `alive`, `stopped` (by themselves), `lost` (not seen for 30 s)";
     MAINTENANCE_LAG = Gauge, "tidegate_maintenance_lag_seconds" ["duty"], "For how long a maintenance duty has been overdue";
+    RECOVERED = Counter, "tidegate_recovered_total" ["what"],
+        "What `tidegate recover` has put right, by figure: `reset`, `rebuilt`, `expired` and the others of its summary";
 
     WORKER_CLAIMED = Counter, "tidegate_worker_claimed_total" ["queue"], "Requests claimed by this worker";
     WORKER_CALL_DURATION = Histogram(STAGE_SECONDS), "tidegate_worker_call_duration_seconds" ["queue"],

@@ -16,7 +16,7 @@ use super::{
     catalogue::{
         DATABASE_UP, GATE_CLOSED, GATE_HIGH_WATER, GATE_LOW_WATER, MAINTENANCE_LAG, Metric,
         QUEUE_BACKING_OFF, QUEUE_CONCURRENCY_LIMIT, QUEUE_DEPTH, QUEUE_DRAIN_RATE, QUEUE_HELD,
-        QUEUE_OLDEST_AGE, QUEUE_PAUSED, QUEUE_RATE_LIMIT, QUEUE_WAITING, REQUESTS,
+        QUEUE_OLDEST_AGE, QUEUE_PAUSED, QUEUE_RATE_LIMIT, QUEUE_WAITING, RECOVERED, REQUESTS,
         WEBHOOK_OLDEST_AGE, WEBHOOKS, WORKERS,
     },
     eta_quality, stages,
@@ -115,6 +115,12 @@ impl Overview {
                 &[("duty", &duty.duty)],
                 duty.overdue_seconds,
             );
+        }
+        for (what, count) in self.store.recovered().await? {
+            let count = u64::try_from(count).unwrap_or_default();
+            metrics
+                .counter(&RECOVERED, &[("what", &*what)])
+                .absolute(count);
         }
         let webhooks = self.store.webhook_counts().await?;
         for (state, count) in [

@@ -1,0 +1,137 @@
+//! What `tidegate recover` takes for many lost messages in a table of a million requests, and `doctor` for looking at all of it.
+//!
+//! Half of the live requests are in flight when both queues lose everything; afterwards each stands where it stood.
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "a benchmark stops at the first thing that is wrong"
+)]
+
+mod support;
+
+use std::{
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use sqlx::{Connection, Executor, PgConnection};
+use tidegate::{config::KEEPER_COMMAND, embedded_postgres};
+
+use support::{Bench, number};
+
+fn main() {
+    let arguments: Vec<_> = std::env::args().collect();
+    match arguments.get(1).map(String::as_str) {
+        Some(KEEPER_COMMAND) => embedded_postgres::keep(arguments[2].as_ref()).unwrap(),
+        _ => tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+            .block_on(measure()),
+    }
+}
+
+async fn measure() {
+    let all = number("REQUESTS", 1_000_000);
+    let live = number("LOST", 100_000);
+    // Kept: it holds the private server, if there is one.
+    let location = support::location().await;
+    let bench = Bench::new(&location).await;
+    let mut session = PgConnection::connect(&bench.url).await.unwrap();
+    println!("a table of {all} requests, {live} of them live");
+
+    finished(&mut session, all - live).await;
+    bench.submit(live).await;
+    let claimed = format!(
+        "select count(*) from tidegate.claim_tx('tx', 'lost', {}, '1 hour')",
+        live / 2
+    );
+    sqlx::query(&claimed).execute(&mut session).await.unwrap();
+    let before = line(&mut session).await;
+    for sql in [
+        "select pgmq.purge_queue('tx')",
+        "vacuum analyze",
+        "checkpoint",
+    ] {
+        session.execute(sql).await.unwrap();
+    }
+
+    run(&bench.url, "recover --dry-run", Some(3));
+    let took = run(&bench.url, "recover", Some(3));
+    assert_eq!(line(&mut session).await, before, "the order is another one");
+    println!(
+        "{:<28} {:>9.0} requests/s",
+        "",
+        live as f64 / took.as_secs_f64()
+    );
+    run(&bench.url, "recover", Some(0));
+    run(&bench.url, "doctor", Some(0));
+
+    session.close().await.unwrap();
+    bench.drop().await;
+}
+
+/// Requests of the last month that have ended, with their history, past every trigger.
+async fn finished(session: &mut PgConnection, count: usize) {
+    let sql = format!(
+        "begin;
+         set local session_replication_role = replica;
+         create temporary table old on commit drop as
+         select tidegate.uuid_v7(at) as id, at from (
+           select clock_timestamp() - interval '30 days' + n * (interval '30 days' / {count}) as at
+           from generate_series(0, {count} - 1) as n
+         ) as o;
+         insert into tidegate.request (
+           id, kind, flow, req_status, previous_status, transition_no, cause, tx_attempt, submitted_at, deadline_at,
+           processing_at, tx_in_flight_at, finished_at, payload, response
+         )
+         select
+           id, 'direct', 'direct', 'completed', 'tx_in_flight', 3, 'receipt', 1, at, at + interval '1 hour', at, at, at,
+           '{{\"to\": \"somebody\"}}', '{{}}'
+         from old;
+         insert into tidegate.request_event (request_id, transition_no, from_status, to_status, at, attempt, cause)
+         select o.id, s.n, s.was, s.now, o.at, s.attempt, s.cause
+         from old as o
+         cross join (values
+           (1, null::tidegate.request_status, 'processing'::tidegate.request_status, 0, 'submitted'),
+           (2, 'processing', 'tx_in_flight', 1, 'claimed'),
+           (3, 'tx_in_flight', 'completed', 1, 'receipt')
+         ) as s(n, was, now, attempt, cause);
+         insert into tidegate.request_count (kind, req_status, requests) values ('direct', 'completed', {count});
+         commit"
+    );
+    session.execute(sql.as_str()).await.unwrap();
+}
+
+/// Who stands in the queue, in order.
+async fn line(session: &mut PgConnection) -> Vec<(i64, String)> {
+    sqlx::query_as("select msg_id, message ->> 'id' from pgmq.q_tx order by msg_id")
+        .fetch_all(session)
+        .await
+        .unwrap()
+}
+
+/// Runs a command as an operator does, and says how long it took.
+fn run(url: &str, command: &str, expected: Option<i32>) -> Duration {
+    let began = Instant::now();
+    let output = Command::new(env!("CARGO_BIN_EXE_tidegate"))
+        .args(command.split(' '))
+        .env("DATABASE_URL", url)
+        .output()
+        .unwrap();
+    let took = began.elapsed();
+    assert_eq!(
+        output.status.code(),
+        expected,
+        "{command}: {}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    println!(
+        "{:<28} {:>9.2} s",
+        format!("tidegate {command}"),
+        took.as_secs_f64()
+    );
+    took
+}

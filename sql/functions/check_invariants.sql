@@ -1,0 +1,36 @@
+-- tidegate.check_invariants: every invariant that does not hold, in one snapshot
+--
+-- `violations` counts what breaks it, `samples` are the first ten of those, `query` shows them all. Changes nothing, and locks
+-- nothing. Reads every request, message and step of history: seconds for a million requests. A query that fails counts as
+-- a violation, with what the database said as its sample.
+create or replace function tidegate.check_invariants()
+  returns table (place integer, name text, says text, violations bigint, samples text[], query text)
+  language plpgsql
+  stable
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set work_mem = '64MB'
+as $$
+#variable_conflict use_column
+declare
+  v_invariant record;
+begin
+  for v_invariant in select * from tidegate.invariants() as i order by i.place loop
+    place := v_invariant.place;
+    name := v_invariant.name;
+    says := v_invariant.says;
+    query := v_invariant.query;
+    begin
+      execute 'select count(*), (array_agg(v.id order by v.id))[1:10] from (' || v_invariant.query || ') as v'
+        into violations, samples;
+    exception when others then
+      violations := 1;
+      samples := array[format('it could not be checked: %s', sqlerrm)];
+    end;
+    if violations > 0 then
+      return next;
+    end if;
+  end loop;
+end;
+$$;

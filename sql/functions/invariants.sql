@@ -1,0 +1,42 @@
+-- tidegate.invariants: everything that must hold at any moment: its name, what it says, and the query that shows what breaks it
+--
+-- Each query answers with one column, `id`, a row for each violation, and may be run as it stands. What is legal for a
+-- moment, such as a gate whose mark was reached just now, is no violation until it has lasted.
+create or replace function tidegate.invariants()
+  returns table (place integer, name text, says text, query text)
+  language plpgsql
+  stable
+as $$
+#variable_conflict use_column
+declare
+  v_message text := (
+    select string_agg(
+      format(
+        'select %L::text as queue, %L::text as stage, msg_id, enqueued_at, vt, headers, '
+          'tidegate.message_request_id(message) as request_id from %s',
+        q.name, q.stage, tidegate.queue_table(q.name)
+      ),
+      E'\n  union all ' order by q.name
+    )
+    from tidegate.queue as q
+    where to_regclass(tidegate.queue_table(q.name)) is not null
+  );
+begin
+  v_message := E'(\n  ' || coalesce(
+    v_message,
+    'select null::text as queue, null::text as stage, null::bigint as msg_id, null::timestamptz as enqueued_at, '
+      'null::timestamptz as vt, null::jsonb as headers, null::uuid as request_id where false'
+  ) || E'\n)';
+  return query
+    select
+      row_number() over (order by i.chapter, i.line)::integer, i.name, i.says,
+      replace(btrim(i.query, E' \n'), '{message}', v_message)
+    from (
+      select 1 as chapter, * from tidegate.invariants_of_queues() with ordinality as q(name, says, query, line)
+      union all
+      select 2, * from tidegate.invariants_of_requests() with ordinality as r(name, says, query, line)
+      union all
+      select 3, * from tidegate.invariants_of_configuration() with ordinality as c(name, says, query, line)
+    ) as i;
+end;
+$$;

@@ -1,0 +1,212 @@
+-- tidegate.invariants_of_requests: what must hold of requests, their history, and what belongs to them
+--
+-- As `invariants`.
+create or replace function tidegate.invariants_of_requests()
+  returns table (name text, says text, query text)
+  language sql
+  immutable
+as $$
+  select * from (values
+    ('history_does_not_end_at_the_status',
+     'the last step of a request''s history led to the status of its row, by the cause on record there',
+     $q$
+select r.id::text as id
+from tidegate.request as r
+left join tidegate.request_event as e on e.request_id = r.id and e.transition_no = r.transition_no
+where (e.to_status, e.cause) is distinct from (r.req_status, r.cause)
+     $q$),
+    ('history_with_a_gap',
+     'each step of a history has the number after the one before, and comes from where that led',
+     $q$
+select s.request_id || ' ' || s.transition_no as id
+from (
+  select
+    e.request_id, e.transition_no, e.from_status,
+    lag(e.transition_no, 1, 0) over life as before_no, lag(e.to_status) over life as before
+  from tidegate.request_event as e
+  window life as (partition by e.request_id order by e.transition_no)
+) as s
+where s.transition_no <> s.before_no + 1 or s.from_status is distinct from s.before
+     $q$),
+    ('history_with_an_illegal_step',
+     'each step of a request''s history is one that its flow allows',
+     $q$
+with step as materialized (
+  select r.flow, e.from_status, e.to_status, e.cause
+  from tidegate.request_event as e
+  join tidegate.request as r on r.id = e.request_id
+  group by r.flow, e.from_status, e.to_status, e.cause
+), illegal as materialized (
+  select s.*
+  from step as s
+  where not exists (
+    select
+    from tidegate.transition_rule as t
+    where t.flow = s.flow and t.from_status is not distinct from s.from_status and t.to_status = s.to_status
+      and s.cause in (t.cause, 'hand_edit')
+  )
+)
+select e.request_id || ' ' || e.transition_no as id
+from illegal as i
+cross join lateral (
+  select v.request_id, v.transition_no
+  from tidegate.request_event as v
+  join tidegate.request as r on r.id = v.request_id and r.flow = i.flow
+  where v.from_status is not distinct from i.from_status and v.to_status = i.to_status and v.cause = i.cause
+) as e
+     $q$),
+    ('history_partition_missing',
+     'today''s history has a partition of its own, if anybody makes partitions',
+     $q$
+select p.name as id
+from (
+  select 'request_event_' || to_char(statement_timestamp() at time zone 'UTC', 'YYYY_MM_DD') as name
+) as p
+where to_regclass('tidegate.' || p.name) is null and exists (
+  select from tidegate.maintenance as d
+  where d.duty = 'make_partitions' and d.ran_at > date_trunc('day', statement_timestamp(), 'UTC')
+)
+     $q$),
+    ('status_without_its_time',
+     'a row has the time at which it came to its status, and an end if and only if it has ended',
+     $q$
+select r.id::text as id
+from tidegate.request as r
+where (r.finished_at is not null) <> (r.req_status in ('completed', 'timed_out', 'failure'))
+  or case r.req_status
+    when 'queued' then r.queued_at
+    when 'processing' then r.processing_at
+    when 'tx_in_flight' then r.tx_in_flight_at
+    when 'receipt_received' then r.receipt_received_at
+    else r.finished_at
+  end is null
+     $q$),
+    ('ended_request_that_names_a_message',
+     'a row in no queue names no message, unless it was put there by hand',
+     $q$
+select r.id::text as id
+from tidegate.request as r
+where r.req_status not in ('queued', 'processing', 'tx_in_flight') and num_nonnulls(r.queue, r.msg_id) > 0
+  and r.cause <> 'hand_edit'
+  and not exists (select from tidegate.request_event as e where e.request_id = r.id and e.cause = 'hand_edit')
+     $q$),
+    ('live_request_without_deadline',
+     'every status that is not the last has a deadline',
+     $q$
+select r.id::text as id
+from tidegate.request as r
+left join tidegate.awaiting_response as a on a.request_id = r.id
+where (r.req_status = 'queued' and r.readiness_deadline_at is null) or (r.req_status = 'receipt_received' and a.due_at is null)
+     $q$),
+    ('request_past_its_deadline',
+     'a request does not outlive its deadline by more than a minute',
+     $q$
+select r.id::text as id
+from tidegate.request as r
+left join tidegate.awaiting_response as a on a.request_id = r.id
+where statement_timestamp() - interval '1 minute' > case r.req_status
+  when 'queued' then least(r.deadline_at, r.readiness_deadline_at)
+  when 'processing' then r.deadline_at
+  when 'tx_in_flight' then r.deadline_at
+  when 'receipt_received' then a.due_at
+end
+     $q$),
+    ('response_awaited_for_nobody',
+     'only requests that await a response are noted as such',
+     $q$
+select a.request_id::text as id
+from tidegate.awaiting_response as a
+left join tidegate.request as r on r.id = a.request_id
+where r.req_status is distinct from 'receipt_received'
+     $q$),
+    ('completed_request_without_response',
+     'a completed request has its response; a proof may have none',
+     $q$
+select r.id::text as id
+from tidegate.request as r
+where r.req_status = 'completed' and r.flow <> 'proof' and r.response is null and r.cause <> 'hand_edit'
+     $q$),
+    ('shares_reached_and_not_completed',
+     'a request whose shares have reached their threshold is completed',
+     $q$
+select r.id::text as id
+from tidegate.request as r
+join tidegate.response_part as p on p.request_id = r.id
+where r.req_status = 'receipt_received' and r.response_threshold > 1
+group by r.id, r.response_threshold
+having count(*) >= r.response_threshold
+     $q$),
+    ('request_without_its_reference',
+     'the reference of a receipt leads to a request',
+     $q$
+select r.id::text as id
+from tidegate.request as r
+where r.reference is not null
+  and not exists (select from tidegate.request_reference as f where f.reference = r.reference)
+     $q$),
+    ('leftover_of_a_removed_request',
+     'references, shares, kept responses and deliveries go with their request',
+     $q$
+select o.what || ' ' || o.request_id as id
+from (
+  select 'reference' as what, f.request_id from tidegate.request_reference as f
+  union all select 'share', p.request_id from tidegate.response_part as p
+  union all select 'response', i.request_id from tidegate.response_inbox as i where i.request_id is not null
+  union all select 'delivery', w.request_id from tidegate.webhook_delivery as w
+) as o
+where not exists (select from tidegate.request as r where r.id = o.request_id)
+     $q$),
+    ('response_left_in_the_inbox',
+     'an early response is applied when its request awaits one, and marked late when it has ended',
+     $q$
+select i.id::text as id
+from tidegate.response_inbox as i
+left join tidegate.request_reference as f on f.reference = i.reference
+join tidegate.request as r on r.id = coalesce(i.request_id, f.request_id)
+where not i.late and r.req_status not in ('queued', 'processing', 'tx_in_flight')
+  and greatest(i.received_at, coalesce(r.finished_at, r.receipt_received_at)) < statement_timestamp() - interval '1 minute'
+     $q$),
+    ('delivery_of_a_live_request',
+     'nobody is told of an end that has not come',
+     $q$
+select w.request_id::text as id
+from tidegate.webhook_delivery as w
+join tidegate.request as r on r.id = w.request_id
+where r.req_status not in ('completed', 'timed_out', 'failure')
+     $q$),
+    ('redrive_of_what_has_not_failed',
+     'only what has failed or timed out was submitted again, as a request that was there',
+     $q$
+select v.request_id::text as id
+from tidegate.redrive as v
+left join tidegate.request as o on o.id = v.request_id
+where o.req_status not in ('failure', 'timed_out')
+  or (not exists (select from tidegate.request as n where n.id = v.redriven_as)
+    and not exists (select from tidegate.request_event as e where e.request_id = v.redriven_as)
+    and v.at > statement_timestamp() - interval '1 day')
+     $q$),
+    ('key_of_no_request',
+     'an idempotency key stands for a request that was there',
+     $q$
+select d.scope || ' ' || d.key as id
+from tidegate.dedup as d
+where d.expires_at > statement_timestamp()
+  and not exists (select from tidegate.request as r where r.id = d.request_id)
+  and not exists (select from tidegate.request_event as e where e.request_id = d.request_id)
+     $q$),
+    ('counts_do_not_add_up',
+     'requests are counted by kind and status as many as there are',
+     $q$
+select c.kind || ' ' || c.req_status as id
+from (
+  select t.kind, t.req_status, t.requests from tidegate.request_count as t
+  union all
+  select d.kind, d.req_status, d.delta from tidegate.request_count_delta as d
+  union all
+  select r.kind, r.req_status, -count(*) from tidegate.request as r group by r.kind, r.req_status
+) as c
+group by c.kind, c.req_status
+having sum(c.requests) <> 0
+     $q$)
+  ) as i(name, says, query);
+$$;

@@ -1,0 +1,135 @@
+-- tidegate.recover_deadlines: ends live requests whose deadline has passed, and gives one to those that have none
+--
+-- Finds what no sweep will: sweeps visit each row about once, by indexes, and a row that came back with a backup, or lost
+-- the note that its response is awaited, is behind them. One bounded batch a call: looks at live requests with an id greater
+-- than `after`, in id order, and returns what it did and where to go on (`next_after`, null at the end). Safe at any time, by
+-- anyone, twice, while workers run.
+--   expired    past its deadline: timed_out or failure, as a sweep would have ended it
+--   dated      queued without a readiness deadline, or awaiting a response without one: has its kind's, from when it got there
+-- `dry_run` counts and changes nothing. `run` is whose record counts it.
+create or replace function tidegate.recover_deadlines(
+  batch          integer default 1000,
+  after          uuid default null,
+  dry_run        boolean default false,
+  kind           text default null,
+  run            bigint default null,
+  out examined   bigint,
+  out expired    bigint,
+  out dated      bigint,
+  out ids        uuid[],
+  out next_after uuid
+)
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_now   timestamptz := clock_timestamp();
+  v_ids   uuid[];
+  v_found record;
+begin
+  expired := 0;
+  dated := 0;
+  ids := '{}';
+  if recover_deadlines.kind is not null
+    and not exists (select from tidegate.kind as k where k.name = recover_deadlines.kind)
+  then
+    raise exception using errcode = 'TG002', message = format('there is no kind "%s"', recover_deadlines.kind);
+  end if;
+  -- As whoever ends several requests.
+  if not dry_run then
+    perform tidegate.hold_off_recovery();
+  end if;
+
+  v_ids := array(
+    select r.id
+    from tidegate.request as r
+    where r.id > coalesce(recover_deadlines.after, '00000000-0000-0000-0000-000000000000')
+      and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
+      and (recover_deadlines.kind is null or r.kind = recover_deadlines.kind)
+    order by r.id
+    limit batch
+  );
+  examined := cardinality(v_ids);
+  if examined = batch then
+    next_after := v_ids[batch];
+  end if;
+  select array_agg(f.id) as ids, array_agg(f.queue) as queues, array_agg(f.msg_id) as msg_ids,
+    count(*) filter (where f.fate = 'undated') as undated
+  into v_found
+  from tidegate.deadline_fates(v_ids, v_now) as f;
+  if v_found.ids is null then
+    return;
+  end if;
+  if dry_run then
+    ids := v_found.ids;
+    dated := v_found.undated;
+    expired := cardinality(ids) - dated;
+    return;
+  end if;
+
+  -- All messages before any row, and then looked at again: nobody moves these rows on while their messages are locked.
+  perform tidegate.lock_messages(v_found.queues, v_found.msg_ids);
+  select
+    array_agg(f.id) filter (where f.fate = 'unready') as unready, array_agg(f.id) filter (where f.fate = 'overdue') as overdue,
+    array_agg(f.id) filter (where f.fate = 'unanswered') as unanswered,
+    array_agg(f.id) filter (where f.fate = 'undated') as undated
+  into v_found
+  from unnest(v_found.ids, v_found.queues, v_found.msg_ids) as s(id, queue, msg_id)
+  join tidegate.deadline_fates(v_found.ids, v_now) as f on f.id = s.id
+  where f.queue is not distinct from s.queue and f.msg_id is not distinct from s.msg_id;
+
+  with locked as materialized (
+    select r.id, r.kind, r.req_status, r.readiness_deadline_at, r.deadline_at, r.queued_at, r.receipt_received_at
+    from tidegate.request as r
+    where r.id = any(v_found.undated)
+    order by r.id
+    for update
+  ), ready as (
+    update tidegate.request as r
+    set readiness_deadline_at = least(coalesce(l.queued_at, v_now) + k.readiness_timeout, l.deadline_at)
+    from locked as l
+    join tidegate.kind as k on k.name = l.kind
+    where r.id = l.id and l.req_status = 'queued' and l.readiness_deadline_at is null
+    returning r.id
+  ), awaiting as (
+    insert into tidegate.awaiting_response (request_id, due_at)
+    select l.id, coalesce(l.receipt_received_at, v_now) + k.response_timeout
+    from locked as l
+    join tidegate.kind as k on k.name = l.kind
+    where l.req_status = 'receipt_received'
+    on conflict do nothing
+    returning request_id
+  )
+  select array(select r.id from ready as r union all select a.request_id from awaiting as a) into ids;
+  dated := cardinality(ids);
+
+  ids := array(
+    select i from unnest(ids) as i
+    union all
+    select e.id
+    from tidegate.end_requests(
+      v_found.unready, '{queued}', 'timed_out', '{readiness_timed_out}',
+      tidegate.error_json('readiness_timed_out', 'not ready in time', true)
+    ) as e
+    union all
+    select e.id
+    from tidegate.end_requests(
+      v_found.overdue, '{queued,processing,tx_in_flight}', 'failure',
+      '{deadline_exceeded,deadline_exceeded,deadline_exceeded}',
+      tidegate.error_json('deadline_exceeded', 'the deadline passed before it was answered', true)
+    ) as e
+    union all
+    select e.id
+    from tidegate.end_requests(
+      v_found.unanswered, '{receipt_received}', 'timed_out', '{response_timed_out}',
+      tidegate.error_json('response_timed_out', 'the downstream did not answer in time', true)
+    ) as e
+    order by 1
+  );
+  expired := cardinality(ids) - dated;
+  perform tidegate.note_recovery(run, jsonb_build_object('expired', expired, 'dated', dated));
+end;
+$$;

@@ -1,0 +1,2 @@
+-- no parameters
+select count(*) from tidegate.invariant;

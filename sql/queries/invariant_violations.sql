@@ -1,0 +1,2 @@
+-- no parameters
+select name, says, violations, samples, query from tidegate.invariant_violation order by place;

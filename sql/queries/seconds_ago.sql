@@ -1,0 +1,2 @@
+-- $1 seconds
+select clock_timestamp() - make_interval(secs => $1);

@@ -1,0 +1,50 @@
+//! `tidegate explain`
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::Args;
+use serde_json::json;
+
+use super::DatabaseArgs;
+use crate::request::RequestId;
+
+#[derive(Debug, Args)]
+pub(super) struct Explain {
+    /// The job id
+    id: RequestId,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Explain {
+    pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
+        let connected = database.connect(1).await?;
+        let store = &connected.store;
+        let reasons = store.explain(self.id).await?;
+        let Some(outlook) = store.outlook(self.id).await? else {
+            bail!("there is no request {}", self.id);
+        };
+        if self.json {
+            let explanation = json!({
+                "job_id": self.id,
+                "kind": outlook.kind,
+                "state": outlook.status,
+                "retry_after_seconds": outlook.retry_after.as_secs(),
+                "reasons": reasons,
+            });
+            outln!("{}", serde_json::to_string_pretty(&explanation)?);
+            return Ok(ExitCode::SUCCESS);
+        }
+
+        outln!("{} {} is {}", outlook.kind, self.id, outlook.status);
+        for reason in &reasons {
+            outln!("  {}", reason.sentence);
+        }
+        if !outlook.status.is_terminal() {
+            outln!("ask again in {} s", outlook.retry_after.as_secs());
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

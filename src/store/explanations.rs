@@ -1,0 +1,34 @@
+//! Why a request is where it is.
+
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::FromRow;
+
+use super::Store;
+use crate::{error::StoreError, request::RequestId};
+
+/// One reason: a code for programs, a sentence for people, and the figures in it.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+pub struct Reason {
+    /// Such as `paused`.
+    pub reason: String,
+    /// In plain words.
+    pub sentence: String,
+    /// What the sentence tells, by name.
+    pub figures: Value,
+}
+
+impl Store {
+    /// Why a request is where it is, the decisive reason first: `tidegate.explain`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::UnknownRequest`], database trouble.
+    pub async fn explain(&self, id: RequestId) -> Result<Vec<Reason>, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/explain.sql")).bind(id.0),
+            fetch_all
+        ))
+    }
+}

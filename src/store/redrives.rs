@@ -1,0 +1,83 @@
+//! Submitting again what has failed.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::FromRow;
+use uuid::Uuid;
+
+use super::Store;
+use crate::error::StoreError;
+
+/// What `redrive` is to do.
+#[derive(Debug, Clone, Copy)]
+pub struct Redrive<'a> {
+    /// Requests per transaction.
+    pub batch: i32,
+    /// Only count.
+    pub dry_run: bool,
+    /// Only this kind.
+    pub kind: Option<&'a str>,
+    /// Only what ended then or later.
+    pub since: Option<DateTime<Utc>>,
+    /// Only errors of this code; none: all but `cancelled` and `outcome_unknown`.
+    pub code: Option<&'a str>,
+}
+
+/// One batch of `redrive`.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+pub struct RedriveStep {
+    /// Requests submitted again (or to be).
+    pub redriven: i64,
+    /// Requests that the gates had no room for.
+    pub refused: i64,
+    /// When to come back for those.
+    pub retry_after_seconds: Option<i32>,
+    /// The old requests.
+    pub ids: Vec<Uuid>,
+    /// The new ones, in the same order.
+    pub new_ids: Vec<Uuid>,
+    /// Where to go on; none at the end, or when something was refused.
+    pub next_after: Option<Uuid>,
+}
+
+impl Store {
+    /// One bounded batch of submitting again what has failed or timed out: `tidegate.redrive`.
+    ///
+    /// # Errors
+    ///
+    /// Unknown kind, whatever a submission raises, database trouble.
+    pub async fn redrive(
+        &self,
+        step: &Redrive<'_>,
+        after: Option<Uuid>,
+    ) -> Result<RedriveStep, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/redrive.sql"))
+                .bind(step.batch)
+                .bind(after)
+                .bind(step.kind)
+                .bind(step.since)
+                .bind(step.code)
+                .bind(step.dry_run)
+                .bind(self.actor.as_deref()),
+            fetch_one
+        ))
+    }
+
+    /// The time so long ago, by the database's clock.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble, a time before its calendar.
+    pub async fn time_ago(&self, ago: Duration) -> Result<DateTime<Utc>, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_scalar(include_str!("../../sql/queries/seconds_ago.sql"))
+                .bind(ago.as_secs_f64()),
+            fetch_one
+        ))
+    }
+}

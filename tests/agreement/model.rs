@@ -1,0 +1,1079 @@
+//! A plain model of requests, their messages and leases, the gates, the inbox and the idempotency keys.
+//!
+//! It says what each command must answer and leave behind. It knows the documents, and none of the engine's functions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::commands::{Check, Command, End, Order, Pick, Queue, Sent, Wait};
+
+/// How many checks may run at once.
+pub const CONCURRENCY: usize = 2;
+/// How many attempts a stage may make.
+pub const ATTEMPTS: u32 = 2;
+/// How many messages close a gate, and how many open it again.
+pub const HIGH_WATER: usize = 5;
+pub const LOW_WATER: usize = 2;
+/// How many shares complete a `user_decrypt`.
+pub const THRESHOLD: usize = 2;
+
+/// The built-in kinds; `input_proof` is sent at most once.
+pub const KINDS: [&str; 4] = ["public_decrypt", "user_decrypt", "input_proof", "direct"];
+pub const SUBMITTERS: [&str; 2] = ["ann", "bob"];
+
+/// What a command answers: rows, or an SQLSTATE.
+pub type Answer = Result<Vec<String>, &'static str>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    Queued,
+    Processing,
+    TxInFlight,
+    ReceiptReceived,
+    Completed,
+    TimedOut,
+    Failure,
+}
+
+impl Status {
+    fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::TimedOut | Self::Failure)
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Processing => "processing",
+            Self::TxInFlight => "tx_in_flight",
+            Self::ReceiptReceived => "receipt_received",
+            Self::Completed => "completed",
+            Self::TimedOut => "timed_out",
+            Self::Failure => "failure",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Request {
+    kind: usize,
+    status: Status,
+    causes: Vec<&'static str>,
+    checks: u32,
+    attempts: u32,
+    /// Where its message is, or should be.
+    message: Option<(Queue, u64)>,
+    readiness_deadline_passed: bool,
+    deadline_passed: bool,
+    response_overdue: bool,
+    has_reference: bool,
+    parts: BTreeSet<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hold {
+    /// May be taken.
+    Free,
+    /// Put off.
+    Later,
+    Held,
+    /// Its lease has run out.
+    Lapsed,
+}
+
+#[derive(Debug)]
+struct Message {
+    number: u64,
+    request: usize,
+    hold: Hold,
+    nonce: Option<u32>,
+}
+
+/// A lease that somebody was given.
+#[derive(Debug, Clone, Copy)]
+pub struct Lease {
+    request: usize,
+    number: u64,
+    nonce: u32,
+}
+
+#[derive(Debug, Default)]
+struct Gate {
+    closed: bool,
+    forced: bool,
+}
+
+#[derive(Debug)]
+struct Known {
+    request: usize,
+    payload: u8,
+    expired: bool,
+}
+
+/// A response that was kept.
+#[derive(Debug)]
+struct Kept {
+    to: usize,
+    by_reference: bool,
+    part: Option<usize>,
+    accept: Option<bool>,
+    late: bool,
+}
+
+#[derive(Debug, Default)]
+pub struct Model {
+    pub requests: Vec<Request>,
+    /// Of each queue, in the order of their claims.
+    pub leases: [Vec<Lease>; 2],
+    queues: [Vec<Message>; 2],
+    gates: [Gate; 2],
+    keys: BTreeMap<(usize, usize, u8), Known>,
+    inbox: Vec<Kept>,
+    numbers: u64,
+    nonces: u32,
+}
+
+fn is_checked(kind: usize) -> bool {
+    KINDS[kind].ends_with("decrypt")
+}
+
+fn is_at_most_once(kind: usize) -> bool {
+    KINDS[kind] == "input_proof"
+}
+
+fn entry(kind: usize) -> Queue {
+    if is_checked(kind) {
+        Queue::Readiness
+    } else {
+        Queue::Tx
+    }
+}
+
+/// Whether a response fits the kind.
+fn fits(kind: usize, part: Option<usize>, accept: Option<bool>) -> bool {
+    match KINDS[kind] {
+        "input_proof" => part.is_none() && accept.is_some(),
+        "user_decrypt" => part.is_some() && accept.is_none(),
+        "public_decrypt" => accept.is_none(),
+        _ => part.is_none() && accept.is_none(),
+    }
+}
+
+impl Model {
+    /// What the command must answer; afterwards this is how things must be.
+    pub fn perform(&mut self, command: &Command) -> Answer {
+        match command {
+            Command::Submit(order) => self.submit(order),
+            Command::SubmitBatch { kind, count } => Ok(self.submit_batch(*kind, *count)),
+            Command::Claim { queue, batch, .. } => Ok(self.claim(*queue, *batch)),
+            Command::Settle { check, picks, .. } => Ok(self.settle_checks(*check, picks)),
+            Command::Report { sent, picks, .. } => Ok(self.settle_sends(*sent, picks)),
+            Command::Release { queue, picks, .. } => Ok(self.release(*queue, picks)),
+            Command::Extend { queue, picks, .. } => Ok(self.extend(*queue, picks)),
+            Command::Respond {
+                request,
+                by_reference,
+                part,
+                accept,
+            } => self.respond(*request, *by_reference, *part, *accept),
+            Command::Cancel { request } => Ok(vec![self.cancel(*request)]),
+            Command::End { end, request } => Ok(self.end_by_hand(*end, *request)),
+            Command::Sweep { end } => Ok(vec![self.sweep(*end)]),
+            Command::SweepInbox => Ok(vec![self.sweep_inbox().to_string()]),
+            Command::ExpireKeys => {
+                let before = self.keys.len();
+                self.keys.retain(|_, known| !known.expired);
+                Ok(vec![(before - self.keys.len()).to_string()])
+            }
+            Command::Recover { all, force } => self.recover(*all, *force),
+            Command::RemoveStrays { queue } => Ok(vec![self.remove_strays(*queue)]),
+            Command::LookAtGates => Ok(vec![self.look_at_gates().to_string()]),
+            Command::ForceGate { queue, closed } => Ok(vec![self.force(*queue, *closed)]),
+            _ => {
+                self.meddle(command);
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// The leases that are held still, counted from the last that was given out.
+    pub fn still_held(&self, queue: Queue) -> Vec<usize> {
+        let carries = |lease: &Lease| {
+            self.queues[queue as usize]
+                .iter()
+                .any(|message| message.nonce == Some(lease.nonce) && message.number == lease.number)
+        };
+        let leases = self.leases[queue as usize].iter().rev().enumerate();
+        leases
+            .filter(|(_, lease)| carries(lease))
+            .map(|(back, _)| back)
+            .collect()
+    }
+
+    /// The requests that a downstream may know.
+    pub fn sent(&self) -> Vec<usize> {
+        let may_be_known = |&request: &usize| {
+            let status = self.requests[request].status;
+            matches!(status, Status::ReceiptReceived | Status::TxInFlight)
+        };
+        (0..self.requests.len()).filter(may_be_known).collect()
+    }
+
+    /// The submissions whose keys are known.
+    pub fn keyed(&self) -> Vec<Order> {
+        let order = |(&(kind, submitter, key), known): (&(usize, usize, u8), &Known)| Order {
+            kind,
+            submitter,
+            key: Some(key),
+            payload: known.payload,
+            enforced: true,
+        };
+        self.keys.iter().map(order).collect()
+    }
+
+    /// The requests that await a response.
+    pub fn awaiting(&self) -> Vec<usize> {
+        let awaits = |request: &usize| self.requests[*request].status == Status::ReceiptReceived;
+        (0..self.requests.len()).filter(awaits).collect()
+    }
+
+    /// The queues in which a message may be taken.
+    pub fn where_something_waits(&self) -> Vec<Queue> {
+        self.queues_with(&[Hold::Free, Hold::Lapsed])
+    }
+
+    pub fn where_something_is_held(&self) -> Vec<Queue> {
+        self.queues_with(&[Hold::Held])
+    }
+
+    pub fn where_something_is_put_off(&self) -> Vec<Queue> {
+        self.queues_with(&[Hold::Later])
+    }
+
+    fn queues_with(&self, holds: &[Hold]) -> Vec<Queue> {
+        let has = |queue: &Queue| {
+            let messages = &self.queues[*queue as usize];
+            messages.iter().any(|message| holds.contains(&message.hold))
+        };
+        [Queue::Readiness, Queue::Tx]
+            .into_iter()
+            .filter(has)
+            .collect()
+    }
+
+    pub fn kind(&self, request: usize) -> &'static str {
+        KINDS[self.requests[request].kind]
+    }
+
+    fn go(&mut self, request: usize, status: Status, cause: &'static str) {
+        let request = &mut self.requests[request];
+        request.status = status;
+        request.causes.push(cause);
+    }
+
+    fn depth(&self, queue: Queue) -> usize {
+        self.queues[queue as usize].len()
+    }
+
+    fn message(&mut self, queue: Queue, number: u64) -> Option<&mut Message> {
+        self.queues[queue as usize]
+            .iter_mut()
+            .find(|message| message.number == number)
+    }
+
+    /// The message that the request's row names, if it is there.
+    fn own_message(&mut self, request: usize) -> Option<&mut Message> {
+        let (queue, number) = self.requests[request].message?;
+        self.message(queue, number)
+    }
+
+    fn put(&mut self, queue: Queue, request: usize) -> u64 {
+        self.numbers += 1;
+        let number = self.numbers;
+        self.queues[queue as usize].push(Message {
+            number,
+            request,
+            hold: Hold::Free,
+            nonce: None,
+        });
+        number
+    }
+
+    /// Messages have gone: the gate may open.
+    fn look_after_removal(&mut self, queue: Queue) -> bool {
+        let depth = self.depth(queue);
+        let gate = &mut self.gates[queue as usize];
+        let opens = gate.closed && !gate.forced && depth <= LOW_WATER;
+        gate.closed &= !opens;
+        opens
+    }
+
+    /// Messages have come: the gate may close.
+    fn look_after_addition(&mut self, queue: Queue) -> bool {
+        let depth = self.depth(queue);
+        let gate = &mut self.gates[queue as usize];
+        let closes = !gate.closed && !gate.forced && depth >= HIGH_WATER;
+        gate.closed |= closes;
+        closes
+    }
+
+    fn remove(&mut self, queue: Queue, number: u64) {
+        self.queues[queue as usize].retain(|message| message.number != number);
+    }
+
+    /// The request ends, and its message goes. Somebody has to look at the gate.
+    fn finish(&mut self, request: usize, status: Status, cause: &'static str) {
+        self.go(request, status, cause);
+        if let Some((queue, number)) = self.requests[request].message.take() {
+            self.remove(queue, number);
+        }
+    }
+
+    fn free(&mut self, queue: Queue, number: u64, hold: Hold) {
+        if let Some(message) = self.message(queue, number) {
+            message.hold = hold;
+            message.nonce = None;
+        }
+    }
+
+    fn insert(&mut self, kind: usize) -> usize {
+        let request = self.requests.len();
+        let queue = entry(kind);
+        let number = self.put(queue, request);
+        let status = if is_checked(kind) {
+            Status::Queued
+        } else {
+            Status::Processing
+        };
+        self.requests.push(Request {
+            kind,
+            status,
+            causes: vec!["submitted"],
+            checks: 0,
+            attempts: 0,
+            message: Some((queue, number)),
+            readiness_deadline_passed: false,
+            deadline_passed: false,
+            response_overdue: false,
+            has_reference: false,
+            parts: BTreeSet::new(),
+        });
+        request
+    }
+
+    /// How many more the gates let in; a gate that counts and is full closes.
+    fn room(&self, kind: usize) -> usize {
+        let closed = |queue: Queue| self.gates[queue as usize].closed;
+        if closed(entry(kind)) || closed(Queue::Tx) {
+            0
+        } else if self.gates[entry(kind) as usize].forced {
+            usize::MAX
+        } else {
+            HIGH_WATER.saturating_sub(self.depth(entry(kind)))
+        }
+    }
+
+    /// After an enforced submission: whoever was let in where a gate counts has seen its depth.
+    fn look_after_submission(&mut self, kind: usize, was_closed: bool) {
+        if !was_closed {
+            self.look_after_addition(entry(kind));
+        }
+    }
+
+    fn submit(&mut self, order: &Order) -> Answer {
+        let kind = order.kind;
+        let key = order.key.map(|key| (kind, order.submitter, key));
+        let known = key.and_then(|key| self.keys.get(&key)).filter(|known| {
+            let status = self.requests[known.request].status;
+            !known.expired && !matches!(status, Status::TimedOut | Status::Failure)
+        });
+        let known = match known {
+            Some(known) if known.payload != order.payload => return Err("TG004"),
+            known => known.map(|known| known.request),
+        };
+        let was_closed = [entry(kind), Queue::Tx]
+            .into_iter()
+            .any(|queue| self.gates[queue as usize].closed);
+        let answer = if let Some(request) = known {
+            format!("{request} replayed")
+        } else if order.enforced && self.room(kind) == 0 {
+            "refused".to_owned()
+        } else {
+            let request = self.insert(kind);
+            if let Some(key) = key {
+                let known = Known {
+                    request,
+                    payload: order.payload,
+                    expired: false,
+                };
+                self.keys.insert(key, known);
+            }
+            if !order.enforced {
+                self.look_after_addition(entry(kind));
+            }
+            format!("{request} accepted")
+        };
+        if order.enforced {
+            self.look_after_submission(kind, was_closed);
+        }
+        Ok(vec![answer])
+    }
+
+    fn submit_batch(&mut self, kind: usize, count: usize) -> Vec<String> {
+        let was_closed = [entry(kind), Queue::Tx]
+            .into_iter()
+            .any(|queue| self.gates[queue as usize].closed);
+        let answers = if self.room(kind) < count {
+            vec!["refused".to_owned(); count]
+        } else {
+            (0..count)
+                .map(|_| format!("{} accepted", self.insert(kind)))
+                .collect()
+        };
+        self.look_after_submission(kind, was_closed);
+        answers
+    }
+
+    fn claim(&mut self, queue: Queue, batch: usize) -> Vec<String> {
+        let held = self.queues[queue as usize]
+            .iter()
+            .filter(|message| message.hold == Hold::Held)
+            .count();
+        let limit = match queue {
+            Queue::Readiness => batch.min(CONCURRENCY.saturating_sub(held)),
+            Queue::Tx => batch,
+        };
+        let taken: Vec<_> = self.queues[queue as usize]
+            .iter()
+            .filter(|message| matches!(message.hold, Hold::Free | Hold::Lapsed))
+            .map(|message| (message.number, message.request))
+            .take(limit)
+            .collect();
+        if taken.is_empty() {
+            return Vec::new();
+        }
+        self.nonces += 1;
+        let nonce = self.nonces;
+        let mut claimed = Vec::new();
+        let mut removed = false;
+        for (number, request) in taken {
+            let goes = self.requests[request].message == Some((queue, number))
+                && self.may_be_claimed(queue, request);
+            if !goes {
+                removed = true;
+                self.remove(queue, number);
+                continue;
+            }
+            let attempt = match queue {
+                Queue::Readiness => {
+                    let row = &mut self.requests[request];
+                    row.checks += 1;
+                    row.checks
+                }
+                Queue::Tx => {
+                    if self.requests[request].status == Status::TxInFlight {
+                        self.go(request, Status::Processing, "recovered");
+                    }
+                    self.go(request, Status::TxInFlight, "claimed");
+                    let row = &mut self.requests[request];
+                    row.attempts += 1;
+                    row.attempts
+                }
+            };
+            if let Some(message) = self.message(queue, number) {
+                message.hold = Hold::Held;
+                message.nonce = Some(nonce);
+            }
+            self.leases[queue as usize].push(Lease {
+                request,
+                number,
+                nonce,
+            });
+            claimed.push(format!("{request} {attempt}"));
+        }
+        if removed {
+            self.look_after_removal(queue);
+        }
+        claimed
+    }
+
+    /// Whether a claim that meets the request's own message hands it out; it may end it instead.
+    fn may_be_claimed(&mut self, queue: Queue, request: usize) -> bool {
+        let row = &self.requests[request];
+        match (queue, row.status) {
+            (Queue::Readiness, Status::Queued) => {
+                let overdue = row.readiness_deadline_passed || row.deadline_passed;
+                if row.checks >= ATTEMPTS || overdue {
+                    self.finish(request, Status::TimedOut, "readiness_timed_out");
+                    return false;
+                }
+                true
+            }
+            (Queue::Tx, status @ (Status::Processing | Status::TxInFlight)) => {
+                let lost = status == Status::TxInFlight;
+                let cause = if lost && is_at_most_once(row.kind) {
+                    "outcome_unknown"
+                } else if row.attempts > ATTEMPTS {
+                    "attempts_exhausted"
+                } else if row.deadline_passed {
+                    "deadline_exceeded"
+                } else {
+                    return true;
+                };
+                self.finish(request, Status::Failure, cause);
+                false
+            }
+            _ => false,
+        }
+    }
+
+    /// The picked leases that are still held by whoever was given them, for requests of this status.
+    fn held(&self, queue: Queue, picks: &[Pick], status: Status) -> Vec<usize> {
+        let leases = &self.leases[queue as usize];
+        let mut held: Vec<(u64, usize)> = Vec::new();
+        for pick in picks {
+            let Some(lease) = pick.of(leases) else {
+                continue;
+            };
+            let carries = self.queues[queue as usize].iter().any(|message| {
+                message.number == lease.number && message.nonce == Some(lease.nonce)
+            });
+            let row = &self.requests[lease.request];
+            let names = row.message == Some((queue, lease.number));
+            if !pick.is_forged && carries && names && row.status == status {
+                held.push((lease.number, lease.request));
+            }
+        }
+        held.sort_unstable();
+        held.into_iter().map(|(_, request)| request).collect()
+    }
+
+    fn moved(&self, requests: impl Iterator<Item = usize>) -> Vec<String> {
+        requests
+            .map(|request| format!("{request} {}", self.requests[request].status.word()))
+            .collect()
+    }
+
+    fn settle_checks(&mut self, check: Check, picks: &[Pick]) -> Vec<String> {
+        let held = self.held(Queue::Readiness, picks, Status::Queued);
+        let depth = self.depth(Queue::Readiness);
+        for &request in &held {
+            match check {
+                Check::Passed => {
+                    self.finish(request, Status::Processing, "readiness_passed");
+                    let number = self.put(Queue::Tx, request);
+                    self.requests[request].message = Some((Queue::Tx, number));
+                }
+                Check::Failed => self.finish(request, Status::Failure, "readiness_failed"),
+                Check::NotYet { wait, code } => self.not_yet(request, wait, code),
+            }
+        }
+        if self.depth(Queue::Readiness) < depth {
+            self.look_after_removal(Queue::Readiness);
+            if check == Check::Passed {
+                self.look_after_addition(Queue::Tx);
+            }
+        }
+        self.moved(held.into_iter())
+    }
+
+    fn not_yet(&mut self, request: usize, wait: Wait, code: Option<&'static str>) {
+        let row = &self.requests[request];
+        if code.is_some_and(|code| !is_retried(code)) {
+            self.finish(request, Status::Failure, "readiness_failed");
+        } else if row.checks >= ATTEMPTS {
+            self.finish(request, Status::TimedOut, "readiness_timed_out");
+        } else if let Some((queue, number)) = row.message {
+            let hold = if wait == Wait::None || row.readiness_deadline_passed {
+                Hold::Free
+            } else {
+                Hold::Later
+            };
+            self.free(queue, number, hold);
+        }
+    }
+
+    fn settle_sends(&mut self, sent: Sent, picks: &[Pick]) -> Vec<String> {
+        let held = self.held(Queue::Tx, picks, Status::TxInFlight);
+        let depth = self.depth(Queue::Tx);
+        for &request in &held {
+            match sent {
+                Sent::Receipt {
+                    reference,
+                    answered,
+                } => self.receipt(request, reference, answered),
+                Sent::Rejected => self.finish(request, Status::Failure, "rejected"),
+                Sent::Retry { wait, code, left } => self.retry(request, wait, code, left),
+            }
+        }
+        if self.depth(Queue::Tx) < depth {
+            self.look_after_removal(Queue::Tx);
+        }
+        self.moved(held.into_iter())
+    }
+
+    fn receipt(&mut self, request: usize, reference: bool, answered: bool) {
+        let kind = KINDS[self.requests[request].kind];
+        self.requests[request].has_reference = reference;
+        if kind == "direct" && answered {
+            self.finish(request, Status::Completed, "receipt");
+            return;
+        }
+        self.finish(request, Status::ReceiptReceived, "receipt");
+        self.apply_inbox(request);
+        // An answer that is there with the receipt counts as the one that came after all others.
+        if answered {
+            let fits = kind == "public_decrypt";
+            let awaited = self.requests[request].status == Status::ReceiptReceived;
+            if fits && awaited {
+                self.go(request, Status::Completed, "response");
+            } else {
+                self.inbox.push(Kept {
+                    to: request,
+                    by_reference: false,
+                    part: None,
+                    accept: None,
+                    late: true,
+                });
+            }
+        }
+    }
+
+    fn retry(&mut self, request: usize, wait: Wait, code: &'static str, left: Option<bool>) {
+        let row = &self.requests[request];
+        let at_most_once = is_at_most_once(row.kind);
+        let left = left.unwrap_or(true) || (row.attempts > 1 && !at_most_once);
+        let cause = if at_most_once && left {
+            "outcome_unknown"
+        } else if code.starts_with("http_4") && !is_retried(code) {
+            "rejected"
+        } else if !is_retried(code) {
+            if left { "outcome_unknown" } else { "rejected" }
+        } else if row.attempts >= ATTEMPTS {
+            "attempts_exhausted"
+        } else if wait == Wait::TooLong || row.deadline_passed {
+            "deadline_exceeded"
+        } else {
+            let hold = if wait == Wait::None {
+                Hold::Free
+            } else {
+                Hold::Later
+            };
+            let message = row.message;
+            self.go(request, Status::Processing, "send_retried");
+            if let Some((queue, number)) = message {
+                self.free(queue, number, hold);
+            }
+            return;
+        };
+        self.finish(request, Status::Failure, cause);
+    }
+
+    fn release(&mut self, queue: Queue, picks: &[Pick]) -> Vec<String> {
+        let status = match queue {
+            Queue::Readiness => Status::Queued,
+            Queue::Tx => Status::TxInFlight,
+        };
+        let held = self.held(queue, picks, status);
+        for &request in &held {
+            match queue {
+                Queue::Readiness => self.requests[request].checks -= 1,
+                Queue::Tx => {
+                    self.go(request, Status::Processing, "released");
+                    self.requests[request].attempts -= 1;
+                }
+            }
+            if let Some((queue, number)) = self.requests[request].message {
+                self.free(queue, number, Hold::Free);
+            }
+        }
+        self.moved(held.into_iter())
+    }
+
+    fn extend(&mut self, queue: Queue, picks: &[Pick]) -> Vec<String> {
+        let leases = &self.leases[queue as usize];
+        let mut numbers: Vec<u64> = picks
+            .iter()
+            .filter(|pick| !pick.is_forged)
+            .filter_map(|pick| pick.of(leases))
+            .filter(|lease| {
+                self.queues[queue as usize].iter().any(|message| {
+                    message.number == lease.number
+                        && message.nonce == Some(lease.nonce)
+                        && message.hold == Hold::Held
+                })
+            })
+            .map(|lease| lease.number)
+            .collect();
+        numbers.sort_unstable();
+        vec![numbers.len().to_string()]
+    }
+
+    fn respond(
+        &mut self,
+        to: usize,
+        by_reference: bool,
+        part: Option<usize>,
+        accept: Option<bool>,
+    ) -> Answer {
+        let keep = |late| Kept {
+            to,
+            by_reference,
+            part,
+            accept,
+            late,
+        };
+        if by_reference && !self.requests[to].has_reference {
+            self.inbox.push(keep(false));
+            return Ok(vec!["early".to_owned()]);
+        }
+        if !fits(self.requests[to].kind, part, accept) {
+            return Err("TG007");
+        }
+        let status = self.requests[to].status;
+        let outcome = if status == Status::ReceiptReceived {
+            self.apply(to, part, accept).unwrap_or_default()
+        } else {
+            self.inbox.push(keep(status.is_terminal()));
+            if status.is_terminal() {
+                "late"
+            } else {
+                "early"
+            }
+        };
+        let status = self.requests[to].status.word();
+        Ok(vec![format!("{outcome} {to} {status}")])
+    }
+
+    /// What a response does to a request; nothing to one that does not await it or that it does not fit.
+    fn apply(
+        &mut self,
+        request: usize,
+        part: Option<usize>,
+        accept: Option<bool>,
+    ) -> Option<&'static str> {
+        let row = &mut self.requests[request];
+        if row.status != Status::ReceiptReceived || !fits(row.kind, part, accept) {
+            return None;
+        }
+        if let Some(part) = part {
+            if !row.parts.insert(part) {
+                return Some("duplicate");
+            }
+            let wanted = if KINDS[row.kind] == "user_decrypt" {
+                THRESHOLD
+            } else {
+                1
+            };
+            if row.parts.len() < wanted {
+                return Some("stored");
+            }
+            self.go(request, Status::Completed, "threshold_reached");
+            return Some("completed");
+        }
+        match accept {
+            Some(true) => self.go(request, Status::Completed, "verdict_accepted"),
+            Some(false) => self.go(request, Status::Failure, "verdict_rejected"),
+            None => self.go(request, Status::Completed, "response"),
+        }
+        Some(if accept == Some(false) {
+            "rejected"
+        } else {
+            "completed"
+        })
+    }
+
+    /// The responses that were kept for a request which awaits them now, or never will; how many were applied.
+    fn apply_inbox(&mut self, request: usize) -> usize {
+        let has_reference = self.requests[request].has_reference;
+        let mut applied = 0;
+        for kept in std::mem::take(&mut self.inbox) {
+            let is_its = kept.to == request && (!kept.by_reference || has_reference) && !kept.late;
+            if !is_its {
+                self.inbox.push(kept);
+            } else if self.apply(request, kept.part, kept.accept).is_some() {
+                applied += 1;
+            } else {
+                self.inbox.push(Kept { late: true, ..kept });
+            }
+        }
+        applied
+    }
+
+    fn sweep_inbox(&mut self) -> usize {
+        let mut applied = 0;
+        for request in 0..self.requests.len() {
+            let status = self.requests[request].status;
+            if status == Status::ReceiptReceived || status.is_terminal() {
+                applied += self.apply_inbox(request);
+            }
+        }
+        applied
+    }
+
+    fn cancel(&mut self, request: usize) -> String {
+        match self.requests[request].status {
+            Status::Queued | Status::Processing => {
+                let queue = self.requests[request].message.map(|(queue, _)| queue);
+                self.finish(request, Status::Failure, "cancelled");
+                if let Some(queue) = queue {
+                    self.look_after_removal(queue);
+                }
+                "cancelled failure".to_owned()
+            }
+            Status::Failure if self.requests[request].causes.last() == Some(&"cancelled") => {
+                "cancelled failure".to_owned()
+            }
+            status => format!("not_cancellable {}", status.word()),
+        }
+    }
+
+    /// What ends requests from outside any lease: the status that it leads to, with the cause, or nothing.
+    fn ends(&self, end: End, request: usize) -> Option<(Status, &'static str)> {
+        let row = &self.requests[request];
+        match (end, row.status) {
+            (_, status) if status.is_terminal() => None,
+            (End::FailInternal, _) => Some((Status::Failure, "internal_error")),
+            (End::FailTx, Status::Processing) => Some((Status::Failure, "send_refused")),
+            (End::FailTx, Status::TxInFlight) => Some((Status::Failure, "rejected")),
+            (End::FailTx, Status::ReceiptReceived) if KINDS[row.kind] == "input_proof" => {
+                Some((Status::Failure, "verdict_rejected"))
+            }
+            (End::TimeOut | End::Readiness, Status::Queued) => {
+                Some((Status::TimedOut, "readiness_timed_out"))
+            }
+            (End::TimeOut | End::Response, Status::ReceiptReceived) => {
+                Some((Status::TimedOut, "response_timed_out"))
+            }
+            (End::Deadline, Status::Queued | Status::Processing | Status::TxInFlight) => {
+                Some((Status::Failure, "deadline_exceeded"))
+            }
+            _ => None,
+        }
+    }
+
+    fn end_all(&mut self, end: End, requests: &[usize]) -> Vec<String> {
+        let mut moved = Vec::new();
+        let mut queues = BTreeSet::new();
+        for &request in requests {
+            if let Some((status, cause)) = self.ends(end, request) {
+                queues.extend(self.requests[request].message.map(|(queue, _)| queue));
+                self.finish(request, status, cause);
+                moved.push(request);
+            }
+        }
+        for queue in queues {
+            self.look_after_removal(queue);
+        }
+        self.moved(moved.into_iter())
+    }
+
+    fn end_by_hand(&mut self, end: End, request: usize) -> Vec<String> {
+        self.end_all(end, &[request])
+    }
+
+    fn sweep(&mut self, end: End) -> String {
+        let due: Vec<_> = (0..self.requests.len())
+            .filter(|&request| {
+                let row = &self.requests[request];
+                match end {
+                    End::Readiness => row.readiness_deadline_passed,
+                    End::Deadline => row.deadline_passed,
+                    _ => row.response_overdue,
+                }
+            })
+            .collect();
+        self.end_all(end, &due).len().to_string()
+    }
+
+    fn recover(&mut self, all: bool, force: bool) -> Answer {
+        let live = self.queues[Queue::Tx as usize]
+            .iter()
+            .any(|message| message.hold == Hold::Held);
+        if all && !force && live {
+            return Err("TG007");
+        }
+        let (mut reset, mut ended, mut rebuilt) = (0, 0, 0);
+        let mut gone = false;
+        for request in 0..self.requests.len() {
+            let Some((queue, number)) = self.requests[request].message else {
+                continue;
+            };
+            let hold = self.own_message(request).map(|message| message.hold);
+            let row = &self.requests[request];
+            let lost = row.status == Status::TxInFlight && (all || hold != Some(Hold::Held));
+            if lost && is_at_most_once(row.kind) {
+                gone |= hold.is_some();
+                ended += 1;
+                self.finish(request, Status::Failure, "outcome_unknown");
+                continue;
+            }
+            if lost {
+                reset += 1;
+                self.go(request, Status::Processing, "recovered");
+                self.free(queue, number, Hold::Free);
+            }
+            if hold.is_none() {
+                rebuilt += 1;
+                let messages = &mut self.queues[queue as usize];
+                messages.push(Message {
+                    number,
+                    request,
+                    hold: Hold::Free,
+                    nonce: None,
+                });
+                messages.sort_by_key(|message| message.number);
+            }
+        }
+        if gone {
+            self.look_after_removal(Queue::Tx);
+        }
+        Ok(vec![format!("{reset} {ended} {rebuilt} 0")])
+    }
+
+    fn remove_strays(&mut self, queue: Queue) -> String {
+        let requests = &self.requests;
+        let before = self.queues[queue as usize].len();
+        self.queues[queue as usize]
+            .retain(|message| requests[message.request].message == Some((queue, message.number)));
+        let removed = before - self.queues[queue as usize].len();
+        if removed > 0 {
+            self.look_after_removal(queue);
+        }
+        removed.to_string()
+    }
+
+    fn look_at_gates(&mut self) -> usize {
+        [Queue::Readiness, Queue::Tx]
+            .into_iter()
+            .filter(|&queue| {
+                if self.gates[queue as usize].closed {
+                    self.look_after_removal(queue)
+                } else {
+                    self.look_after_addition(queue)
+                }
+            })
+            .count()
+    }
+
+    /// A gate is held by hand, or released: then it goes by its high mark.
+    fn force(&mut self, queue: Queue, closed: Option<bool>) -> String {
+        let depth = self.depth(queue);
+        let gate = &mut self.gates[queue as usize];
+        let changes = match closed {
+            None => gate.forced,
+            Some(closed) => !(gate.forced && gate.closed == closed),
+        };
+        if changes {
+            gate.closed = closed.unwrap_or(depth >= HIGH_WATER);
+            gate.forced = closed.is_some();
+        }
+        changes.to_string()
+    }
+
+    /// What is done to the tables by hand, or by time.
+    fn meddle(&mut self, command: &Command) {
+        match command {
+            Command::Lapse { queue } => {
+                for message in &mut self.queues[*queue as usize] {
+                    if message.hold == Hold::Held {
+                        message.hold = Hold::Lapsed;
+                    }
+                }
+            }
+            Command::ComesDue { queue } => {
+                for message in &mut self.queues[*queue as usize] {
+                    if message.hold == Hold::Later {
+                        message.hold = Hold::Free;
+                    }
+                }
+            }
+            Command::Pass { end, request } => {
+                let row = &mut self.requests[*request];
+                match end {
+                    End::Readiness => {
+                        row.readiness_deadline_passed |= is_checked(row.kind);
+                    }
+                    End::Deadline => row.deadline_passed = true,
+                    _ => row.response_overdue |= row.status == Status::ReceiptReceived,
+                }
+            }
+            Command::PassWindow { submitter } => {
+                for (key, known) in &mut self.keys {
+                    known.expired |= key.1 == *submitter;
+                }
+            }
+            Command::Purge { queue } => self.queues[*queue as usize].clear(),
+            Command::LoseMessage { request } => {
+                if let Some((queue, number)) = self.requests[*request].message {
+                    self.remove(queue, number);
+                }
+            }
+            Command::Duplicate { queue, request } => {
+                self.put(*queue, *request);
+            }
+            other => unreachable!("{other:?}"),
+        }
+    }
+
+    /// Everything, as text to compare: what the database must say of itself now.
+    pub fn describe(&self) -> String {
+        let mut lines = Vec::new();
+        for (number, row) in self.requests.iter().enumerate() {
+            let kept = |late| {
+                let its = |kept: &&Kept| kept.to == number && kept.late == late;
+                self.inbox.iter().filter(its).count()
+            };
+            lines.push(format!(
+                "{number} {} checks {} attempts {} parts {} early {} late {} awaited {}: {}",
+                row.status.word(),
+                row.checks,
+                row.attempts,
+                row.parts.len(),
+                kept(false),
+                kept(true),
+                row.status == Status::ReceiptReceived,
+                row.causes.join(" "),
+            ));
+        }
+        for queue in [Queue::Readiness, Queue::Tx] {
+            let gate = &self.gates[queue as usize];
+            let messages = self.queues[queue as usize].iter().map(|message| {
+                let named = self.requests[message.request].message == Some((queue, message.number));
+                let hold = match message.hold {
+                    Hold::Free => "free",
+                    Hold::Later => "later",
+                    Hold::Held => "held",
+                    Hold::Lapsed => "lapsed",
+                };
+                let stray = if named { "" } else { " stray" };
+                format!(" {}:{hold}{stray}", message.request)
+            });
+            lines.push(format!(
+                "{} {}{} {}:{}",
+                queue.name(),
+                if gate.closed {
+                    "too_many_requests"
+                } else {
+                    "accepting"
+                },
+                if gate.forced { " forced" } else { "" },
+                self.depth(queue),
+                messages.collect::<String>(),
+            ));
+        }
+        for ((kind, submitter, key), known) in &self.keys {
+            lines.push(format!(
+                "{}:{} key-{key} {}{}",
+                KINDS[*kind],
+                SUBMITTERS[*submitter],
+                known.request,
+                if known.expired { " expired" } else { "" }
+            ));
+        }
+        lines.sort();
+        lines.join("\n")
+    }
+}
+
+fn is_retried(code: &str) -> bool {
+    matches!(code, "timeout" | "http_503" | "http_429")
+}

@@ -1,0 +1,523 @@
+//! Does `doctor` find whatever is wrong by its name, and nothing where nothing is?
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use rand::{SeedableRng, rngs::StdRng};
+use serde_json::Value;
+
+use crate::{
+    cli::{err, out, run},
+    support::{
+        TestDatabase,
+        actors::{ACTS, KINDS, Shared, perform, settle_down},
+        race::{NOTHING, Session, a_bit_of_everything, receipt, submit_many},
+    },
+};
+
+const VIOLATIONS: &str = "select name from tidegate.invariant_violation order by name";
+
+/// A database with a request in every situation, all of it as it should be, and a while old.
+async fn lived_in() -> (TestDatabase, Session) {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute(
+            "select tidegate.make_partitions();
+             update tidegate.policy set breaker_error_rate = 0.5 where kind = 'direct';
+             select tidegate.cap_set(kind => 'input_proof', high_water => 1000)",
+        )
+        .await;
+    receipt(&database, "direct", Some("awaited")).await;
+    let shares = receipt(&database, "user_decrypt", Some("shares")).await;
+    for part in ["a", "b"] {
+        database
+            .execute(&format!(
+                "select tidegate.respond('1', id => '{shares}', part => '{part}')"
+            ))
+            .await;
+    }
+    for (kind, status) in [
+        ("direct", "completed"),
+        ("direct", "failure"),
+        ("input_proof", "completed"),
+        ("public_decrypt", "timed_out"),
+        ("public_decrypt", "completed"),
+    ] {
+        database.request_in(kind, status).await;
+    }
+    database
+        .execute("select tidegate.submit('direct', '{}', idempotency_key => 'key')")
+        .await;
+    let session = a_bit_of_everything(&database).await;
+    database.execute("call tidegate.maintain()").await;
+    (database, session)
+}
+
+/// Does SQL past every trigger, looks, and undoes it.
+async fn found_after(session: &mut Session, sql: &str) -> Vec<String> {
+    session.execute("begin").await;
+    session
+        .execute("set local session_replication_role = replica")
+        .await;
+    session.execute(sql).await;
+    let found = session.texts(VIOLATIONS).await;
+    session.execute("rollback").await;
+    found
+}
+
+/// What breaks an invariant, by its name; others that it breaks besides.
+const SEEDS: &[(&str, &str, &[&str])] = &[
+    (
+        "live_request_without_message",
+        "delete from pgmq.q_readiness where msg_id = (select max(msg_id) from pgmq.q_readiness)",
+        &[],
+    ),
+    (
+        "live_request_without_message",
+        "update tidegate.request set queue = 'nowhere' where req_status = 'tx_in_flight'",
+        &["message_beside_its_request"],
+    ),
+    (
+        "ended_request_with_message",
+        "insert into pgmq.q_tx (vt, message)
+         select '-infinity', jsonb_build_object('id', id) from tidegate.request where req_status = 'completed' limit 1;
+         update tidegate.request set finished_at = finished_at - interval '1 hour' where req_status = 'completed'",
+        &[],
+    ),
+    (
+        "message_without_request",
+        "insert into pgmq.q_tx (vt, message) values ('-infinity', '[]')",
+        &[],
+    ),
+    (
+        "message_beside_its_request",
+        "insert into pgmq.q_tx (vt, message) select '-infinity', message from pgmq.q_tx limit 1",
+        &[],
+    ),
+    (
+        "request_held_and_not_in_flight",
+        "update pgmq.q_tx set headers = '{\"nonce\": 1}' where headers is null",
+        &[],
+    ),
+    (
+        "request_in_flight_and_not_held",
+        "update pgmq.q_tx set headers = null",
+        &[],
+    ),
+    (
+        "message_put_off_beyond_its_deadline",
+        "update pgmq.q_tx set vt = 'infinity' where headers is null",
+        &[],
+    ),
+    (
+        "message_hidden_by_a_mark",
+        "select setval('tidegate.mark_readiness', 1000000);
+         update tidegate.maintenance set ran_at = '-infinity' where duty = 'rescan_queues'",
+        &[],
+    ),
+    (
+        "queue_without_storage",
+        "drop sequence tidegate.hand_tx",
+        &[],
+    ),
+    (
+        "queue_numbers_used_twice",
+        "insert into pgmq.q_tx (msg_id, vt, message) overriding system value values (1000000, '-infinity', '[]')",
+        &["message_without_request"],
+    ),
+    (
+        "pacing_far_ahead",
+        "update tidegate.queue set per_seconds = 10 where name = 'tx';
+         select setval('tidegate.pacing_tx', ((extract(epoch from now()) + 3600) * 1000000000)::bigint)",
+        &[],
+    ),
+    (
+        "survey_does_not_add_up",
+        "insert into tidegate.queue_survey values ('tx', 7, 5, '{1,2}')",
+        &[],
+    ),
+    (
+        "queue_without_gate",
+        "delete from tidegate.gate where queue = 'tx'",
+        &[],
+    ),
+    (
+        "gate_open_above_its_mark",
+        "update tidegate.gate set high_water = 1, low_water = 0, changed_at = '2026-01-01' where queue = 'readiness';
+         update pgmq.q_readiness set enqueued_at = enqueued_at - interval '1 hour'",
+        &[],
+    ),
+    (
+        "gate_closed_below_its_mark",
+        "update tidegate.gate set state = 'too_many_requests', changed_at = '2026-01-01' where queue = 'readiness';
+         delete from tidegate.queue_drain",
+        &[],
+    ),
+    (
+        "gate_closed_below_its_mark",
+        "delete from tidegate.gate_member;
+         update tidegate.gate set state = 'too_many_requests', changed_at = '2026-01-01' where kind = 'input_proof'",
+        &[],
+    ),
+    (
+        "gate_state_without_its_event",
+        "insert into tidegate.gate_event (gate, epoch, state, depth, cause) values ('tx', 0, 'too_many_requests', 1, 'test')",
+        &[],
+    ),
+    (
+        "cap_counts_wrongly",
+        "insert into tidegate.gate_member (gate, request_id) values ('kind input_proof', tidegate.uuid_v7())",
+        &[],
+    ),
+    (
+        "cap_counts_wrongly",
+        "delete from tidegate.gate_member; update tidegate.gate_round set is_new = false;
+         update tidegate.request set submitted_at = submitted_at - interval '1 hour' where kind = 'input_proof'",
+        &[],
+    ),
+    (
+        "history_does_not_end_at_the_status",
+        "update tidegate.request set transition_no = transition_no + 1 where req_status = 'queued'",
+        &[],
+    ),
+    (
+        "history_with_a_gap",
+        "delete from tidegate.request_event where cause = 'claimed'",
+        &["history_does_not_end_at_the_status"],
+    ),
+    (
+        "history_with_an_illegal_step",
+        "update tidegate.request_event set cause = 'rejected' where cause = 'submitted'",
+        &["history_does_not_end_at_the_status"],
+    ),
+    (
+        "history_partition_missing",
+        "do $$ begin execute format('drop table tidegate.%I', 'request_event_' || to_char(now() at time zone 'UTC', 'YYYY_MM_DD')); end $$",
+        &["history_does_not_end_at_the_status"],
+    ),
+    (
+        "status_without_its_time",
+        "update tidegate.request set finished_at = now() where req_status = 'queued'",
+        &[],
+    ),
+    (
+        "ended_request_that_names_a_message",
+        "update tidegate.request set queue = 'tx' where req_status = 'completed'",
+        &[],
+    ),
+    (
+        "live_request_without_deadline",
+        "update tidegate.request set readiness_deadline_at = null where req_status = 'queued'",
+        &[],
+    ),
+    (
+        "live_request_without_deadline",
+        "delete from tidegate.awaiting_response",
+        &[],
+    ),
+    (
+        "request_past_its_deadline",
+        "update tidegate.request set deadline_at = now() - interval '1 hour' where req_status = 'processing'",
+        &[],
+    ),
+    (
+        "response_awaited_for_nobody",
+        "insert into tidegate.awaiting_response select id, now() from tidegate.request where req_status = 'queued' limit 1",
+        &[],
+    ),
+    (
+        "completed_request_without_response",
+        "update tidegate.request set response = null where req_status = 'completed' and kind = 'direct'",
+        &[],
+    ),
+    (
+        "shares_reached_and_not_completed",
+        "insert into tidegate.response_part (request_id, part)
+         select id, 'c' from tidegate.request where kind = 'user_decrypt'",
+        &[],
+    ),
+    (
+        "request_without_its_reference",
+        "delete from tidegate.request_reference where reference = 'awaited'",
+        &[],
+    ),
+    (
+        "leftover_of_a_removed_request",
+        "insert into tidegate.response_part (request_id, part) values (tidegate.uuid_v7(), 'c')",
+        &[],
+    ),
+    (
+        "response_left_in_the_inbox",
+        "insert into tidegate.response_inbox (reference, response, received_at) values ('awaited', '1', '2026-01-01');
+         update tidegate.request set receipt_received_at = '2026-01-01' where reference = 'awaited'",
+        &[],
+    ),
+    (
+        "delivery_of_a_live_request",
+        "insert into tidegate.webhook_delivery (request_id, id, url, host_port)
+         select id, tidegate.uuid_v7(), 'http://a', 'a:80' from tidegate.request where req_status = 'queued' limit 1",
+        &[],
+    ),
+    (
+        "redrive_of_what_has_not_failed",
+        "insert into tidegate.redrive (request_id, redriven_as)
+         select id, tidegate.uuid_v7() from tidegate.request where req_status = 'queued' limit 1",
+        &[],
+    ),
+    (
+        "redrive_of_what_has_not_failed",
+        "insert into tidegate.redrive (request_id, redriven_as)
+         select id, tidegate.uuid_v7() from tidegate.request where req_status = 'failure' limit 1",
+        &[],
+    ),
+    (
+        "key_of_no_request",
+        "update tidegate.dedup set request_id = tidegate.uuid_v7()",
+        &[],
+    ),
+    (
+        "counts_do_not_add_up",
+        "insert into tidegate.request_count_delta (kind, req_status, delta) values ('direct', 'queued', 1)",
+        &[],
+    ),
+    (
+        "request_of_no_kind",
+        "delete from tidegate.kind where name = 'input_proof'; delete from tidegate.policy where kind = 'input_proof'",
+        &[],
+    ),
+    (
+        "kind_in_a_queue_of_the_wrong_stage",
+        "update tidegate.kind set tx_queue = 'readiness' where name = 'direct'",
+        &[],
+    ),
+    (
+        "kind_without_policy",
+        "delete from tidegate.policy where kind = 'public_decrypt' and stage = 'readiness'",
+        &[],
+    ),
+    (
+        "policy_not_in_force",
+        "update tidegate.policy_in_force set attempts_declared = 99 where kind = 'input_proof'",
+        &[],
+    ),
+    (
+        "policy_not_in_force",
+        "delete from tidegate.policy_in_force where kind = 'input_proof'",
+        &[],
+    ),
+    (
+        "policy_over_its_budget",
+        "update tidegate.policy set deadline_ms = 2000 where kind = 'input_proof';
+         update tidegate.policy_in_force set deadline_ms = 2000 where kind = 'input_proof'",
+        &[],
+    ),
+    (
+        "kind_forgets_before_its_keys",
+        "update tidegate.kind set retention = '1 second' where name = 'direct'",
+        &[],
+    ),
+    (
+        "breaker_does_not_fit_its_policy",
+        "delete from tidegate.breaker",
+        &[],
+    ),
+    (
+        "breaker_open_for_too_long",
+        "update tidegate.breaker set state = 'open', open_until = now() + interval '1 hour'",
+        &[],
+    ),
+    (
+        "guard_switched_off",
+        "alter table tidegate.request disable trigger request_guard",
+        &[],
+    ),
+    (
+        "index_is_invalid",
+        "update pg_index set indisvalid = false where indexrelid = 'tidegate.request_kind_id_idx'::regclass",
+        &[],
+    ),
+    (
+        "single_row_missing",
+        "delete from tidegate.setting",
+        &[],
+    ),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_inconsistency_is_found_by_its_name_and_nothing_else_is() {
+    let (_database, mut session) = lived_in().await;
+    assert_eq!(session.texts(VIOLATIONS).await, NOTHING);
+
+    let mut wrong = Vec::new();
+    for (name, sql, besides) in SEEDS {
+        let found = found_after(&mut session, sql).await;
+        let mut expected = [&[*name], *besides].concat();
+        expected.sort_unstable();
+        if found != expected {
+            wrong.push(format!("{sql}: found {found:?}, expected {expected:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+
+    let names = session.texts("select name from tidegate.invariant").await;
+    for name in names {
+        assert!(
+            SEEDS.iter().any(|(seed, ..)| *seed == name),
+            "nothing seeds {name}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_query_shows_what_was_counted_and_sampled() {
+    let (_database, mut session) = lived_in().await;
+    session
+        .execute(
+            "set session_replication_role = replica;
+             delete from pgmq.q_readiness;
+             set session_replication_role = origin",
+        )
+        .await;
+
+    let (query, expected) = {
+        let found = session
+            .text("select violations || ' ' || samples[1] || ' ' || query from tidegate.invariant_violation")
+            .await;
+        let (expected, query) = found.split_at(found.find(" select").unwrap());
+        (query.to_owned(), expected.to_owned())
+    };
+    let shown = session
+        .text(&format!("select count(*), min(id) from ({query}) as v"))
+        .await;
+    assert_eq!(shown, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_that_fails_counts_as_a_violation() {
+    let (_database, mut session) = lived_in().await;
+    session
+        .execute("begin; drop table tidegate.webhook_policy")
+        .await;
+
+    let said = session
+        .text("select name || ': ' || samples[1] from tidegate.invariant_violation")
+        .await;
+
+    assert!(
+        said.starts_with("single_row_missing: it could not be checked: relation"),
+        "{said}"
+    );
+}
+
+/// Everything that workers and callers do; not what operators do, which may well leave something to be found.
+const FLEET: [&str; 19] = [
+    "claim_readiness",
+    "claim_tx",
+    "claim_readiness",
+    "claim_tx",
+    "settle_passed",
+    "settle_not_yet",
+    "settle_failed",
+    "settle_receipt",
+    "settle_retry",
+    "settle_rejected",
+    "release_tx",
+    "extend",
+    "cancel",
+    "respond_by_id",
+    "respond_by_reference",
+    "submit",
+    "submit_batch",
+    "recover",
+    "maintain",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_a_fleet_works_there_is_no_false_alarm() {
+    assert!(FLEET.iter().all(|act| ACTS.contains(act)));
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute(
+            "update tidegate.policy set base_ms = 5, factor = 1, cap_ms = 5, jitter_ms = 0;
+             update tidegate.maintenance set period = '1 millisecond';
+             update tidegate.gate set high_water = 60, low_water = 40;
+             select tidegate.make_partitions()",
+        )
+        .await;
+    let mut shared = Arc::new(Shared::default());
+    Arc::get_mut(&mut shared).unwrap().gates_flip = true;
+    for kind in KINDS {
+        let ids = submit_many(&database, kind, 10).await;
+        shared.ids.lock().unwrap().extend(ids);
+    }
+    let done = Arc::new(AtomicBool::new(false));
+    let mut tasks = Vec::new();
+    for actor in 0..4 {
+        let mut session = Session::open(&database).await;
+        let (shared, done) = (Arc::clone(&shared), Arc::clone(&done));
+        tasks.push(tokio::spawn(async move {
+            let mut random = StdRng::seed_from_u64(actor);
+            let mut acts = 0;
+            while !done.load(Ordering::Relaxed) || acts < 100 {
+                let act = FLEET[rand::Rng::random_range(&mut random, 0..FLEET.len())];
+                let error = perform(act, &mut session, &shared, &mut random).await;
+                assert_eq!(error, None);
+                acts += 1;
+            }
+        }));
+    }
+
+    let mut doctor = Session::open(&database).await;
+    for _ in 0..12 {
+        assert_eq!(
+            doctor
+                .texts("select name, violations, samples, query from tidegate.invariant_violation")
+                .await,
+            NOTHING
+        );
+    }
+    done.store(true, Ordering::Relaxed);
+    for task in tasks {
+        task.await.unwrap();
+    }
+    settle_down(&database).await;
+    assert_eq!(doctor.texts(VIOLATIONS).await, NOTHING);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_line_names_what_is_wrong_and_shows_the_query() {
+    let (database, mut session) = lived_in().await;
+    let fine = run(&database.url, &["doctor"]).await;
+    assert_eq!(fine.status.code(), Some(0), "{}{}", out(&fine), err(&fine));
+    assert!(out(&fine).contains("invariants hold"), "{}", out(&fine));
+
+    session.texts("select pgmq.purge_queue('tx')").await;
+    let wrong = run(&database.url, &["doctor"]).await;
+    assert_eq!(wrong.status.code(), Some(3));
+    for words in [
+        "live_request_without_message: ",
+        "it should be so: a request that is queued",
+        "    select r.id::text as id",
+        "from pgmq.q_tx",
+        "1 of ",
+    ] {
+        assert!(out(&wrong).contains(words), "{words}: {}", out(&wrong));
+    }
+    let wrong = run(&database.url, &["doctor", "--json"]).await;
+    assert_eq!(wrong.status.code(), Some(3));
+    let said: Value = serde_json::from_slice(&wrong.stdout).unwrap();
+    assert_eq!(said["sound"], false);
+    assert_eq!(
+        said["violations"][0]["name"],
+        "live_request_without_message"
+    );
+    assert!(said["violations"][0]["violations"].as_i64() > Some(0));
+
+    run(&database.url, &["recover"]).await;
+    let fine = run(&database.url, &["doctor", "--json"]).await;
+    assert_eq!(fine.status.code(), Some(0), "{}", out(&fine));
+    let said: Value = serde_json::from_slice(&fine.stdout).unwrap();
+    assert_eq!(said["sound"], true);
+}

@@ -1,0 +1,361 @@
+//! Does retention delete what is old enough, the oldest first, with all that belongs to it, and nothing else?
+
+use uuid::Uuid;
+
+use crate::support::{
+    TestDatabase, eventually,
+    race::{NOTHING, Session, sound},
+};
+
+const VIOLATIONS: &str = "select name, samples from tidegate.invariant_violation";
+
+/// With a retention of ten days for `direct`, and none for the others.
+async fn stage() -> (TestDatabase, Session) {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute(
+            "update tidegate.kind set retention = null;
+             update tidegate.kind set retention = '10 days' where name = 'direct';
+             select tidegate.make_partitions()",
+        )
+        .await;
+    let session = Session::open(&database).await;
+    (database, session)
+}
+
+/// A partition of the history, of a day so many days ago.
+async fn partition(session: &mut Session, days: i32) -> String {
+    session
+        .execute(&format!(
+            "do $$
+             declare v_day timestamptz := date_trunc('day', now(), 'UTC') - interval '{days} days';
+             begin
+               execute format(
+                 'create table if not exists tidegate.request_event_%s partition of tidegate.request_event
+                  for values from (%L) to (%L)', to_char(v_day at time zone 'UTC', 'YYYY_MM_DD'),
+                 tidegate.uuid_v7_floor(v_day), tidegate.uuid_v7_floor(v_day + interval '1 day'));
+             end $$"
+        ))
+        .await;
+    session
+        .text(&format!(
+            "select 'request_event_' || to_char(now() at time zone 'UTC' - interval '{days} days', 'YYYY_MM_DD')"
+        ))
+        .await
+}
+
+/// A request submitted so many days ago, at noon, in a status that it came to so many days ago.
+async fn aged(session: &mut Session, kind: &str, status: &str, submitted: i32, ended: i32) -> Uuid {
+    let id = session
+        .text(&format!(
+            "select tidegate.uuid_v7(date_trunc('day', now(), 'UTC') - interval '{submitted} days' + interval '12 hours')"
+        ))
+        .await;
+    session
+        .execute(&format!(
+            "begin;
+             set local session_replication_role = replica;
+             insert into tidegate.request (id, kind, flow, req_status, previous_status, transition_no, cause, submitted_at,
+               deadline_at, processing_at, finished_at, payload, response)
+             select '{id}', k.name, k.flow, '{status}',
+               case when '{status}' <> 'processing' then 'processing'::tidegate.request_status end,
+               case when '{status}' = 'processing' then 1 else 2 end,
+               case when '{status}' = 'processing' then 'submitted' else 'internal_error' end,
+               now() - interval '{submitted} days', now() + interval '1 hour', now() - interval '{submitted} days',
+               case when '{status}' <> 'processing' then now() - interval '{ended} days' end, '{{}}', '{{}}'
+             from tidegate.kind as k where k.name = '{kind}';
+             insert into tidegate.request_event (request_id, transition_no, from_status, to_status, at, attempt, cause)
+             select id, 1, null::tidegate.request_status, 'processing'::tidegate.request_status, submitted_at, 0, 'submitted'
+             from tidegate.request where id = '{id}'
+             union all
+             select id, 2, 'processing', req_status, finished_at, 0, cause
+             from tidegate.request where id = '{id}' and finished_at is not null;
+             insert into tidegate.request_count_delta (kind, req_status, delta) values ('{kind}', '{status}', 1);
+             commit"
+        ))
+        .await;
+    id.parse().unwrap()
+}
+
+async fn kept(session: &mut Session) -> Vec<Uuid> {
+    let ids = session
+        .texts("select id from tidegate.request order by id")
+        .await;
+    ids.iter().map(|id| id.parse().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_oldest_go_first_in_bounded_batches_and_what_is_young_or_live_stays() {
+    let (database, mut session) = stage().await;
+    let mut old = Vec::new();
+    for days in [40, 30, 20, 12, 11] {
+        old.push(aged(&mut session, "direct", "failure", days, days).await);
+    }
+    // Submitted long ago and ended lately; of a kind that keeps everything; not yet old.
+    let mut stays = vec![
+        aged(&mut session, "direct", "failure", 35, 2).await,
+        aged(&mut session, "input_proof", "failure", 50, 50).await,
+        aged(&mut session, "direct", "failure", 9, 9).await,
+    ];
+    let live = database.submit("direct").await;
+    stays.push(live.0);
+    stays.sort();
+
+    let step = "select expired, more from tidegate.expire_requests(2)";
+    assert_eq!(session.text(step).await, "2 t");
+    let mut expected = [&old[2..], &stays[..]].concat();
+    expected.sort();
+    assert_eq!(kept(&mut session).await, expected);
+    assert_eq!(session.text(step).await, "2 t");
+    assert_eq!(session.text(step).await, "1 f");
+    assert_eq!(session.text(step).await, "0 f");
+    assert_eq!(kept(&mut session).await, stays);
+    assert_eq!(session.texts(VIOLATIONS).await, NOTHING);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_that_belongs_to_a_request_goes_with_it_and_nothing_of_others() {
+    let (database, mut session) = stage().await;
+    let young = aged(&mut session, "direct", "failure", 3, 3).await;
+    let old = aged(&mut session, "direct", "failure", 30, 30).await;
+    for id in [young, old] {
+        session
+            .execute(&format!(
+                "insert into tidegate.response_part (request_id, part) values ('{id}', 'a');
+                 insert into tidegate.request_reference (reference, request_id) values ('ref-{id}', '{id}');
+                 insert into tidegate.response_inbox (request_id, late) values ('{id}', true);
+                 insert into tidegate.webhook_delivery (request_id, id, url, host_port, state, finished_at)
+                 values ('{id}', '{id}', 'http://a', 'a:80', 'delivered', now());
+                 insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, expires_at)
+                 values ('direct:', '{id}', '', '{id}', now() - interval '30 days', now() - interval '29 days')"
+            ))
+            .await;
+    }
+
+    database.execute("call tidegate.maintain()").await;
+
+    for (table, column, left) in [
+        ("request", "id", 1),
+        ("response_part", "request_id", 1),
+        ("request_reference", "request_id", 1),
+        ("response_inbox", "request_id", 1),
+        ("webhook_delivery", "request_id", 1),
+        ("request_event", "request_id", 2),
+        ("dedup", "request_id", 0),
+    ] {
+        let sql = format!("select count(*) from tidegate.{table} where {column} = ");
+        assert_eq!(
+            database.number(&format!("{sql} '{young}'")).await,
+            left,
+            "{table}"
+        );
+        assert_eq!(
+            database.number(&format!("{sql} '{old}'")).await,
+            0,
+            "{table}"
+        );
+    }
+    sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_that_have_to_stay_do_not_keep_a_round_from_those_behind_them() {
+    let (_database, mut session) = stage().await;
+    for _ in 0..25 {
+        aged(&mut session, "direct", "processing", 40, 40).await;
+    }
+    aged(&mut session, "direct", "failure", 20, 20).await;
+
+    // A call of one looks at ten.
+    let step = "select expired, more from tidegate.expire_requests(1)";
+    assert_eq!(session.text(step).await, "0 t");
+    assert_eq!(session.text(step).await, "0 t");
+    assert_eq!(session.text(step).await, "1 t");
+    assert_eq!(session.text(step).await, "0 f");
+    assert_eq!(kept(&mut session).await.len(), 25);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_retention_nothing_is_deleted() {
+    let database = TestDatabase::uninitialised().await;
+    let mut session = Session::open(&database).await;
+    let partition = partition(&mut session, 400).await;
+    aged(&mut session, "direct", "failure", 500, 500).await;
+    session
+        .execute(
+            "insert into tidegate.gate_event (gate, epoch, state, depth, cause, at)
+           select 'tx', n, 'accepting', 0, 'test', '2020-01-01' from generate_series(1, 3) as n",
+        )
+        .await;
+
+    database.execute("call tidegate.maintain()").await;
+
+    assert_eq!(kept(&mut session).await.len(), 1);
+    assert_eq!(
+        session
+            .text("select count(*) from tidegate.gate_event")
+            .await,
+        "3"
+    );
+    assert_eq!(
+        session
+            .text(&format!(
+                "select to_regclass('tidegate.{partition}') is not null"
+            ))
+            .await,
+        "t"
+    );
+    // A starter set brings one.
+    database.store.initialise().await.unwrap();
+    database
+        .execute("update tidegate.maintenance set ran_at = '-infinity'")
+        .await;
+    database.execute("call tidegate.maintain()").await;
+    assert!(kept(&mut session).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partition_of_the_history_goes_when_its_requests_are_gone_and_nobody_is_in_the_way() {
+    let (database, mut session) = stage().await;
+    let full = partition(&mut session, 30).await;
+    let empty = partition(&mut session, 40).await;
+    let kept_day = partition(&mut session, 5).await;
+    aged(&mut session, "direct", "failure", 30, 30).await;
+    aged(&mut session, "direct", "failure", 5, 5).await;
+    let drop = "select tidegate.drop_partitions()";
+
+    let mut reader = Session::begin(&database).await;
+    reader
+        .execute("select count(*) from tidegate.request_event")
+        .await;
+    assert_eq!(session.text(drop).await, "", "a reader is in the way");
+    database.submit("direct").await;
+    reader.rollback().await;
+
+    assert_eq!(session.text(drop).await, empty);
+    assert_eq!(session.text(drop).await, "");
+    session
+        .texts("select expired from tidegate.expire_requests()")
+        .await;
+    assert_eq!(session.text(drop).await, full);
+    assert_eq!(session.text(drop).await, "");
+    assert_eq!(
+        session
+            .text(&format!("select count(*) from tidegate.{kept_day}"))
+            .await,
+        "2"
+    );
+    assert_eq!(session.texts(VIOLATIONS).await, NOTHING);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_gates_breakers_and_policies_went_through_is_forgotten_but_for_the_latest() {
+    let (database, mut session) = stage().await;
+    database
+        .execute(
+            "insert into tidegate.gate_event (gate, epoch, state, depth, cause, at)
+             select g, n, 'accepting', 0, 'test', now() - (10 - n) * interval '10 days'
+             from generate_series(1, 9) as n, unnest(array['tx', 'kind gone']) as g;
+             insert into tidegate.breaker_event (kind, stage, epoch, state, cause, at)
+             select 'direct', 'tx', n, 'closed', 'test', now() - (10 - n) * interval '10 days' from generate_series(1, 5) as n;
+             update tidegate.setting set event_retention = '35 days'",
+        )
+        .await;
+    for attempts in [4, 3, 2] {
+        database
+            .execute(&format!(
+                "update tidegate.policy set attempts = {attempts} where kind in ('direct', 'input_proof') and stage = 'tx'"
+            ))
+            .await;
+    }
+    // Versions 1 and 2 were followed by another before the oldest request that is kept; 3 was not.
+    database
+        .execute(
+            "update tidegate.policy_change set at = at - interval '100 days' where kind in ('direct', 'input_proof') and version <= 3",
+        )
+        .await;
+    let changes = database
+        .number("select count(*) from tidegate.config_change")
+        .await;
+
+    assert_eq!(session.text("select tidegate.expire_events(3)").await, "3");
+    assert_eq!(
+        session.text("select tidegate.expire_events()").await,
+        "15",
+        "18 in all: 12 of gates, 4 of breakers, 2 versions"
+    );
+    assert_eq!(session.text("select tidegate.expire_events()").await, "0");
+
+    assert_eq!(
+        session
+            .texts("select gate, min(epoch), max(epoch) from tidegate.gate_event group by gate order by gate")
+            .await,
+        ["kind gone 7 9", "tx 7 9"]
+    );
+    assert_eq!(
+        session
+            .texts("select epoch from tidegate.breaker_event")
+            .await,
+        ["5"]
+    );
+    assert_eq!(
+        session
+            .texts("select kind, min(version), max(version) from tidegate.policy_change where kind in ('direct', 'input_proof') and stage = 'tx' group by kind order by kind")
+            .await,
+        ["direct 3 4", "input_proof 1 4"],
+        "a kind that keeps its requests keeps what they are judged by"
+    );
+    assert_eq!(
+        database
+            .number("select count(*) from tidegate.config_change")
+            .await,
+        changes
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_at_once_and_a_caller_in_the_way_delete_each_request_once() {
+    let (database, mut session) = stage().await;
+    let mut ids = Vec::new();
+    for _ in 0..12 {
+        ids.push(aged(&mut session, "direct", "failure", 20, 20).await);
+    }
+    let mut caller = Session::begin(&database).await;
+    caller
+        .execute(&format!(
+            "select from tidegate.request where id = '{}' for update",
+            ids[3]
+        ))
+        .await;
+
+    let mut tasks = Vec::new();
+    for _ in 0..3 {
+        let mut session = Session::open(&database).await;
+        tasks.push(tokio::spawn(async move {
+            let mut deleted = 0;
+            for _ in 0..10 {
+                deleted += session
+                    .text("select expired from tidegate.expire_requests(2)")
+                    .await
+                    .parse::<i64>()
+                    .unwrap();
+            }
+            deleted
+        }));
+    }
+    let mut deleted = 0;
+    for task in tasks {
+        deleted += task.await.unwrap();
+    }
+    assert_eq!(deleted, 11);
+    caller.rollback().await;
+    eventually("the one in the way goes with the next round", || async {
+        database.execute("select tidegate.expire_requests(2)").await;
+        database
+            .number("select count(*) from tidegate.request")
+            .await
+            == 0
+    })
+    .await;
+    assert_eq!(session.texts(VIOLATIONS).await, NOTHING);
+}
