@@ -219,7 +219,11 @@ impl Fleet {
     pub fn fail_over_to(&self, server: &Server) -> anyhow::Result<()> {
         let socket = server.socket()?;
         *self.server.lock().unwrap_or_else(PoisonError::into_inner) = server.clone();
-        for network in self.units().map(|unit| &unit.database).chain([&self.callers]) {
+        for network in self
+            .units()
+            .map(|unit| &unit.database)
+            .chain([&self.callers])
+        {
             network.lead_to(Upstream::Unix(socket.clone()));
         }
         Ok(())

@@ -31,6 +31,10 @@ pub struct Options {
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     pub rest: Duration,
 
+    /// Inject only this sort of fault, such as `postgres_killed` (repeatable)
+    #[arg(long, value_name = "SORT")]
+    pub only: Vec<String>,
+
     /// Kill the database for good in the middle of the run, and go on with its synchronous standby
     #[arg(long)]
     pub failover: bool,

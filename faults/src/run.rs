@@ -162,9 +162,7 @@ async fn within(
         false => None,
     };
     let injector = Injector::new(fleet.clone(), load.clone(), journal.clone(), standby);
-    injector
-        .run(options.time, options.pause, seed, stop.clone())
-        .await;
+    injector.run(options, seed, stop.clone()).await;
     journal.say("no more faults");
     fleet.heal().await?;
     load.finish(callers, Duration::from_secs(30)).await;
@@ -172,8 +170,10 @@ async fn within(
     // What is never answered ends only then.
     let rest = options.rest + options.response_timeout;
     come_to_rest(&fleet, &journal, rest).await?;
-    if !injector.recover().await? {
-        journal.wrong("at the end `tidegate recover` found something to repair".to_owned());
+    for command in ["doctor", "recover"] {
+        if let Some(found) = injector.tool(command).await? {
+            journal.wrong(format!("at the end `tidegate {command}` found:\n{found}"));
+        }
     }
     watching.abort();
     let mut node_memory = 0;

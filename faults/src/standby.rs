@@ -32,7 +32,9 @@ pub async fn follow(primary: &Server, directory: &Path, keeper: &Path) -> anyhow
         .arg(&data)
         .arg("-h")
         .arg(host)
-        .args(["-p", "5432", "-U", "tidegate", "-X", "stream", "-c", "fast", "-R"])
+        .args([
+            "-p", "5432", "-U", "tidegate", "-X", "stream", "-c", "fast", "-R",
+        ])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .kill_on_drop(true)

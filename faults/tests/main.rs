@@ -6,5 +6,6 @@ mod support;
 
 mod checker;
 mod failover;
+mod fault_table;
 mod proxy;
 mod short_run;

@@ -197,7 +197,7 @@ impl Injector {
         self.by_hand(&format!("select pgmq.purge_queue('{queue}')"))
             .await?;
         sleep(seconds(random, 0.0..3.0)).await;
-        self.recover().await?;
+        self.tool("recover").await?;
         self.journal.over(&running);
         Ok(())
     }
@@ -219,26 +219,28 @@ impl Injector {
         Ok(())
     }
 
-    /// Runs `tidegate recover` until it has done its work; true when it found nothing wrong.
-    pub async fn recover(&self) -> anyhow::Result<bool> {
+    /// Runs `tidegate recover`, `doctor` or the like until it has done its work; returns what it has found, if anything.
+    ///
+    /// # Errors
+    ///
+    /// When it does not come to an end.
+    pub async fn tool(&self, command: &str) -> anyhow::Result<Option<String>> {
         for _ in 0..PATIENCE {
             let ended = Command::new(&self.fleet.programs.tidegate)
-                .arg("recover")
+                .arg(command)
                 .env("DATABASE_URL", self.fleet.server().url(DATABASE))
                 .env("RUST_LOG", "error")
                 .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
                 .kill_on_drop(true)
-                .status()
+                .output()
                 .await?;
-            match ended.code() {
-                Some(0) => return Ok(true),
-                Some(3) => return Ok(false),
+            match ended.status.code() {
+                Some(0) => return Ok(None),
+                Some(3) => return Ok(Some(String::from_utf8_lossy(&ended.stdout).into_owned())),
                 _ => sleep(Duration::from_millis(300)).await,
             }
         }
-        anyhow::bail!("`tidegate recover` does not come to an end")
+        anyhow::bail!("`tidegate {command}` does not come to an end")
     }
 
     /// A session, as soon as the server takes one.
