@@ -36,6 +36,11 @@ test: setup lint ## Run the lints and every test
 model: ## Walk through every state of the model, and tell how many there are (TIDEGATE_MODEL=large: more, for minutes)
 	TIDEGATE_MODEL="$(TIDEGATE_MODEL)" cargo test -p tidegate-model --lib -- --nocapture --test-threads 1
 
+.PHONY: faults
+faults: setup ## Break a running fleet at random, and check that every promise held (TIME=30m SEED=7 FAULTS=--failover)
+	cargo build --release --workspace --bins
+	target/release/tidegate-faults run --time "$(or $(TIME),30m)" $(if $(SEED),--seed "$(SEED)") $(FAULTS)
+
 .PHONY: test-clients
 test-clients: setup ## Run curl, urllib3 and an API fuzzer against a real Tidegate (MAX_EXAMPLES=50)
 	tests/clients/prepare

@@ -269,6 +269,60 @@ async fn an_effect_that_fails_takes_no_other_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_its_own_worker_claims_again_before_it_is_settled_has_one_effect() {
+    let database = with_ledger().await;
+    let mut holder = database.session().await;
+    let mut lock = holder.begin().await.unwrap();
+    sqlx::raw_sql(&format!("select {LOCK}"))
+        .execute(&mut *lock)
+        .await
+        .unwrap();
+    let options = WorkerOptions {
+        lease: Duration::from_secs(60),
+        poll: Duration::from_millis(10),
+        concurrency: 16,
+        ..options()
+    };
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(worker::run(
+        database.store.clone(),
+        stages(),
+        options,
+        stop.clone(),
+    ));
+    // Its settle waits, and so does whatever is to be settled after it.
+    submit(&database, "held").await;
+    until_blocked(&database, 1).await;
+    let id = submit(&database, "plain").await;
+    let attempts = |count: i64| {
+        let sql = format!(
+            "select count(*) from tidegate.request where id = '{id}' and req_status = 'tx_in_flight' and tx_attempt = {count}"
+        );
+        let database = &database;
+        async move { database.number(&sql).await == 1 }
+    };
+    for count in 1..4 {
+        eventually("it is claimed", || attempts(count)).await;
+        // Its hold runs out.
+        database
+            .execute(&format!(
+                "update pgmq.q_tx set vt = clock_timestamp() where message ->> 'id' = '{id}'"
+            ))
+            .await;
+    }
+    eventually("it is claimed once more", || attempts(4)).await;
+    lock.rollback().await.unwrap();
+
+    eventually("every request ends", || async {
+        ended(&database).await == 2
+    })
+    .await;
+    stop.cancel();
+    running.await.unwrap().unwrap();
+    assert_exactly_once(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn effects_of_a_batch_are_written_in_the_order_of_its_messages() {
     let database = with_ledger().await;
     let mut ids = Vec::new();

@@ -3,7 +3,7 @@
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use anyhow::Context;
@@ -60,8 +60,7 @@ impl Programs {
 pub struct Fleet {
     /// What it is made of.
     pub programs: Programs,
-    /// The database.
-    pub server: Server,
+    server: Mutex<Server>,
     /// API nodes.
     pub nodes: Vec<Arc<Unit>>,
     /// Where they listen.
@@ -190,7 +189,7 @@ impl Fleet {
         }
         Ok(Self {
             programs: programs.clone(),
-            server: server.clone(),
+            server: Mutex::new(server.clone()),
             nodes,
             addresses,
             workers,
@@ -201,6 +200,33 @@ impl Fleet {
             downstream_log,
             _to_nodes: to_nodes,
         })
+    }
+
+    /// The database.
+    #[must_use]
+    pub fn server(&self) -> Server {
+        self.server
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Another server is the database from now on: the address that everybody knows leads there.
+    ///
+    /// # Errors
+    ///
+    /// When it has no socket.
+    pub fn fail_over_to(&self, server: &Server) -> anyhow::Result<()> {
+        let socket = server.socket()?;
+        *self.server.lock().unwrap_or_else(PoisonError::into_inner) = server.clone();
+        for network in self
+            .units()
+            .map(|unit| &unit.database)
+            .chain([&self.callers])
+        {
+            network.lead_to(Upstream::Unix(socket.clone()));
+        }
+        Ok(())
     }
 
     /// Every process that works on the database.

@@ -18,6 +18,8 @@ use crate::{
     fleet::Fleet,
     journal::Journal,
     load::{self, Load},
+    options::Options,
+    server::Server,
 };
 
 /// A sort of fault.
@@ -49,6 +51,8 @@ enum Fault {
     DownstreamCut,
     DuplicateStorm,
     Nonsense,
+    /// Once in a run, and only in one with a standby.
+    Failover,
 }
 
 /// How often each comes in one round; a round is shuffled.
@@ -81,6 +85,41 @@ const ROUND: [(Fault, usize); 26] = [
     (Fault::Nonsense, 1),
 ];
 
+impl Fault {
+    /// What it is called in the journal, and on the command line.
+    const fn sort(self) -> &'static str {
+        match self {
+            Self::WorkerKilled => "worker_killed",
+            Self::WorkerStopped => "worker_stopped",
+            Self::WorkerFrozen => "worker_frozen",
+            Self::BookerKilled => "booker_killed",
+            Self::NodeKilled => "node_killed",
+            Self::NodeStopped => "node_stopped",
+            Self::NodeFrozen => "node_frozen",
+            Self::DownstreamFrozen => "downstream_frozen",
+            Self::PostgresKilled => "postgres_killed",
+            Self::PostgresStopped => "postgres_stopped",
+            Self::BackendKilled => "backend_killed",
+            Self::BackendsTerminated => "backends_terminated",
+            Self::ListenersTerminated => "listeners_terminated",
+            Self::DatabaseReadOnly => "database_read_only",
+            Self::LongTransaction => "long_transaction",
+            Self::TableLocked => "table_locked",
+            Self::QueuePurged => "queue_purged",
+            Self::QueuePaused => "queue_paused",
+            Self::NetworkStalled => "network_stalled",
+            Self::NetworkMute => "network_mute",
+            Self::NetworkCut => "network_cut",
+            Self::NetworkHalfOpen => "network_half_open",
+            Self::DownstreamStalled => "downstream_stalled",
+            Self::DownstreamCut => "downstream_cut",
+            Self::DuplicateStorm => "duplicate_storm",
+            Self::Nonsense => "nonsense",
+            Self::Failover => "failover",
+        }
+    }
+}
+
 /// Those during which what others do to the database would fail, and that exclude each other.
 const fn is_alone(fault: Fault) -> bool {
     matches!(
@@ -92,6 +131,7 @@ const fn is_alone(fault: Fault) -> bool {
             | Fault::QueuePurged
             | Fault::QueuePaused
             | Fault::TableLocked
+            | Fault::Failover
     )
 }
 
@@ -102,27 +142,36 @@ pub struct Injector {
     journal: Arc<Journal>,
     /// Held by whoever does something to the whole database.
     database: Mutex<()>,
+    /// What takes over in the middle of the run.
+    standby: Option<Server>,
 }
 
 impl Injector {
     /// An injector for this fleet.
     #[must_use]
-    pub fn new(fleet: Arc<Fleet>, load: Arc<Load>, journal: Arc<Journal>) -> Self {
+    pub fn new(
+        fleet: Arc<Fleet>,
+        load: Arc<Load>,
+        journal: Arc<Journal>,
+        standby: Option<Server>,
+    ) -> Self {
         Self {
             fleet,
             load,
             journal,
             database: Mutex::default(),
+            standby,
         }
     }
 
-    /// Injects faults for `time`, with `pause` between the beginnings of two on average, until `stop`; returns when all
-    /// are over.
-    pub async fn run(&self, time: Duration, pause: Duration, seed: u64, stop: CancellationToken) {
+    /// Injects faults for as long and as often as the options say, until `stop`; returns when all are over.
+    pub async fn run(&self, options: &Options, seed: u64, stop: CancellationToken) {
+        let (time, pause) = (options.time, options.pause);
         let mut random = StdRng::seed_from_u64(seed);
         let mut running = FuturesUnordered::new();
         let mut round = Vec::new();
-        let until = Instant::now() + time;
+        let began = Instant::now();
+        let mut fails_over = self.standby.is_some();
         loop {
             let next = sleep(pause.mul_f64(random.random_range(0.3..1.7)));
             tokio::pin!(next);
@@ -132,11 +181,16 @@ impl Injector {
                     Some(()) = running.next() => {}
                 }
             }
-            if Instant::now() >= until || stop.is_cancelled() {
+            if began.elapsed() >= time || stop.is_cancelled() {
                 break;
             }
+            if fails_over && began.elapsed() >= time / 2 {
+                fails_over = false;
+                running.push(self.inject(Fault::Failover, random.random()));
+                continue;
+            }
             if round.is_empty() {
-                round = shuffled_round(&mut random);
+                round = shuffled_round(&options.only, &mut random);
             }
             if let Some(fault) = round.pop() {
                 running.push(self.inject(fault, random.random()));
@@ -153,29 +207,18 @@ impl Injector {
         };
         let mut random = StdRng::seed_from_u64(seed);
         let random = &mut random;
+        let sort = fault.sort();
         let done = match fault {
-            Fault::WorkerKilled => {
-                self.kill("worker_killed", &self.fleet.workers, random)
-                    .await
-            }
-            Fault::BookerKilled => {
-                self.kill("booker_killed", &self.fleet.bookers, random)
-                    .await
-            }
-            Fault::NodeKilled => self.kill("node_killed", &self.fleet.nodes, random).await,
-            Fault::WorkerStopped => {
-                self.stop("worker_stopped", &self.fleet.workers, random)
-                    .await
-            }
-            Fault::NodeStopped => self.stop("node_stopped", &self.fleet.nodes, random).await,
-            Fault::WorkerFrozen => {
-                self.freeze("worker_frozen", &self.fleet.workers, random)
-                    .await
-            }
-            Fault::NodeFrozen => self.freeze("node_frozen", &self.fleet.nodes, random).await,
+            Fault::WorkerKilled => self.kill(sort, &self.fleet.workers, random).await,
+            Fault::BookerKilled => self.kill(sort, &self.fleet.bookers, random).await,
+            Fault::NodeKilled => self.kill(sort, &self.fleet.nodes, random).await,
+            Fault::WorkerStopped => self.stop(sort, &self.fleet.workers, random).await,
+            Fault::NodeStopped => self.stop(sort, &self.fleet.nodes, random).await,
+            Fault::WorkerFrozen => self.freeze(sort, &self.fleet.workers, random).await,
+            Fault::NodeFrozen => self.freeze(sort, &self.fleet.nodes, random).await,
             Fault::DownstreamFrozen => {
                 let downstream = std::slice::from_ref(&self.fleet.downstream);
-                self.freeze("downstream_frozen", downstream, random).await
+                self.freeze(sort, downstream, random).await
             }
             Fault::PostgresKilled => self.kill_postgres(random).await,
             Fault::PostgresStopped => self.stop_postgres().await,
@@ -193,6 +236,7 @@ impl Injector {
             Fault::NetworkHalfOpen => self.cut(random, true).await,
             Fault::DownstreamStalled => self.lose_the_downstream(random, true).await,
             Fault::DownstreamCut => self.lose_the_downstream(random, false).await,
+            Fault::Failover => self.fail_over(random).await,
             Fault::DuplicateStorm => {
                 let count = random.random_range(100..600);
                 let running = self.journal.inject(
@@ -221,9 +265,10 @@ impl Injector {
     }
 }
 
-fn shuffled_round(random: &mut StdRng) -> Vec<Fault> {
+fn shuffled_round(only: &[String], random: &mut StdRng) -> Vec<Fault> {
     let mut round: Vec<_> = ROUND
         .iter()
+        .filter(|(fault, _)| only.is_empty() || only.iter().any(|sort| *sort == fault.sort()))
         .flat_map(|(fault, times)| std::iter::repeat_n(*fault, *times))
         .collect();
     round.shuffle(random);

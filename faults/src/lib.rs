@@ -17,4 +17,5 @@ pub mod proxy;
 pub mod run;
 pub mod scene;
 pub mod server;
+pub mod standby;
 pub mod unit;

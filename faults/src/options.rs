@@ -31,6 +31,14 @@ pub struct Options {
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     pub rest: Duration,
 
+    /// Inject only this sort of fault, such as `postgres_killed` (repeatable)
+    #[arg(long, value_name = "SORT")]
+    pub only: Vec<String>,
+
+    /// Kill the database for good in the middle of the run, and go on with its synchronous standby
+    #[arg(long)]
+    pub failover: bool,
+
     /// Where the cluster and the logs are; kept after the run [default: a temporary directory, kept when something is
     /// wrong]
     #[arg(long)]

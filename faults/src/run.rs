@@ -25,6 +25,7 @@ use crate::{
     options::Options,
     scene,
     server::Server,
+    standby,
 };
 
 /// How often the machine is asked whether it lets us work.
@@ -86,43 +87,50 @@ pub async fn run(options: Options) -> anyhow::Result<Report> {
             Programs::in_directory(program.parent().context("this program is nowhere")?)?
         }
     };
-    let temporary = tempfile::Builder::new()
-        .prefix("tidegate-faults-")
-        .tempdir_in("/tmp")?;
     let directory = match &options.directory {
         Some(directory) => {
             std::fs::create_dir_all(directory)?;
             directory.clone()
         }
-        None => temporary.path().to_owned(),
+        None => tempfile::Builder::new()
+            .prefix("tidegate-faults-")
+            .tempdir_in("/tmp")?
+            .keep(),
     };
     // The account that PostgreSQL runs as has to reach its part.
     std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o755))?;
     let server = Server::start(&directory.join("postgres"), &programs.faults).await?;
-    let outcome = within(&options, &programs, &server, &directory, &stop).await;
-    server.stop().await?;
-
-    let report = outcome.inspect_err(|_| keep(&options, &directory))?;
-    println!("{report}");
-    if !report.holds() {
-        keep(&options, &directory);
-        if options.directory.is_none() {
-            let _ = temporary.keep();
-        }
+    let mut servers = vec![server];
+    let outcome = within(&options, &programs, &mut servers, &directory, &stop).await;
+    for server in servers {
+        server.end().await?;
     }
-    Ok(report)
+
+    if let Ok(report) = &outcome {
+        println!("{report}");
+    }
+    if outcome.as_ref().is_ok_and(Report::holds) && options.directory.is_none() {
+        remove(&directory).await;
+    } else {
+        println!("Logs and databases are in {}", directory.display());
+    }
+    outcome
 }
 
-fn keep(options: &Options, directory: &Path) {
-    if options.directory.is_none() {
-        println!("logs are in {}", directory.display());
+/// Removes a directory in which a keeper may be about to leave.
+async fn remove(directory: &Path) {
+    for _ in 0..50 {
+        if std::fs::remove_dir_all(directory).is_ok() {
+            return;
+        }
+        sleep(Duration::from_millis(100)).await;
     }
 }
 
 async fn within(
     options: &Options,
     programs: &Programs,
-    server: &Server,
+    servers: &mut Vec<Server>,
     directory: &Path,
     stop: &CancellationToken,
 ) -> anyhow::Result<Report> {
@@ -134,18 +142,27 @@ async fn within(
         options.per_second,
         directory.display()
     ));
-    scene::set(server, options).await?;
-    let fleet = Arc::new(Fleet::start(programs, server, options, directory, seed).await?);
+    let server = servers[0].clone();
+    scene::set(&server, options).await?;
+    let fleet = Arc::new(Fleet::start(programs, &server, options, directory, seed).await?);
     journal.say("the fleet is up");
 
     let beat = Beat::start();
     let load = Load::new(&fleet, journal.clone())?;
     let callers = load.start(options, seed);
     let watching = tokio::spawn(watch(fleet.clone(), load.clone(), journal.clone()));
-    let injector = Injector::new(fleet.clone(), load.clone(), journal.clone());
-    injector
-        .run(options.time, options.pause, seed, stop.clone())
-        .await;
+    let standby = match options.failover {
+        true => {
+            let directory = directory.join("standby");
+            let standby = standby::follow(&server, &directory, &programs.faults).await?;
+            servers.push(standby.clone());
+            journal.say("a synchronous standby follows");
+            Some(standby)
+        }
+        false => None,
+    };
+    let injector = Injector::new(fleet.clone(), load.clone(), journal.clone(), standby);
+    injector.run(options, seed, stop.clone()).await;
     journal.say("no more faults");
     fleet.heal().await?;
     load.finish(callers, Duration::from_secs(30)).await;
@@ -153,8 +170,10 @@ async fn within(
     // What is never answered ends only then.
     let rest = options.rest + options.response_timeout;
     come_to_rest(&fleet, &journal, rest).await?;
-    if !injector.recover().await? {
-        journal.wrong("at the end `tidegate recover` found something to repair".to_owned());
+    for command in ["doctor", "recover"] {
+        if let Some(found) = injector.tool(command).await? {
+            journal.wrong(format!("at the end `tidegate {command}` found:\n{found}"));
+        }
     }
     watching.abort();
     let mut node_memory = 0;
@@ -208,7 +227,7 @@ async fn come_to_rest(fleet: &Fleet, journal: &Journal, patience: Duration) -> a
     let until = Instant::now() + patience;
     let live = "select count(*) from tidegate.request
                 where req_status not in ('completed', 'timed_out', 'failure')";
-    let mut session = fleet.server.session().await?;
+    let mut session = fleet.server().session().await?;
     loop {
         let left: i64 = sqlx::query_scalar(live).fetch_one(&mut session).await?;
         if left == 0 {
@@ -250,7 +269,7 @@ async fn evidence(
         wrong: journal.all_wrong(),
         ..Evidence::default()
     };
-    let mut session = fleet.server.session().await?;
+    let mut session = fleet.server().session().await?;
     evidence.read_database(&mut session).await?;
     session.close().await?;
     evidence.read_downstream(&fleet.downstream_log)?;

@@ -71,6 +71,17 @@ impl Server {
         Ok(Path::new(&host).join(".s.PGSQL.5432"))
     }
 
+    /// One of `PostgreSQL`'s programs, of the same version.
+    #[must_use]
+    pub fn program(&self, name: &str) -> PathBuf {
+        let beside = self.0.bin().join(name);
+        if beside.is_file() {
+            beside
+        } else {
+            name.into()
+        }
+    }
+
     /// Where the server keeps everything.
     #[must_use]
     pub fn directory(&self) -> &Path {
@@ -120,15 +131,19 @@ impl Server {
         Ok(())
     }
 
-    /// Ends it for good, unless somebody else uses it.
+    /// Ends it for good, whoever still uses it; returns when it is gone.
     ///
     /// # Errors
     ///
-    /// When it does not stop.
-    pub async fn stop(self) -> anyhow::Result<()> {
-        if let Some(server) = Arc::into_inner(self.0) {
-            tokio::task::spawn_blocking(move || server.stop()).await??;
+    /// When it cannot be signalled, or does not end.
+    pub async fn end(&self) -> anyhow::Result<()> {
+        self.stop_immediately()?;
+        for _ in 0..600 {
+            if self.0.postmaster_pid().is_none() {
+                return Ok(());
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
-        Ok(())
+        anyhow::bail!("the server in {} does not end", self.directory().display())
     }
 }

@@ -5,5 +5,7 @@
 mod support;
 
 mod checker;
+mod failover;
+mod fault_table;
 mod proxy;
 mod short_run;

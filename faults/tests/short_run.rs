@@ -17,6 +17,8 @@ async fn every_promise_holds_through_half_a_minute_of_faults() {
         pause: Duration::from_millis(700),
         response_timeout: Duration::from_secs(30),
         rest: Duration::from_secs(90),
+        failover: false,
+        only: Vec::new(),
         directory: None,
         programs: Some(directory_of(program).unwrap()),
     })

@@ -1,5 +1,7 @@
 //! Outcomes that one SQL function settles together.
 
+use std::collections::HashSet;
+
 use super::{
     effects::{self, WithEffect},
     settler::Outcome,
@@ -125,11 +127,11 @@ impl Batch {
             Self::NotYet(not_yet),
             Self::CheckFailed(check_failed),
             Self::Receipts(receipts),
-            Self::Effects(effects),
             Self::Retries(retries),
             Self::Rejected(rejected),
             Self::Released(released),
         ];
+        batches.extend(apart(effects).into_iter().map(Self::Effects));
         batches.retain(|batch| batch.len() > 0);
         batches
     }
@@ -242,6 +244,21 @@ impl Batch {
             Self::Retries(outcomes) => Self::Retries(outcomes.split_off(at)),
         }
     }
+}
+
+/// Effects in lots of which each has a request once.
+///
+/// A request that was lost and claimed again by the same worker may have a receipt under either hold. Which of them is
+/// left the database knows: it moves the request, and in a lot of its own the effect is the one of the hold that did.
+fn apart(mut effects: Vec<Settle<WithEffect>>) -> Vec<Vec<Settle<WithEffect>>> {
+    let mut lots = Vec::new();
+    while !effects.is_empty() {
+        let mut requests = HashSet::new();
+        let is_first =
+            |settle: &mut Settle<WithEffect>| requests.insert(settle.outcome.effect.request.id);
+        lots.push(effects.extract_if(.., is_first).collect());
+    }
+    lots
 }
 
 fn with<T, U>(outcomes: Vec<Settle<T>>, outcome: impl Fn(&T) -> U) -> Vec<Settle<U>> {

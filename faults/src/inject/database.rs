@@ -11,7 +11,7 @@ use sqlx::PgConnection;
 use tokio::{process::Command, time::sleep};
 
 use super::{Injector, any, seconds};
-use crate::server::DATABASE;
+use crate::{server::DATABASE, standby};
 
 /// How long something by hand is tried again while other faults are in its way.
 const PATIENCE: u32 = 200;
@@ -24,9 +24,9 @@ impl Injector {
             "postgres_killed",
             &format!("away for {:.1} s and its recovery", away.as_secs_f64()),
         );
-        self.fleet.server.crash().await?;
+        self.fleet.server().crash().await?;
         sleep(away).await;
-        self.fleet.server.restart().await?;
+        self.fleet.server().restart().await?;
         self.journal.over(&running);
         Ok(())
     }
@@ -36,8 +36,8 @@ impl Injector {
         let running = self
             .journal
             .inject("postgres_stopped", "immediately, and started again");
-        self.fleet.server.stop_immediately()?;
-        self.fleet.server.restart().await?;
+        self.fleet.server().stop_immediately()?;
+        self.fleet.server().restart().await?;
         self.journal.over(&running);
         Ok(())
     }
@@ -62,6 +62,25 @@ impl Injector {
         drop(session);
         self.session().await?;
         self.journal.over(&running);
+        Ok(())
+    }
+
+    /// The primary dies for good under load, its standby takes over, and the address that everybody knows leads there.
+    pub(super) async fn fail_over(&self, random: &mut StdRng) -> anyhow::Result<()> {
+        let Some(standby) = &self.standby else {
+            return Ok(());
+        };
+        let away = seconds(random, 0.2..2.0);
+        let running = self.journal.inject(
+            "failover",
+            &format!("to the standby, after {:.1} s", away.as_secs_f64()),
+        );
+        self.fleet.server().crash().await?;
+        sleep(away).await;
+        standby::promote(standby).await?;
+        self.fleet.fail_over_to(standby)?;
+        self.journal.over(&running);
+        self.journal.say("the standby has taken over");
         Ok(())
     }
 
@@ -178,7 +197,7 @@ impl Injector {
         self.by_hand(&format!("select pgmq.purge_queue('{queue}')"))
             .await?;
         sleep(seconds(random, 0.0..3.0)).await;
-        self.recover().await?;
+        self.tool("recover").await?;
         self.journal.over(&running);
         Ok(())
     }
@@ -200,33 +219,35 @@ impl Injector {
         Ok(())
     }
 
-    /// Runs `tidegate recover` until it has done its work; true when it found nothing wrong.
-    pub async fn recover(&self) -> anyhow::Result<bool> {
+    /// Runs `tidegate recover`, `doctor` or the like until it has done its work; returns what it has found, if anything.
+    ///
+    /// # Errors
+    ///
+    /// When it does not come to an end.
+    pub async fn tool(&self, command: &str) -> anyhow::Result<Option<String>> {
         for _ in 0..PATIENCE {
             let ended = Command::new(&self.fleet.programs.tidegate)
-                .arg("recover")
-                .env("DATABASE_URL", self.fleet.server.url(DATABASE))
+                .arg(command)
+                .env("DATABASE_URL", self.fleet.server().url(DATABASE))
                 .env("RUST_LOG", "error")
                 .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
                 .kill_on_drop(true)
-                .status()
+                .output()
                 .await?;
-            match ended.code() {
-                Some(0) => return Ok(true),
-                Some(3) => return Ok(false),
+            match ended.status.code() {
+                Some(0) => return Ok(None),
+                Some(3) => return Ok(Some(String::from_utf8_lossy(&ended.stdout).into_owned())),
                 _ => sleep(Duration::from_millis(300)).await,
             }
         }
-        anyhow::bail!("`tidegate recover` does not come to an end")
+        anyhow::bail!("`tidegate {command}` does not come to an end")
     }
 
     /// A session, as soon as the server takes one.
     async fn session(&self) -> anyhow::Result<PgConnection> {
         let mut last = None;
         for _ in 0..PATIENCE {
-            match self.fleet.server.session().await {
+            match self.fleet.server().session().await {
                 Ok(session) => return Ok(session),
                 Err(error) => last = Some(error),
             }
