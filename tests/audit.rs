@@ -104,11 +104,12 @@ async fn whatever_the_functions_do_in_any_order_leaves_sound_lives() {
         let ids = submit_many(&database, kind, 20).await;
         shared.ids.lock().unwrap().extend(ids);
     }
-    for number in 0..600 {
-        // Claims as often as everything else.
-        let act = match number % 4 {
+    for number in 0..750 {
+        // Claims as often as everything else, and what only a fresh claim allows.
+        let act = match number % 5 {
             0 => "claim_tx",
             1 => "claim_readiness",
+            2 => "settle_retry",
             _ => ACTS[random.random_range(0..ACTS.len())],
         };
         let error = perform(act, &mut session, &shared, &mut random).await;

@@ -789,3 +789,24 @@ async fn a_cap_is_held_by_hand_as_a_gate_is() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cap_that_is_removed_while_a_submission_waits_for_it_refuses_nobody() {
+    let (database, mut session) = stage(&[DIRECT]).await;
+    let submit = batch("direct", 1);
+    let mut first = Session::begin(&database).await;
+    assert_eq!(outcomes(&mut first, &submit).await, ["accepted"]);
+    let second = Session::open(&database)
+        .await
+        .start(&format!("select outcome from tidegate.{submit}"));
+    second.until_blocked_by(&database, &first).await;
+    assert_eq!(
+        session
+            .text("select tidegate.cap_remove('kind direct')")
+            .await,
+        "t"
+    );
+    first.commit().await;
+
+    assert_eq!(second.finish().await.1, ["accepted"]);
+}

@@ -146,18 +146,21 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     (
         "gate_open_above_its_mark",
         "update tidegate.gate set high_water = 1, low_water = 0, changed_at = '2026-01-01' where queue = 'readiness';
+         update tidegate.config_change set at = '2026-01-01';
          update pgmq.q_readiness set enqueued_at = enqueued_at - interval '1 hour'",
         &[],
     ),
     (
         "gate_closed_below_its_mark",
         "update tidegate.gate set state = 'too_many_requests', changed_at = '2026-01-01' where queue = 'readiness';
+         update tidegate.config_change set at = '2026-01-01';
          delete from tidegate.queue_drain",
         &[],
     ),
     (
         "gate_closed_below_its_mark",
         "delete from tidegate.gate_member;
+         update tidegate.config_change set at = '2026-01-01';
          update tidegate.gate set state = 'too_many_requests', changed_at = '2026-01-01' where kind = 'input_proof'",
         &[],
     ),
@@ -520,4 +523,26 @@ async fn the_command_line_names_what_is_wrong_and_shows_the_query() {
     assert_eq!(fine.status.code(), Some(0), "{}", out(&fine));
     let said: Value = serde_json::from_slice(&fine.stdout).unwrap();
     assert_eq!(said["sound"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_legal_for_a_moment_is_no_violation() {
+    let (database, mut session) = lived_in().await;
+    // A mark that was lowered just now, a cap that is gone before those it counts, a deadline and a response of this moment.
+    session
+        .execute(
+            "update pgmq.q_readiness set enqueued_at = enqueued_at - interval '1 hour';
+             set session_replication_role = replica;
+             update tidegate.gate set changed_at = '2026-01-01';
+             set session_replication_role = origin;
+             update tidegate.gate set high_water = 2, low_water = 1 where queue = 'readiness';
+             select tidegate.cap_remove('kind input_proof');
+             update tidegate.request set deadline_at = now() where req_status = 'processing';
+             insert into tidegate.response_inbox (reference, response) values ('awaited', '1')",
+        )
+        .await;
+
+    assert_eq!(session.texts(VIOLATIONS).await, NOTHING);
+    database.execute("call tidegate.maintain()").await;
+    assert_eq!(session.texts(VIOLATIONS).await, NOTHING);
 }

@@ -658,7 +658,7 @@ async fn status_shows_adaptive_timeouts_when_there_are_any() {
             .collect::<Vec<_>>()
             .join(" ")
     };
-    assert_eq!(shown().await, "direct.tx normal - - 1 100.0 ms - 0");
+    assert_eq!(shown().await, "direct.tx normal - - 1 100.0 ms - 1.0 % - 0");
 
     let overloaded = with(estimate(30), "state", json!("high_load"));
     database
@@ -666,7 +666,7 @@ async fn status_shows_adaptive_timeouts_when_there_are_any() {
         .await;
     assert_eq!(
         shown().await,
-        "direct.tx high load 20.0 ms 2.5 ms 2 30.0 ms 0.4 % 1"
+        "direct.tx high load 20.0 ms 2.5 ms 2 30.0 ms 0.4 % 1.0 % 812.5 1"
     );
     let status = cli::run(&database.url, &["status", "--json"]).await;
     let status: Value = serde_json::from_slice(&status.stdout).unwrap();

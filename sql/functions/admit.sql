@@ -30,7 +30,8 @@ begin
         v_admission.waiting := coalesce(v_entered.waiting, v_admission.waiting);
         -- It may have closed, and drained a little, while the lock was waited for.
         v_admission.closed := v_admission.closed or v_gate.state = 'too_many_requests';
-        continue when v_depth is null or v_gate.forced;
+        -- Nor is one in the way that was removed meanwhile.
+        continue when v_depth is null or v_gate.forced or v_gate.name is null;
       else
         continue when v_gate.queue is not null and (
           select b.bound + p_count < v_gate.high_water from tidegate.queue_depth_bound(v_gate.queue) as b

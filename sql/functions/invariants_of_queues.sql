@@ -140,6 +140,10 @@ cross join lateral (
 ) as behind
 where g.state = 'accepting' and not g.forced and g.changed_at < statement_timestamp() - interval '30 seconds'
   and behind.depth >= g.high_water
+  and not exists (
+    select from tidegate.config_change as c
+    where c.table_name = 'gate' and c.row_key = g.name and c.at > statement_timestamp() - interval '30 seconds'
+  )
      $q$),
     ('gate_closed_below_its_mark',
      'a gate that nobody holds opens within seconds when the depth behind it reaches the low-water mark',
@@ -155,6 +159,10 @@ where g.state = 'too_many_requests' and not g.forced and g.changed_at < statemen
       where d.queue = g.queue and d.at > statement_timestamp() - interval '30 seconds'
     )
   end
+  and not exists (
+    select from tidegate.config_change as c
+    where c.table_name = 'gate' and c.row_key = g.name and c.at > statement_timestamp() - interval '30 seconds'
+  )
      $q$),
     ('gate_state_without_its_event',
      'the last change of a gate that is on record led to the state it is in',
@@ -178,7 +186,7 @@ full join tidegate.gate_member as m on m.gate = l.gate and m.request_id = l.id
 left join tidegate.request as r on r.id = m.request_id
 where (m.gate is null and l.submitted_at < statement_timestamp() - interval '1 minute'
     and not exists (select from tidegate.gate_round as o where o.is_new))
-  or (l.gate is null
+  or (l.gate is null and exists (select from tidegate.gate as g where g.name = m.gate)
     and coalesce(r.finished_at, r.receipt_received_at, '-infinity') < statement_timestamp() - interval '1 minute')
      $q$)
   ) as i(name, says, query);

@@ -38,8 +38,9 @@ begin
   then
     raise exception using errcode = 'TG002', message = format('there is no kind "%s"', recover_deadlines.kind);
   end if;
-  -- As whoever ends several requests.
   if not dry_run then
+    perform tidegate.recover_storage(run => recover_deadlines.run);
+    -- As whoever ends several requests.
     perform tidegate.hold_off_recovery();
   end if;
 

@@ -13,7 +13,8 @@ select
   round(least(e.min_ns, e.min_before_ns) / 1000000.0, 3) as min_rtt_ms,
   round(least(e.usual_ns, e.usual_before_ns) / 1000000.0, 3) as usual_rtt_ms,
   -- Where calls are rare: of what has been gathered so far.
-  coalesce(e.failure_rate, e.failures::float8 / nullif(e.responses, 0)) as failure_rate, p.adaptive_slo as slo, e.load_rps, e.high_load_rps,
+  coalesce(e.failure_rate, e.failures::float8 / nullif(e.responses, 0)) as failure_rate,
+  p.adaptive_slo as slo, e.load_rps, e.high_load_rps,
   coalesce(e.high_load_intervals, 0) as high_load_intervals,
   p.adaptive_min_ms as min_ms, p.timeout_ms as max_ms, i.interval_ms,
   coalesce(e.interval_no, 0) as intervals,
