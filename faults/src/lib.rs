@@ -4,6 +4,7 @@
 //! them, and injects faults with a seed. When all is at rest again, the [`checker`] judges what the tables, the
 //! downstream's log and the callers' ledger say. `docs/reliability.md` tells what is promised.
 
+mod beat;
 pub mod booker;
 pub mod checker;
 pub mod evidence;
@@ -14,6 +15,7 @@ pub mod ledger;
 pub mod load;
 pub mod options;
 pub mod proxy;
+pub mod report;
 pub mod run;
 pub mod scene;
 pub mod server;

@@ -1,10 +1,9 @@
 //! One run: start, load, faults, rest, judgement.
 
 use std::{
-    fmt,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -15,63 +14,22 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    checker::{self, Verdict},
+    beat::Beat,
+    checker,
     evidence::{Evidence, Stall},
     fleet::{Fleet, Programs},
     inject::Injector,
-    journal::{Journal, now_us},
-    ledger::Entries,
+    journal::Journal,
     load::Load,
     options::Options,
+    report::{Processes, Report},
     scene,
     server::Server,
     standby,
 };
 
-/// How often the machine is asked whether it lets us work.
-const BEAT: Duration = Duration::from_millis(5);
-
-/// From when on a beat that comes late is written down.
-const LATE: Duration = Duration::from_millis(15);
-
 /// A node that needs more than this while it is sent nonsense does not bound its memory, in KiB.
 const NODE_MEMORY_MAX: u64 = 600 << 10;
-
-/// How many violations of a rule are shown with everything known about their requests.
-const SHOWN: usize = 5;
-
-/// What a run has shown.
-#[derive(Debug)]
-pub struct Report {
-    /// Its seed.
-    pub seed: u64,
-    /// How long faults were injected.
-    pub time: Duration,
-    /// Faults by sort.
-    pub injected: Vec<(&'static str, u64)>,
-    /// Requests by kind and status.
-    pub requests: Vec<(String, String, u64)>,
-    /// What the callers wrote down.
-    pub ledger: Entries,
-    /// What was checked.
-    pub verdict: Verdict,
-    /// Violations with everything known about their requests.
-    pub shown: Vec<String>,
-    /// The most memory that a node has needed, in KiB.
-    pub node_memory: u64,
-    /// Sends that arrived, and the most of one request.
-    pub sends: u64,
-    /// Starts that gave up because there was no database, and were repeated.
-    pub given_up: u64,
-}
-
-impl Report {
-    /// Whether every promise held.
-    #[must_use]
-    pub fn holds(&self) -> bool {
-        self.verdict.holds()
-    }
-}
 
 /// Runs, and prints what happens and what came of it.
 ///
@@ -191,15 +149,16 @@ async fn within(
 
     let evidence = evidence(&fleet, &load, &journal, options, beat.stop()).await?;
     let verdict = checker::check(&evidence);
-    Ok(report(
-        options,
-        seed,
+    Ok(Report::of(
+        (seed, options.time),
+        journal.counts().into_iter().collect(),
+        load.ledger.entries().clone(),
+        Processes {
+            node_memory,
+            given_up,
+        },
         &evidence,
         verdict,
-        &load,
-        &journal,
-        node_memory,
-        given_up,
     ))
 }
 
@@ -274,140 +233,6 @@ async fn evidence(
     session.close().await?;
     evidence.read_downstream(&fleet.downstream_log)?;
     Ok(evidence)
-}
-
-#[expect(clippy::too_many_arguments, reason = "it gathers what a run has left")]
-fn report(
-    options: &Options,
-    seed: u64,
-    evidence: &Evidence,
-    verdict: Verdict,
-    load: &Load,
-    journal: &Journal,
-    node_memory: u64,
-    given_up: u64,
-) -> Report {
-    let mut requests = std::collections::BTreeMap::<(String, String), u64>::new();
-    for life in evidence.lives.values() {
-        let key = (life.kind.to_string(), life.status.to_string());
-        *requests.entry(key).or_default() += 1;
-    }
-    let mut shown = Vec::new();
-    for check in &verdict.0 {
-        for violation in check.violations.iter().take(SHOWN) {
-            let life = violation.id.map(|id| checker::whole_life(evidence, id));
-            shown.push(format!(
-                "VIOLATION of \"{}\": {}\n    {}",
-                check.rule,
-                violation.what,
-                life.unwrap_or_default()
-            ));
-        }
-    }
-    let sends = evidence
-        .downstream
-        .iter()
-        .filter(|seen| &*seen.event == "send");
-    Report {
-        seed,
-        time: options.time,
-        injected: journal.counts().into_iter().collect(),
-        requests: requests
-            .into_iter()
-            .map(|((kind, status), count)| (kind, status, count))
-            .collect(),
-        ledger: load.ledger.entries().clone(),
-        sends: sends.count() as u64,
-        shown,
-        verdict,
-        node_memory,
-        given_up,
-    }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for violation in &self.shown {
-            writeln!(f, "{violation}")?;
-        }
-        let injected: u64 = self.injected.iter().map(|(_, count)| count).sum();
-        writeln!(
-            f,
-            "\nSeed {}: {injected} faults in {}",
-            self.seed,
-            humantime::format_duration(self.time)
-        )?;
-        for (sort, count) in &self.injected {
-            writeln!(f, "  {sort:<24} {count:>6}")?;
-        }
-        let requests: u64 = self.requests.iter().map(|(_, _, count)| count).sum();
-        writeln!(f, "{requests} requests")?;
-        for (kind, status, count) in &self.requests {
-            writeln!(f, "  {kind:<24} {status:<18} {count:>9}")?;
-        }
-        let ledger = &self.ledger;
-        writeln!(
-            f,
-            "{} promises, {} submissions repeated under their key, {} times told to come later, {} requests without an \
-             answer, {} calls of nonsense, {} ends told, {} sends arrived, {} starts without a database, {} MiB in a node \
-             at most",
-            ledger.promises.len(),
-            ledger.repeated,
-            ledger.put_off,
-            ledger.unanswered,
-            ledger.nonsense,
-            ledger.told.len(),
-            self.sends,
-            self.given_up,
-            self.node_memory >> 10,
-        )?;
-        writeln!(f, "Checked")?;
-        write!(f, "{}", self.verdict)?;
-        write!(
-            f,
-            "{}",
-            match self.verdict.violations() {
-                0 => "Every promise held.".to_owned(),
-                count => format!("{count} VIOLATIONS. Again with: --seed {}", self.seed),
-            }
-        )
-    }
-}
-
-/// Notices when the machine lets nobody work: what was to be sent meanwhile leaves later, and together.
-struct Beat {
-    stalls: Arc<Mutex<Vec<Stall>>>,
-    beating: tokio::task::JoinHandle<()>,
-}
-
-impl Beat {
-    fn start() -> Self {
-        let stalls = Arc::<Mutex<Vec<Stall>>>::default();
-        let noted = stalls.clone();
-        let beating = tokio::spawn(async move {
-            loop {
-                let began = Instant::now();
-                sleep(BEAT).await;
-                let late = began.elapsed().saturating_sub(BEAT);
-                if late > LATE {
-                    let stall = Stall {
-                        at_us: now_us(),
-                        length_us: i64::try_from(late.as_micros()).unwrap_or(i64::MAX),
-                    };
-                    noted
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push(stall);
-                }
-            }
-        });
-        Self { stalls, beating }
-    }
-
-    fn stop(self) -> Vec<Stall> {
-        self.beating.abort();
-        std::mem::take(&mut *self.stalls.lock().unwrap_or_else(PoisonError::into_inner))
-    }
 }
 
 /// Where the programs of this workspace are, given one of them.

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::Write,
     os::unix::fs::{MetadataExt, chown},
     path::Path,
     process::Stdio,
@@ -35,6 +36,8 @@ pub async fn follow(primary: &Server, directory: &Path, keeper: &Path) -> anyhow
         .args([
             "-p", "5432", "-U", "tidegate", "-X", "stream", "-c", "fast", "-R",
         ])
+        // What the standby has not got yet is kept for it, however often the primary is killed.
+        .args(["-C", "-S", "standby"])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .kill_on_drop(true)
@@ -46,6 +49,10 @@ pub async fn follow(primary: &Server, directory: &Path, keeper: &Path) -> anyhow
         "pg_basebackup: {}",
         String::from_utf8_lossy(&copied.stderr)
     );
+    let mut settings = fs::OpenOptions::new()
+        .append(true)
+        .open(data.join("postgresql.auto.conf"))?;
+    writeln!(settings, "wal_retrieve_retry_interval = '200ms'")?;
     give_to_the_owner_of(&primary.directory().join("data"), &data)?;
     let standby = Server::start(directory, keeper).await?;
 

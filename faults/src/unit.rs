@@ -2,6 +2,7 @@
 
 use std::{
     fs::OpenOptions,
+    os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
     process::Stdio,
     sync::Arc,
@@ -158,7 +159,13 @@ impl Unit {
         // One that is frozen hears of it only when it goes on, and who froze it waits for the lock that is held here.
         signal(&child, Signal::SIGCONT)?;
         match tokio::time::timeout(STOPPING, child.wait()).await {
-            Ok(status) => Ok(status?.success()),
+            Ok(status) => {
+                let status = status?;
+                // It may not have come as far as to watch signals, or to find its database.
+                let is_young = state.since.is_some_and(|since| since.elapsed() < STARTING);
+                let gave_up = status.code() == Some(1) || status.signal() == Some(15);
+                Ok(status.success() || (is_young && gave_up))
+            }
             Err(_) => {
                 child.kill().await?;
                 Ok(false)

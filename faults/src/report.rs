@@ -1,0 +1,148 @@
+//! What a run has shown, for people.
+
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+use crate::{
+    checker::{self, Verdict},
+    evidence::Evidence,
+    ledger::Entries,
+};
+
+/// How many violations of a rule are shown with everything known about their requests.
+const SHOWN: usize = 5;
+
+/// What a run has shown.
+#[derive(Debug)]
+pub struct Report {
+    /// Its seed.
+    pub seed: u64,
+    /// How long faults were injected.
+    pub time: Duration,
+    /// Faults by sort.
+    pub injected: Vec<(&'static str, u64)>,
+    /// Requests by kind and status.
+    pub requests: Vec<(String, String, u64)>,
+    /// What the callers wrote down.
+    pub ledger: Entries,
+    /// What was checked.
+    pub verdict: Verdict,
+    /// Violations with everything known about their requests.
+    pub shown: Vec<String>,
+    /// Sends that arrived.
+    pub sends: u64,
+    /// What the processes were like.
+    pub processes: Processes,
+}
+
+/// What the processes of a run were like.
+#[derive(Debug, Clone, Copy)]
+pub struct Processes {
+    /// The most memory that a node has needed, in KiB.
+    pub node_memory: u64,
+    /// Starts that gave up because there was no database, and were repeated.
+    pub given_up: u64,
+}
+
+impl Report {
+    /// What the evidence shows, with the verdict on it.
+    #[must_use]
+    pub fn of(
+        (seed, time): (u64, Duration),
+        injected: Vec<(&'static str, u64)>,
+        ledger: Entries,
+        processes: Processes,
+        evidence: &Evidence,
+        verdict: Verdict,
+    ) -> Self {
+        let mut requests = BTreeMap::<(String, String), u64>::new();
+        for life in evidence.lives.values() {
+            let key = (life.kind.to_string(), life.status.to_string());
+            *requests.entry(key).or_default() += 1;
+        }
+        let mut shown = Vec::new();
+        for check in &verdict.0 {
+            for violation in check.violations.iter().take(SHOWN) {
+                let life = violation.id.map(|id| checker::whole_life(evidence, id));
+                shown.push(format!(
+                    "VIOLATION of \"{}\": {}\n    {}",
+                    check.rule,
+                    violation.what,
+                    life.unwrap_or_default()
+                ));
+            }
+        }
+        let sends = evidence
+            .downstream
+            .iter()
+            .filter(|seen| &*seen.event == "send");
+        Self {
+            seed,
+            time,
+            injected,
+            requests: requests
+                .into_iter()
+                .map(|((kind, status), count)| (kind, status, count))
+                .collect(),
+            ledger,
+            sends: sends.count() as u64,
+            shown,
+            verdict,
+            processes,
+        }
+    }
+
+    /// Whether every promise held.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.verdict.holds()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for violation in &self.shown {
+            writeln!(f, "{violation}")?;
+        }
+        let injected: u64 = self.injected.iter().map(|(_, count)| count).sum();
+        writeln!(
+            f,
+            "\nSeed {}: {injected} faults in {}",
+            self.seed,
+            humantime::format_duration(self.time)
+        )?;
+        for (sort, count) in &self.injected {
+            writeln!(f, "  {sort:<24} {count:>6}")?;
+        }
+        let requests: u64 = self.requests.iter().map(|(_, _, count)| count).sum();
+        writeln!(f, "{requests} requests")?;
+        for (kind, status, count) in &self.requests {
+            writeln!(f, "  {kind:<24} {status:<18} {count:>9}")?;
+        }
+        let ledger = &self.ledger;
+        writeln!(
+            f,
+            "{} promises, {} submissions repeated under their key, {} times told to come later, {} requests without an \
+             answer, {} calls of nonsense, {} ends told, {} sends arrived, {} starts without a database, {} MiB in a node \
+             at most",
+            ledger.promises.len(),
+            ledger.repeated,
+            ledger.put_off,
+            ledger.unanswered,
+            ledger.nonsense,
+            ledger.told.len(),
+            self.sends,
+            self.processes.given_up,
+            self.processes.node_memory >> 10,
+        )?;
+        writeln!(f, "Checked")?;
+        write!(f, "{}", self.verdict)?;
+        write!(
+            f,
+            "{}",
+            match self.verdict.violations() {
+                0 => "Every promise held.".to_owned(),
+                count => format!("{count} VIOLATIONS. Again with: --seed {}", self.seed),
+            }
+        )
+    }
+}
