@@ -126,7 +126,8 @@ begin
       left join lateral tidegate.request_outlook(s.id) as e on true
       left join let_in as i on i.place = s.place
       order by s.place;
-    perform tidegate.close_gates(v_admitted, 0);
+    -- Whom a group leaves no room finds the gate closed, even if some of those before have been served meanwhile.
+    perform tidegate.close_gates(v_admitted, case when p_each then v_admitted.room else 0 end);
     return;
   end if;
 
