@@ -156,6 +156,8 @@ impl Unit {
             return Ok(true);
         };
         signal(&child, Signal::SIGTERM)?;
+        // One that is frozen hears of it only when it goes on, and who froze it waits for the lock that is held here.
+        signal(&child, Signal::SIGCONT)?;
         match tokio::time::timeout(STOPPING, child.wait()).await {
             Ok(status) => {
                 let status = status?;
