@@ -55,6 +55,9 @@ enum Fault {
     Failover,
 }
 
+/// How long faults may take to end when no more are injected.
+const ENDING: Duration = Duration::from_secs(180);
+
 /// How often each comes in one round; a round is shuffled.
 const ROUND: [(Fault, usize); 26] = [
     (Fault::WorkerKilled, 4),
@@ -196,7 +199,10 @@ impl Injector {
                 running.push(self.inject(fault, random.random()));
             }
         }
-        while running.next().await.is_some() {}
+        let all_over = async { while running.next().await.is_some() {} };
+        if tokio::time::timeout(ENDING, all_over).await.is_err() {
+            self.journal.wrong("a fault does not end".to_owned());
+        }
     }
 
     async fn inject(&self, fault: Fault, seed: u64) {

@@ -16,6 +16,9 @@ use crate::{server::DATABASE, standby};
 /// How long something by hand is tried again while other faults are in its way.
 const PATIENCE: u32 = 200;
 
+/// How long a statement by hand may take.
+const STATEMENT: Duration = Duration::from_secs(15);
+
 impl Injector {
     /// SIGKILL for the whole server, and a start after a while.
     pub(super) async fn kill_postgres(&self, random: &mut StdRng) -> anyhow::Result<()> {
@@ -261,9 +264,11 @@ impl Injector {
         let mut last = None;
         for _ in 0..PATIENCE {
             let mut session = self.session().await?;
-            match sqlx::query(statement).execute(&mut session).await {
-                Ok(_) => return Ok(()),
-                Err(error) => last = Some(error),
+            let done = sqlx::query(statement).execute(&mut session);
+            match tokio::time::timeout(STATEMENT, done).await {
+                Ok(Ok(_)) => return Ok(()),
+                Ok(Err(error)) => last = Some(error),
+                Err(_) => {}
             }
             sleep(Duration::from_millis(100)).await;
         }
