@@ -61,7 +61,7 @@ use self::troubles::Troubles;
 pub use self::{
     answers::{Cancelled, Responded, Response},
     audits::{AuditStep, ContractRow},
-    claims::{Claimed, Hedging, Lease},
+    claims::{Claimed, Hedging, Lease, Slot},
     configuration::{ConfigChange, ConfigRecord, ConfigSetting},
     explanations::Reason,
     gate_copy::GateRow,

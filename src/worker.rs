@@ -5,6 +5,7 @@
 
 mod batch;
 mod calls;
+mod database_clock;
 mod effects;
 mod leases;
 mod meter;
@@ -18,7 +19,7 @@ use sqlx::PgPool;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use self::{queue::QueueWorker, timeouts::Timeouts};
+use self::{database_clock::DatabaseClock, queue::QueueWorker, timeouts::Timeouts};
 use crate::{
     error::StoreError,
     listener::{self, Wakeups},
@@ -162,6 +163,7 @@ pub async fn run(
     helpers.spawn(maintenance::run(store.clone(), helpers_end.clone()));
     let timeouts = Arc::new(Timeouts::new(store.clone(), options.name.clone()));
     helpers.spawn(Arc::clone(&timeouts).run(helpers_end.clone()));
+    let clock = Arc::new(DatabaseClock::new());
     helpers.spawn(say_alive(
         store.clone(),
         options.clone(),
@@ -179,6 +181,7 @@ pub async fn run(
             wakeups.clone(),
             teller.clone(),
             Arc::clone(&timeouts),
+            Arc::clone(&clock),
             queue,
             stage,
         );

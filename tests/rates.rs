@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use sqlx::{PgConnection, Row};
+use tidegate::worker::WorkerOptions;
 
-use crate::support::{
-    TestDatabase,
-    race::{Session, submit_many},
+use crate::{
+    support::{
+        TestDatabase, eventually,
+        race::{Session, submit_many},
+    },
+    worker::{Running, all_stages, options, until},
 };
 
 const SECOND_US: i64 = 1_000_000;
@@ -255,4 +259,49 @@ async fn empty_claims_burn_no_permits() {
     submit_many(&database, "direct", 10).await;
     assert_eq!(session.claim("tx", 10).await.len(), 1);
     assert!(session.claim("tx", 10).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_send_whose_claim_was_answered_after_its_slot_gives_the_slot_up() {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute(
+            "update tidegate.queue set per_seconds = 100 where name = 'tx';
+             create function hold_up() returns trigger language plpgsql as
+               'begin perform pg_advisory_xact_lock(4711); return null; end';
+             create trigger hold_up after update on tidegate.request
+               for each row when (new.cause = 'claimed') execute function hold_up()",
+        )
+        .await;
+    let options = WorkerOptions {
+        lease: Duration::from_secs(30),
+        ..options()
+    };
+    let worker = Running::start(&database.store, all_stages(), options);
+    // What is answered at once shows the worker how the clocks differ.
+    let prompt = database.submit("direct").await;
+    until(&database, prompt, "completed").await;
+
+    let mut holder = Session::open(&database).await;
+    holder.execute("select pg_advisory_lock(4711)").await;
+    let held_up = database.submit("direct").await;
+    eventually("a claim is held up for longer than a slot", || async {
+        database
+            .number(
+                "select count(*) from pg_stat_activity
+                 where datname = current_database() and wait_event_type = 'Lock'
+                   and clock_timestamp() - query_start > interval '300 ms'",
+            )
+            .await
+            > 0
+    })
+    .await;
+    holder.execute("select pg_advisory_unlock(4711)").await;
+
+    until(&database, held_up, "completed").await;
+    assert_eq!(
+        database.causes(held_up).await,
+        ["submitted", "claimed", "released", "claimed", "receipt"]
+    );
+    worker.stop().await;
 }

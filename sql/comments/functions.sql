@@ -252,7 +252,7 @@ comment on function tidegate.claim_tx is
   'processing to tx_in_flight, under a lease: takes up to batch requests to send, no faster than the queue''s '
   'per_seconds; each may start at its send_at.';
 comment on function tidegate.reserve_send is
-  'Takes one more slot of a tx queue''s rate, for a send whose own has passed: when it may start, or how many '
+  'Takes one more slot of a tx queue''s rate, for a send whose own has passed and for hedges: when it may start, or how many '
   'milliseconds until to ask again.';
 comment on function tidegate.claim_wait_ms is
   'For how many milliseconds nothing of a queue will be claimable, 60000 at most; 0: something is now.';

@@ -29,8 +29,8 @@ pub struct Claimed {
     pub lease: Lease,
     /// The request.
     pub request: Request,
-    /// How long after the claim its send may start; none when the queue has no rate limit.
-    pub send_in: Option<Duration>,
+    /// When its send may start; none when the queue has no rate limit.
+    pub slot: Option<Slot>,
     /// How long the policy lets one call run; no longer than its request.
     pub timeout: Duration,
     /// How it may be called more than once; none: it may not.
@@ -39,6 +39,15 @@ pub struct Claimed {
     pub policy_version: i32,
     /// Whether its timeout is learned: `timeout` is the longest then.
     pub adaptive: bool,
+}
+
+/// A reserved send of a queue with a rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot {
+    /// When it was reserved, by the database's clock: microseconds since 1970.
+    pub reserved_at_us: i64,
+    /// How long after that it may start.
+    pub send_in: Duration,
 }
 
 /// When a call that is slow is made once more.
@@ -64,6 +73,7 @@ struct ClaimedRow {
     timeout_ms: i32,
     deadline_at: DateTime<Utc>,
     submitter: Option<String>,
+    reserved_at_us: i64,
     send_in_us: Option<i64>,
     hedge_after_ms: Option<i32>,
     hedge_max: i32,
@@ -113,7 +123,10 @@ impl From<ClaimedRow> for Claimed {
                 submitter: row.submitter,
                 phases,
             },
-            send_in: row.send_in_us.map(microseconds),
+            slot: row.send_in_us.map(|send_in_us| Slot {
+                reserved_at_us: row.reserved_at_us,
+                send_in: microseconds(send_in_us),
+            }),
             timeout: of_milliseconds(row.timeout_ms),
             hedging,
             policy_version: row.policy_version,
@@ -170,23 +183,23 @@ impl Store {
         ))
     }
 
-    /// Takes one more slot of a queue's rate: `tidegate.reserve_send`. `Ok` says in how long to send, `Err` in how long
-    /// to ask again.
+    /// Takes one more slot of a queue's rate: `tidegate.reserve_send`. `Ok` says when to send, `Err` in how long to ask
+    /// again.
     ///
     /// # Errors
     ///
     /// Unknown queue, database trouble.
-    pub async fn reserve_send(
-        &self,
-        queue: &str,
-    ) -> Result<Result<Duration, Duration>, StoreError> {
-        let (send_in_us, wait_ms): (Option<i64>, i32) = ask!(
+    pub async fn reserve_send(&self, queue: &str) -> Result<Result<Slot, Duration>, StoreError> {
+        let (reserved_at_us, send_in_us, wait_ms): (i64, Option<i64>, i32) = ask!(
             self,
             sqlx::query_as(include_str!("../../sql/queries/reserve_send.sql")).bind(queue),
             fetch_one
         );
         Ok(match send_in_us {
-            Some(send_in_us) => Ok(microseconds(send_in_us)),
+            Some(send_in_us) => Ok(Slot {
+                reserved_at_us,
+                send_in: microseconds(send_in_us),
+            }),
             None => Err(Duration::from_millis(
                 u64::try_from(wait_ms).unwrap_or_default().max(1),
             )),

@@ -15,8 +15,12 @@ use tokio_util::sync::CancellationToken;
 
 pub(super) use self::outcomes::panicked;
 use self::outcomes::{Failed, timed_out};
-use super::{effects::ToWrite, leases::Leases, settler::Outcome, timeouts::Learned};
+use super::{
+    database_clock::DatabaseClock, effects::ToWrite, leases::Leases, settler::Outcome,
+    timeouts::Learned,
+};
 use crate::{
+    error::StoreError,
     policy::{HedgeShare, hedge_if},
     request::{RequestError, Stage},
     stage::{AnyReadiness, AnyTransact, Stages, TransactStage},
@@ -44,9 +48,11 @@ impl Handler {
 /// A claimed request on its way through its stage. Dropped when its lease is lost.
 pub(super) struct Call {
     pub(super) store: Store,
+    pub(super) clock: Arc<DatabaseClock>,
     pub(super) queue: String,
     pub(super) claimed: Claimed,
-    pub(super) claimed_at: Instant,
+    /// When its send may start, in a queue with a rate.
+    pub(super) start: Option<Instant>,
     pub(super) handler: Handler,
     /// What hedges of this kind may add.
     pub(super) share: Arc<HedgeShare>,
@@ -118,10 +124,6 @@ impl Call {
 
     async fn transact(&self, stage: &dyn AnyTransact) -> Called {
         let request = &self.claimed.request;
-        let start = self
-            .claimed
-            .send_in
-            .map(|send_in| self.claimed_at + send_in);
         if let Some(outcome) = self.not_begun() {
             return outcome.into();
         }
@@ -154,7 +156,7 @@ impl Call {
                 .into();
             }
         }
-        if let Some(start) = start
+        if let Some(start) = self.start
             && !self.wait_for_slot(start).await
         {
             return Outcome::Release.into();
@@ -256,8 +258,8 @@ impl Call {
             if self.not_begun().is_some() {
                 return false;
             }
-            let (start, is_slot) = match self.store.reserve_send(&self.queue).await {
-                Ok(Ok(send_in)) => (Instant::now() + send_in, true),
+            let (start, is_slot) = match self.reserve().await {
+                Ok(Ok(start)) => (start, true),
                 Ok(Err(wait)) => (Instant::now() + wait, false),
                 Err(_) => return false,
             };
@@ -272,6 +274,13 @@ impl Call {
                 return true;
             }
         }
+    }
+
+    /// Takes one more slot: `Ok` says when to send, `Err` in how long to ask again.
+    async fn reserve(&self) -> Result<Result<Instant, Duration>, StoreError> {
+        let asked_at = Instant::now();
+        let reserved = self.store.reserve_send(&self.queue).await?;
+        Ok(reserved.map(|slot| self.clock.start(slot, asked_at, Instant::now())))
     }
 
     /// Waits for the reserved time; false when the send is to be given back.
@@ -292,8 +301,8 @@ impl Call {
                 return false;
             }
             start = loop {
-                match self.store.reserve_send(&self.queue).await {
-                    Ok(Ok(send_in)) => break Instant::now() + send_in,
+                match self.reserve().await {
+                    Ok(Ok(start)) => break start,
                     Ok(Err(wait)) => tokio::select! {
                         () = self.stop.cancelled() => return false,
                         () = tokio::time::sleep(wait) => {}

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     WorkerError, WorkerOptions,
     calls::{Call, Handler},
+    database_clock::DatabaseClock,
     leases::Leases,
     meter::Meter,
     settler::{self, Settler},
@@ -51,6 +52,7 @@ pub(super) struct QueueWorker {
     wakeups: Wakeups,
     teller: Teller,
     timeouts: Arc<Timeouts>,
+    clock: Arc<DatabaseClock>,
     queue: String,
     stage: Stage,
     meter: Meter,
@@ -85,6 +87,7 @@ impl QueueWorker {
         wakeups: Wakeups,
         teller: Teller,
         timeouts: Arc<Timeouts>,
+        clock: Arc<DatabaseClock>,
         queue: String,
         stage: Stage,
     ) -> Self {
@@ -96,6 +99,7 @@ impl QueueWorker {
             wakeups,
             teller,
             timeouts,
+            clock,
             queue,
             stage,
             shares: Mutex::default(),
@@ -195,7 +199,7 @@ impl QueueWorker {
                     trouble = Duration::ZERO;
                     let count = claimed.len();
                     self.meter.claimed(count);
-                    let paced = claimed.iter().any(|claimed| claimed.send_in.is_some());
+                    let paced = claimed.iter().any(|claimed| claimed.slot.is_some());
                     self.start(claimed, asked_at, stop, hand).await?;
                     if count > 0 {
                         lull = if paced { PACED_PAUSE } else { LULL };
@@ -315,11 +319,15 @@ impl QueueWorker {
             };
             let share = self.share(&claimed.request.kind);
             let learned = learned.get(&claimed.request.kind).cloned();
+            let start = claimed
+                .slot
+                .map(|slot| self.clock.start(slot, asked_at, claimed_at));
             let call = Call {
                 store: self.store.clone(),
+                clock: Arc::clone(&self.clock),
                 queue: self.queue.clone(),
                 claimed,
-                claimed_at,
+                start,
                 handler,
                 share,
                 learned,
