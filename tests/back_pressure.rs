@@ -263,6 +263,42 @@ async fn a_group_is_let_in_as_far_as_there_is_room() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_group_that_leaves_some_no_room_closes_the_gate_even_if_others_are_served_meanwhile() {
+    let database = stage().await;
+    let mut holder = Session::begin(&database).await;
+    // Somebody else's submission under one of the keys, past its gate.
+    holder
+        .execute(
+            "insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at)
+             values ('direct:', 'one', tidegate.fingerprint('1', '{}'), gen_random_uuid(), now(), '1 hour', now() + interval '1 hour')",
+        )
+        .await;
+    let mut session = Session::open(&database).await;
+    outcomes(&mut session, &batch("direct", 27)).await;
+
+    let group = Session::open(&database)
+        .await
+        .start("select outcome from tidegate.submit_group('direct', '{1,2,3,4,5}', '{one,two,three,four,five}')");
+    group.until_blocked_by(&database, &holder).await;
+    serve(&mut session, 4).await;
+    holder.rollback().await;
+
+    let (_, outcomes) = group.finish().await;
+    assert_eq!(
+        outcomes,
+        ["accepted", "accepted", "accepted", "refused", "refused"]
+    );
+    assert_eq!(
+        session
+            .text("select g.state || ' ' || g.epoch from tidegate.gate as g where g.name = 'tx'")
+            .await,
+        "too_many_requests 1"
+    );
+    serve(&mut session, 11).await;
+    assert_eq!(session.text(STATE).await, "accepting 15 2");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn those_whom_a_group_leaves_no_room_are_told_of_the_gate_that_it_closes() {
     let database = stage().await;
     let mut session = Session::open(&database).await;
