@@ -1,6 +1,6 @@
 //! Outcomes that one SQL function settles together.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, hash::Hash};
 
 use super::{
     effects::{self, WithEffect},
@@ -131,7 +131,8 @@ impl Batch {
             Self::Rejected(rejected),
             Self::Released(released),
         ];
-        batches.extend(apart(effects).into_iter().map(Self::Effects));
+        let lots = apart(effects, |settle| settle.outcome.effect.request.id);
+        batches.extend(lots.into_iter().map(Self::Effects));
         batches.retain(|batch| batch.len() > 0);
         batches
     }
@@ -246,17 +247,16 @@ impl Batch {
     }
 }
 
-/// Effects in lots of which each has a request once.
+/// Lots of which each has a request once, in order.
 ///
 /// A request that was lost and claimed again by the same worker may have a receipt under either hold. Which of them is
 /// left the database knows: it moves the request, and in a lot of its own the effect is the one of the hold that did.
-fn apart(mut effects: Vec<Settle<WithEffect>>) -> Vec<Vec<Settle<WithEffect>>> {
+fn apart<T, K: Eq + Hash>(mut all: Vec<T>, request: impl Fn(&T) -> K) -> Vec<Vec<T>> {
     let mut lots = Vec::new();
-    while !effects.is_empty() {
+    while !all.is_empty() {
         let mut requests = HashSet::new();
-        let is_first =
-            |settle: &mut Settle<WithEffect>| requests.insert(settle.outcome.effect.request.id);
-        lots.push(effects.extract_if(.., is_first).collect());
+        let is_first = |one: &mut T| requests.insert(request(one));
+        lots.push(all.extract_if(.., is_first).collect());
     }
     lots
 }
@@ -279,4 +279,23 @@ fn unstorable<T>(outcomes: Vec<Settle<T>>, reason: &str) -> Batch {
             false,
         )
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::apart;
+
+    #[test]
+    fn a_request_under_two_holds_is_in_two_lots() {
+        let holds = vec![("a", 1), ("b", 1), ("a", 2), ("c", 1), ("a", 3), ("c", 2)];
+        assert_eq!(
+            apart(holds, |(request, _)| *request),
+            [
+                vec![("a", 1), ("b", 1), ("c", 1)],
+                vec![("a", 2), ("c", 2)],
+                vec![("a", 3)]
+            ]
+        );
+        assert!(apart(Vec::<i64>::new(), |one| *one).is_empty());
+    }
 }
