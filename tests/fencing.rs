@@ -343,33 +343,6 @@ async fn a_settle_that_waits_for_the_claim_that_takes_over_moves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn recovery_leaves_alone_what_moved_on_while_it_waited() {
-    let (database, mut worker, check) = claimed("readiness").await;
-    run(&mut worker, "begin").await;
-    run(
-        &mut worker,
-        &format!("select tidegate.settle_passed(array[{}])", check.lease),
-    )
-    .await;
-    let send = claim_one(&mut worker, "tx", "sender").await;
-
-    let mut operator = database.session().await;
-    let recovery = tokio::spawn(async move {
-        value(
-            &mut operator,
-            "select row(reset, rebuilt, renumbered)::text from tidegate.recover()",
-        )
-        .await
-    });
-    until_blocked(&database, 1).await;
-    run(&mut worker, "commit").await;
-
-    assert_eq!(recovery.await.unwrap(), "(0,0,0)");
-    assert_eq!(database.number("select count(*) from pgmq.q_tx").await, 1);
-    is_powerful(&mut worker, "tx", &send.lease).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn ending_a_request_leaves_alone_a_message_that_has_its_number_but_not_its_id() {
     let database = TestDatabase::unlimited().await;
     let mut session = database.session().await;

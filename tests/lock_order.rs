@@ -236,7 +236,7 @@ async fn no_lost_message_comes_back_while_somebody_locks_the_rows_of_several_req
     assert_eq!(sweep.text(expire).await, "2");
     let recovery = Session::open(&database)
         .await
-        .start("select examined from tidegate.recover()");
+        .start("select reset + ended + rebuilt from tidegate.recover()");
     until_blocked(&database, 1).await;
     sweep.commit().await;
     assert_eq!(recovery.finish().await.1, ["0"]);

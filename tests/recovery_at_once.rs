@@ -86,17 +86,53 @@ async fn moved_and_claimed(session: &mut Session, id: RequestId) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn recovery_leaves_alone_what_moved_on_while_it_waited() {
     let database = TestDatabase::unlimited().await;
-    let id = database.submit("public_decrypt").await;
+    let id = database.submit("direct").await;
     let mut worker = Session::open(&database).await;
-    let settle = moved_and_claimed(&mut worker, id).await;
-    let recovery = Session::open(&database).await.start(RECOVER);
+    let held = worker.claim("tx", 1).await;
+    worker.execute("begin").await;
+    worker.texts(&settle("settle_receipt", &held, "")).await;
+    let recovery = Session::open(&database).await.start(
+        "select examined, reset, ended, rebuilt, renumbered from tidegate.recover(reset_all => true, force => true)",
+    );
     recovery.until_blocked_by(&database, &worker).await;
     worker.commit().await;
 
     assert_eq!(recovery.finish().await.1, ["1 0 0 0 0"]);
+    assert_eq!(history(&database, id).await, "submitted claimed receipt");
+    sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn recovery_waits_for_nothing_that_is_sound() {
+    let database = TestDatabase::unlimited().await;
+    let (moving, extended) = (
+        database.submit("public_decrypt").await,
+        database.submit("direct").await,
+    );
+    let mut holder = Session::open(&database).await;
+    let held = holder.claim("tx", 1).await;
+    assert_eq!(held[0].id, extended);
+    let mut worker = Session::open(&database).await;
+    let settle_moved = moved_and_claimed(&mut worker, moving).await;
+    worker
+        .texts(&format!(
+            "select e from tidegate.extend({}, '30 s') as e",
+            leases(&held)
+        ))
+        .await;
+
+    let mut operator = Session::open(&database).await;
+    assert_eq!(operator.texts(RECOVER).await, ["2 0 0 0 0"]);
     assert_eq!(
-        worker.texts(&settle).await,
-        [id.to_string()],
+        operator
+            .texts("select removed from tidegate.remove_strays('tx') union all select removed from tidegate.remove_strays('readiness')")
+            .await,
+        ["0", "0"]
+    );
+    worker.commit().await;
+    assert_eq!(
+        worker.texts(&settle_moved).await,
+        [moving.to_string()],
         "its lease is live"
     );
     sound(&database).await;
@@ -104,44 +140,30 @@ async fn recovery_leaves_alone_what_moved_on_while_it_waited() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn recovery_leaves_alone_a_lease_that_was_taken_while_it_waited() {
-    for take in ["claim", "extend"] {
-        let database = TestDatabase::unlimited().await;
-        let id = database.submit("direct").await;
-        let mut worker = Session::open(&database).await;
-        let mut held = worker.claim("tx", 1).await;
-        if take == "claim" {
-            expire_leases(&database, "tx").await;
-        }
-        worker.execute("begin").await;
-        // Its message is locked before the recovery begins, its lease is given after.
-        worker
-            .execute(&format!(
-                "select from pgmq.q_tx where msg_id = {} for update",
-                held[0].msg_id
-            ))
-            .await;
-        let recovery = Session::open(&database).await.start(RECOVER);
-        recovery.until_blocked_by(&database, &worker).await;
-        if take == "claim" {
-            held = worker.claim("tx", 1).await;
-        } else {
-            worker
-                .texts(&format!(
-                    "select e from tidegate.extend({}, '30 s') as e",
-                    leases(&held)
-                ))
-                .await;
-        }
-        worker.commit().await;
+    let database = TestDatabase::unlimited().await;
+    let id = database.submit("direct").await;
+    let mut worker = Session::open(&database).await;
+    let lost = worker.claim("tx", 1).await;
+    expire_leases(&database, "tx").await;
+    worker.execute("begin").await;
+    // Its message is locked before the recovery begins, its lease is given after.
+    worker
+        .execute(&format!(
+            "select from pgmq.q_tx where msg_id = {} for update",
+            lost[0].msg_id
+        ))
+        .await;
+    let recovery = Session::open(&database).await.start(RECOVER);
+    recovery.until_blocked_by(&database, &worker).await;
+    let held = worker.claim("tx", 1).await;
+    worker.commit().await;
 
-        assert_eq!(recovery.finish().await.1, ["1 0 0 0 0"], "{take}");
-        assert_eq!(
-            worker.texts(&settle("settle_receipt", &held, "")).await,
-            [id.to_string()],
-            "{take}"
-        );
-        sound(&database).await;
-    }
+    assert_eq!(recovery.finish().await.1, ["1 0 0 0 0"]);
+    assert_eq!(
+        worker.texts(&settle("settle_receipt", &held, "")).await,
+        [id.to_string()]
+    );
+    sound(&database).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -332,6 +332,8 @@ comment on function tidegate.fail_tx is
   'that moved.';
 comment on function tidegate.fail_internal is
   'By an operator: any live status to failure (internal_error); returns the requests that moved.';
+comment on function tidegate.requests_astray is
+  'Internal: the reading half of recover: live requests that seem to have lost their message, holder or count.';
 comment on function tidegate.recover_queue is 'Internal: the writing half of recover, for one queue.';
 comment on function tidegate.recover is
   'One batch of recovery: lost senders back to processing, a message for every live request without one; go on at '

@@ -4,7 +4,7 @@
 create or replace function tidegate.is_held(p_headers jsonb, p_visible timestamptz, p_now timestamptz)
   returns boolean
   language sql
-  immutable
+  stable
   parallel safe
 as $$
   select p_headers is not null and p_visible > p_now and coalesce(

@@ -9,11 +9,10 @@ declare
   v_queue text;
 begin
   for v_queue in
-    select distinct q
-    from unnest(p_queues) as q
-    join tidegate.queue as known on known.name = q
-    where to_regclass(tidegate.queue_table(q)) is not null
-    order by q
+    select q.name
+    from tidegate.queue as q
+    where q.name = any(p_queues) and to_regclass(tidegate.queue_table(q.name)) is not null
+    order by q.name
   loop
     return query execute format(
       $sql$

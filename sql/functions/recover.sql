@@ -1,8 +1,9 @@
 -- tidegate.recover: tx_in_flight → processing for lost senders, and a message for every live request that has none
 --
--- One bounded batch a call: looks at live requests with an id greater than `after`, in id order, and returns what it
--- did and where to go on (`next_after`, null at the end), because a function cannot commit. Safe at any time, by
--- anyone, twice, while workers run.
+-- One bounded batch a call: looks at live requests with an id greater than `after`, in id order, until `batch` of them seem to
+-- be lost or fifty times as many have been looked at, and returns what it did and where to go on (`next_after`, null at the
+-- end), because a function cannot commit. Locks only what seems to be lost. Safe at any time, by anyone, twice, while workers
+-- run.
 --   reset      in flight, and its lease has run out or its message is gone: back to processing, claimable at once;
 --              with at_most_once semantics it ends as outcome_unknown instead (`ended`). `reset_all` resets those
 --              under a live lease too: for a fleet that is known to be down. Refused (TG007) while live leases
@@ -69,31 +70,18 @@ begin
       hint = 'stop the fleet and wait for its leases to run out, or pass force => true (--force)';
   end if;
 
-  -- One at a time, and while nobody locks several rows (see `hold_off_recovery`): another's messages may be claimed already.
-  if not dry_run then
-    perform pg_advisory_xact_lock(hashtextextended('tidegate.recover', 0));
-  end if;
-  select array_agg(r.id order by r.id) as ids, array_agg(r.queue order by r.id) as queues,
-    array_agg(r.msg_id order by r.id) as msg_ids
-  into v_seen
-  from (
-    select r.id, r.queue, r.msg_id
-    from tidegate.request as r
-    where r.id > coalesce(recover.after, '00000000-0000-0000-0000-000000000000')
-      and r.req_status in ('queued', 'processing', 'tx_in_flight')
-      and (recover.kind is null or r.kind = recover.kind)
-    order by r.id
-    limit batch
-  ) as r;
-  examined := coalesce(cardinality(v_seen.ids), 0);
-  if examined = batch then
-    next_after := v_seen.ids[examined];
-  end if;
-  if examined = 0 then
+  v_seen := tidegate.requests_astray(
+    recover.after, recover.kind, batch, greatest(batch, least(50 * batch, 50000)), reset_all
+  );
+  examined := v_seen.examined;
+  next_after := v_seen.next_after;
+  if v_seen.ids is null then
     return;
   end if;
 
+  -- One at a time, and while nobody locks several rows (see `hold_off_recovery`): another's messages may be claimed already.
   if not dry_run then
+    perform pg_advisory_xact_lock(hashtextextended('tidegate.recover', 0));
     perform tidegate.lock_messages(v_seen.queues, v_seen.msg_ids);
     perform from (
       select 1
@@ -148,7 +136,9 @@ begin
       left join tidegate.messages_of(v_seen.queues, v_seen.msg_ids, v_now) as s
         on s.queue = r.queue and s.msg_id = r.msg_id and s.request_id = r.id
       where r.req_status in ('queued', 'processing', 'tx_in_flight')
-        and not (dry_run and exists (select from tidegate.deadline_fates(array[r.id], v_now) as f where f.fate <> 'undated'))
+        and not (dry_run and coalesce(
+          tidegate.deadline_fate(r.req_status, r.readiness_deadline_at, r.deadline_at, null, v_now) <> 'undated', false
+        ))
     ) as d
     where d.lost or d.missing
     group by d.queue, d.target_queue

@@ -2,8 +2,8 @@
 --
 -- Finds what no sweep will: sweeps visit each row about once, by indexes, and a row that came back with a backup, or lost
 -- the note that its response is awaited, is behind them. One bounded batch a call: looks at live requests with an id greater
--- than `after`, in id order, and returns what it did and where to go on (`next_after`, null at the end). Safe at any time, by
--- anyone, twice, while workers run.
+-- than `after`, in id order, until `batch` of them are late or fifty times as many have been looked at, and returns what it did
+-- and where to go on (`next_after`, null at the end). Safe at any time, by anyone, twice, while workers run.
 --   expired    past its deadline: timed_out or failure, as a sweep would have ended it
 --   dated      queued without a readiness deadline, or awaiting a response without one: has its kind's, from when it got there
 -- `dry_run` counts and changes nothing. `run` is whose record counts it.
@@ -26,9 +26,10 @@ create or replace function tidegate.recover_deadlines(
   set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_now   timestamptz := clock_timestamp();
-  v_ids   uuid[];
-  v_found record;
+  v_now    timestamptz := clock_timestamp();
+  v_after  uuid := coalesce(recover_deadlines.after, '00000000-0000-0000-0000-000000000000');
+  v_window integer := greatest(batch, least(50 * batch, 50000));
+  v_found  record;
 begin
   expired := 0;
   dated := 0;
@@ -44,23 +45,45 @@ begin
     perform tidegate.hold_off_recovery();
   end if;
 
-  v_ids := array(
-    select r.id
-    from tidegate.request as r
-    where r.id > coalesce(recover_deadlines.after, '00000000-0000-0000-0000-000000000000')
-      and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
-      and (recover_deadlines.kind is null or r.kind = recover_deadlines.kind)
+  -- Row by row, so that it ends with the last one that is wanted.
+  select array_agg(l.id order by l.id) as ids, array_agg(l.queue order by l.id) as queues,
+    array_agg(l.msg_id order by l.id) as msg_ids, count(*) filter (where l.fate = 'undated') as undated
+  into v_found
+  from (
+    select r.id, r.queue, r.msg_id, f.fate
+    from (
+      select
+        r.id, r.req_status, r.queue, r.msg_id, r.readiness_deadline_at, r.deadline_at,
+        case when r.req_status = 'receipt_received' then (
+          select a.due_at from tidegate.awaiting_response as a where a.request_id = r.id
+        ) end as due_at
+      from tidegate.request as r
+      where r.id > v_after and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
+        and (recover_deadlines.kind is null or r.kind = recover_deadlines.kind)
+      order by r.id
+      limit v_window
+    ) as r
+    cross join lateral tidegate.deadline_fate(r.req_status, r.readiness_deadline_at, r.deadline_at, r.due_at, v_now) as f(fate)
+    where f.fate is not null
     order by r.id
     limit batch
-  );
-  examined := cardinality(v_ids);
-  if examined = batch then
-    next_after := v_ids[batch];
-  end if;
-  select array_agg(f.id) as ids, array_agg(f.queue) as queues, array_agg(f.msg_id) as msg_ids,
-    count(*) filter (where f.fate = 'undated') as undated
-  into v_found
-  from tidegate.deadline_fates(v_ids, v_now) as f;
+  ) as l;
+  next_after := case
+    when cardinality(v_found.ids) = batch then v_found.ids[batch]
+    else (
+      select r.id
+      from tidegate.request as r
+      where r.id > v_after and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
+        and (recover_deadlines.kind is null or r.kind = recover_deadlines.kind)
+      order by r.id
+      offset v_window - 1 limit 1
+    )
+  end;
+  select count(*) into examined
+  from tidegate.request as r
+  where r.id > v_after and r.id <= coalesce(recover_deadlines.next_after, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+    and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
+    and (recover_deadlines.kind is null or r.kind = recover_deadlines.kind);
   if v_found.ids is null then
     return;
   end if;

@@ -1,7 +1,8 @@
 -- tidegate.remove_strays: deletes messages of a queue that stand for no live request of its stage
 --
--- One bounded batch a call: looks at messages numbered above `after`, and returns how many it removed and where to go
--- on (`next_after`, null at the end). A message counts only if its request's row names it. `dry_run` counts only; `run` is
+-- One bounded batch a call: looks at messages numbered above `after` until `batch` are strays or fifty times as many have been
+-- looked at, and returns how many it removed and where to go on (`next_after`, null at the end). A message counts only if its
+-- request's row names it. `dry_run` counts only; `run` is
 -- whose record counts them.
 -- An earlier version has other parameters.
 drop function if exists tidegate.remove_strays(text, integer, bigint, boolean);
@@ -22,34 +23,52 @@ create or replace function tidegate.remove_strays(
   set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_queue   tidegate.queue := tidegate.require_queue(remove_strays.queue);
-  v_msg_ids bigint[];
-  v_ids     uuid[];
-  v_strays  bigint[];
+  v_queue  tidegate.queue := tidegate.require_queue(remove_strays.queue);
+  v_after  bigint := coalesce(remove_strays.after, 0);
+  v_window integer := greatest(batch, least(50 * batch, 50000));
+  v_strays bigint[];
+  v_ids    uuid[];
 begin
   if to_regclass(tidegate.queue_table(remove_strays.queue)) is null then
     removed := 0;
     return;
   end if;
+  -- Row by row, so that it ends with the last one that is wanted.
   execute format(
     $sql$
-      select array_agg(m.msg_id order by m.msg_id), array_agg(tidegate.message_request_id(m.message) order by m.msg_id)
-      from (select * from %s where msg_id > $1 order by msg_id limit $2) as m
+      select coalesce(array_agg(s.msg_id order by s.msg_id), '{}'), array_agg(s.id order by s.msg_id)
+      from (
+        select m.msg_id, m.id
+        from (
+          select m.msg_id, tidegate.message_request_id(m.message) as id
+          from %s as m
+          where m.msg_id > $1
+          order by m.msg_id
+          limit $5
+        ) as m
+        where coalesce(not (
+          select case $4 when 'readiness' then r.req_status = 'queued' else r.req_status in ('processing', 'tx_in_flight') end
+          from tidegate.request as r
+          where r.id = m.id and r.queue = $3 and r.msg_id = m.msg_id
+        ), true)
+        order by m.msg_id
+        limit $2
+      ) as s
     $sql$,
     tidegate.queue_table(remove_strays.queue)
-  ) into v_msg_ids, v_ids using coalesce(remove_strays.after, 0), batch;
-  if cardinality(v_msg_ids) = batch then
-    next_after := v_msg_ids[batch];
+  ) into v_strays, v_ids using v_after, batch, remove_strays.queue, v_queue.stage::text, v_window;
+  if cardinality(v_strays) = batch then
+    next_after := v_strays[batch];
+  else
+    execute format(
+      'select m.msg_id from %s as m where m.msg_id > $1 order by m.msg_id offset $2 - 1 limit 1',
+      tidegate.queue_table(remove_strays.queue)
+    ) into next_after using v_after, v_window;
   end if;
-
-  v_strays := tidegate.stray_messages(v_queue, v_msg_ids, v_ids);
   if v_strays <> '{}' and not dry_run then
     -- Looked at again under the locks: by now whatever moved such a request has committed, or has not begun.
     perform tidegate.lock_messages(array_fill(remove_strays.queue, array[cardinality(v_strays)]), v_strays);
-    v_strays := array(
-      select s.msg_id from unnest(tidegate.stray_messages(v_queue, v_msg_ids, v_ids)) as s(msg_id)
-      where s.msg_id = any(v_strays)
-    );
+    v_strays := tidegate.stray_messages(v_queue, v_strays, v_ids);
     perform tidegate.delete_messages(remove_strays.queue, v_strays, false);
   end if;
   removed := cardinality(v_strays);

@@ -31,7 +31,7 @@ pub(super) struct Recover {
     /// Only this kind
     #[arg(long)]
     kind: Option<String>,
-    /// Look at this many live requests at most
+    /// Repair this many requests at most
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
     /// Requests per transaction
@@ -94,11 +94,11 @@ impl Recover {
         })
     }
 
-    /// How many requests the next batch may look at; none when the limit is reached.
-    fn next_batch(&self, examined: i64) -> Option<i32> {
-        let left = self
-            .limit
-            .map_or(i64::MAX, |limit| i64::from(limit) - examined);
+    /// How many requests the next batch may repair; none when the limit is reached.
+    fn next_batch(&self, summary: &Summary) -> Option<i32> {
+        let left = self.limit.map_or(u32::MAX, |limit| {
+            limit.saturating_sub(u32::try_from(summary.ids.len()).unwrap_or(u32::MAX))
+        });
         let batch = self.batch.min(i32::try_from(left).unwrap_or(i32::MAX));
         (batch > 0).then_some(batch)
     }
@@ -110,11 +110,10 @@ impl Recover {
         mut step: Step<'_>,
         summary: &mut Summary,
     ) -> anyhow::Result<()> {
-        let (mut after, mut examined) = (None, 0);
-        while let Some(batch) = self.next_batch(examined) {
+        let mut after = None;
+        while let Some(batch) = self.next_batch(summary) {
             step.batch = batch;
             let done = store.recover_deadlines(&step, after).await?;
-            examined += done.examined;
             summary.expired += done.expired;
             summary.dated += done.dated;
             summary.ids.extend(done.ids);
@@ -134,7 +133,7 @@ impl Recover {
         summary: &mut Summary,
     ) -> anyhow::Result<()> {
         let mut after = None;
-        while let Some(batch) = self.next_batch(summary.examined) {
+        while let Some(batch) = self.next_batch(summary) {
             step.batch = batch;
             let done = store.recover(&step, after).await?;
             summary.examined += done.examined;

@@ -26,7 +26,7 @@ pub struct Lives {
 /// What `recover` is to do.
 #[derive(Debug, Clone, Copy)]
 pub struct Recover<'a> {
-    /// Live requests looked at per transaction.
+    /// Requests repaired per transaction, at most.
     pub batch: i32,
     /// Only count.
     pub dry_run: bool,
