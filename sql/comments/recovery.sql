@@ -43,10 +43,14 @@ comment on function tidegate.invariants is
   'Everything that must hold at any moment: a name, what it says, and the query that shows what breaks it.';
 comment on function tidegate.invariants_of_queues is
   'Internal: what must hold between requests and messages, and of what queues and gates stand on.';
+comment on function tidegate.invariants_of_history is
+  'Internal: what must hold between requests and their history.';
 comment on function tidegate.invariants_of_requests is
-  'Internal: what must hold of requests, their history, and what belongs to them.';
+  'Internal: what must hold of requests and of what belongs to them.';
 comment on function tidegate.invariants_of_configuration is
-  'Internal: what must hold of kinds, policies, breakers, and of the schema itself.';
+  'Internal: what must hold of kinds, policies and breakers.';
+comment on function tidegate.invariants_of_schema is
+  'Internal: what must hold of the rules, triggers, indexes and duties that everything else stands on.';
 comment on function tidegate.check_invariants is 'Every invariant that does not hold, in one snapshot; none when all is well.';
 comment on view tidegate.invariant is 'Everything that must hold, and the query that shows what breaks it.';
 comment on column tidegate.invariant.place is 'Its place in the list.';
