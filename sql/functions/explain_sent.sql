@@ -21,7 +21,7 @@ begin
     return query select
       'awaiting_response',
       format(
-        'the downstream took it at %s%s, and its response is awaited%s%s',
+        'awaiting its response: the downstream took it at %s%s%s%s',
         tidegate.plain_time(p_request.receipt_received_at),
         coalesce(' as ' || p_request.reference, ''),
         case when p_request.response_threshold > 1
