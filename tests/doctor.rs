@@ -664,6 +664,7 @@ async fn the_command_line_names_what_is_wrong_and_shows_the_query() {
         "    select r.id::text as id",
         "from pgmq.q_tx",
         "1 of ",
+        "`tidegate recover` puts right what it can",
     ] {
         assert!(out(&wrong).contains(words), "{words}: {}", out(&wrong));
     }

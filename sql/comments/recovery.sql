@@ -19,7 +19,7 @@ comment on function tidegate.note_recovery is 'Internal: adds figures to the rec
 comment on function tidegate.recovery_begins is 'Opens the record of a run of recover; returns its number.';
 comment on function tidegate.recovery_ends is 'Closes the record of a run of recover; returns what it did.';
 comment on function tidegate.recover_storage is
-  'Makes the pgmq tables and counters of queues that lack them; returns the names of these queues.';
+  'Makes the pgmq tables and counters of queues that lack them, sets sequences that were set back; names these queues.';
 comment on function tidegate.deadline_fates is
   'Internal: of live requests, those that a deadline has overtaken, and those that have none.';
 comment on function tidegate.recover_deadlines is
