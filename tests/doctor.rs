@@ -307,6 +307,11 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "policy_not_in_force",
+        "update tidegate.policy_in_force set timeout_ms = timeout_ms * 10 where kind = 'input_proof'",
+        &[],
+    ),
+    (
+        "policy_not_in_force",
         "delete from tidegate.policy_in_force where kind = 'input_proof'",
         &[],
     ),
@@ -361,6 +366,13 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
         "insert into pgmq.q_tx (vt, message)
          select '-infinity', jsonb_build_object('id', id) from tidegate.request where req_status = 'receipt_received' limit 1",
         &[],
+    ),
+    (
+        "gate_closed_below_its_mark",
+        "update tidegate.maintenance set ran_at = '-infinity' where duty = 'look_at_gates';
+         update tidegate.config_change set at = '2026-01-01';
+         update tidegate.gate set state = 'too_many_requests', changed_at = '2026-01-01' where kind = 'input_proof'",
+        &["gate_state_without_its_event"],
     ),
     (
         "gate_state_without_its_event",

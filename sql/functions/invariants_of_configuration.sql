@@ -40,6 +40,8 @@ left join tidegate.policy_in_force as f on f.kind = p.kind and f.stage = p.stage
 where (f.attempts_declared, f.semantics, f.retry_on, f.factor, f.respect_retry_after, f.deadline_ms)
     is distinct from (p.attempts, p.semantics, p.retry_on, p.factor, p.respect_retry_after, p.deadline_ms)
   or f.attempts > p.attempts or f.stretch > p.stretch_max
+  or f.timeout_mode <> p.timeout_mode or f.timeout_ms > p.timeout_ms
+  or (p.timeout_mode <> 'percentile' and f.timeout_ms <> p.timeout_ms)
   or (f.stretch = 1 and not f.congested and (f.base_ms, f.cap_ms, f.jitter_ms) <> (p.base_ms, p.cap_ms, p.jitter_ms))
      $q$),
     ('policy_over_its_budget',

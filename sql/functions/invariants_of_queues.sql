@@ -173,17 +173,23 @@ where g.state = 'accepting' and not g.forced and g.changed_at < since.at
      'a gate that nobody holds opens within seconds when the depth behind it reaches the low-water mark',
      $q$
 with since as materialized (
-  select statement_timestamp() - case when exists (
-    select from tidegate.maintenance as d
-    where d.duty = 'look_at_gates' and d.ran_at > statement_timestamp() - interval '5 seconds'
-  ) then interval '30 seconds' else interval '1 second' end as at
+  select
+    w.is_watched,
+    statement_timestamp() - case when w.is_watched then interval '30 seconds' else interval '1 second' end as at
+  from (
+    select exists (
+      select from tidegate.maintenance as d
+      where d.duty = 'look_at_gates' and d.ran_at > statement_timestamp() - interval '5 seconds'
+    ) as is_watched
+  ) as w
 )
 select g.name as id
 from since
 cross join tidegate.gate as g
 where g.state = 'too_many_requests' and not g.forced and g.changed_at < since.at
   and case when g.queue is null
-    then not exists (select from tidegate.gate_member as m where m.gate = g.name)
+    then case when since.is_watched then 0 else g.low_water end
+      >= (select count(*) from tidegate.gate_member as m where m.gate = g.name)
     else g.low_water >= (select count(*) from (select from {message} as m where m.queue = g.queue limit g.low_water + 1) as c) + (
       select coalesce(sum(d.drained), 0)
       from tidegate.queue_drain as d
