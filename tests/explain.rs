@@ -348,7 +348,8 @@ async fn what_was_sent_awaits_its_response_and_what_has_ended_says_how() {
     assert_eq!(reasons(&mut session, awaiting).await, ["awaiting_response"]);
     let said = sentence(&mut session, awaiting).await;
     assert!(
-        said.contains("as ref-1; 1 of 3 shares are here, until 2"),
+        said.starts_with("awaiting its response until 2")
+            && said.ends_with("as ref-1; 1 of 3 shares are here"),
         "{said}"
     );
     assert_eq!(reasons(&mut session, completed).await, ["completed"]);
