@@ -99,7 +99,7 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     (
         "request_held_and_not_in_flight",
         "update pgmq.q_tx set headers = '{\"nonce\": 1}' where headers is null",
-        &[],
+        &["lease_that_is_none"],
     ),
     (
         "request_in_flight_and_not_held",
@@ -155,14 +155,14 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
         "update tidegate.gate set state = 'too_many_requests', changed_at = '2026-01-01' where queue = 'readiness';
          update tidegate.config_change set at = '2026-01-01';
          delete from tidegate.queue_drain",
-        &[],
+        &["gate_state_without_its_event"],
     ),
     (
         "gate_closed_below_its_mark",
         "delete from tidegate.gate_member;
          update tidegate.config_change set at = '2026-01-01';
          update tidegate.gate set state = 'too_many_requests', changed_at = '2026-01-01' where kind = 'input_proof'",
-        &[],
+        &["gate_state_without_its_event"],
     ),
     (
         "gate_state_without_its_event",
@@ -307,6 +307,11 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "policy_not_in_force",
+        "update tidegate.policy_in_force set timeout_ms = timeout_ms * 10 where kind = 'input_proof'",
+        &[],
+    ),
+    (
+        "policy_not_in_force",
         "delete from tidegate.policy_in_force where kind = 'input_proof'",
         &[],
     ),
@@ -329,7 +334,7 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     (
         "breaker_open_for_too_long",
         "update tidegate.breaker set state = 'open', open_until = now() + interval '1 hour'",
-        &[],
+        &["breaker_state_without_its_event"],
     ),
     (
         "guard_switched_off",
@@ -344,6 +349,150 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     (
         "single_row_missing",
         "delete from tidegate.setting",
+        &[],
+    ),
+    (
+        "lease_that_is_none",
+        "update pgmq.q_tx set headers = '{}' where headers is not null",
+        &[],
+    ),
+    (
+        "lease_that_is_none",
+        "update pgmq.q_readiness set vt = 'infinity' where headers is not null",
+        &[],
+    ),
+    (
+        "ended_request_with_message",
+        "insert into pgmq.q_tx (vt, message)
+         select '-infinity', jsonb_build_object('id', id) from tidegate.request where req_status = 'receipt_received' limit 1",
+        &[],
+    ),
+    (
+        "gate_closed_below_its_mark",
+        "update tidegate.maintenance set ran_at = '-infinity' where duty = 'look_at_gates';
+         update tidegate.config_change set at = '2026-01-01';
+         update tidegate.gate set state = 'too_many_requests', changed_at = '2026-01-01' where kind = 'input_proof'",
+        &["gate_state_without_its_event"],
+    ),
+    (
+        "gate_state_without_its_event",
+        "update tidegate.gate set state = 'too_many_requests', forced = true where queue = 'tx'",
+        &[],
+    ),
+    (
+        "gate_state_without_its_event",
+        "update tidegate.gate set depth = 7 where queue = 'tx'",
+        &[],
+    ),
+    (
+        "gate_open_above_its_mark",
+        "update tidegate.maintenance set ran_at = '-infinity' where duty = 'look_at_gates';
+         update tidegate.gate set high_water = 1, low_water = 0, changed_at = '2026-01-01' where queue = 'readiness';
+         update tidegate.config_change set at = '2026-01-01';
+         update pgmq.q_readiness set enqueued_at = enqueued_at - interval '2 seconds'",
+        &[],
+    ),
+    (
+        "history_does_not_end_at_the_status",
+        "insert into tidegate.request_event (request_id, transition_no, from_status, to_status, at, attempt, cause)
+         select id, 2, 'processing', 'tx_in_flight', now(), 1, 'claimed' from tidegate.request
+         where transition_no = 1 and req_status = 'processing' limit 1",
+        &[],
+    ),
+    (
+        "history_of_a_lost_request",
+        "delete from tidegate.request where reference = 'awaited'",
+        &["counts_do_not_add_up", "leftover_of_a_removed_request", "response_awaited_for_nobody"],
+    ),
+    (
+        "attempts_counted_wrongly",
+        "update tidegate.request set tx_attempt = tx_attempt + 1 where req_status = 'tx_in_flight'",
+        &[],
+    ),
+    (
+        "attempts_beyond_the_policy",
+        "update tidegate.request set readiness_attempt = 9999 where req_status = 'queued'",
+        &[],
+    ),
+    (
+        "history_partition_missing",
+        "drop table tidegate.request_event_default",
+        &[],
+    ),
+    (
+        "time_still_to_come",
+        "update tidegate.request set finished_at = now() + interval '1 day' where req_status = 'completed'",
+        &[],
+    ),
+    (
+        "live_request_without_deadline",
+        "update tidegate.request set deadline_at = 'infinity' where req_status in ('processing', 'tx_in_flight')",
+        &[],
+    ),
+    (
+        "response_of_a_live_request",
+        "update tidegate.request set response = '1' where req_status = 'processing'",
+        &[],
+    ),
+    (
+        "completed_without_its_shares",
+        "update tidegate.request set cause = 'threshold_reached', response_threshold = 3
+         where req_status = 'completed' and kind = 'public_decrypt';
+         update tidegate.request_event as e set cause = 'threshold_reached'
+         from tidegate.request as r
+         where r.id = e.request_id and r.req_status = 'completed' and r.kind = 'public_decrypt' and e.cause = 'response'",
+        &[],
+    ),
+    (
+        "share_of_a_request_that_awaits_none",
+        "insert into tidegate.response_part (request_id, part)
+         select id, 'c' from tidegate.request where req_status = 'queued'",
+        &[],
+    ),
+    (
+        "reference_of_another_request",
+        "update tidegate.request_reference set request_id = (select id from tidegate.request where req_status = 'queued' limit 1)
+         where reference = 'awaited'",
+        &[],
+    ),
+    (
+        "end_that_nobody_is_told",
+        "update tidegate.request set callback_url = 'http://a' where req_status = 'completed'",
+        &[],
+    ),
+    (
+        "breaker_state_without_its_event",
+        "update tidegate.breaker set state = 'half_open'",
+        &[],
+    ),
+    (
+        "breaker_counts_no_probes_that_are_there",
+        "update tidegate.breaker set probes = 1, probe_until = now()",
+        &[],
+    ),
+    (
+        "guard_switched_off",
+        "alter table tidegate.kind disable trigger all",
+        &[],
+    ),
+    (
+        "guard_switched_off",
+        "drop trigger policy_budget on tidegate.policy",
+        &[],
+    ),
+    (
+        "transition_rule_edited",
+        "delete from tidegate.transition_rule where cause = 'cancelled'",
+        &[],
+    ),
+    (
+        "transition_rule_edited",
+        "insert into tidegate.transition_rule values ('direct', 'processing', 'completed', 'response')",
+        &[],
+    ),
+    (
+        "duty_missing",
+        "delete from tidegate.maintenance where duty = 'expire_by_deadline'",
         &[],
     ),
 ];
@@ -398,10 +547,32 @@ async fn the_query_shows_what_was_counted_and_sampled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn every_trigger_and_every_duty_is_on_the_doctors_lists() {
+    let (_database, mut session) = lived_in().await;
+
+    for (invariant, there) in [
+        (
+            "guard_switched_off",
+            "select c.relname || ' ' || t.tgname
+             from pg_trigger as t join pg_class as c on c.oid = t.tgrelid
+             where c.relnamespace = 'tidegate'::regnamespace and not t.tgisinternal and t.tgparentid = 0",
+        ),
+        ("duty_missing", "select duty from tidegate.maintenance"),
+    ] {
+        let forgotten = format!(
+            "select t.name
+             from ({there}) as t(name)
+             join tidegate.invariant as i on i.name = '{invariant}' and strpos(i.query, quote_literal(t.name)) = 0"
+        );
+        assert_eq!(session.texts(&forgotten).await, NOTHING, "{invariant}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_check_that_fails_counts_as_a_violation() {
     let (_database, mut session) = lived_in().await;
     session
-        .execute("begin; drop table tidegate.webhook_policy")
+        .execute("begin; alter table tidegate.queue_survey rename to renamed")
         .await;
 
     let said = session
@@ -409,7 +580,7 @@ async fn a_check_that_fails_counts_as_a_violation() {
         .await;
 
     assert!(
-        said.starts_with("single_row_missing: it could not be checked: relation"),
+        said.starts_with("survey_does_not_add_up: it could not be checked: relation"),
         "{said}"
     );
 }
@@ -505,6 +676,7 @@ async fn the_command_line_names_what_is_wrong_and_shows_the_query() {
         "    select r.id::text as id",
         "from pgmq.q_tx",
         "1 of ",
+        "`tidegate recover` puts right what it can",
     ] {
         assert!(out(&wrong).contains(words), "{words}: {}", out(&wrong));
     }

@@ -44,7 +44,7 @@ async fn whoever_waits_is_told_behind_how_many_and_the_first_that_it_is_next() {
     assert!(
         sentence(&mut session, ids[4])
             .await
-            .starts_with("4 wait before it in tx"),
+            .starts_with("waiting behind 4 others in tx"),
         "{}",
         sentence(&mut session, ids[4]).await
     );
@@ -88,7 +88,7 @@ async fn the_rate_and_the_concurrency_are_named_when_they_are_used_up() {
     assert!(
         sentence(&mut session, sends[1])
             .await
-            .starts_with("queue tx sends 0.001/s: the next is claimed in")
+            .starts_with("rate limited: queue tx sends 0.001/s, and the next is claimed in")
     );
     assert_eq!(
         reasons(&mut session, checks[2]).await,
@@ -96,7 +96,7 @@ async fn the_rate_and_the_concurrency_are_named_when_they_are_used_up() {
     );
     assert_eq!(
         sentence(&mut session, checks[1]).await,
-        "1 of 1 checks of queue readiness are under way"
+        "concurrency full: 1 of 1 checks of queue readiness are under way"
     );
 }
 
@@ -133,7 +133,7 @@ async fn what_a_worker_holds_names_it_and_until_when_also_when_it_is_lost() {
         assert_eq!(reasons(&mut session, id).await, ["held"]);
         let said = sentence(&mut session, id).await;
         let begins = format!(
-            "worker-{} holds it for its {what} (attempt 1), under a lease until 2",
+            "held by worker-{} for its {what} (attempt 1), under a lease until 2",
             session.pid
         );
         assert!(said.starts_with(&begins), "{said}");
@@ -177,6 +177,128 @@ async fn backoffs_and_delayed_starts_are_told_apart() {
     assert_eq!(
         reasons(&mut session, delayed.parse().unwrap()).await,
         ["not_before"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_names_no_queue_or_one_of_the_wrong_stage_has_lost_its_place() {
+    let database = TestDatabase::unlimited().await;
+    let mut session = with_workers(&database).await;
+    let id = database.submit("direct").await;
+    for (queue, words) in [
+        ("null", "any queue"),
+        ("'nowhere'", "queue nowhere"),
+        ("'readiness'", "queue readiness"),
+    ] {
+        session
+            .execute(&format!(
+                "set session_replication_role = replica;
+                 update tidegate.request set queue = {queue} where id = '{id}';
+                 set session_replication_role = origin"
+            ))
+            .await;
+
+        assert_eq!(reasons(&mut session, id).await, ["no_message"], "{queue}");
+        assert_eq!(
+            sentence(&mut session, id).await,
+            format!(
+                "it is processing, and has no message in {words}: `tidegate recover` makes it again"
+            )
+        );
+        let said = run(&database.url, &["explain", &id.to_string()]).await;
+        assert!(said.status.success(), "{queue}: {}", err(&said));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_send_is_told_its_end_where_the_next_claim_ends_it() {
+    let database = TestDatabase::unlimited().await;
+    let mut session = with_workers(&database).await;
+    let once = database.submit("direct").await;
+    let last = database.submit("input_proof").await;
+    database
+        .execute("update tidegate.policy set semantics = 'at_most_once' where kind = 'direct' and stage = 'tx'")
+        .await;
+    session.claim("tx", 2).await;
+    session
+        .execute(&format!(
+            "set session_replication_role = replica;
+             update tidegate.request set tx_attempt = 1000 where id = '{last}';
+             set session_replication_role = origin"
+        ))
+        .await;
+    expire_leases(&database, "tx").await;
+
+    for (id, words) in [
+        (
+            once,
+            "(attempt 1): the next claim ends it as outcome_unknown, because it may have been sent",
+        ),
+        (
+            last,
+            "(attempt 1000): the next claim ends it, because its attempts are used up",
+        ),
+    ] {
+        assert_eq!(reasons(&mut session, id).await[0], "lost");
+        let said = sentence(&mut session, id).await;
+        assert!(said.ends_with(words), "{said}");
+    }
+    // Nobody claims from a queue that is paused.
+    database.execute("select tidegate.pause('tx')").await;
+    assert_eq!(
+        reasons(&mut session, once).await,
+        ["paused", "lost", "next"]
+    );
+
+    database.execute("select tidegate.pause('tx', false)").await;
+    session.claim("tx", 2).await;
+    assert_eq!(reasons(&mut session, once).await, ["failure"]);
+    assert_eq!(reasons(&mut session, last).await, ["failure"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_of_before_the_clock_was_set_back_is_lost_and_no_backoff() {
+    let database = TestDatabase::unlimited().await;
+    let mut session = with_workers(&database).await;
+    let id = database.submit("direct").await;
+    session.claim("tx", 1).await;
+    database
+        .execute("update pgmq.q_tx set vt = vt + interval '1 hour'")
+        .await;
+
+    assert_eq!(reasons(&mut session, id).await, ["lost", "next"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_backs_off_under_an_open_breaker_is_told_both() {
+    let database = TestDatabase::unlimited().await;
+    let mut session = with_workers(&database).await;
+    let id = database.submit("direct").await;
+    let delayed = session
+        .text("select id from tidegate.submit('direct', '{}', not_before => now() + interval '10 minutes')")
+        .await;
+    let held = session.claim("tx", 1).await;
+    session
+        .texts(&settle(
+            "settle_retry",
+            &held,
+            r#"array['{"code": "http_503", "message": "busy", "retryable": true}'::jsonb], array['1 minute'::interval]"#,
+        ))
+        .await;
+    database
+        .execute(
+            "update tidegate.policy set breaker_error_rate = 0.5 where kind = 'direct';
+             update tidegate.breaker set state = 'open', open_until = now() + interval '5 seconds' where kind = 'direct'",
+        )
+        .await;
+
+    assert_eq!(
+        reasons(&mut session, id).await,
+        ["breaker_open", "backing_off"]
+    );
+    assert_eq!(
+        reasons(&mut session, delayed.parse().unwrap()).await,
+        ["breaker_open", "not_before"]
     );
 }
 
@@ -226,7 +348,8 @@ async fn what_was_sent_awaits_its_response_and_what_has_ended_says_how() {
     assert_eq!(reasons(&mut session, awaiting).await, ["awaiting_response"]);
     let said = sentence(&mut session, awaiting).await;
     assert!(
-        said.contains("as ref-1, and its response is awaited; 1 of 3 shares are here, until 2"),
+        said.starts_with("awaiting its response until 2")
+            && said.ends_with("as ref-1; 1 of 3 shares are here"),
         "{said}"
     );
     assert_eq!(reasons(&mut session, completed).await, ["completed"]);

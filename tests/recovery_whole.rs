@@ -150,7 +150,7 @@ async fn what_was_wrong_is_told_in_words() {
     let said = run(&database.url, &["recover", "--dry-run"]).await;
     let said = out(&said);
     for words in [
-        "queue tx without its table or counters, would be made",
+        "queue tx without its table, its counters or free numbers, would be made",
         "1 past their deadline, would be ended",
         "2 without a deadline, would be given one",
         "2 lost in flight, would be reset to processing",
@@ -190,6 +190,32 @@ async fn a_kind_or_a_limit_narrows_it() {
     let unknown = run(&database.url, &["recover", "--kind", "nope"]).await;
     assert_eq!(unknown.status.code(), Some(1));
     assert!(err(&unknown).contains("there is no kind"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_whose_sequence_was_set_back_takes_messages_again() {
+    let database = TestDatabase::unlimited().await;
+    submit_many(&database, "direct", 3).await;
+    database
+        .execute("select setval('pgmq.q_tx_msg_id_seq', 1)")
+        .await;
+    let mut session = Session::open(&database).await;
+    session
+        .attempt("select tidegate.submit('direct', '{}')")
+        .await
+        .unwrap_err();
+
+    let (status, summary) = recover(&database, &["--dry-run"]).await;
+    assert_eq!(
+        (status, figures(&summary)),
+        (Some(3), vec!["storages 1".to_owned()])
+    );
+    let (_, summary) = recover(&database, &[]).await;
+    assert_eq!(figures(&summary), ["storages 1"]);
+
+    database.submit("direct").await;
+    let (status, summary) = recover(&database, &[]).await;
+    assert_eq!((status, figures(&summary)), (Some(0), Vec::new()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

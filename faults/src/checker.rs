@@ -102,7 +102,7 @@ impl fmt::Display for Verdict {
 pub fn check(evidence: &Evidence) -> Verdict {
     let mut checks = lives::check(evidence);
     checks.extend(promises::check(evidence));
-    checks.push(keys::check(evidence));
+    checks.extend(keys::check(evidence));
     checks.extend(sends::check(evidence));
     checks.extend(effects::check(evidence));
     checks.extend(limits::check(evidence));

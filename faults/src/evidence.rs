@@ -93,6 +93,8 @@ pub struct Evidence {
     pub orphans: Vec<Uuid>,
     /// Messages that are left, by queue.
     pub messages: BTreeMap<String, i64>,
+    /// Requests that an idempotency key stands for.
+    pub keyed: HashSet<Uuid>,
     /// How many effects each request had.
     pub effects: HashMap<Uuid, u32>,
     /// Kinds whose effects happen exactly once.
@@ -196,6 +198,12 @@ impl Evidence {
             let left = sqlx::query_scalar(&count).fetch_one(&mut *session).await?;
             self.messages.insert(queue, left);
         }
+        let keyed: Vec<Uuid> = sqlx::query_scalar(
+            "select request_id from tidegate.dedup where expires_at > clock_timestamp()",
+        )
+        .fetch_all(&mut *session)
+        .await?;
+        self.keyed.extend(keyed);
         let effects: Vec<(Uuid, i64)> =
             sqlx::query_as("select request_id, count(*) from public.booking group by 1")
                 .fetch_all(&mut *session)

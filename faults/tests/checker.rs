@@ -29,7 +29,10 @@ const KEYS: &str = "no idempotency key is lost: the same key is the same request
 const KNOWN: &str = "nothing was sent that nobody submitted";
 const CLAIMED: &str = "each send was claimed before it left";
 const ONCE: &str = "what may leave once only left once at most";
-const DONE: &str = "what is completed was taken by the downstream, and not rejected";
+const DONE: &str = "what has a receipt was taken by the downstream once, and not rejected";
+const TWICE: &str = "the downstream has taken nothing twice";
+const SINGLE: &str = "one submission without a key makes one request";
+const GIVEN: &str = "no request has an answer that the downstream has not given";
 const EFFECTS: &str = "an exactly_once request has one effect if it is completed, or else none";
 const CLAIM_RATE: &str = "claims keep the rate: D, whoever was killed";
 const SEND_RATE: &str = "the downstream sees no more than its rate in any second";
@@ -168,6 +171,13 @@ async fn told(
         story += &insert(number, kind, flow, payload, life);
     }
     story += &format!("insert into public.booking values ('{}');", id(3));
+    for (key, number) in [("a", 1), ("c", 3)] {
+        story += &format!(
+            "insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, expires_at)
+             values ('', '{key}', '', '{}', '2026-01-01', 'infinity');",
+            id(number)
+        );
+    }
     let mut session = database.session().await;
     sqlx::raw_sql(&(story + sql))
         .execute(&mut session)
@@ -279,7 +289,7 @@ async fn histories_that_cannot_be_are_found() {
     };
     for (sql, rules) in [
         // A cause that does not belong to the edge.
-        ("update tidegate.request_event set cause = 'response' where request_id = '{1}' and transition_no = 3", &[LEGAL][..]),
+        ("update tidegate.request_event set cause = 'response' where request_id = '{1}' and transition_no = 3", &[LEGAL, GIVEN][..]),
         // A step of another flow.
         ("update tidegate.request_event set to_status = 'queued' where request_id = '{7}' and transition_no = 1", &[LEGAL]),
         // A step that takes place before the one it follows.
@@ -317,7 +327,7 @@ async fn a_lost_request_is_found() {
     found(&lost, &[PROMISED, KNOWN]).await;
     // Promised to two callers as one request.
     let verdict = told("", &[], |evidence| evidence.promises[2].id = id(1)).await;
-    assert_eq!(broken(&verdict), [PROMISED]);
+    assert_eq!(broken(&verdict), [PROMISED, SINGLE]);
     let verdict = told("", &[], |evidence| evidence.promises[2].kind = "direct").await;
     assert_eq!(broken(&verdict), [PROMISED]);
 }
@@ -362,6 +372,37 @@ async fn a_key_that_was_lost_is_found_and_one_that_was_free_again_is_none() {
         String::new(),
     );
     found(&(failed + &second), &[]).await;
+    // Nobody has asked again, and would be given another request.
+    found("delete from tidegate.dedup where key = 'a'", &[KEYS]).await;
+    found(
+        "update tidegate.dedup set expires_at = now() where key = 'a'",
+        &[KEYS],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_submission_without_a_key_that_was_made_twice_is_found() {
+    let life = "processing/submitted failure/cancelled";
+    found(&insert(8, "direct", "direct", "b", life), &[SINGLE]).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_gave_is_found() {
+    for (number, event) in [(2, "delivered"), (5, "delivered")] {
+        let verdict = told("", &[], |evidence| {
+            let place = evidence
+                .downstream
+                .iter()
+                .rposition(|line| line.id == Some(id(number)) && &*line.event == event);
+            evidence.downstream.remove(place.unwrap());
+            evidence
+                .downstream
+                .retain(|line| &*line.event != "delivered_late");
+        })
+        .await;
+        assert_eq!(broken(&verdict), [GIVEN], "{number}");
+    }
 }
 
 #[tokio::test]
@@ -379,6 +420,38 @@ async fn a_double_send_is_found() {
     })
     .await;
     assert_eq!(broken(&early), [CLAIMED]);
+    // Both under its second claim, and none under the first.
+    for (second, rules) in [(4.3, &[CLAIMED][..]), (5.9, &[CLAIMED]), (1.5, &[])] {
+        let again = told("", &[], |evidence| {
+            for line in &mut evidence.downstream {
+                if line.id == Some(id(5)) && &*line.event == "send" && line.us == 2_100_000 {
+                    line.at_us = BEGIN + (second * 1e6) as i64 + 4_000_000;
+                }
+            }
+            for life in evidence.lives.values_mut() {
+                for event in life.events.iter_mut().skip(3) {
+                    event.at_us += 4_000_000;
+                }
+            }
+            for line in &mut evidence.downstream {
+                if line.id == Some(id(5)) && line.us > 4_000_000 {
+                    line.at_us += 4_000_000;
+                }
+            }
+        })
+        .await;
+        assert_eq!(broken(&again), rules, "{second}");
+    }
+    // As something that it is not.
+    let other = told("", &[], |evidence| {
+        for line in &mut evidence.downstream {
+            if line.id == Some(id(3)) {
+                line.kind = "direct".into();
+            }
+        }
+    })
+    .await;
+    assert_eq!(broken(&other), [KNOWN]);
     // And one of nobody's.
     seen(&[(2.5, 99, "direct", "send")], &[KNOWN]).await;
 }
@@ -386,7 +459,16 @@ async fn a_double_send_is_found() {
 #[tokio::test]
 async fn what_is_completed_and_was_not_taken_is_found() {
     seen(&[(2.2, 1, "direct", "rejected")], &[DONE]).await;
-    seen(&[(2.2, 3, "booking", "taken")], &[DONE]).await;
+    seen(&[(2.2, 3, "booking", "taken")], &[TWICE]).await;
+    seen(&[(2.2, 4, "single_shot", "taken")], &[TWICE]).await;
+    // A receipt that nobody gave, of what has failed since.
+    let verdict = told("", &[], |evidence| {
+        evidence
+            .downstream
+            .retain(|line| line.id != Some(id(5)) || &*line.event != "taken");
+    })
+    .await;
+    assert_eq!(broken(&verdict), [DONE]);
     let verdict = told("", &[], |evidence| {
         evidence.downstream.retain(|line| line.id != Some(id(1)));
     })
@@ -417,7 +499,7 @@ fn crowd(spread: f64) -> (String, Vec<(f64, u128, &'static str, &'static str)>) 
         .collect();
     let log = numbers
         .flat_map(|number| {
-            let at = 20.0 + (number - 100) as f64 * spread;
+            let at = 2.0 + (number - 100) as f64 * spread;
             [
                 (at, number, "direct", "send"),
                 (at, number, "direct", "taken"),
@@ -444,8 +526,8 @@ async fn a_rate_that_is_not_kept_is_found_unless_something_held_the_calls_back()
         let verdict = told(&sql, &at_once, |evidence| {
             evidence.disturbances.push(Disturbance {
                 sort,
-                from_us: BEGIN + 17_000_000,
-                to_us: BEGIN + 19_500_000,
+                from_us: BEGIN - 1_000_000,
+                to_us: BEGIN + 1_500_000,
             });
         })
         .await;

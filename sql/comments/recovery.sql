@@ -19,7 +19,7 @@ comment on function tidegate.note_recovery is 'Internal: adds figures to the rec
 comment on function tidegate.recovery_begins is 'Opens the record of a run of recover; returns its number.';
 comment on function tidegate.recovery_ends is 'Closes the record of a run of recover; returns what it did.';
 comment on function tidegate.recover_storage is
-  'Makes the pgmq tables and counters of queues that lack them; returns the names of these queues.';
+  'Makes the pgmq tables and counters of queues that lack them, sets sequences that were set back; names these queues.';
 comment on function tidegate.deadline_fate is
   'Internal: which deadline of a live request has passed, or that it has none.';
 comment on function tidegate.deadline_fates is
@@ -45,10 +45,14 @@ comment on function tidegate.invariants is
   'Everything that must hold at any moment: a name, what it says, and the query that shows what breaks it.';
 comment on function tidegate.invariants_of_queues is
   'Internal: what must hold between requests and messages, and of what queues and gates stand on.';
+comment on function tidegate.invariants_of_history is
+  'Internal: what must hold between requests and their history.';
 comment on function tidegate.invariants_of_requests is
-  'Internal: what must hold of requests, their history, and what belongs to them.';
+  'Internal: what must hold of requests and of what belongs to them.';
 comment on function tidegate.invariants_of_configuration is
-  'Internal: what must hold of kinds, policies, breakers, and of the schema itself.';
+  'Internal: what must hold of kinds, policies and breakers.';
+comment on function tidegate.invariants_of_schema is
+  'Internal: what must hold of the rules, triggers, indexes and duties that everything else stands on.';
 comment on function tidegate.check_invariants is 'Every invariant that does not hold, in one snapshot; none when all is well.';
 comment on view tidegate.invariant is 'Everything that must hold, and the query that shows what breaks it.';
 comment on column tidegate.invariant.place is 'Its place in the list.';

@@ -5,8 +5,9 @@
 --   awaiting_response                  the downstream took it, and has not answered yet
 --   overdue                            its deadline has passed: the next sweep ends it
 --   no_message                         it has lost its place in the queue: `tidegate recover` brings it back
---   held, lost                         a worker is at it; or was, and its lease has run out: the next claim takes it
+--   held                               a worker is at it
 --   paused, stopped                    an operator has stopped the queue, or set its limit to 0
+--   lost                               a worker was at it, and its lease has run out: the next claim takes it, or ends it
 --   breaker_open, breaker_half_open    calls for its kind are held back, or tried with a few
 --   backing_off, not_before            its next attempt, or its start, is put off
 --   concurrency_full, rate_limited     as many checks run, or as many sends have begun, as may

@@ -21,12 +21,12 @@ begin
     return query select
       'awaiting_response',
       format(
-        'the downstream took it at %s%s, and its response is awaited%s%s',
+        'awaiting its response%s: the downstream took it at %s%s%s',
+        coalesce(' until ' || tidegate.plain_time(v_due_at), ', without a deadline (see `tidegate recover`)'),
         tidegate.plain_time(p_request.receipt_received_at),
         coalesce(' as ' || p_request.reference, ''),
         case when p_request.response_threshold > 1
-          then format('; %s of %s shares are here', v_parts, p_request.response_threshold) else '' end,
-        coalesce(', until ' || tidegate.plain_time(v_due_at), ', without a deadline: see `tidegate recover`')
+          then format('; %s of %s shares are here', v_parts, p_request.response_threshold) else '' end
       ),
       jsonb_strip_nulls(jsonb_build_object(
         'since', p_request.receipt_received_at, 'due_at', v_due_at, 'reference', p_request.reference,

@@ -14,7 +14,11 @@ declare
   v_deadline constant timestamptz := least(p_request.deadline_at,
     case when p_request.req_status = 'queued' then p_request.readiness_deadline_at end);
   v_queue    tidegate.queue;
-  v_message  record;
+  v_visible  timestamptz;
+  v_headers  jsonb;
+  v_is_held  boolean;
+  v_is_lost  boolean;
+  v_policy   tidegate.policy_in_force;
   v_breaker  record;
   v_position bigint;
   v_held     bigint;
@@ -36,9 +40,9 @@ begin
         where m.msg_id = $1 and tidegate.message_request_id(m.message) = $2
       $sql$,
       tidegate.queue_table(v_queue.name)
-    ) into v_message using p_request.msg_id, p_request.id, p_now;
+    ) into v_visible, v_headers, v_is_held using p_request.msg_id, p_request.id, p_now;
   end if;
-  if v_message.held is null then
+  if v_is_held is null then
     return query select
       'no_message',
       format(
@@ -49,31 +53,18 @@ begin
     return;
   end if;
 
-  if v_message.held then
+  if v_is_held then
     return query select
       'held',
       format(
-        '%s holds it for its %s (attempt %s), under a lease until %s', coalesce(v_message.headers ->> 'worker', 'somebody'),
-        v_what, v_attempt, tidegate.plain_time(v_message.vt)
+        'held by %s for its %s (attempt %s), under a lease until %s', coalesce(v_headers ->> 'worker', 'somebody'),
+        v_what, v_attempt, tidegate.plain_time(v_visible)
       ),
       jsonb_strip_nulls(jsonb_build_object(
-        'worker', v_message.headers ->> 'worker', 'until', v_message.vt, 'attempt', v_attempt, 'queue', v_queue.name
+        'worker', v_headers ->> 'worker', 'until', v_visible, 'attempt', v_attempt, 'queue', v_queue.name
       ));
     return;
   end if;
-  if v_message.headers is not null or p_request.req_status = 'tx_in_flight' then
-    return query select
-      'lost',
-      format(
-        'the lease of %s has run out without an outcome (attempt %s): the next claim takes it%s',
-        coalesce(v_message.headers ->> 'worker', p_request.worker, 'its worker'), v_attempt,
-        case v_stage when 'tx' then ', and looks for a receipt first' else '' end
-      ),
-      jsonb_strip_nulls(jsonb_build_object(
-        'worker', coalesce(v_message.headers ->> 'worker', p_request.worker), 'attempt', v_attempt, 'queue', v_queue.name
-      ));
-  end if;
-
   if v_queue.paused then
     return query select
       'paused', format('queue %s is paused: `tidegate resume %1$s`', v_queue.name), jsonb_build_object('queue', v_queue.name);
@@ -84,6 +75,31 @@ begin
       format('queue %s is stopped: its %s is 0', v_queue.name,
         case v_stage when 'tx' then 'per_seconds' else 'max_concurrency' end),
       jsonb_build_object('queue', v_queue.name);
+  end if;
+
+  v_is_lost := v_headers is not null or p_request.req_status = 'tx_in_flight';
+  if v_is_lost then
+    select * into v_policy from tidegate.policy_in_force as f where f.kind = p_request.kind and f.stage = v_stage;
+    return query select
+      'lost',
+      format(
+        'the lease of %s has run out without an outcome (attempt %s): the next claim %s',
+        coalesce(v_headers ->> 'worker', p_request.worker, 'its worker'), v_attempt,
+        case
+          when p_request.req_status = 'tx_in_flight' and (
+            v_policy.semantics = 'at_most_once'
+            or v_policy.since > p_request.tx_in_flight_at
+              and (tidegate.policy_at(p_request.kind, 'tx', p_request.tx_in_flight_at)).semantics = 'at_most_once'
+          ) then 'ends it as outcome_unknown, because it may have been sent'
+          when v_attempt >= v_policy.attempts_declared + case v_stage when 'tx' then 1 else 0 end
+            then 'ends it, because its attempts are used up'
+          when v_stage = 'tx' then 'takes it, and looks for a receipt first'
+          else 'takes it'
+        end
+      ),
+      jsonb_strip_nulls(jsonb_build_object(
+        'worker', coalesce(v_headers ->> 'worker', p_request.worker), 'attempt', v_attempt, 'queue', v_queue.name
+      ));
   end if;
 
   select b.state, b.open_until, b.probes, p.breaker_probes as allowed into v_breaker
@@ -106,21 +122,22 @@ begin
   end if;
 
   v_position := tidegate.waiting_before(v_queue.name, p_request.msg_id, null, p_now);
-  if v_message.vt > p_now then
-    -- A breaker has put it off; how long it is closed to, its own line says.
-    if v_breaker.state is null then
+  -- A lease that is no longer one, because the clock was set back, puts nothing off.
+  if v_visible > p_now and not v_is_lost then
+    -- A breaker may have put it off; until when it is open, its own line says.
+    if v_breaker.state is null or v_attempt > 0 or v_visible > v_breaker.open_until + interval '1 minute' then
       return query select
         case when v_attempt > 0 then 'backing_off' else 'not_before' end,
         case
           when v_attempt > 0 then format(
             'backing off after attempt %s%s: its next %s is due at %s, in %s', v_attempt,
             coalesce(' (' || concat_ws(': ', p_request.error ->> 'code', p_request.error ->> 'message') || ')', ''), v_what,
-            tidegate.plain_time(v_message.vt), tidegate.plain_span(v_message.vt - p_now)
+            tidegate.plain_time(v_visible), tidegate.plain_span(v_visible - p_now)
           )
-          else format('put off until %s, in %s', tidegate.plain_time(v_message.vt), tidegate.plain_span(v_message.vt - p_now))
+          else format('put off until %s, in %s', tidegate.plain_time(v_visible), tidegate.plain_span(v_visible - p_now))
         end,
         jsonb_strip_nulls(jsonb_build_object(
-          'until', v_message.vt, 'attempt', v_attempt, 'error', p_request.error, 'queue', v_queue.name, 'position', v_position
+          'until', v_visible, 'attempt', v_attempt, 'error', p_request.error, 'queue', v_queue.name, 'position', v_position
         ));
     end if;
   else
@@ -128,7 +145,10 @@ begin
       v_held := tidegate.held_count(v_queue.name, p_now);
       if v_held >= v_queue.max_concurrency then
         return query select
-          'concurrency_full', format('%s of %s checks of queue %s are under way', v_held, v_queue.max_concurrency, v_queue.name),
+          'concurrency_full',
+          format(
+            'concurrency full: %s of %s checks of queue %s are under way', v_held, v_queue.max_concurrency, v_queue.name
+          ),
           jsonb_build_object('held', v_held, 'max_concurrency', v_queue.max_concurrency, 'queue', v_queue.name);
       end if;
     elsif v_queue.per_seconds > 0 then
@@ -139,7 +159,10 @@ begin
       if v_slots.slots = 0 then
         return query select
           'rate_limited',
-          format('queue %s sends %s/s: the next is claimed in %s ms', v_queue.name, v_queue.per_seconds, v_slots.wait_ms),
+          format(
+            'rate limited: queue %s sends %s/s, and the next is claimed in %s ms', v_queue.name, v_queue.per_seconds,
+            v_slots.wait_ms
+          ),
           jsonb_build_object('per_seconds', v_queue.per_seconds, 'wait_ms', v_slots.wait_ms, 'queue', v_queue.name);
       end if;
     end if;
@@ -150,7 +173,7 @@ begin
     return query select
       'waiting_behind',
       format(
-        '%s wait before it in %s%s', v_position, v_queue.name,
+        'waiting behind %s in %s%s', case v_position when 1 then '1 other' else v_position || ' others' end, v_queue.name,
         case when v_queue.per_seconds is not null then format(', which sends %s/s at most', v_queue.per_seconds)
           when v_queue.max_concurrency is not null then format(', which checks %s at once at most', v_queue.max_concurrency)
           else '' end || format(' (%s/s in the last minute)', round(v_per_s, 1))
@@ -167,7 +190,7 @@ begin
     return query select
       'no_worker', format('no worker that serves queue %s is alive', v_queue.name), jsonb_build_object('queue', v_queue.name);
   end if;
-  if v_position = 0 and coalesce(v_message.vt <= p_now, false) then
+  if v_position = 0 and (v_visible <= p_now or v_is_lost) then
     return query select
       'next', format('it is the next in %s', v_queue.name), jsonb_build_object('queue', v_queue.name, 'position', 0);
   end if;

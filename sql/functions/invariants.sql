@@ -34,9 +34,13 @@ begin
     from (
       select 1 as chapter, * from tidegate.invariants_of_queues() with ordinality as q(name, says, query, line)
       union all
-      select 2, * from tidegate.invariants_of_requests() with ordinality as r(name, says, query, line)
+      select 2, * from tidegate.invariants_of_history() with ordinality as h(name, says, query, line)
       union all
-      select 3, * from tidegate.invariants_of_configuration() with ordinality as c(name, says, query, line)
+      select 3, * from tidegate.invariants_of_requests() with ordinality as r(name, says, query, line)
+      union all
+      select 4, * from tidegate.invariants_of_configuration() with ordinality as c(name, says, query, line)
+      union all
+      select 5, * from tidegate.invariants_of_schema() with ordinality as s(name, says, query, line)
     ) as i;
 end;
 $$;

@@ -1,4 +1,4 @@
--- tidegate.invariants_of_configuration: what must hold of kinds, policies, breakers, and of the schema itself
+-- tidegate.invariants_of_configuration: what must hold of kinds, policies and breakers
 --
 -- As `invariants`.
 create or replace function tidegate.invariants_of_configuration()
@@ -40,6 +40,8 @@ left join tidegate.policy_in_force as f on f.kind = p.kind and f.stage = p.stage
 where (f.attempts_declared, f.semantics, f.retry_on, f.factor, f.respect_retry_after, f.deadline_ms)
     is distinct from (p.attempts, p.semantics, p.retry_on, p.factor, p.respect_retry_after, p.deadline_ms)
   or f.attempts > p.attempts or f.stretch > p.stretch_max
+  or f.timeout_mode <> p.timeout_mode or f.timeout_ms > p.timeout_ms
+  or (p.timeout_mode <> 'percentile' and f.timeout_ms <> p.timeout_ms)
   or (f.stretch = 1 and not f.congested and (f.base_ms, f.cap_ms, f.jitter_ms) <> (p.base_ms, p.cap_ms, p.jitter_ms))
      $q$),
     ('policy_over_its_budget',
@@ -73,35 +75,28 @@ from tidegate.breaker as b
 join tidegate.policy as p on p.kind = b.kind and p.stage = b.stage
 where b.open_until > statement_timestamp() + make_interval(secs => p.breaker_open_ms / 1000.0) + interval '1 minute'
      $q$),
-    ('guard_switched_off',
-     'the triggers that guard requests and write their history are there and switched on',
+    ('breaker_state_without_its_event',
+     'the last change of a breaker that is on record led to the state it is in; one that never changed is closed',
      $q$
-select g.name as id
-from unnest(array[
-  'request_guard', 'request_history_of_inserts', 'request_history_of_updates', 'request_removal', 'request_is_never_truncated',
-  'webhook_outbox'
-]) as g(name)
-left join pg_catalog.pg_trigger as t on t.tgrelid = 'tidegate.request'::regclass and t.tgname = g.name
-where t.tgenabled is null or t.tgenabled not in ('O', 'A')
+select b.kind || ' ' || b.stage as id
+from tidegate.breaker as b
+left join lateral (
+  select e.epoch, e.state
+  from tidegate.breaker_event as e
+  where e.kind = b.kind and e.stage = b.stage
+  order by e.id desc
+  limit 1
+) as e on true
+where case b.epoch when 0 then b.state <> 'closed' else (e.epoch, e.state) is distinct from (b.epoch, b.state) end
      $q$),
-    ('index_is_invalid',
-     'every index may be used',
+    ('breaker_counts_no_probes_that_are_there',
+     'a breaker counts probes and their successes while it is half open, each under a term by which it is lost',
      $q$
-select i.indexrelid::regclass::text as id
-from pg_catalog.pg_index as i
-join pg_catalog.pg_class as c on c.oid = i.indexrelid
-where c.relnamespace in ('tidegate'::regnamespace, 'pgmq'::regnamespace) and not (i.indisvalid and i.indisready)
-     $q$),
-    ('single_row_missing',
-     'settings, the policy of webhooks and the look round caps have their one row',
-     $q$
-select s.name as id
-from (
-  select 'setting' as name, count(*) as number from tidegate.setting
-  union all select 'webhook_policy', count(*) from tidegate.webhook_policy
-  union all select 'gate_round', count(*) from tidegate.gate_round
-) as s
-where s.number <> 1
+select b.kind || ' ' || b.stage as id
+from tidegate.breaker as b
+where b.probes < 0 or b.successes < 0
+  or (b.state <> 'half_open' and (b.probes > 0 or b.successes > 0 or b.probe_until is not null))
+  or (b.state = 'half_open' and b.probes > 0 and (b.probe_until is null or not isfinite(b.probe_until)))
      $q$)
   ) as i(name, says, query);
 $$;

@@ -27,7 +27,11 @@ select r.id::text as id
 from {message} as m
 join tidegate.request as r on r.id = m.request_id
 where r.req_status not in ('queued', 'processing', 'tx_in_flight')
-  and coalesce(r.finished_at, r.receipt_received_at) < statement_timestamp() - interval '10 seconds'
+  -- One that came back while its request ended is removed by whoever takes it at this moment.
+  and not (
+    m.enqueued_at < coalesce(r.finished_at, r.receipt_received_at)
+    and coalesce(r.finished_at, r.receipt_received_at) > statement_timestamp() - interval '1 second'
+  ) is true
      $q$),
     ('message_without_request',
      'a message stands for a request',
@@ -61,6 +65,18 @@ from {message} as m
 join tidegate.request as r on r.id = m.request_id and r.queue = m.queue and r.msg_id = m.msg_id
 where r.req_status = 'tx_in_flight' and m.headers is null
      $q$),
+    ('lease_that_is_none',
+     'a lease names its holder, its nonce and its length, and does not last for longer',
+     $q$
+select m.queue || ' ' || m.msg_id as id
+from {message} as m
+where m.headers is not null and case
+  when (jsonb_typeof(m.headers -> 'nonce'), jsonb_typeof(m.headers -> 'worker'), jsonb_typeof(m.headers -> 'lease_ms'))
+    is distinct from ('number', 'string', 'number')
+  then true
+  else m.vt > statement_timestamp() + interval '1 minute' + least((m.headers ->> 'lease_ms')::numeric, 1e9) * interval '1 ms'
+end
+     $q$),
     ('message_put_off_beyond_its_deadline',
      'a message is not put off for longer than its request may live',
      $q$
@@ -74,7 +90,7 @@ where m.headers is null and m.vt > r.deadline_at + interval '2 minutes' and m.vt
      $q$
 select m.queue || ' ' || m.msg_id as id
 from {message} as m
-where m.vt = '-infinity' and m.msg_id < pg_sequence_last_value(('tidegate.' || quote_ident('mark_' || m.queue))::regclass)
+where m.vt = '-infinity' and m.msg_id < pg_sequence_last_value(to_regclass('tidegate.' || quote_ident('mark_' || m.queue)))
   and exists (
     select from tidegate.maintenance as d
     where d.duty = 'rescan_queues' and d.ran_at < statement_timestamp() - interval '1 minute'
@@ -125,52 +141,78 @@ select q.name as id from tidegate.queue as q where not exists (select from tideg
     ('gate_open_above_its_mark',
      'a gate that nobody holds closes within seconds when the depth behind it reaches the high-water mark',
      $q$
+with since as materialized (
+  -- While somebody looks at gates each second, one that he has not come to yet is left to him.
+  select statement_timestamp() - case when exists (
+    select from tidegate.maintenance as d
+    where d.duty = 'look_at_gates' and d.ran_at > statement_timestamp() - interval '5 seconds'
+  ) then interval '30 seconds' else interval '1 second' end as at
+)
 select g.name as id
-from tidegate.gate as g
+from since
+cross join tidegate.gate as g
 cross join lateral (
   select count(*) as depth from (
     select from {message} as m
-    where m.queue = g.queue and m.enqueued_at < statement_timestamp() - interval '30 seconds'
+    where m.queue = g.queue and m.enqueued_at < since.at
     limit g.high_water
   ) as counted
   union all
   select count(*) from tidegate.gate_member as m
-  join tidegate.request as r on r.id = m.request_id and r.submitted_at < statement_timestamp() - interval '30 seconds'
+  join tidegate.request as r on r.id = m.request_id and r.submitted_at < since.at
   where m.gate = g.name and g.queue is null
 ) as behind
-where g.state = 'accepting' and not g.forced and g.changed_at < statement_timestamp() - interval '30 seconds'
+where g.state = 'accepting' and not g.forced and g.changed_at < since.at
   and behind.depth >= g.high_water
   and not exists (
     select from tidegate.config_change as c
-    where c.table_name = 'gate' and c.row_key = g.name and c.at > statement_timestamp() - interval '30 seconds'
+    where c.table_name = 'gate' and c.row_key = g.name and c.at > since.at
   )
      $q$),
     ('gate_closed_below_its_mark',
      'a gate that nobody holds opens within seconds when the depth behind it reaches the low-water mark',
      $q$
+with since as materialized (
+  select
+    w.is_watched,
+    statement_timestamp() - case when w.is_watched then interval '30 seconds' else interval '1 second' end as at
+  from (
+    select exists (
+      select from tidegate.maintenance as d
+      where d.duty = 'look_at_gates' and d.ran_at > statement_timestamp() - interval '5 seconds'
+    ) as is_watched
+  ) as w
+)
 select g.name as id
-from tidegate.gate as g
-where g.state = 'too_many_requests' and not g.forced and g.changed_at < statement_timestamp() - interval '30 seconds'
+from since
+cross join tidegate.gate as g
+where g.state = 'too_many_requests' and not g.forced and g.changed_at < since.at
   and case when g.queue is null
-    then not exists (select from tidegate.gate_member as m where m.gate = g.name)
+    then case when since.is_watched then 0 else g.low_water end
+      >= (select count(*) from tidegate.gate_member as m where m.gate = g.name)
     else g.low_water >= (select count(*) from (select from {message} as m where m.queue = g.queue limit g.low_water + 1) as c) + (
       select coalesce(sum(d.drained), 0)
       from tidegate.queue_drain as d
-      where d.queue = g.queue and d.at > statement_timestamp() - interval '30 seconds'
+      where d.queue = g.queue and d.at > since.at
     )
   end
   and not exists (
     select from tidegate.config_change as c
-    where c.table_name = 'gate' and c.row_key = g.name and c.at > statement_timestamp() - interval '30 seconds'
+    where c.table_name = 'gate' and c.row_key = g.name and c.at > since.at
   )
      $q$),
     ('gate_state_without_its_event',
-     'the last change of a gate that is on record led to the state it is in',
+     'the last change of a gate on record led to its state, at the depth it tells; one that never changed accepts',
      $q$
 select g.name as id
 from tidegate.gate as g
-join tidegate.gate_event as e on e.gate = g.name and e.epoch = g.epoch
-where e.state <> g.state
+left join lateral (
+  select e.epoch, e.state, e.depth from tidegate.gate_event as e where e.gate = g.name order by e.epoch desc limit 1
+) as e on true
+where case
+  when g.epoch = 0 then g.state <> 'accepting' or g.depth <> 0 or e.epoch = 0
+  else (e.epoch, e.state, e.depth) is distinct from (g.epoch, g.state, g.depth)
+end
      $q$),
     ('cap_counts_wrongly',
      'a cap counts the requests of its kind or submitter that are in queues, and no others',

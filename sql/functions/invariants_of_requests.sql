@@ -1,4 +1,4 @@
--- tidegate.invariants_of_requests: what must hold of requests, their history, and what belongs to them
+-- tidegate.invariants_of_requests: what must hold of requests and of what belongs to them
 --
 -- As `invariants`.
 create or replace function tidegate.invariants_of_requests()
@@ -7,66 +7,6 @@ create or replace function tidegate.invariants_of_requests()
   immutable
 as $$
   select * from (values
-    ('history_does_not_end_at_the_status',
-     'the last step of a request''s history led to the status of its row, by the cause on record there',
-     $q$
-select r.id::text as id
-from tidegate.request as r
-left join tidegate.request_event as e on e.request_id = r.id and e.transition_no = r.transition_no
-where (e.to_status, e.cause) is distinct from (r.req_status, r.cause)
-     $q$),
-    ('history_with_a_gap',
-     'each step of a history has the number after the one before, and comes from where that led',
-     $q$
-select s.request_id || ' ' || s.transition_no as id
-from (
-  select
-    e.request_id, e.transition_no, e.from_status,
-    lag(e.transition_no, 1, 0) over life as before_no, lag(e.to_status) over life as before
-  from tidegate.request_event as e
-  window life as (partition by e.request_id order by e.transition_no)
-) as s
-where s.transition_no <> s.before_no + 1 or s.from_status is distinct from s.before
-     $q$),
-    ('history_with_an_illegal_step',
-     'each step of a request''s history is one that its flow allows',
-     $q$
-with step as materialized (
-  select r.flow, e.from_status, e.to_status, e.cause
-  from tidegate.request_event as e
-  join tidegate.request as r on r.id = e.request_id
-  group by r.flow, e.from_status, e.to_status, e.cause
-), illegal as materialized (
-  select s.*
-  from step as s
-  where not exists (
-    select
-    from tidegate.transition_rule as t
-    where t.flow = s.flow and t.from_status is not distinct from s.from_status and t.to_status = s.to_status
-      and s.cause in (t.cause, 'hand_edit')
-  )
-)
-select e.request_id || ' ' || e.transition_no as id
-from illegal as i
-cross join lateral (
-  select v.request_id, v.transition_no
-  from tidegate.request_event as v
-  join tidegate.request as r on r.id = v.request_id and r.flow = i.flow
-  where v.from_status is not distinct from i.from_status and v.to_status = i.to_status and v.cause = i.cause
-) as e
-     $q$),
-    ('history_partition_missing',
-     'today''s history has a partition of its own, if anybody makes partitions',
-     $q$
-select p.name as id
-from (
-  select 'request_event_' || to_char(statement_timestamp() at time zone 'UTC', 'YYYY_MM_DD') as name
-) as p
-where to_regclass('tidegate.' || p.name) is null and exists (
-  select from tidegate.maintenance as d
-  where d.duty = 'make_partitions' and d.ran_at > date_trunc('day', statement_timestamp(), 'UTC')
-)
-     $q$),
     ('status_without_its_time',
      'a row has the time at which it came to its status, and an end if and only if it has ended',
      $q$
@@ -90,13 +30,26 @@ where r.req_status not in ('queued', 'processing', 'tx_in_flight') and num_nonnu
   and r.cause <> 'hand_edit'
   and not exists (select from tidegate.request_event as e where e.request_id = r.id and e.cause = 'hand_edit')
      $q$),
+    ('time_still_to_come',
+     'what is on record of a request has happened',
+     $q$
+select r.id::text as id
+from tidegate.request as r
+where statement_timestamp() + interval '1 minute' < greatest(
+  r.submitted_at, r.queued_at, r.processing_at, r.tx_in_flight_at, r.receipt_received_at, r.finished_at
+)
+     $q$),
     ('live_request_without_deadline',
      'every status that is not the last has a deadline',
      $q$
 select r.id::text as id
 from tidegate.request as r
 left join tidegate.awaiting_response as a on a.request_id = r.id
-where (r.req_status = 'queued' and r.readiness_deadline_at is null) or (r.req_status = 'receipt_received' and a.due_at is null)
+where case r.req_status
+  when 'queued' then not isfinite(r.deadline_at) or r.readiness_deadline_at is null or not isfinite(r.readiness_deadline_at)
+  when 'receipt_received' then a.due_at is null or not isfinite(a.due_at)
+  else r.req_status in ('processing', 'tx_in_flight') and (r.deadline_at is null or not isfinite(r.deadline_at))
+end
      $q$),
     ('request_past_its_deadline',
      'a request does not outlive its deadline by more than a minute',
@@ -126,6 +79,30 @@ select r.id::text as id
 from tidegate.request as r
 where r.req_status = 'completed' and r.flow <> 'proof' and r.response is null and r.cause <> 'hand_edit'
      $q$),
+    ('response_of_a_live_request',
+     'a request has no response before its end',
+     $q$
+select r.id::text as id
+from tidegate.request as r
+where r.response is not null and r.req_status not in ('completed', 'timed_out', 'failure')
+     $q$),
+    ('completed_without_its_shares',
+     'a request that was completed by its shares has as many as it takes',
+     $q$
+select r.id::text as id
+from tidegate.request as r
+left join (select p.request_id, count(*) as shares from tidegate.response_part as p group by p.request_id) as s
+  on s.request_id = r.id
+where r.cause = 'threshold_reached' and coalesce(s.shares, 0) < r.response_threshold
+     $q$),
+    ('share_of_a_request_that_awaits_none',
+     'shares are kept of requests that have been sent and take them',
+     $q$
+select p.request_id || ' ' || p.part as id
+from tidegate.response_part as p
+join tidegate.request as r on r.id = p.request_id
+where r.flow <> 'decrypt' or r.req_status in ('queued', 'processing', 'tx_in_flight')
+     $q$),
     ('shares_reached_and_not_completed',
      'a request whose shares have reached their threshold is completed',
      $q$
@@ -143,6 +120,14 @@ select r.id::text as id
 from tidegate.request as r
 where r.reference is not null
   and not exists (select from tidegate.request_reference as f where f.reference = r.reference)
+     $q$),
+    ('reference_of_another_request',
+     'a reference leads to the request whose receipt brought it',
+     $q$
+select f.reference as id
+from tidegate.request_reference as f
+join tidegate.request as r on r.id = f.request_id
+where r.reference is distinct from f.reference
      $q$),
     ('leftover_of_a_removed_request',
      'references, shares, kept responses and deliveries go with their request',
@@ -173,6 +158,16 @@ select w.request_id::text as id
 from tidegate.webhook_delivery as w
 join tidegate.request as r on r.id = w.request_id
 where r.req_status not in ('completed', 'timed_out', 'failure')
+     $q$),
+    ('end_that_nobody_is_told',
+     'a request that was submitted with a callback has a delivery when it has ended, for as long as deliveries are kept',
+     $q$
+select r.id::text as id
+from tidegate.request as r
+cross join tidegate.webhook_policy as p
+where r.callback_url is not null and r.req_status in ('completed', 'timed_out', 'failure')
+  and r.finished_at > statement_timestamp() - p.retention
+  and not exists (select from tidegate.webhook_delivery as w where w.request_id = r.id)
      $q$),
     ('redrive_of_what_has_not_failed',
      'only what has failed or timed out was submitted again, as a request that was there',

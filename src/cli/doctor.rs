@@ -46,6 +46,9 @@ impl Doctor {
                     outln!(
                         "{broken} of {checked} invariants do not hold (looked for {seconds:.1} s)"
                     );
+                    outln!(
+                        "`tidegate recover` puts right what it can; what else to do, docs/operations.md says by name"
+                    );
                 }
             }
         }

@@ -117,7 +117,7 @@ fn sends(evidence: &Evidence) -> Check {
 }
 
 /// How long the machine stood still around this time: what was held up arrives together.
-fn stalled_us(evidence: &Evidence, from_us: i64, to_us: i64) -> i64 {
+pub(super) fn stalled_us(evidence: &Evidence, from_us: i64, to_us: i64) -> i64 {
     let after = evidence
         .stalls
         .partition_point(|stall| stall.at_us < from_us - SECOND_US);
@@ -128,7 +128,8 @@ fn stalled_us(evidence: &Evidence, from_us: i64, to_us: i64) -> i64 {
         .sum()
 }
 
-fn is_held_back(evidence: &Evidence, from_us: i64, to_us: i64) -> bool {
+/// Whether something done to the fleet explains that a call arrives late.
+pub(super) fn is_held_back(evidence: &Evidence, from_us: i64, to_us: i64) -> bool {
     evidence.disturbances.iter().any(|disturbance| {
         HOLDS_CALLS_BACK.contains(&disturbance.sort)
             && disturbance.from_us <= to_us

@@ -1,6 +1,6 @@
 //! What callers were promised and told is what is there.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::Check;
 use crate::evidence::Evidence;
@@ -56,7 +56,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
     }
 
     let mut sent = Check::of("what the downstream answered and was taken is what the caller gets");
-    let mut shares = std::collections::HashMap::<_, usize>::new();
+    let mut shares = HashMap::<_, usize>::new();
     let mut delivered = HashSet::new();
     for seen in &evidence.downstream {
         if let (Some(id), "delivered" | "delivered_early") = (seen.id, &*seen.event) {
@@ -89,5 +89,43 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
             );
         }
     }
-    vec![kept, told, sent]
+    vec![kept, told, sent, given(evidence)]
+}
+
+/// An answer comes from the downstream: whatever completed a request, or rejected its proof, was on its way from there.
+fn given(evidence: &Evidence) -> Check {
+    let mut check = Check::of("no request has an answer that the downstream has not given");
+    let mut answers = HashMap::<_, usize>::new();
+    for seen in &evidence.downstream {
+        // What was given up may have been taken all the same, and the word of it lost.
+        if let (
+            Some(id),
+            "delivered" | "delivered_early" | "delivered_late" | "response_lost" | "receipt_found",
+        ) = (seen.id, &*seen.event)
+        {
+            *answers.entry(id).or_default() += 1;
+        }
+    }
+    for (id, life) in &evidence.lives {
+        let Some(last) = life.events.last() else {
+            continue;
+        };
+        let needed = match &*last.cause {
+            "response" | "verdict_accepted" | "verdict_rejected" => 1,
+            "threshold_reached" => evidence.thresholds.get(&*life.kind).copied().unwrap_or(1),
+            _ => continue,
+        };
+        check.examine();
+        let given = answers.get(id).copied().unwrap_or_default();
+        if given < needed {
+            check.violated(
+                *id,
+                format!(
+                    "it ended by {}, and {given} of {needed} answers were given",
+                    last.cause
+                ),
+            );
+        }
+    }
+    check
 }

@@ -4,8 +4,14 @@ use std::collections::HashMap;
 
 use uuid::Uuid;
 
-use super::Check;
-use crate::evidence::{Evidence, Seen};
+use super::{
+    Check,
+    limits::{is_held_back, stalled_us},
+};
+use crate::evidence::{Evidence, Life, Seen};
+
+/// How long after its request has left flight a send may still arrive, in microseconds.
+const WAY_US: i64 = 3_000_000;
 
 pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
     let mut seen = HashMap::<Uuid, Vec<&Seen>>::new();
@@ -17,13 +23,16 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
     let mut claimed = Check::of("each send was claimed before it left");
     let mut once = Check::of("what may leave once only left once at most");
     let mut known = Check::of("nothing was sent that nobody submitted");
-    let mut done = Check::of("what is completed was taken by the downstream, and not rejected");
+    let mut done =
+        Check::of("what has a receipt was taken by the downstream once, and not rejected");
+    let mut twice = Check::of("the downstream has taken nothing twice");
     let of = |lines: &[&Seen], event: &str| -> Vec<i64> {
         let lines = lines.iter().filter(|line| &*line.event == event);
         lines.map(|line| line.at_us).collect()
     };
     for (id, lines) in &seen {
-        let sends = of(lines, "send");
+        let mut sends = of(lines, "send");
+        sends.sort_unstable();
         known.examine();
         let Some(life) = evidence.lives.get(id) else {
             known.violated(
@@ -32,6 +41,15 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
             );
             continue;
         };
+        if let Some(other) = lines
+            .iter()
+            .find(|line| &*line.event == "send" && line.kind != life.kind)
+        {
+            known.violated(
+                *id,
+                format!("sent as {}, and it is {}", other.kind, life.kind),
+            );
+        }
         if !sends.is_empty() {
             claimed.examine();
         }
@@ -51,6 +69,11 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
             (0..sends.len()).find(|number| sends[*number] < claims[*number])
         {
             claimed.violated(*id, format!("send {} left before its claim", number + 1));
+        } else if let Some(number) = unclaimed(evidence, life, &sends) {
+            claimed.violated(
+                *id,
+                format!("send {} left when no claim was open for it", number + 1),
+            );
         }
         if evidence.at_most_once.contains(&*life.kind) {
             once.examine();
@@ -60,19 +83,54 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
         }
     }
     for (id, life) in &evidence.lives {
-        if &*life.status != "completed" {
+        let lines = seen.get(id).map_or(&[][..], Vec::as_slice);
+        let taken = of(lines, "taken").len();
+        twice.examine();
+        if taken > 1 {
+            twice.violated(*id, format!("it was taken {taken} times"));
+        }
+        let has_receipt = life.events.iter().any(|event| &*event.cause == "receipt");
+        if &*life.status != "completed" && !has_receipt {
             continue;
         }
         done.examine();
-        let lines = seen.get(id).map_or(&[][..], Vec::as_slice);
-        if of(lines, "taken").len() != 1 {
-            done.violated(
-                *id,
-                format!("it was taken {} times", of(lines, "taken").len()),
-            );
+        if taken == 0 {
+            done.violated(*id, "it was never taken");
         } else if !of(lines, "rejected").is_empty() {
             done.violated(*id, "the downstream rejected it");
         }
     }
-    vec![known, claimed, once, done]
+    vec![known, claimed, once, done, twice]
+}
+
+/// The first send that has no claim of its own: one that was not answered for yet when it arrived, or only just.
+///
+/// Both in the order of time, each send takes the first claim that is left and was open then: no other choice leaves more.
+fn unclaimed(evidence: &Evidence, life: &Life, sends: &[i64]) -> Option<usize> {
+    let mut claims: Vec<_> = life
+        .events
+        .iter()
+        .enumerate()
+        .filter(|(_, event)| &*event.cause == "claimed")
+        .map(|(place, event)| {
+            let over = life.events.get(place + 1).map(|next| next.at_us);
+            (event.at_us, over.unwrap_or(i64::MAX))
+        })
+        .collect();
+    sends.iter().position(|send| {
+        let open = claims.iter().position(|(from, to)| {
+            let late = WAY_US + stalled_us(evidence, *from, *send);
+            from <= send && *send <= to.saturating_add(late)
+        });
+        match open {
+            Some(place) => {
+                claims.remove(place);
+                false
+            }
+            None => {
+                let first = life.events.first().map_or(*send, |event| event.at_us);
+                !is_held_back(evidence, first, *send)
+            }
+        }
+    })
 }

@@ -54,7 +54,7 @@ impl Summary {
         let would = if self.dry_run { "would be " } else { "" };
         outln!("{} live requests examined", self.examined);
         for queue in &self.storages {
-            outln!("queue {queue} without its table or counters, {would}made");
+            outln!("queue {queue} without its table, its counters or free numbers, {would}made");
         }
         for (count, what) in [
             (self.expired, "past their deadline, {}ended"),
