@@ -29,12 +29,14 @@ begin
     v_sequence := to_regclass('pgmq.' || quote_ident('q_' || v_queue.name || '_msg_id_seq'));
     continue when v_sequence is null;
     execute format('select max(msg_id) from %s', tidegate.queue_table(v_queue.name)) into v_greatest;
+    continue when v_greatest <= coalesce(pg_sequence_last_value(v_sequence), 0) or v_greatest is null;
+    return next v_queue.name;
+    continue when dry_run;
+    -- Two at once: the second must not set it back to what it has read.
+    perform pg_advisory_xact_lock(tidegate.queue_lock_key(v_queue.name, 'storage'));
     if v_greatest > coalesce(pg_sequence_last_value(v_sequence), 0) then
-      return next v_queue.name;
-      if not dry_run then
-        perform setval(v_sequence, v_greatest);
-        perform tidegate.note_recovery(run, '{"storages": 1}');
-      end if;
+      perform setval(v_sequence, v_greatest);
+      perform tidegate.note_recovery(run, '{"storages": 1}');
     end if;
   end loop;
 end;
