@@ -21,7 +21,7 @@ pub struct Redrive<'a> {
     pub kind: Option<&'a str>,
     /// Only what ended then or later.
     pub since: Option<DateTime<Utc>>,
-    /// Only errors of this code; none: all but `cancelled` and `outcome_unknown`.
+    /// Only errors of this code; none: all but what was cancelled, or may have been sent and must not be sent twice.
     pub code: Option<&'a str>,
 }
 
@@ -38,6 +38,10 @@ pub struct RedriveStep {
     pub ids: Vec<Uuid>,
     /// The new ones, in the same order.
     pub new_ids: Vec<Uuid>,
+    /// Old requests that nobody could submit now.
+    pub unfit_ids: Vec<Uuid>,
+    /// Why, in the same order.
+    pub unfit_reasons: Vec<String>,
     /// Where to go on; none at the end, or when something was refused.
     pub next_after: Option<Uuid>,
 }
@@ -47,7 +51,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Unknown kind, whatever a submission raises, database trouble.
+    /// Unknown kind, a gate that is too busy to count, database trouble.
     pub async fn redrive(
         &self,
         step: &Redrive<'_>,
