@@ -239,3 +239,24 @@ async fn overdue_requests_without_messages_are_ended_beside_a_sweep() {
     assert_eq!(database.number(&ended).await, 2);
     sound(&database).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_takes_no_message_for_a_stray_that_is_settled_beside_it() {
+    let database = TestDatabase::unlimited().await;
+    let id = database.submit("direct").await;
+    let mut caller = Session::begin(&database).await;
+    // Between its look at the messages and its look at the requests.
+    caller
+        .execute("lock table tidegate.request in access exclusive mode")
+        .await;
+    let recovery = Session::open(&database)
+        .await
+        .start("select removed from tidegate.remove_strays('tx', dry_run => true)");
+    recovery.until_blocked_by(&database, &caller).await;
+    caller
+        .execute(&format!("select tidegate.cancel('{id}')"))
+        .await;
+    caller.commit().await;
+
+    assert_eq!(recovery.finish().await.1, ["0"]);
+}

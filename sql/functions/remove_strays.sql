@@ -43,14 +43,20 @@ begin
   end if;
 
   v_strays := tidegate.stray_messages(v_queue, v_msg_ids, v_ids);
-  if v_strays <> '{}' and not dry_run then
-    -- Looked at again under the locks: by now whatever moved such a request has committed, or has not begun.
-    perform tidegate.lock_messages(array_fill(remove_strays.queue, array[cardinality(v_strays)]), v_strays);
+  if v_strays <> '{}' then
+    if not dry_run then
+      perform tidegate.lock_messages(array_fill(remove_strays.queue, array[cardinality(v_strays)]), v_strays);
+    end if;
+    -- Looked at again, messages and rows at once: by now whatever moved such a request has committed, or has not begun.
     v_strays := array(
-      select s.msg_id from unnest(tidegate.stray_messages(v_queue, v_msg_ids, v_ids)) as s(msg_id)
-      where s.msg_id = any(v_strays)
+      select s.msg_id
+      from unnest(tidegate.stray_messages(v_queue, v_msg_ids, v_ids)) as s(msg_id)
+      join tidegate.messages_of(array_fill(remove_strays.queue, array[cardinality(v_strays)]), v_strays, clock_timestamp()) as m
+        on m.msg_id = s.msg_id
     );
-    perform tidegate.delete_messages(remove_strays.queue, v_strays, false);
+    if not dry_run then
+      perform tidegate.delete_messages(remove_strays.queue, v_strays, false);
+    end if;
   end if;
   removed := cardinality(v_strays);
   if not dry_run then
