@@ -123,10 +123,12 @@ impl Redrive {
 
         let result = self.batches(store, step, &mut summary).await;
         // Also when it broke off: what was submitted by then stays submitted.
-        if self.json {
-            outln!("{}", serde_json::to_string_pretty(&summary)?);
-        } else {
-            print(&summary);
+        if result.is_ok() || summary.redriven > 0 {
+            if self.json {
+                outln!("{}", serde_json::to_string_pretty(&summary)?);
+            } else {
+                print(&summary);
+            }
         }
         result?;
         Ok(if summary.refused == 0 && summary.unfit.is_empty() {
