@@ -363,7 +363,7 @@ async fn the_gates_let_in_what_they_have_room_for_and_say_when_to_come_back() {
     assert_eq!((code, summary["redriven"].as_i64()), (Some(3), Some(0)));
     let said = run(&database.url, &["redrive"]).await;
     assert!(
-        out(&said).contains("the gates have no room for 10 of this batch; come back in"),
+        out(&said).contains("the gates have no room for 10; come back in"),
         "{}",
         out(&said)
     );
@@ -378,6 +378,38 @@ async fn the_gates_let_in_what_they_have_room_for_and_say_when_to_come_back() {
     let (code, summary) = redrive(&database, &[]).await;
     assert_eq!((code, summary["redriven"].as_i64()), (Some(0), Some(10)));
     sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_cap_keeps_none_of_others_from_their_turn() {
+    for batch in ["1", "4", "100"] {
+        let database = TestDatabase::unlimited().await;
+        let mut session = Session::open(&database).await;
+        for number in 0..12 {
+            let submitter = if number % 2 == 0 { "ann" } else { "bob" };
+            session
+                .texts(&format!(
+                    "select id from tidegate.submit('direct', '{number}', submitter => '{submitter}')"
+                ))
+                .await;
+        }
+        database
+            .execute(
+                "select tidegate.fail_internal(array(select id from tidegate.request));
+                 select tidegate.cap_set(submitter => 'ann', high_water => 2)",
+            )
+            .await;
+
+        let (code, summary) = redrive(&database, &["--batch", batch]).await;
+
+        assert_eq!(code, Some(3), "batch {batch}");
+        assert_eq!(
+            (&summary["redriven"], &summary["refused"]),
+            (&Value::from(8), &Value::from(4)),
+            "batch {batch}"
+        );
+        assert!(summary["retry_after_seconds"].as_i64() > Some(0));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,8 +3,9 @@
 -- One bounded batch a call, in the order of ids above `after`: requests of one kind and submitter, each under the link that it
 -- was redriven. So none is submitted twice, whoever calls, and however often. The new requests have the kind, payload, submitter
 -- and callback of the old ones, and find the gates as any submission does: what is `refused` is not linked, and may come again in
--- `retry_after_seconds`. Without more to do, or with something refused, `next_after` is null. One that nobody could submit now
--- (its kind makes a key of it that stands for another payload) is `unfit`, says why, and keeps none from its turn.
+-- `retry_after_seconds`. A full cap keeps none of others from their turn; a full queue ends the round. Nor does one that nobody
+-- could submit now (its kind makes a key of it that stands for another payload): it is `unfit`, and says why. Without more to do
+-- `next_after` is null; `refused` and `unfit` are those up to there.
 --
 -- `kind`, `since` (they ended then or later) and `code` (of their error) narrow it. Without a code, those that were cancelled
 -- are left alone, and those that may have been sent: `outcome_unknown`, and whatever was begun to be sent with at_most_once
@@ -39,9 +40,10 @@ create or replace function tidegate.redrive(
   set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_found record;
-  v_group uuid[];
-  v_done  record;
+  v_found   record;
+  v_group   uuid[];
+  v_done    record;
+  v_refused uuid[];
 begin
   redriven := 0;
   refused := 0;
@@ -134,7 +136,7 @@ begin
         array_agg(a.new_id order by a.id) filter (where a.new_id is not null) as new_ids,
         array_agg(a.new_id) filter (where a.outcome = 'accepted' and a.callback_url is not null) as calling,
         array_agg(a.callback_url) filter (where a.outcome = 'accepted' and a.callback_url is not null) as callbacks,
-        count(*) filter (where a.new_id is null) as refused, max(a.seconds) filter (where a.new_id is null) as seconds,
+        array_agg(a.id) filter (where a.new_id is null) as refused, max(a.seconds) filter (where a.new_id is null) as seconds,
         (select count(*) from linked) as linked
       into v_done
       from asked as a;
@@ -144,14 +146,13 @@ begin
       if sqlstate = 'TG003' or cardinality(v_group) = 1 then
         unfit_ids := v_group;
         unfit_reasons := array_fill(sqlerrm, array[cardinality(v_group)]);
-        unfit := cardinality(v_group);
         exit;
       end if;
       v_group := v_group[1 : cardinality(v_group) / 2];
     end;
   end loop;
 
-  if unfit = 0 then
+  if unfit_ids = '{}' then
     if v_done.calling is not null then
       update tidegate.request as r
       set callback_url = c.url
@@ -161,10 +162,15 @@ begin
     ids := coalesce(v_done.ids, '{}');
     new_ids := coalesce(v_done.new_ids, '{}');
     redriven := cardinality(ids);
-    refused := v_done.refused;
+    v_refused := v_done.refused;
     retry_after_seconds := v_done.seconds;
   end if;
-  if refused = 0 then
+  if v_refused is null or not exists (
+    select
+    from tidegate.kind as k
+    join tidegate.gate as g on g.queue in (k.readiness_queue, k.tx_queue) and g.state = 'too_many_requests'
+    where k.name = v_found.kinds[1]
+  ) then
     -- Right before the first of another kind or submitter, or behind all.
     select case
       when min(c.place) is not null then v_found.ids[min(c.place) - 1]
@@ -174,5 +180,10 @@ begin
     from unnest(v_found.ids) with ordinality as c(id, place)
     where c.id <> all(v_group);
   end if;
+  -- The others come again.
+  refused := (select count(*) from unnest(v_refused) as r(id) where next_after is null or r.id <= next_after);
+  unfit_ids := array(select u.id from unnest(unfit_ids) as u(id) where next_after is null or u.id <= next_after order by u.id);
+  unfit := cardinality(unfit_ids);
+  unfit_reasons := unfit_reasons[1 : unfit];
 end;
 $$;

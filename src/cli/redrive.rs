@@ -151,7 +151,7 @@ impl Redrive {
             let done = store.redrive(&step, after).await?;
             summary.redriven += done.redriven;
             summary.refused += done.refused;
-            summary.retry_after_seconds = done.retry_after_seconds;
+            summary.retry_after_seconds = summary.retry_after_seconds.max(done.retry_after_seconds);
             let mut new_ids = done.new_ids.into_iter();
             summary
                 .requests
@@ -212,7 +212,7 @@ fn print(summary: &Summary) {
     }
     if summary.refused > 0 {
         outln!(
-            "the gates have no room for {} of this batch; come back in {} s for these and the rest",
+            "the gates have no room for {}; come back in {} s for these and the rest",
             summary.refused,
             summary.retry_after_seconds.unwrap_or_default()
         );

@@ -30,7 +30,7 @@ pub struct Redrive<'a> {
 pub struct RedriveStep {
     /// Requests submitted again (or to be).
     pub redriven: i64,
-    /// Requests that the gates had no room for.
+    /// Requests that the gates had no room for, up to where it goes on.
     pub refused: i64,
     /// When to come back for those.
     pub retry_after_seconds: Option<i32>,
@@ -42,7 +42,7 @@ pub struct RedriveStep {
     pub unfit_ids: Vec<Uuid>,
     /// Why, in the same order.
     pub unfit_reasons: Vec<String>,
-    /// Where to go on; none at the end, or when something was refused.
+    /// Where to go on; none at the end, or when a queue is full.
     pub next_after: Option<Uuid>,
 }
 
