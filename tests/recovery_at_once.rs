@@ -7,6 +7,7 @@ use crate::support::{
     race::{
         Session, a_bit_of_everything, expire_leases, history, leases, settle, sound, submit_many,
     },
+    until_blocked,
 };
 
 const RECOVER: &str = "select examined, reset, ended, rebuilt, renumbered from tidegate.recover()";
@@ -220,4 +221,64 @@ async fn of_two_recoveries_at_once_one_rebuilds() {
         .texts("select removed from tidegate.remove_strays('tx')")
         .await;
     sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn overdue_requests_without_messages_are_ended_beside_a_sweep() {
+    let database = TestDatabase::unlimited().await;
+    let first = database.submit("direct").await;
+    let second = database.submit("public_decrypt").await;
+    database
+        .execute(
+            "update tidegate.request set deadline_at = clock_timestamp() - interval '1 s';
+             update tidegate.request set readiness_deadline_at = deadline_at where req_status = 'queued';
+             select pgmq.purge_queue('tx');
+             select pgmq.purge_queue('readiness')",
+        )
+        .await;
+    // Both are the sweep's; recovery ends the second for another reason, and before the first.
+    let mut holder = Session::begin(&database).await;
+    holder
+        .execute(&format!(
+            "select from tidegate.request where id = '{first}' for update"
+        ))
+        .await;
+    let sweep = Session::open(&database)
+        .await
+        .start("select expired from tidegate.expire_by_deadline()");
+    sweep.until_blocked_by(&database, &holder).await;
+    let recovery = Session::open(&database)
+        .await
+        .start("select expired from tidegate.recover_deadlines()");
+    until_blocked(&database, 2).await;
+    holder.rollback().await;
+
+    assert_eq!(sweep.finish().await.1, ["2"]);
+    assert_eq!(recovery.finish().await.1, ["0"]);
+    let ended = format!(
+        "select count(*) from tidegate.request where id in ('{first}', '{second}') and req_status = 'failure'"
+    );
+    assert_eq!(database.number(&ended).await, 2);
+    sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_takes_no_message_for_a_stray_that_is_settled_beside_it() {
+    let database = TestDatabase::unlimited().await;
+    let id = database.submit("direct").await;
+    let mut caller = Session::begin(&database).await;
+    // Between its look at the messages and its look at the requests.
+    caller
+        .execute("lock table tidegate.request in access exclusive mode")
+        .await;
+    let recovery = Session::open(&database)
+        .await
+        .start("select removed from tidegate.remove_strays('tx', dry_run => true)");
+    recovery.until_blocked_by(&database, &caller).await;
+    caller
+        .execute(&format!("select tidegate.cancel('{id}')"))
+        .await;
+    caller.commit().await;
+
+    assert_eq!(recovery.finish().await.1, ["0"]);
 }

@@ -326,3 +326,40 @@ async fn killed_half_way_it_has_done_whole_batches_and_the_next_run_does_the_res
     assert_eq!(line(&mut session, "tx").await, before);
     sound(&database).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_breaks_off_says_what_it_has_done_and_is_on_record_as_ended() {
+    let database = TestDatabase::unlimited().await;
+    wreck(&database).await;
+    let mut session = Session::open(&database).await;
+    // The first steps find something to do, and the next one a live lease.
+    database
+        .execute("select tidegate.recover_storage(); select tidegate.recover()")
+        .await;
+    session.claim("tx", 1).await;
+
+    let refused = run(&database.url, &["recover", "--all"]).await;
+
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        out(&refused).contains("past their deadline, ended"),
+        "{}",
+        out(&refused)
+    );
+    assert!(
+        err(&refused).contains("under live leases"),
+        "{}",
+        err(&refused)
+    );
+    let unknown = run(&database.url, &["recover", "--kind", "nope"]).await;
+    assert_eq!(
+        (unknown.status.code(), out(&unknown).as_str()),
+        (Some(1), "")
+    );
+    assert_eq!(
+        session
+            .texts("select ended_at is not null from tidegate.recovery where options is not null")
+            .await,
+        ["t", "t"]
+    );
+}

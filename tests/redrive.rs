@@ -158,6 +158,108 @@ async fn what_was_cancelled_or_may_have_been_sent_is_redriven_only_when_its_code
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_begun_to_be_sent_at_most_once_is_redriven_only_when_its_code_is_named() {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute("update tidegate.policy set semantics = 'at_most_once' where kind = 'direct'")
+        .await;
+    // One that never left, one that was taken, one whose answer never came; and one of a kind that may be sent twice.
+    let unsent = failed(&database, "direct", 1).await[0];
+    let sent = RequestId(database.request_in("direct", "tx_in_flight").await);
+    let taken = RequestId(database.request_in("direct", "receipt_received").await);
+    let other = RequestId(database.request_in("input_proof", "tx_in_flight").await);
+    database
+        .execute(
+            "select tidegate.fail_internal(array(select id from tidegate.request where finished_at is null))",
+        )
+        .await;
+    let left = async |arguments: &[&str]| {
+        let (_, dry) = redrive(&database, &[&["--dry-run"], arguments].concat()).await;
+        let mut ids: Vec<_> = dry["requests"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|r| r["job_id"].clone())
+            .collect();
+        ids.sort_by_key(Value::to_string);
+        ids
+    };
+    let sorted = |ids: &[RequestId]| {
+        let mut ids: Vec<_> = ids.iter().map(|id| Value::from(id.to_string())).collect();
+        ids.sort_by_key(Value::to_string);
+        ids
+    };
+
+    assert_eq!(left(&[]).await, sorted(&[unsent, other]));
+    assert_eq!(
+        left(&["--code", "internal_error"]).await,
+        sorted(&[unsent, sent, taken, other])
+    );
+
+    // They were sent at most once, whatever their kind has become since.
+    database
+        .execute("update tidegate.policy set semantics = 'at_least_once' where kind = 'direct'")
+        .await;
+    assert_eq!(left(&[]).await, sorted(&[unsent, other]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_cannot_be_submitted_any_more_says_why_and_keeps_none_from_its_turn() {
+    for batch in ["1", "3", "100"] {
+        let database = TestDatabase::unlimited().await;
+        let mut session = Session::open(&database).await;
+        database
+            .execute(
+                "update tidegate.kind set key_mode = 'natural', key_paths = '{order}' where name = 'direct'",
+            )
+            .await;
+        // A caller has corrected the second in vain, and brought a key of their own for the third.
+        for (payload, key) in [
+            (r#"{"order": 0}"#, "null"),
+            (r#"{"order": 1, "v": 1}"#, "null"),
+            (r#"{"order": 1, "v": 2}"#, "null"),
+            (r#"{"v": 3}"#, "'mine'"),
+            (r#"{"order": 4}"#, "null"),
+        ] {
+            session
+                .texts(&format!(
+                    "select id from tidegate.submit('direct', '{payload}', {key})"
+                ))
+                .await;
+            session
+                .texts("select tidegate.fail_internal(array(select id from tidegate.request where finished_at is null))")
+                .await;
+        }
+        failed(&database, "input_proof", 1).await;
+
+        let (code, summary) = redrive(&database, &["--batch", batch]).await;
+
+        assert_eq!(
+            (code, &summary["redriven"]),
+            (Some(3), &Value::from(4)),
+            "batch {batch}"
+        );
+        let reasons: Vec<_> = summary["unfit"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|unfit| unfit["reason"].as_str().unwrap())
+            .collect();
+        assert_eq!(reasons.len(), 2, "{reasons:?}");
+        assert!(reasons[0].contains("with another payload"), "{reasons:?}");
+        assert!(reasons[1].contains("has no \"order\""), "{reasons:?}");
+        let said = run(&database.url, &["redrive"]).await;
+        assert_eq!(said.status.code(), Some(3));
+        assert!(
+            out(&said).starts_with("0 submitted again\n2 cannot be submitted again:\n"),
+            "{}",
+            out(&said)
+        );
+        sound(&database).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn kinds_times_and_limits_narrow_it_and_a_dry_run_changes_nothing() {
     let database = TestDatabase::unlimited().await;
     let mut session = Session::open(&database).await;
@@ -261,7 +363,7 @@ async fn the_gates_let_in_what_they_have_room_for_and_say_when_to_come_back() {
     assert_eq!((code, summary["redriven"].as_i64()), (Some(3), Some(0)));
     let said = run(&database.url, &["redrive"]).await;
     assert!(
-        out(&said).contains("the gates have no room for 10 of this batch; come back in"),
+        out(&said).contains("the gates have no room for 10; come back in"),
         "{}",
         out(&said)
     );
@@ -276,6 +378,38 @@ async fn the_gates_let_in_what_they_have_room_for_and_say_when_to_come_back() {
     let (code, summary) = redrive(&database, &[]).await;
     assert_eq!((code, summary["redriven"].as_i64()), (Some(0), Some(10)));
     sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_cap_keeps_none_of_others_from_their_turn() {
+    for batch in ["1", "4", "100"] {
+        let database = TestDatabase::unlimited().await;
+        let mut session = Session::open(&database).await;
+        for number in 0..12 {
+            let submitter = if number % 2 == 0 { "ann" } else { "bob" };
+            session
+                .texts(&format!(
+                    "select id from tidegate.submit('direct', '{number}', submitter => '{submitter}')"
+                ))
+                .await;
+        }
+        database
+            .execute(
+                "select tidegate.fail_internal(array(select id from tidegate.request));
+                 select tidegate.cap_set(submitter => 'ann', high_water => 2)",
+            )
+            .await;
+
+        let (code, summary) = redrive(&database, &["--batch", batch]).await;
+
+        assert_eq!(code, Some(3), "batch {batch}");
+        assert_eq!(
+            (&summary["redriven"], &summary["refused"]),
+            (&Value::from(8), &Value::from(4)),
+            "batch {batch}"
+        );
+        assert!(summary["retry_after_seconds"].as_i64() > Some(0));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

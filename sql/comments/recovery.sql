@@ -89,8 +89,8 @@ comment on column tidegate.redrive.actor is 'The database user.';
 comment on column tidegate.redrive.on_behalf_of is 'Who asked, as the program says.';
 comment on index tidegate.redrive_redriven_as_idx is 'Serves the way from a new request to the old one.';
 comment on function tidegate.redrive is
-  'One batch: submits failed and timed-out requests again as new ones, each once, as far as the gates have room; go on at '
-  'next_after.';
+  'One batch: submits failed and timed-out requests again as new ones, each once, as far as the gates have room; those that '
+  'nobody could submit are unfit; go on at next_after.';
 comment on function tidegate.stands_for is
   'Internal: the request that answers for one that a key was accepted with; null: none does.';
 comment on view tidegate.redrive_overview is 'Requests that were submitted again, and what became of them, latest first.';

@@ -3,8 +3,9 @@
 --
 -- The oldest ids first: ids ascend with time, so those in question are a range of a kind's. Each has what belongs to it go with
 -- it (see `request_removal`), and its history where that lies in the default partition; that of a day goes with its partition
--- (see `drop_partitions`). Keys went before: a window is no longer than the retention. Live requests stay, however old; so do
--- those that ended lately, and are passed over until the next round. Returns how many it deleted, and whether to go on.
+-- (see `drop_partitions`). Keys went before: a window is no longer than the retention, and where both were shortened, requests
+-- stay for as long as keys from before stand for them. Live requests stay, however old; so do those that ended lately, and are
+-- passed over until the next round. Returns how many it deleted, and whether to go on.
 create or replace function tidegate.expire_requests(batch integer default 1000, out expired bigint, out more boolean)
   language plpgsql
   security definer
@@ -28,8 +29,15 @@ begin
   end if;
 
   for v_kind in
-    select k.name, v_now - k.retention as before, coalesce(w.after, v_no_id) as after
+    select k.name, v_now - greatest(k.retention, s.longest) as before, coalesce(w.after, v_no_id) as after
     from tidegate.kind as k
+    -- Keys are stored with the window of their time: the longest whose last keys still stand.
+    cross join lateral (
+      select max(c.old_value::interval) as longest
+      from tidegate.config_change as c
+      where c.table_name = 'policy' and c.row_key = k.name || '.tx' and c.column_name = 'dedup_window'
+        and c.at > v_now - case when c.column_name = 'dedup_window' then c.old_value::interval end
+    ) as s
     left join tidegate.retention_walk as w on w.kind = k.name
     where k.retention is not null
     order by k.name

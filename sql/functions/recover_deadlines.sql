@@ -94,8 +94,16 @@ begin
     return;
   end if;
 
-  -- All messages before any row, and then looked at again: nobody moves these rows on while their messages are locked.
+  -- All messages before any row, then all rows in one order, because a sweep may come the other way, and then looked at again.
   perform tidegate.lock_messages(v_found.queues, v_found.msg_ids);
+  perform from (
+    select 1
+    from unnest(v_found.ids, v_found.queues, v_found.msg_ids) as s(id, queue, msg_id)
+    join tidegate.request as r on r.id = s.id
+    where r.queue is not distinct from s.queue and r.msg_id is not distinct from s.msg_id
+    order by r.id
+    for update of r
+  ) as locked;
   select
     array_agg(f.id) filter (where f.fate = 'unready') as unready, array_agg(f.id) filter (where f.fate = 'overdue') as overdue,
     array_agg(f.id) filter (where f.fate = 'unanswered') as unanswered,
@@ -105,25 +113,23 @@ begin
   join tidegate.deadline_fates(v_found.ids, v_now) as f on f.id = s.id
   where f.queue is not distinct from s.queue and f.msg_id is not distinct from s.msg_id;
 
-  with locked as materialized (
+  with undated as materialized (
     select r.id, r.kind, r.req_status, r.readiness_deadline_at, r.deadline_at, r.queued_at, r.receipt_received_at
     from tidegate.request as r
     where r.id = any(v_found.undated)
-    order by r.id
-    for update
   ), ready as (
     update tidegate.request as r
-    set readiness_deadline_at = least(coalesce(l.queued_at, v_now) + k.readiness_timeout, l.deadline_at)
-    from locked as l
-    join tidegate.kind as k on k.name = l.kind
-    where r.id = l.id and l.req_status = 'queued' and l.readiness_deadline_at is null
+    set readiness_deadline_at = least(coalesce(u.queued_at, v_now) + k.readiness_timeout, u.deadline_at)
+    from undated as u
+    join tidegate.kind as k on k.name = u.kind
+    where r.id = u.id and u.req_status = 'queued' and u.readiness_deadline_at is null
     returning r.id
   ), awaiting as (
     insert into tidegate.awaiting_response (request_id, due_at)
-    select l.id, coalesce(l.receipt_received_at, v_now) + k.response_timeout
-    from locked as l
-    join tidegate.kind as k on k.name = l.kind
-    where l.req_status = 'receipt_received'
+    select u.id, coalesce(u.receipt_received_at, v_now) + k.response_timeout
+    from undated as u
+    join tidegate.kind as k on k.name = u.kind
+    where u.req_status = 'receipt_received'
     on conflict do nothing
     returning request_id
   )

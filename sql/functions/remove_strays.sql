@@ -68,7 +68,12 @@ begin
   if v_strays <> '{}' and not dry_run then
     -- Looked at again under the locks: by now whatever moved such a request has committed, or has not begun.
     perform tidegate.lock_messages(array_fill(remove_strays.queue, array[cardinality(v_strays)]), v_strays);
-    v_strays := tidegate.stray_messages(v_queue, v_strays, v_ids);
+    v_strays := array(
+      select s.msg_id
+      from unnest(tidegate.stray_messages(v_queue, v_strays, v_ids)) as s(msg_id)
+      join tidegate.messages_of(array_fill(remove_strays.queue, array[cardinality(v_strays)]), v_strays, clock_timestamp()) as m
+        on m.msg_id = s.msg_id
+    );
     perform tidegate.delete_messages(remove_strays.queue, v_strays, false);
   end if;
   removed := cardinality(v_strays);

@@ -67,31 +67,49 @@ impl Recover {
             force: self.force,
             run: summary.run,
         };
-        summary.storages = store.recover_storage(self.dry_run, summary.run).await?;
-        // What is past its deadline first: it needs no message any more.
-        self.deadlines(&store, step, &mut summary).await?;
-        self.requests(&store, step, &mut summary).await?;
-        if self.kind.is_none() && self.limit.is_none() {
-            self.strays(&store, &step, &mut summary).await?;
-            responses(&store, &step, &mut summary).await?;
-            summary.gates = store.recover_gates(self.dry_run, summary.run).await?;
-            summary.counts = store.recover_counts(self.dry_run, summary.run).await?;
+        let result = self.steps(&store, step, &mut summary).await;
+        let closed = match summary.run {
+            Some(run) => store.recovery_ends(run).await.map(drop),
+            None => Ok(()),
+        };
+        // Also when it broke off: whole batches are done by then.
+        if result.is_ok() || summary.is_anything_wrong() {
+            summary.after = match store.request_overview().await {
+                Err(_) if result.is_err() => Vec::new(),
+                after => after?,
+            };
+            if self.json {
+                outln!("{}", serde_json::to_string_pretty(&summary)?);
+            } else {
+                summary.print();
+            }
         }
-        if let Some(run) = summary.run {
-            store.recovery_ends(run).await?;
-        }
-        summary.after = store.request_overview().await?;
-
-        if self.json {
-            outln!("{}", serde_json::to_string_pretty(&summary)?);
-        } else {
-            summary.print();
-        }
+        result?;
+        closed?;
         Ok(if summary.is_anything_wrong() {
             ExitCode::from(SOMETHING_WAS_WRONG)
         } else {
             ExitCode::SUCCESS
         })
+    }
+
+    async fn steps(
+        &self,
+        store: &Store,
+        step: Step<'_>,
+        summary: &mut Summary,
+    ) -> anyhow::Result<()> {
+        summary.storages = store.recover_storage(self.dry_run, summary.run).await?;
+        // What is past its deadline first: it needs no message any more.
+        self.deadlines(store, step, summary).await?;
+        self.requests(store, step, summary).await?;
+        if self.kind.is_none() && self.limit.is_none() {
+            self.strays(store, &step, summary).await?;
+            responses(store, &step, summary).await?;
+            summary.gates = store.recover_gates(self.dry_run, summary.run).await?;
+            summary.counts = store.recover_counts(self.dry_run, summary.run).await?;
+        }
+        Ok(())
     }
 
     /// How many requests the next batch may repair; none when the limit is reached.

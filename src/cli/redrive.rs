@@ -10,8 +10,8 @@ use uuid::Uuid;
 use super::DatabaseArgs;
 use crate::store::{Redrive as Step, Store};
 
-/// What `redrive` answers when the gates had no room for all, besides 0 for done and 1 for an error of its own.
-const REFUSED: u8 = 3;
+/// What `redrive` answers when some could not be submitted, besides 0 for done and 1 for an error of its own.
+const SOME_ARE_LEFT: u8 = 3;
 
 /// How many ids are shown to a person.
 const IDS_SHOWN: usize = 20;
@@ -20,7 +20,8 @@ const IDS_SHOWN: usize = 20;
 #[command(
     after_help = "Each request is submitted again once at most. Towards the downstream the new one is another request: what the \
                   old one has done there may be done again.\n\
-                  Exit status: 0 all that there was, 3 the gates had no room for some, 1 error."
+                  Exit status: 0 all that there was, 3 some are left (the gates had no room, or they cannot be submitted any \
+                  more), 1 error."
 )]
 pub(super) struct Redrive {
     /// Only this kind
@@ -29,7 +30,7 @@ pub(super) struct Redrive {
     /// Only what ended since then: a time such as 2026-11-20T08:00:00Z, or so long ago, such as 2h
     #[arg(long)]
     since: Option<Since>,
-    /// Only errors of this code; without, all but `cancelled` and `outcome_unknown`
+    /// Only errors of this code; without, all but `cancelled`, `outcome_unknown`, and what was begun to be sent at most once
     #[arg(long)]
     code: Option<String>,
     /// Submit this many at most
@@ -82,6 +83,7 @@ struct Summary {
     refused: i64,
     retry_after_seconds: Option<i32>,
     requests: Vec<Redriven>,
+    unfit: Vec<Unfit>,
 }
 
 /// An old request, and the new one; none of a dry run.
@@ -89,6 +91,13 @@ struct Summary {
 struct Redriven {
     job_id: Uuid,
     redriven_as: Option<Uuid>,
+}
+
+/// An old request that nobody could submit now, and why.
+#[derive(Debug, Serialize)]
+struct Unfit {
+    job_id: Uuid,
+    reason: String,
 }
 
 impl Redrive {
@@ -101,7 +110,7 @@ impl Redrive {
             dry_run: self.dry_run,
             ..Summary::default()
         };
-        let mut step = Step {
+        let step = Step {
             batch: self.batch,
             dry_run: self.dry_run,
             kind: self.kind.as_deref(),
@@ -112,13 +121,37 @@ impl Redrive {
             code: self.code.as_deref(),
         };
 
+        let result = self.batches(store, step, &mut summary).await;
+        // Also when it broke off: what was submitted by then stays submitted.
+        if result.is_ok() || summary.redriven > 0 {
+            if self.json {
+                outln!("{}", serde_json::to_string_pretty(&summary)?);
+            } else {
+                print(&summary);
+            }
+        }
+        result?;
+        Ok(if summary.refused == 0 && summary.unfit.is_empty() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::from(SOME_ARE_LEFT)
+        })
+    }
+
+    /// One bounded batch a transaction.
+    async fn batches(
+        &self,
+        store: &Store,
+        mut step: Step<'_>,
+        summary: &mut Summary,
+    ) -> anyhow::Result<()> {
         let mut after = None;
         while let Some(batch) = self.next_batch(summary.redriven) {
             step.batch = batch;
             let done = store.redrive(&step, after).await?;
             summary.redriven += done.redriven;
             summary.refused += done.refused;
-            summary.retry_after_seconds = done.retry_after_seconds;
+            summary.retry_after_seconds = summary.retry_after_seconds.max(done.retry_after_seconds);
             let mut new_ids = done.new_ids.into_iter();
             summary
                 .requests
@@ -126,22 +159,18 @@ impl Redrive {
                     job_id,
                     redriven_as: new_ids.next(),
                 }));
+            summary.unfit.extend(
+                done.unfit_ids
+                    .into_iter()
+                    .zip(done.unfit_reasons)
+                    .map(|(job_id, reason)| Unfit { job_id, reason }),
+            );
             after = done.next_after;
             if after.is_none() {
                 break;
             }
         }
-
-        if self.json {
-            outln!("{}", serde_json::to_string_pretty(&summary)?);
-        } else {
-            print(&summary);
-        }
-        Ok(if summary.refused == 0 {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::from(REFUSED)
-        })
+        Ok(())
     }
 
     /// How many requests the next batch may submit; none when the limit is reached.
@@ -169,9 +198,21 @@ fn print(summary: &Summary) {
             summary.requests.len() - IDS_SHOWN
         );
     }
+    if !summary.unfit.is_empty() {
+        outln!("{} cannot be submitted again:", summary.unfit.len());
+    }
+    for request in summary.unfit.iter().take(IDS_SHOWN) {
+        outln!("  {}: {}", request.job_id, request.reason);
+    }
+    if summary.unfit.len() > IDS_SHOWN {
+        outln!(
+            "  … and {} more (--json lists them all)",
+            summary.unfit.len() - IDS_SHOWN
+        );
+    }
     if summary.refused > 0 {
         outln!(
-            "the gates have no room for {} of this batch; come back in {} s for these and the rest",
+            "the gates have no room for {}; come back in {} s for these and the rest",
             summary.refused,
             summary.retry_after_seconds.unwrap_or_default()
         );

@@ -21,7 +21,7 @@ pub struct Redrive<'a> {
     pub kind: Option<&'a str>,
     /// Only what ended then or later.
     pub since: Option<DateTime<Utc>>,
-    /// Only errors of this code; none: all but `cancelled` and `outcome_unknown`.
+    /// Only errors of this code; none: all but what was cancelled, or may have been sent and must not be sent twice.
     pub code: Option<&'a str>,
 }
 
@@ -30,7 +30,7 @@ pub struct Redrive<'a> {
 pub struct RedriveStep {
     /// Requests submitted again (or to be).
     pub redriven: i64,
-    /// Requests that the gates had no room for.
+    /// Requests that the gates had no room for, up to where it goes on.
     pub refused: i64,
     /// When to come back for those.
     pub retry_after_seconds: Option<i32>,
@@ -38,7 +38,11 @@ pub struct RedriveStep {
     pub ids: Vec<Uuid>,
     /// The new ones, in the same order.
     pub new_ids: Vec<Uuid>,
-    /// Where to go on; none at the end, or when something was refused.
+    /// Old requests that nobody could submit now.
+    pub unfit_ids: Vec<Uuid>,
+    /// Why, in the same order.
+    pub unfit_reasons: Vec<String>,
+    /// Where to go on; none at the end, or when a queue is full.
     pub next_after: Option<Uuid>,
 }
 
@@ -47,7 +51,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Unknown kind, whatever a submission raises, database trouble.
+    /// Unknown kind, a gate that is too busy to count, database trouble.
     pub async fn redrive(
         &self,
         step: &Redrive<'_>,
