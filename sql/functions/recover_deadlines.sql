@@ -68,22 +68,23 @@ begin
     order by r.id
     limit batch
   ) as l;
-  next_after := case
-    when cardinality(v_found.ids) = batch then v_found.ids[batch]
-    else (
-      select r.id
-      from tidegate.request as r
-      where r.id > v_after and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
-        and (recover_deadlines.kind is null or r.kind = recover_deadlines.kind)
-      order by r.id
-      offset v_window - 1 limit 1
-    )
-  end;
-  select count(*) into examined
-  from tidegate.request as r
-  where r.id > v_after and r.id <= coalesce(recover_deadlines.next_after, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
-    and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
-    and (recover_deadlines.kind is null or r.kind = recover_deadlines.kind);
+  if cardinality(v_found.ids) = batch then
+    next_after := v_found.ids[batch];
+  else
+    select r.id, v_window into next_after, examined
+    from tidegate.request as r
+    where r.id > v_after and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
+      and (recover_deadlines.kind is null or r.kind = recover_deadlines.kind)
+    order by r.id
+    offset v_window - 1 limit 1;
+  end if;
+  if examined is null then
+    select count(*) into examined
+    from tidegate.request as r
+    where r.id > v_after and r.id <= coalesce(recover_deadlines.next_after, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+      and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
+      and (recover_deadlines.kind is null or r.kind = recover_deadlines.kind);
+  end if;
   if v_found.ids is null then
     return;
   end if;

@@ -70,19 +70,20 @@ begin
     array(select q.name from tidegate.queue as q where q.stage = 'readiness'),
     array(select q.name from tidegate.queue as q where q.stage = 'tx');
 
-  next_after := case
-    when cardinality(ids) = p_batch then ids[p_batch]
-    else (
-      select r.id
-      from tidegate.request as r
-      where r.id > v_after and r.req_status in ('queued', 'processing', 'tx_in_flight') and (p_kind is null or r.kind = p_kind)
-      order by r.id
-      offset p_window - 1 limit 1
-    )
-  end;
-  select count(*) into examined
-  from tidegate.request as r
-  where r.id > v_after and r.id <= coalesce(requests_astray.next_after, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
-    and r.req_status in ('queued', 'processing', 'tx_in_flight') and (p_kind is null or r.kind = p_kind);
+  if cardinality(ids) = p_batch then
+    next_after := ids[p_batch];
+  else
+    select r.id, p_window into next_after, examined
+    from tidegate.request as r
+    where r.id > v_after and r.req_status in ('queued', 'processing', 'tx_in_flight') and (p_kind is null or r.kind = p_kind)
+    order by r.id
+    offset p_window - 1 limit 1;
+  end if;
+  if examined is null then
+    select count(*) into examined
+    from tidegate.request as r
+    where r.id > v_after and r.id <= coalesce(requests_astray.next_after, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+      and r.req_status in ('queued', 'processing', 'tx_in_flight') and (p_kind is null or r.kind = p_kind);
+  end if;
 end;
 $$;
