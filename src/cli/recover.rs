@@ -100,16 +100,35 @@ impl Recover {
         summary: &mut Summary,
     ) -> anyhow::Result<()> {
         summary.storages = store.recover_storage(self.dry_run, summary.run).await?;
-        // What is past its deadline first: it needs no message any more.
-        self.deadlines(store, step, summary).await?;
-        self.requests(store, step, summary).await?;
-        if self.kind.is_none() && self.limit.is_none() {
-            self.strays(store, &step, summary).await?;
-            responses(store, &step, summary).await?;
-            summary.gates = store.recover_gates(self.dry_run, summary.run).await?;
-            summary.counts = store.recover_counts(self.dry_run, summary.run).await?;
+        if self.kind.is_some() || self.limit.is_some() {
+            return self.lives(store, step, summary).await;
         }
+        // Looked for beside the rest, because mostly there are none.
+        let look = Step {
+            dry_run: true,
+            ..step
+        };
+        let (lives, found) = tokio::join!(self.lives(store, step, summary), strays(store, &look));
+        lives?;
+        summary.strays_removed = match found? {
+            found if found == 0 || self.dry_run => found,
+            _ => strays(store, &step).await?,
+        };
+        responses(store, &step, summary).await?;
+        summary.gates = store.recover_gates(self.dry_run, summary.run).await?;
+        summary.counts = store.recover_counts(self.dry_run, summary.run).await?;
         Ok(())
+    }
+
+    /// Live requests: what is past its deadline first, for it needs no message any more.
+    async fn lives(
+        &self,
+        store: &Store,
+        step: Step<'_>,
+        summary: &mut Summary,
+    ) -> anyhow::Result<()> {
+        self.deadlines(store, step, summary).await?;
+        self.requests(store, step, summary).await
     }
 
     /// How many requests the next batch may repair; none when the limit is reached.
@@ -168,27 +187,23 @@ impl Recover {
         }
         Ok(())
     }
+}
 
-    /// Messages that stand for no live request.
-    async fn strays(
-        &self,
-        store: &Store,
-        step: &Step<'_>,
-        summary: &mut Summary,
-    ) -> anyhow::Result<()> {
-        for queue in store.queue_overview().await? {
-            let mut after = None;
-            loop {
-                let done = store.remove_strays(&queue.queue, step, after).await?;
-                summary.strays_removed += done.removed;
-                after = done.next_after;
-                if after.is_none() {
-                    break;
-                }
+/// Removes messages that stand for no live request; returns how many there were.
+async fn strays(store: &Store, step: &Step<'_>) -> anyhow::Result<i64> {
+    let mut removed = 0;
+    for queue in store.queue_overview().await? {
+        let mut after = None;
+        loop {
+            let done = store.remove_strays(&queue.queue, step, after).await?;
+            removed += done.removed;
+            after = done.next_after;
+            if after.is_none() {
+                break;
             }
         }
-        Ok(())
     }
+    Ok(removed)
 }
 
 /// Responses that came early, and could have been applied since.
