@@ -162,7 +162,8 @@ impl Store {
         ))
     }
 
-    /// Makes the tables of queues that have lost them, and sets sequences that were set back: `tidegate.recover_storage`. The names of these queues.
+    /// Makes the tables of queues that have lost them, and sets sequences that were set back: `tidegate.recover_storage`. The
+    /// names of these queues.
     ///
     /// # Errors
     ///
