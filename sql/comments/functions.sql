@@ -70,6 +70,7 @@ comment on function tidegate.lock_held is 'Internal: locks the messages that the
 comment on function tidegate.hold_off_recovery is
   'Internal: lets no request get its lost message back until the transaction ends.';
 comment on function tidegate.lock_messages is 'Internal: locks messages by number, whoever holds them.';
+comment on function tidegate.lock_requests is 'Internal: locks rows that still name the messages given, in id order.';
 comment on function tidegate.messages_of is
   'Internal: which of the messages named exist, whose they are, whether somebody holds them.';
 comment on function tidegate.all_messages is

@@ -83,14 +83,7 @@ begin
   if not dry_run then
     perform pg_advisory_xact_lock(hashtextextended('tidegate.recover', 0));
     perform tidegate.lock_messages(v_seen.queues, v_seen.msg_ids);
-    perform from (
-      select 1
-      from unnest(v_seen.ids, v_seen.queues, v_seen.msg_ids) as s(id, queue, msg_id)
-      join tidegate.request as r on r.id = s.id
-      where r.queue is not distinct from s.queue and r.msg_id is not distinct from s.msg_id
-      order by r.id
-      for update of r
-    ) as locked;
+    perform tidegate.lock_requests(v_seen.ids, v_seen.queues, v_seen.msg_ids);
   end if;
   -- After the locks: a lease taken while they were waited for is a live one.
   v_now := clock_timestamp();

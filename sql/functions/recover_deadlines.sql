@@ -97,14 +97,7 @@ begin
 
   -- All messages before any row, then all rows in one order, because a sweep may come the other way, and then looked at again.
   perform tidegate.lock_messages(v_found.queues, v_found.msg_ids);
-  perform from (
-    select 1
-    from unnest(v_found.ids, v_found.queues, v_found.msg_ids) as s(id, queue, msg_id)
-    join tidegate.request as r on r.id = s.id
-    where r.queue is not distinct from s.queue and r.msg_id is not distinct from s.msg_id
-    order by r.id
-    for update of r
-  ) as locked;
+  perform tidegate.lock_requests(v_found.ids, v_found.queues, v_found.msg_ids);
   select
     array_agg(f.id) filter (where f.fate = 'unready') as unready, array_agg(f.id) filter (where f.fate = 'overdue') as overdue,
     array_agg(f.id) filter (where f.fate = 'unanswered') as unanswered,
