@@ -185,7 +185,8 @@ async fn the_command_line_says_what_was_and_who_did_it() {
         .unwrap()
         .name;
     let history = run(&database.url, &["config", "history", "min_seconds"]).await;
-    for word in ["tidegate", &person, "min_seconds", "400"] {
+    let actor = database.text("select session_user::text").await.unwrap();
+    for word in [&*actor, &person, "min_seconds", "400"] {
         assert!(out(&history).contains(word), "{word}: {}", out(&history));
     }
     let paused = run(&database.url, &["pause", "tx"]).await;

@@ -467,14 +467,15 @@ async fn a_gate_is_held_released_and_never_twice() {
     }
     assert_eq!(
         database
-            .column("select concat_ws(' ', epoch, state, depth, cause, actor, on_behalf_of) from tidegate.gate_event order by epoch")
+            .column("select concat_ws(' ', epoch, state, depth, cause, case actor when session_user then 'owner' end, on_behalf_of)
+                 from tidegate.gate_event order by epoch")
             .await,
         [
-            "1 too_many_requests 3 forced closed tidegate ann",
-            "2 accepting 3 forced open tidegate ann",
-            "3 accepting 3 released tidegate ann",
-            "4 too_many_requests 3 forced closed tidegate ann",
-            "5 accepting 3 released tidegate ann",
+            "1 too_many_requests 3 forced closed owner ann",
+            "2 accepting 3 forced open owner ann",
+            "3 accepting 3 released owner ann",
+            "4 too_many_requests 3 forced closed owner ann",
+            "5 accepting 3 released owner ann",
         ]
     );
     for (call, code) in [

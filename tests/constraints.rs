@@ -486,9 +486,12 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
     let there = column(
         &mut session,
         "select conname::text from pg_constraint
-         where contype = 'c' and conrelid = any(array['queue', 'gate', 'gate_round', 'kind', 'policy', 'setting', 'response_backoff',
-           'dedup', 'submission_sample', 'webhook_host', 'webhook_secret', 'webhook_policy', 'webhook_delivery',
-           'timeout_estimator', 'timeout_report']::text[]::regclass[])
+         where contype = 'c' and conrelid in (
+           select ('tidegate.' || name)::regclass
+           from unnest(array['queue', 'gate', 'gate_round', 'kind', 'policy', 'setting', 'response_backoff', 'dedup',
+             'submission_sample', 'webhook_host', 'webhook_secret', 'webhook_policy', 'webhook_delivery', 'timeout_estimator',
+             'timeout_report']) as name
+         )
          order by conname collate \"C\"",
     )
     .await;

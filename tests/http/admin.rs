@@ -149,6 +149,7 @@ async fn the_history_comes_in_pages_that_meet() {
     }
     assert_eq!(seen, [8, 7, 6, 5, 4, 3, 2]);
 
+    let actor = database.text("select session_user::text").await;
     let latest = api.get("/v1/admin/config/history?limit=1").await;
     let change = &latest.body["changes"][0];
     assert_eq!(
@@ -157,7 +158,7 @@ async fn the_history_comes_in_pages_that_meet() {
             &change["on_behalf_of"],
             &change["operation"]
         ),
-        (&json!("tidegate"), &json!("http"), &json!("update"))
+        (&json!(actor), &json!("http"), &json!("update"))
     );
     for (query, code) in [
         ("limit=0", "invalid_parameter"),
