@@ -28,6 +28,8 @@ as $$
 declare
   v_now    timestamptz := clock_timestamp();
   v_after  uuid := coalesce(recover_deadlines.after, '00000000-0000-0000-0000-000000000000');
+  v_last   constant uuid := 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+  v_until  uuid;
   v_window integer := greatest(batch, least(50 * batch, 50000));
   v_found  record;
 begin
@@ -45,6 +47,14 @@ begin
     perform tidegate.hold_off_recovery();
   end if;
 
+  -- First how far this batch goes: what ends meanwhile must not let it pass over what it has not looked at.
+  select r.id into v_until
+  from tidegate.request as r
+  where r.id > v_after and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
+    and (recover_deadlines.kind is null or r.kind = recover_deadlines.kind)
+  order by r.id
+  offset v_window - 1 limit 1;
+
   -- Row by row, so that it ends with the last one that is wanted.
   select array_agg(l.id order by l.id) as ids, array_agg(l.queue order by l.id) as queues,
     array_agg(l.msg_id order by l.id) as msg_ids, count(*) filter (where l.fate = 'undated') as undated
@@ -58,33 +68,23 @@ begin
           select a.due_at from tidegate.awaiting_response as a where a.request_id = r.id
         ) end as due_at
       from tidegate.request as r
-      where r.id > v_after and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
+      where r.id > v_after and r.id <= coalesce(v_until, v_last)
+        and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
         and (recover_deadlines.kind is null or r.kind = recover_deadlines.kind)
       order by r.id
-      limit v_window
+      offset 0
     ) as r
     cross join lateral tidegate.deadline_fate(r.req_status, r.readiness_deadline_at, r.deadline_at, r.due_at, v_now) as f(fate)
     where f.fate is not null
     order by r.id
     limit batch
   ) as l;
-  if cardinality(v_found.ids) = batch then
-    next_after := v_found.ids[batch];
-  else
-    select r.id, v_window into next_after, examined
-    from tidegate.request as r
-    where r.id > v_after and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
-      and (recover_deadlines.kind is null or r.kind = recover_deadlines.kind)
-    order by r.id
-    offset v_window - 1 limit 1;
-  end if;
-  if examined is null then
-    select count(*) into examined
-    from tidegate.request as r
-    where r.id > v_after and r.id <= coalesce(recover_deadlines.next_after, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
-      and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
-      and (recover_deadlines.kind is null or r.kind = recover_deadlines.kind);
-  end if;
+  next_after := case when cardinality(v_found.ids) = batch then v_found.ids[batch] else v_until end;
+  select count(*) into examined
+  from tidegate.request as r
+  where r.id > v_after and r.id <= coalesce(recover_deadlines.next_after, v_last)
+    and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
+    and (recover_deadlines.kind is null or r.kind = recover_deadlines.kind);
   if v_found.ids is null then
     return;
   end if;

@@ -25,6 +25,8 @@ as $$
 declare
   v_queue  tidegate.queue := tidegate.require_queue(remove_strays.queue);
   v_after  bigint := coalesce(remove_strays.after, 0);
+  v_last   constant bigint := 9223372036854775807;
+  v_until  bigint;
   v_window integer := greatest(batch, least(50 * batch, 50000));
   v_strays bigint[];
   v_ids    uuid[];
@@ -33,6 +35,11 @@ begin
     removed := 0;
     return;
   end if;
+  -- First how far this batch goes: what is settled meanwhile must not let it pass over what it has not looked at.
+  execute format(
+    'select m.msg_id from %s as m where m.msg_id > $1 order by m.msg_id offset $2 - 1 limit 1',
+    tidegate.queue_table(remove_strays.queue)
+  ) into v_until using v_after, v_window;
   -- Row by row, so that it ends with the last one that is wanted.
   execute format(
     $sql$
@@ -42,9 +49,9 @@ begin
         from (
           select m.msg_id, tidegate.message_request_id(m.message) as id
           from %s as m
-          where m.msg_id > $1
+          where m.msg_id > $1 and m.msg_id <= $5
           order by m.msg_id
-          limit $5
+          offset 0
         ) as m
         where coalesce(not (
           select case $4 when 'readiness' then r.req_status = 'queued' else r.req_status in ('processing', 'tx_in_flight') end
@@ -56,15 +63,8 @@ begin
       ) as s
     $sql$,
     tidegate.queue_table(remove_strays.queue)
-  ) into v_strays, v_ids using v_after, batch, remove_strays.queue, v_queue.stage::text, v_window;
-  if cardinality(v_strays) = batch then
-    next_after := v_strays[batch];
-  else
-    execute format(
-      'select m.msg_id from %s as m where m.msg_id > $1 order by m.msg_id offset $2 - 1 limit 1',
-      tidegate.queue_table(remove_strays.queue)
-    ) into next_after using v_after, v_window;
-  end if;
+  ) into v_strays, v_ids using v_after, batch, remove_strays.queue, v_queue.stage::text, coalesce(v_until, v_last);
+  next_after := case when cardinality(v_strays) = batch then v_strays[batch] else v_until end;
   if v_strays <> '{}' and not dry_run then
     -- Looked at again under the locks: by now whatever moved such a request has committed, or has not begun.
     perform tidegate.lock_messages(array_fill(remove_strays.queue, array[cardinality(v_strays)]), v_strays);
