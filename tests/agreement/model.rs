@@ -926,6 +926,10 @@ impl Model {
         if gone {
             self.look_after_removal(Queue::Tx);
         }
+        if rebuilt > 0 {
+            self.look_after_addition(Queue::Readiness);
+            self.look_after_addition(Queue::Tx);
+        }
         Ok(vec![format!("{reset} {ended} {rebuilt} 0")])
     }
 
