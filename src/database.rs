@@ -60,17 +60,30 @@ pub async fn connect(url: &str, settings: &PoolSettings) -> Result<PgPool, Store
         .map_err(StoreError::from)
 }
 
+/// A pool that connects when it is first used.
+///
+/// # Errors
+///
+/// [`StoreError::Unavailable`] when the URL cannot be read.
+pub fn connect_lazily(url: &str, settings: &PoolSettings) -> Result<PgPool, StoreError> {
+    Ok(PgPoolOptions::new()
+        .max_connections(settings.connections_max)
+        .acquire_timeout(settings.acquire_timeout)
+        .connect_lazy_with(options(url, settings)?))
+}
+
 /// One connection for a [listener](crate::listener::listen), made when it is first used: notifications are hints, so a
 /// program starts without them.
 ///
 /// # Errors
 ///
-/// [`StoreError::Unavailable`] when the URL makes no sense.
+/// As [`connect_lazily`].
 pub fn connect_to_listen(url: &str, settings: &PoolSettings) -> Result<PgPool, StoreError> {
-    Ok(PgPoolOptions::new()
-        .max_connections(1)
-        .acquire_timeout(settings.acquire_timeout)
-        .connect_lazy_with(options(url, settings)?))
+    let settings = PoolSettings {
+        connections_max: 1,
+        ..settings.clone()
+    };
+    connect_lazily(url, &settings)
 }
 
 fn options(url: &str, settings: &PoolSettings) -> Result<PgConnectOptions, StoreError> {

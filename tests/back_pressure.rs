@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use sqlx::postgres::PgListener;
 
 use crate::support::{
-    TestDatabase, eventually,
+    TestDatabase, campaign, eventually,
     race::{NOTHING, Session, leases, sound, submit_many},
 };
 
@@ -169,13 +169,12 @@ async fn what_is_put_off_is_waited_for() {
         .await;
     // 15 have to go; 12 can now, and the third delayed one in three minutes.
     let told = "select retry_after_seconds from tidegate.submit('direct', '{}')";
-    assert_eq!(session.text(told).await, "180");
-    assert_eq!(
-        session
-            .text("select still_wait from tidegate.gate_copy() where name = 'tx'")
-            .await,
-        "180"
-    );
+    let copied = "select still_wait from tidegate.gate_copy() where name = 'tx'";
+    for told in [told, copied] {
+        // The minutes pass from the submission on.
+        let seconds: i32 = session.text(told).await.parse().unwrap();
+        assert!((150..=180).contains(&seconds), "{told}: {seconds}");
+    }
     session
         .execute("update tidegate.setting set max_seconds = 100")
         .await;
@@ -697,16 +696,19 @@ async fn a_hundred_at_once_never_pass_the_mark_and_every_flip_is_told_once() {
         let mut session = Session::open(&database).await;
         submitters.push(tokio::spawn(async move {
             let mut taken = 0;
-            for round in 0..40 {
+            for round in 0..campaign(12, 40) {
                 let call = match (number + round) % 10 {
                     0 => batch("direct", 7),
                     _ => "submit('direct', '{}')".to_owned(),
                 };
-                taken += outcomes(&mut session, &call)
+                match session
+                    .attempt(&format!("select outcome from tidegate.{call}"))
                     .await
-                    .iter()
-                    .filter(|outcome| *outcome == "accepted")
-                    .count();
+                {
+                    Ok(said) => taken += said.iter().filter(|said| *said == "accepted").count(),
+                    // On a slow machine some wait too long for their turn at the gate.
+                    Err((code, _)) => assert_eq!(code, "55P03"),
+                }
             }
             taken
         }));
@@ -725,7 +727,7 @@ async fn a_hundred_at_once_never_pass_the_mark_and_every_flip_is_told_once() {
     let deepest = watched.await.unwrap();
 
     assert!(deepest <= 30, "{deepest} messages were in the queue");
-    assert!(taken > 100, "only {taken} were let in");
+    assert!(taken > campaign(30, 100), "only {taken} were let in");
     let mut session = Session::open(&database).await;
     session.execute("select tidegate.look_at_gates()").await;
     let history = session.texts(HISTORY).await;

@@ -9,7 +9,7 @@ use std::sync::{
 use futures_util::future::join_all;
 
 use crate::support::{
-    TestDatabase, eventually,
+    TestDatabase, campaign, eventually,
     race::{NOTHING, Session, expire_leases, leases, settle, sound, submit_many},
 };
 
@@ -347,12 +347,13 @@ async fn submitters_at_once_never_exceed_a_cap() {
     let worker = async {
         let mut session = Session::open(&database).await;
         let mut served = 0;
-        // However fast it is: after the first two hundred it serves only what is behind a closed cap, until caps have closed
+        // However fast it is: after the first ones it serves only what is behind a closed cap, until caps have closed
         // and opened several times.
         let flips = "select count(*) from tidegate.gate_event where gate in ('kind direct', 'submitter ann')";
         let closed = "select count(*) from tidegate.gate where queue is null and state = 'too_many_requests'";
-        while served < 200 || session.text(flips).await.parse::<i32>().unwrap() < 5 {
-            let may_serve = served < 200 || session.text(closed).await != "0";
+        let unwatched = campaign(60, 200);
+        while served < unwatched || session.text(flips).await.parse::<i32>().unwrap() < 5 {
+            let may_serve = served < unwatched || session.text(closed).await != "0";
             for (limit, live) in [
                 (
                     20,

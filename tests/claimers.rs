@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tidegate::request::RequestId;
 
 use crate::support::{
-    TestDatabase,
+    TestDatabase, campaign,
     race::{Held, Session, expire_leases, history, settle, sound, submit_many},
 };
 
@@ -32,7 +32,7 @@ async fn concurrent_claimers_share_no_request_and_lose_none() {
     for (queue, kind) in QUEUES {
         for (claimers, batch) in [(2, 7), (8, 50)] {
             let database = TestDatabase::unlimited().await;
-            let ids = submit_many(&database, kind, 3000).await;
+            let ids = submit_many(&database, kind, campaign(1000, 3000)).await;
             let mut tasks = Vec::new();
             for _ in 0..claimers {
                 let session = Session::open(&database).await;

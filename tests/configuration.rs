@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::{
-    TestDatabase,
+    TestDatabase, campaign,
     race::Session,
     sql::{column, refused, run, value},
 };
@@ -820,7 +820,7 @@ async fn many_who_change_many_settings_at_once_never_deadlock() {
     for worker in 1..=6 {
         let mut session = Session::open(&database).await;
         tasks.push(tokio::spawn(async move {
-            for round in 1..=15 {
+            for round in 1..=campaign(5, 15) {
                 let n = worker * 100 + round;
                 session
                     .texts(&format!(

@@ -157,7 +157,7 @@ fn a_fresh_server_answers_and_is_gone_after_its_only_user() {
     assert_eq!(ask(&server, "postgres", "SHOW synchronous_commit"), "on");
     assert_eq!(ask(&server, "postgres", "SHOW listen_addresses"), "");
     assert_eq!(ask(&server, "postgres", "SHOW server_encoding"), "UTF8");
-    assert_eq!(ask(&server, "postgres", "SHOW max_connections"), "200");
+    assert_eq!(ask(&server, "postgres", "SHOW max_connections"), "1000");
     assert_eq!(
         ask(&server, "postgres", "SELECT upper('ä') || length('ä')"),
         "Ä1"
@@ -183,6 +183,8 @@ fn data_survives_a_stop_and_a_durable_server_syncs() {
     assert_eq!(ask(&server, "postgres", "SELECT n FROM kept"), "7");
     assert_eq!(ask(&server, "postgres", "SHOW fsync"), "on");
     assert_eq!(ask(&server, "postgres", "SHOW full_page_writes"), "on");
+    assert_eq!(ask(&server, "postgres", "SHOW autovacuum"), "on");
+    assert_eq!(ask(&server, "postgres", "SHOW max_connections"), "200");
 }
 
 #[test]

@@ -160,7 +160,8 @@ async fn hedges_stay_within_their_share_of_the_calls() {
     let database = TestDatabase::unlimited().await;
     database
         .execute(
-            "update tidegate.policy set hedge_safe = true, hedge_after_ms = 1, hedge_max = 3, hedge_share = 0.05
+            "update tidegate.policy
+             set hedge_safe = true, hedge_after_ms = 1, hedge_max = 3, hedge_share = 0.05, attempts = 1, timeout_ms = 100000
              where kind = 'direct' and stage = 'tx'",
         )
         .await;

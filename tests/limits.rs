@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::support::{
-    TestDatabase, eventually,
+    TestDatabase, campaign, eventually,
     race::{NOTHING, Session, leases, settle, sound, submit_many},
 };
 
@@ -51,7 +51,7 @@ async fn never_more_checks_are_held_than_the_limit_allows() {
             let mut session = Session::open(&database).await;
             workers.push(tokio::spawn(async move {
                 let (mut done, mut most) = (0, 0);
-                for round in 0..600 / limit.min(6) {
+                for round in 0..campaign(36, 600) / limit.min(6) {
                     let held = session.claim("readiness", 20).await;
                     most = most.max(held.len());
                     if round % 3 == 0 && !held.is_empty() {

@@ -123,7 +123,7 @@ async fn where_a_page_ends_tells_no_id_of_a_request_that_may_not_be_seen() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_of_a_large_table_reads_little_more_than_it_shows() {
-    let database = crate::plans::large().await;
+    let database = TestDatabase::large().await;
     let mut session = database.session().await;
 
     for (arguments, most) in [

@@ -2,45 +2,8 @@
 
 use crate::support::{
     TestDatabase,
-    race::{Session, settle, submit_many},
+    race::{Session, settle},
 };
-
-/// 200,000 requests: most have ended, some await a response, 1,000 of each wait in the queues.
-pub async fn large() -> TestDatabase {
-    let database = TestDatabase::unlimited().await;
-    let mut loader = Session::open(&database).await;
-    loader
-        .execute(
-            "set session_replication_role = replica;
-             insert into tidegate.request (id, kind, flow, req_status, transition_no, cause, deadline_at, readiness_deadline_at,
-               processing_at, receipt_received_at, finished_at, payload, response)
-             select
-               tidegate.uuid_v7(clock_timestamp() - interval '2 hours' + n * interval '20 milliseconds'),
-               case n % 2 when 0 then 'direct' else 'public_decrypt' end,
-               (case n % 2 when 0 then 'direct' else 'decrypt' end)::tidegate.flow,
-               (case when n % 10 = 0 then 'receipt_received' else 'completed' end)::tidegate.request_status, 4, 'receipt',
-               clock_timestamp() + interval '1 hour' + n * interval '1 second',
-               case when n % 2 = 1 then clock_timestamp() + interval '1 hour' + n * interval '1 second' end,
-               clock_timestamp(), clock_timestamp(), case when n % 10 <> 0 then clock_timestamp() end, '{}', '{}'
-             from generate_series(1, 200000) as n;
-             insert into tidegate.awaiting_response (request_id, due_at)
-             select id, clock_timestamp() + interval '1 hour' from tidegate.request where req_status = 'receipt_received';
-             set session_replication_role = origin",
-        )
-        .await;
-    submit_many(&database, "direct", 1000).await;
-    submit_many(&database, "public_decrypt", 1000).await;
-    for table in [
-        "tidegate.request",
-        "tidegate.awaiting_response",
-        "pgmq.q_tx",
-        "pgmq.q_readiness",
-    ] {
-        loader.execute(&format!("vacuum analyze {table}")).await;
-    }
-    loader.close().await;
-    database
-}
 
 /// Sequential scans of the large tables so far, by this session too.
 async fn scans(session: &mut Session) -> Vec<String> {
@@ -55,7 +18,7 @@ async fn scans(session: &mut Session) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_everyday_function_scans_the_requests() {
-    let database = large().await;
+    let database = TestDatabase::large().await;
     let mut session = Session::open(&database).await;
     let id = session
         .text("select id from tidegate.submit('direct', '{}')")

@@ -3,27 +3,19 @@
 use proptest::{collection::vec, prelude::*};
 
 use crate::support::{
-    TestDatabase,
+    TestDatabase, campaign,
     invariants::violations,
     property::{Asked, for_all},
     race::{Session, settle, submit_many},
+    server::DEEP,
 };
 
 const NO_ROWS: [&str; 0] = [];
 
-/// Enough for several stretches of 16384 numbers, and for what a queue without a survey may hold.
-const DEEP: i32 = 40_000;
-
-/// A tx queue so deep that it is surveyed.
-async fn deep() -> TestDatabase {
-    let database = TestDatabase::unlimited().await;
-    fill(&database).await;
-    database
-}
-
-async fn fill(database: &TestDatabase) {
-    for _ in 0..DEEP / 10_000 {
-        submit_many(database, "direct", 10_000).await;
+/// Submits so many thousands.
+async fn fill(database: &TestDatabase, thousands: i32) {
+    for first in (0..thousands).step_by(10) {
+        submit_many(database, "direct", 1000 * (thousands - first).min(10)).await;
     }
 }
 
@@ -174,7 +166,7 @@ fn whatever_happens_to_a_queue_its_positions_are_exact_after_one_survey_and_neve
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_view_the_poll_the_position_and_the_submission_agree_at_depth() {
-    let database = deep().await;
+    let database = TestDatabase::deep().await;
     survey(&database).await;
 
     let told = database
@@ -185,7 +177,7 @@ async fn the_view_the_poll_the_position_and_the_submission_agree_at_depth() {
     let (id, told) = told.split_once(' ').unwrap();
     assert_eq!(told, DEEP.to_string());
     let mut nodes = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..campaign(1, 3) {
         nodes.push(
             Session::open(&database)
                 .await
@@ -196,12 +188,12 @@ async fn the_view_the_poll_the_position_and_the_submission_agree_at_depth() {
                 .await,
         );
     }
-    assert_eq!(nodes, vec![format!("{DEEP} {DEEP} {DEEP}"); 3]);
+    assert_eq!(nodes, vec![format!("{DEEP} {DEEP} {DEEP}"); campaign(1, 3)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_decrypt_is_told_the_size_of_a_deep_tx_queue() {
-    let database = deep().await;
+    let database = TestDatabase::deep().await;
     survey(&database).await;
     database
         .execute("update tidegate.queue set per_seconds = 1000 where name = 'tx'")
@@ -217,18 +209,18 @@ async fn a_decrypt_is_told_the_size_of_a_deep_tx_queue() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_maintenance_a_position_is_exact_all_the_same_and_a_poll_tells_no_less() {
-    let database = deep().await;
+    let database = TestDatabase::deep().await;
     let last = "(select r.id from tidegate.request as r order by r.msg_id desc nulls last limit 1)";
     // A hole in the middle, so that numbers tell too much.
     database
-        .execute("select tidegate.cancel(r.id) from tidegate.request as r where r.msg_id between 10001 and 15000")
+        .execute("select tidegate.cancel(r.id) from tidegate.request as r where r.msg_id between 10001 and 11000")
         .await;
 
     assert_eq!(
         database
             .number(&format!("tidegate.request_position({last})"))
             .await,
-        34_999
+        38_999
     );
     let polled = format!("select queue_position from tidegate.request_outlook({last})");
     assert_eq!(database.number(&polled).await, 39_999);
@@ -245,7 +237,7 @@ async fn without_maintenance_a_position_is_exact_all_the_same_and_a_poll_tells_n
         database
             .number(&format!("tidegate.request_position({last})"))
             .await,
-        34_999
+        38_999
     );
 }
 
@@ -259,11 +251,11 @@ async fn maintenance_surveys_deep_queues_and_forgets_those_that_are_deep_no_more
     }
     assert_eq!(rows(&database).await, 0, "4000 are counted when asked for");
 
-    fill(&database).await;
+    fill(&database, 15).await;
     for statement in maintain.split("; ") {
         database.execute(statement).await;
     }
-    assert_eq!(rows(&database).await, 3);
+    assert_eq!(rows(&database).await, 2);
     assert_exact(&database).await;
 
     let mut session = Session::open(&database).await;
@@ -287,7 +279,7 @@ async fn maintenance_surveys_deep_queues_and_forgets_those_that_are_deep_no_more
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_surveys_at_once_one_has_nothing_to_do() {
-    let database = deep().await;
+    let database = TestDatabase::deep().await;
     let mut first = Session::begin(&database).await;
     assert_eq!(
         first.text("select tidegate.survey_queue('tx')").await,
@@ -308,7 +300,7 @@ async fn of_two_surveys_at_once_one_has_nothing_to_do() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_survey_that_is_killed_leaves_the_one_before() {
-    let database = deep().await;
+    let database = TestDatabase::deep().await;
     survey(&database).await;
     let mut session = Session::open(&database).await;
     let held = session.claim("tx", 500).await;
@@ -341,7 +333,7 @@ async fn a_survey_that_is_killed_leaves_the_one_before() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_transaction_that_stays_open_changes_no_position() {
-    let database = deep().await;
+    let database = TestDatabase::deep().await;
     survey(&database).await;
     let mut old = Session::open(&database).await;
     old.execute("begin isolation level repeatable read").await;
@@ -370,7 +362,7 @@ async fn a_submission_that_commits_late_is_counted_in_its_place() {
         "select count(*) from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[700]))",
     )
     .await;
-    fill(&database).await;
+    fill(&database, 20).await;
     survey(&database).await;
     assert_exact(&database).await;
 
@@ -387,7 +379,7 @@ async fn a_submission_that_commits_late_is_counted_in_its_place() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_release_far_below_the_head_lowers_everybody_by_one() {
-    let database = deep().await;
+    let database = TestDatabase::deep().await;
     let mut holder = Session::open(&database).await;
     let held = holder.claim("tx", 1).await;
     let mut session = Session::open(&database).await;
@@ -420,7 +412,7 @@ async fn thousands_that_come_due_far_below_the_mark_are_counted() {
     database
         .execute("update pgmq.q_tx set vt = clock_timestamp() + interval '1 hour'")
         .await;
-    fill(&database).await;
+    fill(&database, 25).await;
     let mut session = Session::open(&database).await;
     for _ in 0..4 {
         let held = session.claim("tx", 5000).await;
@@ -449,7 +441,7 @@ async fn thousands_that_come_due_far_below_the_mark_are_counted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queue_that_waits_for_one_instant_is_counted_once_it_has_come() {
-    let database = deep().await;
+    let database = TestDatabase::deep().await;
     database
         .execute("update pgmq.q_tx set vt = clock_timestamp() + interval '1 hour'")
         .await;
@@ -466,7 +458,7 @@ async fn a_queue_that_waits_for_one_instant_is_counted_once_it_has_come() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queue_emptied_by_hand_or_made_again_has_the_positions_of_what_it_holds() {
-    let database = deep().await;
+    let database = TestDatabase::deep().await;
     survey(&database).await;
 
     database
@@ -476,7 +468,7 @@ async fn a_queue_emptied_by_hand_or_made_again_has_the_positions_of_what_it_hold
     assert_exact(&database).await;
     survey(&database).await;
     assert_eq!(rows(&database).await, 0);
-    fill(&database).await;
+    fill(&database, DEEP / 1000).await;
     survey(&database).await;
     assert_exact(&database).await;
 }

@@ -125,7 +125,7 @@ pub(crate) async fn until(database: &TestDatabase, id: RequestId, status: &str) 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_of_every_kind_go_their_way() {
-    let database = TestDatabase::new().await;
+    let database = TestDatabase::unlimited().await;
     let running = Running::start(&database.store, all_stages(), options());
 
     let direct = database.submit("direct").await;

@@ -78,7 +78,7 @@ async fn a_node_killed_in_the_midst_of_a_submission_leaves_one_request_or_none_a
         until_blocked(&database, 1).await;
         if is_stored {
             // Nobody reads any more, and the database goes on all the same.
-            stop(&doomed);
+            stop(&doomed).await;
             lock.rollback().await.unwrap();
             let sql =
                 format!("select count(*) from tidegate.request where payload ->> 'key' = '{key}'");
@@ -106,9 +106,28 @@ async fn a_node_killed_in_the_midst_of_a_submission_leaves_one_request_or_none_a
     }
 }
 
-fn stop(child: &Child) {
-    let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap());
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGSTOP).unwrap();
+/// Stops a process; none of its threads runs any more when this returns.
+async fn stop(child: &Child) {
+    let pid = child.id().unwrap();
+    nix::sys::signal::kill(
+        nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap()),
+        nix::sys::signal::Signal::SIGSTOP,
+    )
+    .unwrap();
+    // The state is the letter behind the name, which is in parentheses.
+    let is_stopped = |thread: std::io::Result<std::fs::DirEntry>| {
+        let stat = std::fs::read_to_string(thread.unwrap().path().join("stat")).unwrap();
+        stat.rsplit(')')
+            .next()
+            .unwrap()
+            .trim_start()
+            .starts_with('T')
+    };
+    eventually("every thread has stopped", || async {
+        let mut threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        threads.all(is_stopped)
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,7 @@
 //! Every state of every scene, and what is found when the engine is wrong.
 //!
-//! `TIDEGATE_MODEL=large` lets more go wrong at once: minutes, and some gigabytes.
+//! `TIDEGATE_MODEL` says how much may go wrong on each path: `small` (by default), `usual` (by default in long test runs), or
+//! `large`: minutes, and some gigabytes.
 
 use std::{collections::BTreeSet, env, time::Instant};
 
@@ -33,12 +34,17 @@ fn scene(name: &'static str, flows: &[Flow], faults: Faults) -> Scene {
     }
 }
 
-/// Either, by how much is asked for.
-fn bounds(usual: Faults, large: Faults) -> Faults {
-    if env::var("TIDEGATE_MODEL").is_ok_and(|bounds| bounds == "large") {
-        large
-    } else {
-        usual
+/// The faults of a scene, by how many are asked for.
+fn bounds(small: Faults, usual: Faults, large: Faults) -> Faults {
+    let asked = |variable| env::var(variable).unwrap_or_default();
+    match (
+        asked("TIDEGATE_MODEL").as_str(),
+        asked("TIDEGATE_TESTS").as_str(),
+    ) {
+        ("large", _) => large,
+        ("usual", _) | ("", "long") => usual,
+        ("small" | "", _) => small,
+        (other, _) => panic!("TIDEGATE_MODEL is small, usual or large, not {other}"),
     }
 }
 
@@ -50,12 +56,16 @@ fn checked() -> Scene {
         duplicates: 1,
         ..Faults::default()
     };
+    let small = Faults {
+        duplicates: 0,
+        ..usual
+    };
     let large = Faults {
         crashes: 2,
         recoveries: 1,
         ..usual
     };
-    scene("checked", &[Flow::Decrypt; 2], bounds(usual, large))
+    scene("checked", &[Flow::Decrypt; 2], bounds(small, usual, large))
 }
 
 /// Two requests that are only sent, so that more may go wrong.
@@ -67,12 +77,17 @@ fn sent() -> Scene {
         recoveries: 1,
         ..Faults::default()
     };
+    let small = Faults {
+        duplicates: 0,
+        recoveries: 0,
+        ..usual
+    };
     let large = Faults {
         crashes: 2,
         releases: 1,
         ..usual
     };
-    scene("sent", &[Flow::Direct; 2], bounds(usual, large))
+    scene("sent", &[Flow::Direct; 2], bounds(small, usual, large))
 }
 
 /// As [`sent`], with sends that must not be repeated.
@@ -83,6 +98,7 @@ fn sent_at_most_once() -> Scene {
         faults: Faults {
             crashes: 2,
             releases: 1,
+            duplicates: 1,
             ..sent().faults
         },
         ..sent()
@@ -97,6 +113,10 @@ fn ended() -> Scene {
         purges: 1,
         ..Faults::default()
     };
+    let small = Faults {
+        crashes: 0,
+        ..usual
+    };
     let large = Faults {
         expiries: 1,
         ..usual
@@ -104,7 +124,7 @@ fn ended() -> Scene {
     let flows = [Flow::Decrypt, Flow::Proof];
     Scene {
         checks_max: 1,
-        ..scene("ended", &flows, bounds(usual, large))
+        ..scene("ended", &flows, bounds(small, usual, large))
     }
 }
 
@@ -122,7 +142,7 @@ fn keyed() -> Scene {
         duplicates: 1,
         ..usual
     };
-    let mut scene = scene("keyed", &[Flow::Direct; 2], bounds(usual, large));
+    let mut scene = scene("keyed", &[Flow::Direct; 2], bounds(usual, usual, large));
     for submitter in &mut scene.submitters {
         submitter.key = Some(1);
     }
@@ -136,11 +156,15 @@ fn gated() -> Scene {
         releases: 1,
         ..Faults::default()
     };
+    let small = Faults {
+        releases: 0,
+        ..usual
+    };
     let large = Faults {
         expiries: 1,
         ..usual
     };
-    let mut scene = scene("gated", &[Flow::Direct; 3], bounds(usual, large));
+    let mut scene = scene("gated", &[Flow::Direct; 3], bounds(small, usual, large));
     for submitter in &mut scene.submitters {
         submitter.key = None;
     }

@@ -120,7 +120,20 @@ fn remove_unfinished(layout: &Layout) {
 /// The file is outside the cluster's directory: when this process is root, it must not write where
 /// the server's account could have put a symbolic link.
 pub(super) fn write_settings(layout: &Layout, durable: bool) -> Result<(), EmbeddedPostgresError> {
-    let switch = if durable { "on" } else { "off" };
+    // What is not durable is for tests: many small databases, made and dropped all the time, where no vacuum is wanted
+    // unasked, and a log of old changes would only take up memory.
+    let more = if durable {
+        "fsync = on\n\
+         full_page_writes = on\n\
+         max_wal_size = 2GB\n"
+    } else {
+        "fsync = off\n\
+         full_page_writes = off\n\
+         max_wal_size = 256MB\n\
+         autovacuum = off\n\
+         jit = off\n\
+         max_connections = 1000\n"
+    };
     let settings = format!(
         "# Written at every start of the server; changes made here are lost.\n\
          # Put your own into data/postgresql.conf or use ALTER SYSTEM.\n\
@@ -131,11 +144,9 @@ pub(super) fn write_settings(layout: &Layout, durable: bool) -> Result<(), Embed
          unix_socket_permissions = 0700\n\
          max_connections = 200\n\
          shared_buffers = 256MB\n\
-         max_wal_size = 2GB\n\
          logging_collector = off\n\
          log_destination = 'stderr'\n\
-         fsync = {switch}\n\
-         full_page_writes = {switch}\n",
+         {more}",
         layout.socket_directory.display(),
     );
     let mut name = OsString::from(layout.settings.as_os_str());

@@ -249,6 +249,6 @@ async fn a_batch_that_the_gate_refuses_is_refused_whole() {
         }
         let refused = answer(posting).await;
         refused.assert_problem(429, "gate_closed");
-        assert_eq!(refused.retry_after(), 42);
+        assert!((32..=42).contains(&refused.retry_after()), "{refused:?}");
     }
 }

@@ -6,7 +6,7 @@ use tidegate::{
 };
 
 use super::{Api, responses::send_all};
-use crate::support::TestDatabase;
+use crate::support::{TestDatabase, campaign};
 
 async fn claim(database: &TestDatabase) -> Vec<Claimed> {
     let lease = std::time::Duration::from_secs(60);
@@ -192,26 +192,26 @@ async fn jitter_makes_retry_after_later_and_leaves_the_eta_as_it_is() {
         .await;
     let api = Api::of(&database).await;
     let path = api.submit("direct").await;
-    let batch = json!(vec![1; 300]);
+    let batch = json!(vec![1; 50]);
 
     let mut polls = std::collections::BTreeSet::new();
     let mut batches = std::collections::BTreeSet::new();
-    for _ in 0..40 {
+    for _ in 0..campaign(16, 40) {
         let told = api.get(&path).await;
         assert_eq!(told.body["eta_seconds"], 123);
         polls.insert(told.retry_after());
         let told = api.post_with_key("/v1/direct/batch", "b", &batch).await;
-        assert_eq!(told.body["eta_seconds"], 159);
+        assert_eq!(told.body["eta_seconds"], 129);
         batches.insert(told.retry_after());
     }
 
-    // 123 to 135.3, and 159 to 174.9.
+    // 123 to 135.3, and 129 to 141.9.
     assert!(
         polls.iter().all(|seconds| (123..=136).contains(seconds)),
         "{polls:?}"
     );
     assert!(
-        batches.iter().all(|seconds| (159..=175).contains(seconds)),
+        batches.iter().all(|seconds| (129..=142).contains(seconds)),
         "{batches:?}"
     );
     assert!(

@@ -1,4 +1,4 @@
-//! Ten thousand who wait on one node: what they cost while they wait, and when all end at once.
+//! Thousands who wait on one node: what they cost while they wait, and when all end at once.
 
 use std::time::Duration;
 
@@ -16,12 +16,17 @@ use tokio::{
 };
 
 use super::waiting::{Elsewhere, Listening};
-use crate::support::{TestDatabase, raw};
+use crate::support::{TestDatabase, campaign, raw};
+
+/// How many wait.
+fn all() -> usize {
+    campaign(2000, 10_000)
+}
 
 /// Over sockets; this process has both ends of each.
-const OVER_HTTP: usize = 2000;
-
-const ALL: usize = 10_000;
+fn over_http() -> usize {
+    campaign(400, 2000)
+}
 
 /// Statements are transactions here, as nobody opens one. The server counts them with a delay of up to ten seconds.
 async fn statements(database: &TestDatabase) -> i64 {
@@ -33,7 +38,7 @@ async fn statements(database: &TestDatabase) -> i64 {
 }
 
 async fn submit_all(database: &TestDatabase) -> Vec<RequestId> {
-    let payloads = vec![raw(&json!({})); ALL];
+    let payloads = vec![raw(&json!({})); all()];
     let submitted = database
         .store
         .submit_batch("direct", &payloads, None, None, Admission::Accepted)
@@ -56,7 +61,7 @@ async fn poll(mut stream: TcpStream) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ten_thousand_who_wait_cost_a_few_statements_and_all_get_their_answer() {
+async fn thousands_who_wait_cost_a_few_statements_and_all_get_their_answer() {
     let database = TestDatabase::unlimited().await;
     let options = HttpOptions {
         wait_max: Duration::from_secs(600),
@@ -64,10 +69,11 @@ async fn ten_thousand_who_wait_cost_a_few_statements_and_all_get_their_answer() 
     };
     let node = Listening::start(&database, &options).await;
     let elsewhere = Elsewhere::start(&database, 1).await;
+    let (all, over_http) = (all(), over_http());
     let ids = submit_all(&database).await;
 
     let mut answers = JoinSet::new();
-    for (asked, ids) in ids[..OVER_HTTP].chunks(200).enumerate() {
+    for (asked, ids) in ids[..over_http].chunks(200).enumerate() {
         for id in ids {
             let mut stream = TcpStream::connect(node.api.address).await.unwrap();
             let call = format!(
@@ -79,11 +85,11 @@ async fn ten_thousand_who_wait_cost_a_few_statements_and_all_get_their_answer() 
         // Few enough at once that every one of them gets its turn at the database.
         node.until_waiting((asked + 1) * 200).await;
     }
-    let waiters: Vec<_> = ids[OVER_HTTP..]
+    let waiters: Vec<_> = ids[over_http..]
         .iter()
         .map(|id| node.node.waiters().wait_for(*id).unwrap())
         .collect();
-    node.until_waiting(ALL).await;
+    node.until_waiting(all).await;
 
     // What was asked before is counted late, so the first windows may hold some of that.
     let mut per_look = Vec::new();
@@ -131,16 +137,16 @@ async fn ten_thousand_who_wait_cost_a_few_statements_and_all_get_their_answer() 
         assert!(said.contains("\"code\":\"internal_error\""), "{said}");
         answered += 1;
     }
-    assert_eq!(answered, OVER_HTTP);
+    assert_eq!(answered, over_http);
     let took = began.elapsed();
     node.until_waiting(0).await;
     // A hundred in each statement when they come together; late counts of before are among these.
     let asked = statements(&database).await - before;
     assert!(
-        asked < i64::try_from(OVER_HTTP / 4).unwrap(),
-        "{asked} statements for {OVER_HTTP} answers"
+        asked < i64::try_from(over_http / 4).unwrap(),
+        "{asked} statements for {over_http} answers"
     );
     eprintln!(
-        "{ALL} waiters: statements per second {per_look:?}; ended in {ended:?}, all answered after {took:?}, {asked} statements"
+        "{all} waiters: statements per second {per_look:?}; ended in {ended:?}, all answered after {took:?}, {asked} statements"
     );
 }

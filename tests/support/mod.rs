@@ -6,90 +6,20 @@ pub mod at_rest;
 pub mod invariants;
 pub mod property;
 pub mod race;
+pub mod server;
 pub mod sql;
 
-use std::{
-    path::PathBuf,
-    sync::{
-        OnceLock,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::Duration,
-};
+use std::time::Duration;
 
 use serde_json::{Value, value::RawValue};
 use sqlx::{Connection, PgConnection, PgPool};
 use tidegate::{
     database::{self, PoolSettings},
-    embedded_postgres::{EmbeddedPostgres, Options},
     request::RequestId,
-    schema,
     store::{Admission, Store, Submission, Submitted},
 };
 
-/// A program that stops the server when nobody uses it any more: whichever of ours this test program was built with.
-const KEEPER: &str = match (
-    option_env!("CARGO_BIN_EXE_tidegate"),
-    option_env!("CARGO_BIN_EXE_tidegate-worker"),
-    option_env!("CARGO_BIN_EXE_tidegate-faults"),
-) {
-    (Some(program), _, _) | (None, Some(program), _) | (None, None, Some(program)) => program,
-    (None, None, None) => "",
-};
-
-/// Where tests find PostgreSQL: `DATABASE_URL`, else a private cluster that all test runs of this user share.
-enum Server {
-    Given(String),
-    Embedded(Box<EmbeddedPostgres>),
-}
-
-impl Server {
-    fn get() -> &'static Self {
-        static SERVER: OnceLock<Server> = OnceLock::new();
-        SERVER.get_or_init(|| match std::env::var("DATABASE_URL") {
-            Ok(url) if !url.is_empty() => Self::Given(url),
-            _ => {
-                let directory = test_cluster_directory();
-                let keeper = [KEEPER, "embedded-postgres-keeper"]
-                    .into_iter()
-                    .map(Into::into)
-                    .chain([directory.clone().into_os_string()])
-                    .collect();
-                let options = Options {
-                    directory,
-                    durable: false,
-                    keeper: Some(keeper),
-                };
-                let server = EmbeddedPostgres::start(&options)
-                    .unwrap_or_else(|error| panic!("tests need PostgreSQL: {error}"));
-                Self::Embedded(Box::new(server))
-            }
-        })
-    }
-
-    fn url(&self, database: &str) -> String {
-        match self {
-            Self::Embedded(cluster) => cluster.url(database),
-            Self::Given(url) => {
-                let (server, query) = url.split_once('?').unwrap_or((url, ""));
-                let scheme_end = server.find("://").map_or(0, |at| at + 3);
-                let end = server[scheme_end..]
-                    .find('/')
-                    .map_or(server.len(), |at| scheme_end + at);
-                let query = if query.is_empty() {
-                    String::new()
-                } else {
-                    format!("?{query}")
-                };
-                format!("{}/{database}{query}", &server[..end])
-            }
-        }
-    }
-}
-
-fn test_cluster_directory() -> PathBuf {
-    std::env::temp_dir().join(format!("tidegate-tests-{}", nix::unistd::geteuid()))
-}
+use server::Template;
 
 /// A migrated database of one test's own; dropped with the value.
 pub struct TestDatabase {
@@ -100,60 +30,45 @@ pub struct TestDatabase {
 }
 
 impl TestDatabase {
-    /// Migrated, with the starter set of `tidegate init`.
+    /// Migrated, with the starter set of `tidegate init`, exact answers and gates that are wide open.
     pub async fn new() -> Self {
-        let database = Self::uninitialised().await;
-        database.store.initialise().await.unwrap();
-        // What callers are told is exact: tests of jitter turn it on.
-        database
-            .execute(
-                "update tidegate.setting set jitter = 0;
-                 -- Wide open: tests of gates set their marks.
-                 update tidegate.gate set high_water = 1000000, low_water = 500000",
-            )
-            .await;
-        database
+        Self::copy_of(Template::Initialised).await
     }
 
     /// As [`TestDatabase::new`], with no rate limit and no concurrency limit.
     pub async fn unlimited() -> Self {
-        let database = Self::new().await;
-        database
-            .execute("update tidegate.queue set per_seconds = null, max_concurrency = null")
-            .await;
-        database
+        Self::copy_of(Template::Unlimited).await
+    }
+
+    /// As [`TestDatabase::unlimited`], with [`server::DEEP`] requests of kind `direct`.
+    pub async fn deep() -> Self {
+        Self::copy_of(Template::Deep).await
+    }
+
+    /// As [`TestDatabase::unlimited`], with 200,000 requests, of which most have ended.
+    pub async fn large() -> Self {
+        Self::copy_of(Template::Large).await
     }
 
     /// Migrated, nothing else.
     pub async fn uninitialised() -> Self {
-        Self::clone_of(&template().await).await
+        Self::copy_of(Template::Migrated).await
     }
 
     /// Not even migrated.
     pub async fn empty() -> Self {
-        Self::clone_of("template1").await
+        Self::copy_of(Template::Empty).await
     }
 
-    async fn clone_of(template: &str) -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("tidegate_test_{}_{number}", std::process::id());
-        let mut admin = admin().await;
-        // Two sessions cannot copy `template1` at once; wait for the other.
-        lock(&mut admin, "clone").await;
-        sqlx::raw_sql(&format!("create database {name} template {template}"))
-            .execute(&mut admin)
-            .await
-            .unwrap();
-        admin.close().await.unwrap();
-
-        let url = Server::get().url(&name);
+    async fn copy_of(template: Template) -> Self {
+        let name = server::create(template).await;
+        let url = server::url(&name);
         let settings = PoolSettings {
             connections_max: 20,
             acquire_timeout: Duration::from_secs(30),
             ..PoolSettings::default()
         };
-        let pool = database::connect(&url, &settings).await.unwrap();
+        let pool = database::connect_lazily(&url, &settings).unwrap();
         Self {
             name,
             url,
@@ -169,7 +84,7 @@ impl TestDatabase {
 
     /// From here on nobody is connected to it, and nobody can connect: as if it were away.
     pub async fn cut(&self) {
-        let mut admin = admin().await;
+        let mut admin = server::admin().await;
         let name = &self.name;
         sqlx::raw_sql(&format!("alter database {name} allow_connections false"))
             .execute(&mut admin)
@@ -178,7 +93,7 @@ impl TestDatabase {
         let terminated =
             "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = $1";
         eventually("every session has ended", || async {
-            let mut admin = self::admin().await;
+            let mut admin = server::admin().await;
             let sessions: i64 = sqlx::query_scalar(terminated)
                 .bind(name)
                 .fetch_one(&mut admin)
@@ -248,22 +163,7 @@ impl TestDatabase {
 
 impl Drop for TestDatabase {
     fn drop(&mut self) {
-        let name = self.name.clone();
-        // A destructor cannot await, and the test's own runtime may be ending: a thread with a small one of its own.
-        let dropped = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap();
-            runtime.block_on(async {
-                let mut admin = admin().await;
-                let sql = format!("drop database if exists {name} with (force)");
-                if let Err(error) = sqlx::raw_sql(&sql).execute(&mut admin).await {
-                    eprintln!("{sql}: {error}");
-                }
-            });
-        });
-        let _ = dropped.join();
+        server::drop_later(std::mem::take(&mut self.name));
     }
 }
 
@@ -276,6 +176,15 @@ pub fn submission(kind: &str, payload: &Value) -> Submission {
         submitter: None,
         admission: Admission::Enforce,
         not_before: None,
+    }
+}
+
+/// The size of a campaign: short by default, long with `TIDEGATE_TESTS=long` (`make test-long`).
+pub fn campaign<T>(short: T, long: T) -> T {
+    match std::env::var("TIDEGATE_TESTS").as_deref() {
+        Ok("long") => long,
+        Ok("" | "short") | Err(_) => short,
+        Ok(other) => panic!("TIDEGATE_TESTS is short or long, not {other}"),
     }
 }
 
@@ -312,83 +221,4 @@ pub async fn until_blocked(database: &TestDatabase, sessions: i64) {
             >= sessions
     })
     .await;
-}
-
-async fn admin() -> PgConnection {
-    PgConnection::connect(&Server::get().url("postgres"))
-        .await
-        .unwrap()
-}
-
-async fn lock(session: &mut PgConnection, what: &str) {
-    sqlx::query("select pg_advisory_lock(hashtext($1))")
-        .bind(format!("tidegate tests: {what}"))
-        .execute(session)
-        .await
-        .unwrap();
-}
-
-/// Makes the template if nobody has yet: under another name first, so that a killed run leaves no half-made one.
-async fn template() -> String {
-    static TEMPLATE: tokio::sync::OnceCell<String> = tokio::sync::OnceCell::const_new();
-    TEMPLATE
-        .get_or_init(|| async {
-            let name = format!("tidegate_template_{}", &schema::fingerprint()[..16]);
-            let mut admin = admin().await;
-            lock(&mut admin, "template").await;
-            let exists: bool =
-                sqlx::query_scalar("select exists (select from pg_database where datname = $1)")
-                    .bind(&name)
-                    .fetch_one(&mut admin)
-                    .await
-                    .unwrap();
-            if !exists {
-                sweep(&mut admin).await;
-                let draft = format!("{name}_draft");
-                for sql in [
-                    format!("drop database if exists {draft} with (force)"),
-                    format!("create database {draft}"),
-                ] {
-                    sqlx::raw_sql(&sql).execute(&mut admin).await.unwrap();
-                }
-                schema::migrate(&Server::get().url(&draft)).await.unwrap();
-                // The migrating session's backend may take a moment to leave; a database in use cannot be renamed.
-                eventually("the draft is renamed", || {
-                    let sql = format!("alter database {draft} rename to {name}");
-                    async move {
-                        let mut admin = self::admin().await;
-                        sqlx::raw_sql(&sql).execute(&mut admin).await.is_ok()
-                    }
-                })
-                .await;
-            }
-            name
-        })
-        .await
-        .clone()
-}
-
-/// Drops templates that are a day old, and databases that killed runs have left behind. Younger templates may belong
-/// to another checkout that is being tested at this moment.
-async fn sweep(admin: &mut PgConnection) {
-    let names: Vec<String> = sqlx::query_scalar(
-        r"select datname::text from pg_database
-          where datname like 'tidegate\_test\_%'
-             or (datname like 'tidegate\_template\_%'
-                 and (pg_stat_file('base/' || oid || '/PG_VERSION')).modification < now() - interval '1 day')",
-    )
-    .fetch_all(&mut *admin)
-    .await
-    .unwrap();
-    for name in names {
-        let pid = name
-            .strip_prefix("tidegate_test_")
-            .and_then(|rest| rest.split('_').next());
-        let alive = pid.is_some_and(|pid| std::path::Path::new("/proc").join(pid).exists());
-        if !alive {
-            let _ = sqlx::raw_sql(&format!("drop database if exists {name}"))
-                .execute(&mut *admin)
-                .await;
-        }
-    }
 }

@@ -96,7 +96,7 @@ pub async fn value(session: &mut PgConnection, sql: &str) -> String {
     rows.remove(0)
 }
 
-/// Claims with `function` (`claim_readiness` or `claim_tx`) from `queue`, for 30 seconds.
+/// Claims with `function` (`claim_readiness` or `claim_tx`) from `queue`, for longer than any test takes.
 pub async fn claim(
     session: &mut PgConnection,
     function: &str,
@@ -107,7 +107,7 @@ pub async fn claim(
     let sql = format!(
         "select c.id, (c.lease).msg_id,
            format('row(%L, %s, %s)::tidegate.lease', (c.lease).queue, (c.lease).msg_id, (c.lease).nonce), c.attempt
-         from tidegate.{function}('{queue}', '{worker}', {batch}, interval '30 seconds') as c"
+         from tidegate.{function}('{queue}', '{worker}', {batch}, interval '10 minutes') as c"
     );
     let rows: Vec<(Uuid, i64, String, i32)> = sqlx::query_as(&sql)
         .fetch_all(session)

@@ -100,7 +100,7 @@ fn events() -> impl Strategy<Value = Vec<(Event, u64)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if std::env::var("TIDEGATE_TESTS").is_ok_and(|asked| asked == "long") { 500 } else { 100 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_timeout_is_within_its_bounds_and_the_margin_at_least_one(

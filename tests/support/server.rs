@@ -1,0 +1,362 @@
+//! The PostgreSQL server of the tests, and the databases on it.
+//!
+//! Tests run on `DATABASE_URL`, or else on a private cluster in memory that all test runs of this user share. Each test
+//! gets databases of its own, copied from a template that is named by a fingerprint of its SQL. Dropped databases wait
+//! for their sessions to end, so a thread of the test program drops them while the tests go on; what it has not dropped
+//! when the program ends, the next test program does.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    path::{Path, PathBuf},
+    sync::{
+        LazyLock, OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use sqlx::{Connection, PgConnection};
+use tidegate::{
+    embedded_postgres::{EmbeddedPostgres, Options},
+    schema,
+};
+use tokio::sync::{OnceCell, mpsc};
+
+use super::eventually;
+
+/// A program that stops the server when nobody uses it any more: whichever of ours this test program was built with.
+const KEEPER: &str = match (
+    option_env!("CARGO_BIN_EXE_tidegate"),
+    option_env!("CARGO_BIN_EXE_tidegate-worker"),
+    option_env!("CARGO_BIN_EXE_tidegate-faults"),
+) {
+    (Some(program), _, _) | (None, Some(program), _) | (None, None, Some(program)) => program,
+    (None, None, None) => "",
+};
+
+/// The free memory below which the cluster goes to disk, in bytes. A run of all tests takes about a third of it.
+const MEMORY: u64 = 3 << 30;
+
+/// Where tests find PostgreSQL.
+enum Server {
+    Given(String),
+    Embedded(Box<EmbeddedPostgres>),
+}
+
+impl Server {
+    fn get() -> &'static Self {
+        static SERVER: OnceLock<Server> = OnceLock::new();
+        SERVER.get_or_init(|| match std::env::var("DATABASE_URL") {
+            Ok(url) if !url.is_empty() => Self::Given(url),
+            _ => {
+                let directory = cluster_directory();
+                let keeper = [KEEPER, "embedded-postgres-keeper"]
+                    .into_iter()
+                    .map(Into::into)
+                    .chain([directory.clone().into_os_string()])
+                    .collect();
+                let options = Options {
+                    directory,
+                    durable: false,
+                    keeper: Some(keeper),
+                };
+                let server = EmbeddedPostgres::start(&options)
+                    .unwrap_or_else(|error| panic!("tests need PostgreSQL: {error}"));
+                Self::Embedded(Box::new(server))
+            }
+        })
+    }
+
+    fn url(&self, database: &str) -> String {
+        match self {
+            Self::Embedded(cluster) => cluster.url(database),
+            Self::Given(url) => {
+                let (server, query) = url.split_once('?').unwrap_or((url, ""));
+                let scheme_end = server.find("://").map_or(0, |at| at + 3);
+                let end = server[scheme_end..]
+                    .find('/')
+                    .map_or(server.len(), |at| scheme_end + at);
+                let query = if query.is_empty() {
+                    String::new()
+                } else {
+                    format!("?{query}")
+                };
+                format!("{}/{database}{query}", &server[..end])
+            }
+        }
+    }
+}
+
+/// The directory of the private cluster: in memory where there is a memory file system with room.
+fn cluster_directory() -> PathBuf {
+    let name = format!("tidegate-tests-{}", nix::unistd::geteuid());
+    let memory = Path::new("/dev/shm").join(&name);
+    let roomy = || {
+        nix::sys::statvfs::statvfs("/dev/shm")
+            .is_ok_and(|found| found.blocks_available() * found.fragment_size() >= MEMORY)
+    };
+    // A cluster that is there already is full of this user's own test databases.
+    if memory.exists() || roomy() {
+        memory
+    } else {
+        std::env::temp_dir().join(name)
+    }
+}
+
+/// The URL of a database on the server.
+pub fn url(database: &str) -> String {
+    Server::get().url(database)
+}
+
+/// A session in the database `postgres`.
+pub async fn admin() -> PgConnection {
+    PgConnection::connect(&url("postgres")).await.unwrap()
+}
+
+/// What a new database is a copy of. Each is made once a day, so that the times in it are never old.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Template {
+    /// Nothing: not even migrated.
+    Empty,
+    /// Migrated, nothing else.
+    Migrated,
+    /// With the starter set of `tidegate init`, exact answers and gates that are wide open.
+    Initialised,
+    /// [`Template::Initialised`] without a rate limit and a concurrency limit.
+    Unlimited,
+    /// [`Template::Unlimited`] with [`DEEP`] requests of kind `direct`: enough for several stretches of 16384 numbers, and
+    /// for what a queue without a survey may hold.
+    Deep,
+    /// [`Template::Unlimited`] with 200,000 requests: most have ended, some await a response, 1,000 of each flow wait in
+    /// the queues. Its tables are vacuumed and analysed.
+    Large,
+}
+
+/// How many requests wait in [`Template::Deep`].
+pub const DEEP: i32 = 40_000;
+
+/// Tests of jitter turn it on, tests of gates set their marks.
+const INITIALISED: &[&str] = &[
+    "select tidegate.initialise()",
+    "update tidegate.setting set jitter = 0",
+    "update tidegate.gate set high_water = 1000000, low_water = 500000",
+];
+
+const UNLIMITED: &[&str] =
+    &["update tidegate.queue set per_seconds = null, max_concurrency = null"];
+
+const NOT_DUE_FOR_DAYS: &str =
+    "update tidegate.kind set deadline = '10 days', readiness_timeout = '10 days'";
+
+const DUE_AS_USUAL: &str =
+    "update tidegate.kind set deadline = default, readiness_timeout = default";
+
+const TEN_THOUSAND: &str = "select count(*) from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[10000]), admission => 'accepted')";
+
+const MADE_DEEP: &[&str] = &[
+    NOT_DUE_FOR_DAYS,
+    TEN_THOUSAND,
+    TEN_THOUSAND,
+    TEN_THOUSAND,
+    TEN_THOUSAND,
+    DUE_AS_USUAL,
+];
+
+const MADE_LARGE: &[&str] = &[
+    NOT_DUE_FOR_DAYS,
+    "set session_replication_role = replica;
+     insert into tidegate.request (id, kind, flow, req_status, transition_no, cause, deadline_at, readiness_deadline_at,
+       processing_at, receipt_received_at, finished_at, payload, response)
+     select
+       tidegate.uuid_v7(clock_timestamp() - interval '2 hours' + n * interval '20 milliseconds'),
+       case n % 2 when 0 then 'direct' else 'public_decrypt' end,
+       (case n % 2 when 0 then 'direct' else 'decrypt' end)::tidegate.flow,
+       (case when n % 10 = 0 then 'receipt_received' else 'completed' end)::tidegate.request_status, 4, 'receipt',
+       clock_timestamp() + interval '2 days' + n * interval '1 second',
+       case when n % 2 = 1 then clock_timestamp() + interval '2 days' + n * interval '1 second' end,
+       clock_timestamp(), clock_timestamp(), case when n % 10 <> 0 then clock_timestamp() end, '{}', '{}'
+     from generate_series(1, 200000) as n;
+     insert into tidegate.awaiting_response (request_id, due_at)
+     select id, clock_timestamp() + interval '2 days' from tidegate.request where req_status = 'receipt_received';
+     set session_replication_role = origin",
+    "select count(*)
+     from unnest(array['direct', 'public_decrypt']) as k(name),
+       lateral tidegate.submit_batch(k.name, array_fill('{}'::jsonb, array[1000]), admission => 'accepted')",
+    DUE_AS_USUAL,
+    "vacuum analyze tidegate.request",
+    "vacuum analyze tidegate.awaiting_response",
+    "vacuum analyze pgmq.q_tx",
+    "vacuum analyze pgmq.q_readiness",
+];
+
+impl Template {
+    /// The statements that make it from a migrated database.
+    fn statements(self) -> Vec<&'static str> {
+        let parts: &[&[&str]] = match self {
+            Self::Empty | Self::Migrated => &[],
+            Self::Initialised => &[INITIALISED],
+            Self::Unlimited => &[INITIALISED, UNLIMITED],
+            Self::Deep => &[INITIALISED, UNLIMITED, MADE_DEEP],
+            Self::Large => &[INITIALISED, UNLIMITED, MADE_LARGE],
+        };
+        parts.concat()
+    }
+
+    /// The name of the template database: it tells the schema, the statements and the day.
+    fn name(self) -> String {
+        static SCHEMA: LazyLock<String> = LazyLock::new(|| {
+            let today = chrono::Utc::now().format("%Y%m%d");
+            format!("{today}_{}", &schema::fingerprint()[..16])
+        });
+        if self == Self::Empty {
+            return "template0".to_owned();
+        }
+        let mut statements = DefaultHasher::new();
+        self.statements().hash(&mut statements);
+        format!(
+            "tidegate_template_{}_{:08x}",
+            *SCHEMA,
+            statements.finish() >> 32
+        )
+    }
+
+    /// Makes its content in a fresh database.
+    async fn fill(self, url: &str) {
+        schema::migrate(url).await.unwrap();
+        let mut session = PgConnection::connect(url).await.unwrap();
+        for sql in self.statements() {
+            sqlx::raw_sql(sql).execute(&mut session).await.unwrap();
+        }
+        session.close().await.unwrap();
+    }
+
+    /// Makes the template unless it is there: under another name first, so that a killed run leaves no half-made one.
+    async fn ensure(self) {
+        let name = self.name();
+        let mut admin = admin().await;
+        lock(&mut admin, "template").await;
+        if exists(&mut admin, &name).await {
+            return;
+        }
+        let draft = format!("{name}_draft");
+        for sql in [
+            format!("drop database if exists {draft} with (force)"),
+            format!("create database {draft} template template0"),
+        ] {
+            sqlx::raw_sql(&sql).execute(&mut admin).await.unwrap();
+        }
+        self.fill(&url(&draft)).await;
+        // A backend may take a moment to leave; a database in use cannot be renamed.
+        eventually("the draft is renamed", || {
+            let sql = format!("alter database {draft} rename to {name}");
+            async move {
+                let mut admin = self::admin().await;
+                sqlx::raw_sql(&sql).execute(&mut admin).await.is_ok()
+            }
+        })
+        .await;
+    }
+
+    /// [`Template::ensure`], once in this process.
+    async fn ensure_once(self) {
+        static ENSURED: [OnceCell<()>; 6] = [const { OnceCell::const_new() }; 6];
+        if self != Self::Empty {
+            let ensured = &ENSURED[self as usize];
+            ensured.get_or_init(|| self.ensure()).await;
+        }
+    }
+}
+
+async fn exists(admin: &mut PgConnection, database: &str) -> bool {
+    sqlx::query_scalar("select exists (select from pg_database where datname = $1)")
+        .bind(database)
+        .fetch_one(admin)
+        .await
+        .unwrap()
+}
+
+/// Waits for a lock that lasts as long as the session.
+async fn lock(session: &mut PgConnection, what: &str) {
+    sqlx::query("select pg_advisory_lock(hashtext($1))")
+        .bind(format!("tidegate tests: {what}"))
+        .execute(session)
+        .await
+        .unwrap();
+}
+
+/// Makes a database of this process's own; its name.
+pub async fn create(template: Template) -> String {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let process = std::process::id();
+    // The thread has the test's name, which helps when looking at the server.
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or_default().replace([':', '-'], "_");
+    let name = format!("tidegate_test_{process}_{number}_{test:.36}");
+    template.ensure_once().await;
+    let mut admin = admin().await;
+    // Copied file by file, a database takes no space in the log, and comes with the cache of its catalog.
+    let strategy = match admin.server_version_num() {
+        Some(version) if version >= 150_000 => "strategy file_copy",
+        _ => "",
+    };
+    let source = template.name();
+    sqlx::raw_sql(&format!(
+        "create database {name} template {source} {strategy}"
+    ))
+    .execute(&mut admin)
+    .await
+    .unwrap();
+    name
+}
+
+/// Drops a database, soon.
+pub fn drop_later(name: String) {
+    static DROPPER: OnceLock<mpsc::UnboundedSender<String>> = OnceLock::new();
+    let dropper = DROPPER.get_or_init(|| {
+        let (sender, names) = mpsc::unbounded_channel();
+        std::thread::spawn(move || drop_databases(names));
+        sender
+    });
+    // Without a dropper the next test program drops it.
+    let _ = dropper.send(name);
+}
+
+/// Drops what killed test programs have left behind, and then what it is told to.
+#[tokio::main(flavor = "current_thread")]
+async fn drop_databases(mut names: mpsc::UnboundedReceiver<String>) {
+    let mut admin = admin().await;
+    for name in left_behind(&mut admin).await {
+        drop_database(&mut admin, &name).await;
+    }
+    while let Some(name) = names.recv().await {
+        drop_database(&mut admin, &name).await;
+    }
+}
+
+async fn drop_database(admin: &mut PgConnection, name: &str) {
+    let sql = format!("drop database if exists {name} with (force)");
+    if let Err(error) = sqlx::raw_sql(&sql).execute(admin).await {
+        eprintln!("{sql}: {error}");
+    }
+}
+
+/// Databases of test programs that have ended, and templates that are a day old. Younger templates may belong to another
+/// checkout that is being tested at this moment.
+async fn left_behind(admin: &mut PgConnection) -> Vec<String> {
+    let names: Vec<String> = sqlx::query_scalar(
+        r"select datname::text from pg_database
+          where datname like 'tidegate\_test\_%'
+             or (datname like 'tidegate\_template\_%'
+                 and (pg_stat_file('base/' || oid || '/PG_VERSION')).modification < now() - interval '1 day')",
+    )
+    .fetch_all(admin)
+    .await
+    .unwrap();
+    let ended = |name: &String| {
+        let pid = name
+            .strip_prefix("tidegate_test_")
+            .and_then(|rest| rest.split('_').next());
+        !pid.is_some_and(|pid| Path::new("/proc").join(pid).exists())
+    };
+    names.into_iter().filter(ended).collect()
+}
