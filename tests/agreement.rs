@@ -4,11 +4,13 @@
 //! command both must have answered the same, and be in the same state: statuses, attempts and causes, messages in their
 //! order and who holds them, gates and depths, keys, kept responses.
 //!
-//! `TIDEGATE_SEED` names the sequences (a failure tells its own), `TIDEGATE_SEQUENCES` how many there are.
+//! `TIDEGATE_SEED` names one sequence (a failure tells its own), `TIDEGATE_SEQUENCES` how many random ones there are. `mutants`
+//! shows that a short campaign notices when a function is wrong.
 
 mod commands;
 mod database;
 mod model;
+mod mutants;
 
 use std::{
     cell::{Cell, RefCell},
@@ -19,10 +21,13 @@ use proptest::test_runner::{
     Config, RngAlgorithm, TestCaseError, TestCaseResult, TestError, TestRng, TestRunner,
 };
 
+use crate::support::campaign;
+
 use self::{
     commands::{Choice, Command},
     database::Database,
     model::{Answer, Model},
+    mutants::TELLING,
 };
 
 fn number(variable: &str) -> Option<u64> {
@@ -71,38 +76,68 @@ fn agree(database: &mut Database, choices: &[Choice]) -> Result<u64, TestCaseErr
     Ok(done.len() as u64)
 }
 
+/// Where a database and the model differ.
+struct Difference {
+    /// How many sequences agreed before.
+    after: usize,
+    reason: String,
+}
+
+/// Gives one random sequence for each seed to a database and to the model: how many commands those were, or where both
+/// differ, after at most `shrinks` attempts at a shorter sequence.
+fn agreement(database: Database, seeds: &[u64], shrinks: u32) -> Result<u64, Difference> {
+    let database = RefCell::new(database);
+    let commands = Cell::new(0);
+    for (after, seed) in seeds.iter().enumerate() {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&seed.to_le_bytes());
+        let config = Config {
+            cases: 1,
+            failure_persistence: None,
+            max_shrink_iters: shrinks,
+            ..Config::default()
+        };
+        let mut runner =
+            TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+        let outcome = runner.run(&commands::choices(), |choices| -> TestCaseResult {
+            let mut database = database.borrow_mut();
+            database.begin();
+            commands.set(commands.get() + agree(&mut database, &choices)?);
+            Ok(())
+        });
+        if let Err(TestError::Fail(reason, _) | TestError::Abort(reason)) = outcome {
+            let reason = format!("with TIDEGATE_SEED={seed}, {reason}");
+            return Err(Difference { after, reason });
+        }
+    }
+    database.borrow_mut().begin();
+    let violations = database.borrow().violations();
+    if violations.is_empty() {
+        Ok(commands.get())
+    } else {
+        Err(Difference {
+            after: seeds.len(),
+            reason: format!("{violations:#?}"),
+        })
+    }
+}
+
+/// So many seeds that nobody has seen.
+fn random_seeds(count: usize) -> impl Iterator<Item = u64> {
+    std::iter::repeat_with(rand::random).take(count)
+}
+
 #[test]
 fn the_database_does_what_the_model_says() {
-    let seed = number("TIDEGATE_SEED").unwrap_or_else(rand::random);
-    let cases = number("TIDEGATE_SEQUENCES").unwrap_or(1000);
-    println!("TIDEGATE_SEED={seed}");
-    let mut bytes = [0; 32];
-    bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    let config = Config {
-        cases: cases.try_into().unwrap(),
-        failure_persistence: None,
-        max_shrink_iters: 2000,
-        ..Config::default()
+    let seeds: Vec<u64> = match (number("TIDEGATE_SEED"), number("TIDEGATE_SEQUENCES")) {
+        (Some(seed), _) => vec![seed],
+        (None, Some(count)) => random_seeds(count.try_into().unwrap()).collect(),
+        (None, None) => TELLING
+            .into_iter()
+            .chain(random_seeds(campaign(100, 1000)))
+            .collect(),
     };
-    let mut runner =
-        TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
-    let database = RefCell::new(Database::new());
-    let (sequences, commands) = (Cell::new(0), Cell::new(0));
-
-    let outcome = runner.run(&commands::choices(), |choices| -> TestCaseResult {
-        let mut database = database.borrow_mut();
-        database.begin();
-        commands.set(commands.get() + agree(&mut database, &choices)?);
-        sequences.set(sequences.get() + 1);
-        Ok(())
-    });
-
-    match outcome {
-        Ok(()) => {}
-        Err(TestError::Fail(reason, _)) => panic!("with TIDEGATE_SEED={seed}, {reason}"),
-        Err(TestError::Abort(reason)) => panic!("with TIDEGATE_SEED={seed}: {reason}"),
-    }
-    println!("{} sequences, {} commands", sequences.get(), commands.get());
-    database.borrow_mut().begin();
-    assert_eq!(database.borrow().violations(), Vec::<String>::new());
+    let commands = agreement(Database::new(), &seeds, 2000)
+        .unwrap_or_else(|difference| panic!("{}", difference.reason));
+    println!("{} sequences, {commands} commands", seeds.len());
 }

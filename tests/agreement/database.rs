@@ -65,6 +65,11 @@ impl Database {
         }
     }
 
+    /// Applies SQL; several statements are fine.
+    pub fn apply(&self, sql: &str) {
+        self.runtime.block_on(self.database.execute(sql));
+    }
+
     /// Ends what the last sequence has left, and begins the next.
     pub fn begin(&mut self) {
         let ids = ids(&self.ids);

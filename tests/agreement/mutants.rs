@@ -1,0 +1,243 @@
+//! Functions that are wrong on purpose, one at a time: the short campaign has to tell each from the model.
+
+use rand::seq::IndexedRandom;
+use tidegate::schema;
+
+use super::{agreement, database::Database, random_seeds};
+use crate::support::campaign;
+
+/// A wrong version of functions.
+#[derive(Debug)]
+struct Mutant {
+    name: &'static str,
+    /// The file below `sql/functions/`, what stands in it once, and what stands there instead.
+    changes: &'static [(&'static str, &'static str, &'static str)],
+}
+
+/// The seeds of sequences that tell mutants from the model: every campaign begins with them.
+pub const TELLING: [u64; 32] = [
+    0xe76ece984618e8dd, // a settle without its fence
+    0x14387c9630c6124e, // a settle without its fence
+    0x5bc1510e68dfa592, // a nonce that stays when a message is given back
+    0xa5da017c4e9db5b7, // a nonce that stays when a message is given back
+    0x84d11fa9b1513c1c, // a window that never passes
+    0x96999ea8ed000bde, // a window that never passes
+    0x86867d8358ffb880, // a key that keeps a request that timed out
+    0xe797d51796877e59, // a key that keeps a request that timed out
+    0x6c103afd1fd8231a, // a claim with one slot too many
+    0x0fdd66e123363211, // a claim with one slot too many
+    0xa7fcd53431b837f8, // a claim in the other order
+    0x711cfbb532736466, // a claim in the other order
+    0xe76a9cd73747ab32, // a claim with one attempt less
+    0xec7dd37f2184adff, // a claim with one attempt less
+    0x72940fc46dee7999, // an extend of a lease that has run out
+    0xd85829a30274305c, // an extend of a lease that has run out
+    0x5f39dbac4d1e394a, // a gate that opens one request too early
+    0xb316f978674da337, // a gate that opens one request too early
+    0x9548f0e766ab3529, // a gate that opens one request too late
+    0x9c5a7f2bb2caf5ba, // a gate that opens one request too late
+    0xb49a753f4bcefa92, // a receipt that forgets the inbox
+    0xc900362a467114e8, // a receipt that forgets the inbox
+    0x72ab7f6d34202f16, // an ended request that keeps its message
+    0x911ef9acdfe9cd70, // an ended request that keeps its message
+    0xaa569c095dc39ebe, // a retry against at_most_once
+    0xbd7dbdda83c90be6, // a retry against at_most_once
+    0xbb9977af6b11a8d1, // a rebuilt message that stays invisible
+    0x10a72ddfd9fe2714, // a rebuilt message that stays invisible
+    0x6d8681074b5b7022, // a release that keeps its attempt
+    0x50ffc8460bea6691, // a release that keeps its attempt
+    0x6cfe0913d22c3ca5, // a share too many
+    0xd269cf2defed5080, // a share too many
+];
+
+const MUTANTS: [Mutant; 16] = [
+    Mutant {
+        name: "a settle without its fence",
+        changes: &[(
+            "lock_held",
+            "m.headers ->> 'nonce' = l.nonce::text",
+            "m.headers is not null",
+        )],
+    },
+    Mutant {
+        name: "a nonce that stays when a message is given back",
+        changes: &[(
+            "free_messages",
+            "set vt = freed.visible, headers = null",
+            "set vt = freed.visible",
+        )],
+    },
+    Mutant {
+        name: "a window that never passes",
+        changes: &[(
+            "dedup_find",
+            "if seen.request_id is null or p_now >= seen.expires_at then",
+            "if seen.request_id is null then",
+        )],
+    },
+    Mutant {
+        name: "a key that keeps a request that timed out",
+        changes: &[(
+            "stands_for",
+            "r.req_status in ('failure', 'timed_out')",
+            "r.req_status = 'failure'",
+        )],
+    },
+    Mutant {
+        name: "a claim with one slot too many",
+        changes: &[(
+            "claim_readiness",
+            "v_queue.max_concurrency - v_held)",
+            "v_queue.max_concurrency - v_held + 1)",
+        )],
+    },
+    Mutant {
+        name: "a claim in the other order",
+        changes: &[(
+            "take_messages",
+            "order by m.msg_id\n        limit $1 - (",
+            "order by m.msg_id desc\n        limit $1 - (",
+        )],
+    },
+    Mutant {
+        name: "a claim with one attempt less",
+        changes: &[(
+            "claim_tx",
+            "r.tx_attempt > p.attempts_declared",
+            "r.tx_attempt >= p.attempts_declared",
+        )],
+    },
+    Mutant {
+        name: "an extend of a lease that has run out",
+        changes: &[("extend", " and m.vt > $3", "")],
+    },
+    Mutant {
+        name: "a gate that opens one request too early",
+        changes: &[
+            (
+                "gate_flip",
+                "then p_depth <= g.low_water",
+                "then p_depth <= g.low_water + 1",
+            ),
+            (
+                "look_at_gate",
+                "return v_depth <= v_gate.low_water and",
+                "return v_depth <= v_gate.low_water + 1 and",
+            ),
+        ],
+    },
+    Mutant {
+        name: "a gate that opens one request too late",
+        changes: &[(
+            "look_at_gate",
+            "return v_depth <= v_gate.low_water and",
+            "return v_depth < v_gate.low_water and",
+        )],
+    },
+    Mutant {
+        name: "a receipt that forgets the inbox",
+        changes: &[(
+            "settle_receipt",
+            "perform tidegate.apply_inbox(v_waiting);",
+            "null;",
+        )],
+    },
+    Mutant {
+        name: "an ended request that keeps its message",
+        changes: &[(
+            "end_requests",
+            "as t where m.msg_id = t.msg_id",
+            "as t where m.msg_id = t.msg_id and false",
+        )],
+    },
+    Mutant {
+        name: "a retry against at_most_once",
+        changes: &[(
+            "settle_retry",
+            "when (a.policy).semantics = 'at_most_once' and a.left then",
+            "when false then",
+        )],
+    },
+    Mutant {
+        name: "a rebuilt message that stays invisible",
+        changes: &[(
+            "recover_queue",
+            "select m.msg_id, '-infinity', jsonb",
+            "select m.msg_id, 'infinity', jsonb",
+        )],
+    },
+    Mutant {
+        name: "a release that keeps its attempt",
+        changes: &[(
+            "release",
+            "tx_attempt = greatest(r.tx_attempt - 1, 0)",
+            "tx_attempt = r.tx_attempt",
+        )],
+    },
+    Mutant {
+        name: "a share too many",
+        changes: &[(
+            "apply_response",
+            "if v_parts < v_request.response_threshold then",
+            "if v_parts <= v_request.response_threshold then",
+        )],
+    },
+];
+
+impl Mutant {
+    /// The files that it changes, as they are then.
+    fn sql(&self) -> Vec<String> {
+        let files = schema::sql_files();
+        let changed = self.changes.iter().map(|(function, from, to)| {
+            let path = format!("functions/{function}.sql");
+            let file = files.iter().find(|(name, _)| *name == path);
+            let (_, sql) = file.unwrap_or_else(|| panic!("{}: there is no {path}", self.name));
+            assert_eq!(
+                sql.matches(from).count(),
+                1,
+                "{}: {path} has {from:?} once",
+                self.name
+            );
+            sql.replace(from, to)
+        });
+        changed.collect()
+    }
+
+    /// The database, with it.
+    fn database(&self) -> Database {
+        let database = Database::new();
+        for sql in self.sql() {
+            database.apply(&sql);
+        }
+        database
+    }
+
+    /// What to do about a mutant that the telling sequences no longer find.
+    fn searched_for(&self) -> String {
+        let seeds: Vec<u64> = random_seeds(5000).collect();
+        match agreement(self.database(), &seeds, 0) {
+            Err(found) => format!("add {:#018x} to TELLING", seeds[found.after]),
+            Ok(_) => "no sequence tells it from the model".to_owned(),
+        }
+    }
+}
+
+#[test]
+fn every_mutant_fits_the_functions_of_today() {
+    for mutant in &MUTANTS {
+        mutant.sql();
+    }
+}
+
+/// One at random in a short campaign.
+#[test]
+fn a_short_campaign_finds_every_mutant() {
+    let mut random = rand::rng();
+    for mutant in MUTANTS.choose_multiple(&mut random, campaign(1, MUTANTS.len())) {
+        let name = mutant.name;
+        match agreement(mutant.database(), &TELLING, 0) {
+            Err(found) => println!("{name}: found after {} sequences", found.after),
+            Ok(_) => panic!("{name} is not found: {}", mutant.searched_for()),
+        }
+    }
+}
