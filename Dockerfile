@@ -6,9 +6,9 @@ COPY . .
 # The caches keep what was compiled between builds; the programs are copied out of them, into the layer.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/build/target \
-    cargo build --release --locked --workspace --bins \
+    cargo build --profile dist --locked -p tidegate -p tidegate-workers --bins \
     && mkdir /programs \
-    && cp target/release/tidegate target/release/tidegate-worker /programs/
+    && cp target/dist/tidegate target/dist/tidegate-worker /programs/
 
 FROM debian:bookworm-slim
 RUN apt-get update \

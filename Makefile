@@ -3,9 +3,15 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 
+# Where Cargo builds.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+
+# Many tests wait, for leases and deadlines: more of them than there are cores keep the cores busy.
+export RUST_TEST_THREADS ?= $(shell echo $$((3 * $$(getconf _NPROCESSORS_ONLN))))
+
 .PHONY: help
 help: ## List the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: ## Install PostgreSQL's programs where that can be done without asking (Debian, as root)
@@ -20,38 +26,51 @@ setup: ## Install PostgreSQL's programs where that can be done without asking (D
 	  echo "PostgreSQL is needed: apt-get install postgresql, brew install postgresql@17, or set DATABASE_URL" >&2; exit 1; \
 	fi
 
-.PHONY: build
-build: ## Build both programs, optimised
-	cargo build --release --workspace
-
 .PHONY: demo
-demo: setup build ## Show it all working, in under a minute after the build
-	target/release/tidegate demo
+demo: setup ## Show it all working, in under a minute after the build
+	cargo build -p tidegate -p tidegate-workers --bins
+	"$(TARGET)/debug/tidegate" demo
 
 .PHONY: test
-test: setup lint ## Run the lints and every test
+test: setup ## Run every test, with the random ones in their short form
 	cargo test --workspace
+
+.PHONY: t
+t: setup ## Run the tests whose names contain T, after an edit (T=gates, P=tidegate-workers for another package)
+	cargo test -p $(or $(P),tidegate --lib --test it) -- $(T)
+
+.PHONY: test-long
+test-long: setup ## Run every test, with the random ones in their long form: some ten minutes
+	TIDEGATE_TESTS=long cargo test --workspace
+
+.PHONY: mutants
+mutants: setup ## Change the SQL functions in sixteen ways, one at a time, and check that the agreement test finds each
+	TIDEGATE_TESTS=long cargo test -p tidegate --test it -- agreement::mutants --nocapture
 
 .PHONY: model
 model: ## Walk through every state of the model, and tell how many there are (TIDEGATE_MODEL=large: more, for minutes)
-	TIDEGATE_MODEL="$(TIDEGATE_MODEL)" cargo test -p tidegate-model --lib -- --nocapture --test-threads 1
+	TIDEGATE_MODEL="$(or $(TIDEGATE_MODEL),usual)" cargo test -p tidegate-model --lib -- --nocapture --test-threads 1
 
 .PHONY: faults
 faults: setup ## Break a running fleet at random, and check that every promise held (TIME=30m SEED=7 FAULTS=--failover)
 	cargo build --release --workspace --bins
-	target/release/tidegate-faults run --time "$(or $(TIME),30m)" $(if $(SEED),--seed "$(SEED)") $(FAULTS)
+	"$(TARGET)/release/tidegate-faults" run --time "$(or $(TIME),30m)" $(if $(SEED),--seed "$(SEED)") $(FAULTS)
 
 .PHONY: test-clients
 test-clients: setup ## Run curl, urllib3 and an API fuzzer against a real Tidegate (MAX_EXAMPLES=50)
 	tests/clients/prepare
-	cargo build --workspace
-	PYTHONDONTWRITEBYTECODE=1 target/clients/venv/bin/python tests/clients/run
+	cargo build -p tidegate -p tidegate-workers --bins
+	PYTHONDONTWRITEBYTECODE=1 "$(TARGET)/clients/venv/bin/python" tests/clients/run
 
 .PHONY: lint
 lint: ## Check formatting, lints and documentation
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+.PHONY: release
+release: ## Build both programs as they are packaged: slow to build, small and fast
+	cargo build --profile dist -p tidegate -p tidegate-workers --bins
 
 .PHONY: bench
 bench: setup ## Measure submit, drain and whole lives, in requests per second, positions at depth, how good ETAs are, learned timeouts, gates, and recovery
@@ -63,4 +82,4 @@ bench: setup ## Measure submit, drain and whole lives, in requests per second, p
 	cargo bench --bench recovery
 
 .PHONY: ci
-ci: test ## What CI runs
+ci: lint test test-long mutants ## What CI runs
