@@ -184,13 +184,14 @@ impl Injector {
                     Some(()) = running.next() => {}
                 }
             }
-            if began.elapsed() >= time || stop.is_cancelled() {
-                break;
-            }
-            if fails_over && began.elapsed() >= time / 2 {
+            // First: a long pause may reach beyond the end, and what was asked for is done all the same.
+            if fails_over && began.elapsed() >= time / 2 && !stop.is_cancelled() {
                 fails_over = false;
                 running.push(self.inject(Fault::Failover, random.random()));
                 continue;
+            }
+            if began.elapsed() >= time || stop.is_cancelled() {
+                break;
             }
             if round.is_empty() {
                 round = shuffled_round(&options.only, &mut random);
