@@ -374,11 +374,12 @@ async fn the_view_of_all_requests_tells_each_what_a_poll_would() {
         database.submit(kind).await;
     }
 
+    // Both look at the clock, one after the other.
     assert_eq!(
         database
             .number(
                 "select count(*) from tidegate.request_eta as e, tidegate.request_outlook(e.id) as o
-                 where e.retry_after_seconds = o.retry_after_seconds and e.place = o.place"
+                 where abs(e.retry_after_seconds - o.retry_after_seconds) <= 1 and e.place = o.place"
             )
             .await,
         9
