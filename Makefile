@@ -40,7 +40,7 @@ t: setup ## Run the tests whose names contain T, after an edit (T=gates, P=tideg
 	cargo test -p $(or $(P),tidegate --lib --test it) -- $(T)
 
 .PHONY: test-long
-test-long: setup ## Run every test, with the random ones in their long form: some ten minutes
+test-long: setup ## Run every test, with the random ones in their long form: some six minutes
 	TIDEGATE_TESTS=long cargo test --workspace
 
 .PHONY: mutants

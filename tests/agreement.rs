@@ -122,7 +122,7 @@ fn agreement(database: Database, seeds: &[u64], shrinks: u32) -> Result<u64, Dif
     }
 }
 
-/// So many seeds that nobody has seen.
+/// New random seeds.
 fn random_seeds(count: usize) -> impl Iterator<Item = u64> {
     std::iter::repeat_with(rand::random).take(count)
 }

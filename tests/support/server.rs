@@ -23,7 +23,7 @@ use tokio::sync::{OnceCell, mpsc};
 
 use super::eventually;
 
-/// A program that stops the server when nobody uses it any more: whichever of ours this test program was built with.
+/// The program that stops the server when no test uses it: the one of ours that this test program was built with.
 const KEEPER: &str = match (
     option_env!("CARGO_BIN_EXE_tidegate"),
     option_env!("CARGO_BIN_EXE_tidegate-worker"),
