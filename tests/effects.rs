@@ -227,7 +227,12 @@ async fn a_worker_killed_between_settle_and_commit_leaves_neither_and_another_ma
     assert_eq!(database.status(id).await, "tx_in_flight");
     lock.rollback().await.unwrap();
 
-    run_until_ended(&database, 1, options()).await;
+    // An effect has to be done within its lease: on a busy machine a second is little.
+    let patient = WorkerOptions {
+        lease: Duration::from_secs(60),
+        ..options()
+    };
+    run_until_ended(&database, 1, patient).await;
     assert_eq!(
         database.causes(id).await,
         ["submitted", "claimed", "recovered", "claimed", "receipt"]

@@ -1,11 +1,12 @@
 //! Do all nodes have the right state of the gates, whatever is lost, killed, made up or started again?
 
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use futures_util::future::join_all;
+use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use sqlx::postgres::PgListener;
 use tidegate::{
@@ -18,7 +19,7 @@ use tidegate::{
 use tokio::{io::AsyncWriteExt, net::TcpListener};
 use tokio_util::sync::CancellationToken;
 
-use super::{Api, access::key, answer, hold_submissions, let_go, read_to_end};
+use super::{Answer, Api, access::key, answer, hold_submissions, let_go, read_to_end};
 use crate::support::{
     TestDatabase, campaign, eventually,
     race::{Session, leases, sound, submit_many},
@@ -110,6 +111,20 @@ async fn all_say(fleet: &[Member], open: bool) {
         })
         .await;
     }
+}
+
+/// The answer of a node whose copy of the API keys is fresh: one that got no CPU for a second answers 503 until it has
+/// read them again.
+async fn answer_of_known(request: impl Fn() -> RequestBuilder) -> Answer {
+    let last = Mutex::new(None);
+    eventually("the node knows its keys", || async {
+        let answered = answer(request()).await;
+        let knows = answered.status != 503;
+        *last.lock().unwrap() = Some(answered);
+        knows
+    })
+    .await;
+    last.into_inner().unwrap().unwrap()
 }
 
 async fn fill(database: &TestDatabase) {
@@ -274,19 +289,26 @@ async fn a_closed_gate_costs_no_statement_without_a_key_and_replays_are_answered
     let held = hold_submissions(&database).await;
     for _ in 0..20 {
         for path in ["/v1/direct", "/v1/direct/batch", "/v1/public-decrypt"] {
-            let refused = answer(posting(path)).await;
+            let refused = answer_of_known(|| posting(path)).await;
             refused.assert_problem(429, "gate_closed");
             assert!(refused.header("ratelimit").starts_with("\"tx\";r=0;t="));
         }
     }
     // Whatever else it asks for, and whatever its body is.
-    let called_back = posting("/v1/direct").header("tidegate-callback-url", "https://example.com");
-    answer(called_back).await.assert_problem(429, "gate_closed");
-    let nonsense = posting("/v1/direct").body("{");
-    answer(nonsense).await.assert_problem(429, "gate_closed");
+    let called_back =
+        || posting("/v1/direct").header("tidegate-callback-url", "https://example.com");
+    answer_of_known(called_back)
+        .await
+        .assert_problem(429, "gate_closed");
+    let nonsense = || posting("/v1/direct").body("{");
+    answer_of_known(nonsense)
+        .await
+        .assert_problem(429, "gate_closed");
     // Who may not call learns nothing of it.
-    let unknown = api.posting("/v1/direct", &json!({}));
-    answer(unknown).await.assert_problem(401, "unauthenticated");
+    let unknown = || api.posting("/v1/direct", &json!({}));
+    answer_of_known(unknown)
+        .await
+        .assert_problem(401, "unauthenticated");
     let_go(held).await;
 
     let replayed = answer(keyed("first")).await;

@@ -17,7 +17,7 @@ async fn each_kind_is_submitted_under_its_kebab_case_path() {
         ("direct", "direct", "processing", 3),
     ] {
         database
-            .execute("truncate pgmq.q_readiness, pgmq.q_tx")
+            .execute("delete from pgmq.q_readiness; delete from pgmq.q_tx")
             .await;
         let taken = api
             .post(&format!("/v1/{path}"), &json!({"a": [1, null]}))
