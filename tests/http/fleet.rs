@@ -1,7 +1,7 @@
 //! Do all nodes have the right state of the gates, whatever is lost, killed, made up or started again?
 
 use std::sync::{
-    Arc, Mutex,
+    Arc,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
@@ -19,7 +19,7 @@ use tidegate::{
 use tokio::{io::AsyncWriteExt, net::TcpListener};
 use tokio_util::sync::CancellationToken;
 
-use super::{Answer, Api, access::key, answer, hold_submissions, let_go, read_to_end};
+use super::{Answer, Api, access::key, answer, read_to_end};
 use crate::support::{
     TestDatabase, campaign, eventually,
     race::{Session, leases, sound, submit_many},
@@ -113,18 +113,50 @@ async fn all_say(fleet: &[Member], open: bool) {
     }
 }
 
-/// The answer of a node whose copy of the API keys is fresh: one that got no CPU for a second answers 503 until it has
-/// read them again.
-async fn answer_of_known(request: impl Fn() -> RequestBuilder) -> Answer {
-    let last = Mutex::new(None);
-    eventually("the node knows its keys", || async {
+/// Counts the statements that submit, and makes each of them fail; the submitting function as it was, to put it back.
+async fn fail_submissions(database: &TestDatabase) -> String {
+    let stored = "select pg_get_functiondef('tidegate.submittable_kind(text)'::regprocedure)";
+    let stored = database.text(stored).await.unwrap();
+    database
+        .execute(
+            "create sequence public.submitting;
+             create or replace function tidegate.submittable_kind(p_kind text) returns tidegate.kind
+             language plpgsql as $$
+             begin
+               perform nextval('public.submitting');
+               raise lock_not_available using message = 'a submission has come this far';
+             end;
+             $$",
+        )
+        .await;
+    stored
+}
+
+/// What a node answers by itself. One that got no CPU for a while reads its copies again before it knows what to answer:
+/// what it has left to the database until then has failed there.
+async fn answer_of_node(
+    database: &TestDatabase,
+    failed: &AtomicUsize,
+    request: impl Fn() -> RequestBuilder,
+) -> Answer {
+    let mut known = None;
+    for _ in 0..100 {
         let answered = answer(request()).await;
-        let knows = answered.status != 503;
-        *last.lock().unwrap() = Some(answered);
-        knows
-    })
-    .await;
-    last.into_inner().unwrap().unwrap()
+        if answered.status.as_u16() < 500 {
+            known = Some(answered);
+            break;
+        }
+        failed.fetch_add(1, Ordering::SeqCst);
+        tokio::task::yield_now().await;
+    }
+    let submitted = "select coalesce(pg_sequence_last_value('public.submitting'), 0)";
+    let submitted = usize::try_from(database.number(submitted).await).unwrap();
+    let failed = failed.load(Ordering::SeqCst);
+    assert!(
+        submitted <= failed,
+        "{submitted} submitting statements for {failed} failed calls"
+    );
+    known.expect("the node knows")
 }
 
 async fn fill(database: &TestDatabase) {
@@ -285,11 +317,11 @@ async fn a_closed_gate_costs_no_statement_without_a_key_and_replays_are_answered
     fill(&database).await;
     eventually("the node knows", || async { node.knows(false) }).await;
 
-    // No submission gets beyond its first statement.
-    let held = hold_submissions(&database).await;
+    let stored = fail_submissions(&database).await;
+    let failed = AtomicUsize::new(0);
     for _ in 0..20 {
         for path in ["/v1/direct", "/v1/direct/batch", "/v1/public-decrypt"] {
-            let refused = answer_of_known(|| posting(path)).await;
+            let refused = answer_of_node(&database, &failed, || posting(path)).await;
             refused.assert_problem(429, "gate_closed");
             assert!(refused.header("ratelimit").starts_with("\"tx\";r=0;t="));
         }
@@ -297,19 +329,16 @@ async fn a_closed_gate_costs_no_statement_without_a_key_and_replays_are_answered
     // Whatever else it asks for, and whatever its body is.
     let called_back =
         || posting("/v1/direct").header("tidegate-callback-url", "https://example.com");
-    answer_of_known(called_back)
-        .await
-        .assert_problem(429, "gate_closed");
+    let refused = answer_of_node(&database, &failed, called_back).await;
+    refused.assert_problem(429, "gate_closed");
     let nonsense = || posting("/v1/direct").body("{");
-    answer_of_known(nonsense)
-        .await
-        .assert_problem(429, "gate_closed");
+    let refused = answer_of_node(&database, &failed, nonsense).await;
+    refused.assert_problem(429, "gate_closed");
     // Who may not call learns nothing of it.
     let unknown = || api.posting("/v1/direct", &json!({}));
-    answer_of_known(unknown)
-        .await
-        .assert_problem(401, "unauthenticated");
-    let_go(held).await;
+    let refused = answer_of_node(&database, &failed, unknown).await;
+    refused.assert_problem(401, "unauthenticated");
+    database.execute(&stored).await;
 
     let replayed = answer(keyed("first")).await;
     assert_eq!(replayed.status, 202, "{replayed:?}");
