@@ -235,14 +235,14 @@ async fn hedged_sends_keep_the_rate_limit() {
     let database = TestDatabase::unlimited().await;
     database
         .execute(
-            "update tidegate.queue set per_seconds = 40, burst = 1 where name = 'tx';
+            "update tidegate.queue set per_seconds = 10, burst = 1 where name = 'tx';
              update tidegate.policy set hedge_safe = true, hedge_after_ms = 1, hedge_max = 1, hedge_share = 1
              where kind = 'direct' and stage = 'tx'",
         )
         .await;
     let sends = SlowAtFirst::new();
     let stages = all_stages().transact("direct", sends.clone());
-    for _ in 0..60 {
+    for _ in 0..20 {
         database.submit("direct").await;
     }
     let running = Running::start(&database.store, stages, WorkerOptions::default());
@@ -251,12 +251,12 @@ async fn hedged_sends_keep_the_rate_limit() {
         database
             .number("select count(*) from tidegate.request where req_status = 'completed'")
             .await
-            == 60
+            == 20
     })
     .await;
     running.stop().await;
 
-    assert_eq!(sends.calls(), 120);
+    assert_eq!(sends.calls(), 40);
     let begun = sends.begun.lock().unwrap();
     let in_a_second = |from: Instant| {
         begun
@@ -265,6 +265,7 @@ async fn hedged_sends_keep_the_rate_limit() {
             .count()
     };
     let most = begun.iter().map(|from| in_a_second(*from)).max();
-    // The rate, the burst, and what fifty milliseconds of lateness allow.
-    assert!(most <= Some(40 + 1 + 2), "{most:?} sends in a second");
+    // The rate, the burst, and one that fifty milliseconds of lateness may move. A slot is longer than a starved machine
+    // holds a call up.
+    assert!(most <= Some(10 + 1 + 1), "{most:?} sends in a second");
 }
