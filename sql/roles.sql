@@ -31,6 +31,7 @@ begin
         when p.proname in ('request_outlook', 'request_position', 'request_retry_after', 'eta_seconds', 'nominal_eta',
           'response_backoff_seconds', 'spread_seconds', 'cheapest_poll', 'quantile', 'is_held', 'all_messages',
           'claim_wait_ms', 'message_request_id', 'queue_counts', 'held_by', 'gate_overview', 'list_requests', 'config_get',
+          'default_policy',
           'config_history', 'config_name', 'config_value', 'interval_seconds', 'w_retry_ms', 'error_class', 'is_retried',
            'calls_since', 'breaker_bars', 'adaptive_interval_ms', 'explain')
           then array['tidegate_reader', 'tidegate_api', 'tidegate_worker', 'tidegate_admin']

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 pub(crate) use self::effect::AnyEffect;
 pub use self::effect::Effect;
-use crate::request::{Request, RequestError};
+use crate::request::{Request, RequestError, Stage};
 
 /// Asks whether a request can run now.
 pub trait Readiness: Send + Sync + 'static {
@@ -130,7 +130,7 @@ pub(crate) struct TransactStage {
 
 /// The stages a worker runs, by kind.
 ///
-/// A worker refuses to drain a queue that holds a kind it has no stage for.
+/// A worker takes the kinds that it has stages for, and leaves the others in its queues to other workers.
 #[derive(Clone, Default)]
 pub struct Stages {
     pub(crate) readiness: BTreeMap<String, Arc<dyn AnyReadiness>>,
@@ -172,6 +172,22 @@ impl Stages {
         };
         self.transact.insert(kind.into(), stage);
         self
+    }
+}
+
+impl Stages {
+    /// The kinds that have one.
+    pub(crate) fn kinds(&self, stage: Stage) -> Vec<String> {
+        match stage {
+            Stage::Readiness => self.readiness.keys().cloned().collect(),
+            Stage::Tx => self.transact.keys().cloned().collect(),
+        }
+    }
+
+    /// Whether each receipt of a kind commits together with its effect.
+    pub(crate) fn has_effect(&self, kind: &str) -> bool {
+        let stage = self.transact.get(kind);
+        stage.is_some_and(|stage| stage.effects.is_some())
     }
 }
 

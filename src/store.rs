@@ -70,7 +70,9 @@ pub use self::{
     keys::{CreatedKey, KeyChange, ListedKey, RevokedKey},
     lists::{ListedRequest, Page, PageWish},
     news::{Progress, Seen},
-    operations::{MaintenanceOverview, QueueOverview, RequestCount, Setting, WorkerOverview},
+    operations::{
+        KindOfQueue, MaintenanceOverview, QueueOverview, RequestCount, Setting, WorkerOverview,
+    },
     outlooks::{Eta, Outlook},
     policies::{EstimatorOverview, StageLevel},
     recovery::{DeadlineStep, Lives, Recover, RecoverStep, ResponseStep, StrayStep, WrongCount},

@@ -91,19 +91,20 @@ impl Default for WorkerOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkerError {
-    /// A queue it is told to drain holds kinds it has no stage for.
-    #[error(
-        "queue \"{queue}\" holds kinds that this worker has no {stage} stage for: {}; give them a stage, or a queue of their own",
-        kinds.join(", ")
-    )]
-    MissingStages {
+    /// It has no stage for any request of a queue that it is told to drain.
+    #[error("queue \"{queue}\" needs a {stage} stage, and this worker has none for any kind")]
+    NoStage {
         /// The queue.
         queue: String,
         /// The stage it serves.
         stage: Stage,
-        /// The kinds.
-        kinds: Vec<String>,
     },
+    /// A kind promises that each effect happens once, and its stage cannot keep that.
+    #[error(
+        "kind \"{0}\" has exactly_once semantics, which needs a stage that writes its effect with the receipt \
+         (Stages::transact_with_effect); set its semantics to at_least_once, or leave it to another worker"
+    )]
+    NoEffect(String),
     /// There is no such queue.
     #[error("there is no queue \"{0}\"; see `select name, stage from tidegate.queue`")]
     UnknownQueue(String),
@@ -121,8 +122,8 @@ pub enum WorkerError {
 ///
 /// # Errors
 ///
-/// At the start: an unknown queue, a kind without a stage, options that make no sense, no database. Later: a kind
-/// that an operator has added to a queue and that this worker has no stage for.
+/// At the start: an unknown queue, one that needs a stage of which this worker has none, a kind with `exactly_once` semantics
+/// whose stage has no effect, options that make no sense, no database.
 pub async fn run(
     store: Store,
     stages: Stages,
@@ -168,6 +169,7 @@ pub async fn run(
         store.clone(),
         options.clone(),
         served.clone(),
+        stages.clone(),
         helpers_end.clone(),
     ));
 
@@ -230,27 +232,36 @@ fn check_options(options: &WorkerOptions) -> Result<(), WorkerError> {
     Err(WorkerError::Options(problem.to_owned()))
 }
 
-/// The stage a queue serves, when this worker has one for every kind in it.
+/// The stage a queue serves, when this worker can take something there and keep what is promised of it.
 async fn stage_of(store: &Store, stages: &Stages, queue: &str) -> Result<Stage, WorkerError> {
     let Some((stage, kinds)) = store.queue_kinds(queue).await? else {
         return Err(WorkerError::UnknownQueue(queue.to_owned()));
     };
-    let kinds: Vec<_> = kinds
-        .into_iter()
-        .filter(|kind| match stage {
-            Stage::Readiness => !stages.readiness.contains_key(kind),
-            Stage::Tx => !stages.transact.contains_key(kind),
-        })
-        .collect();
-    if kinds.is_empty() {
-        Ok(stage)
-    } else {
-        Err(WorkerError::MissingStages {
+    let ours = stages.kinds(stage);
+    if ours.is_empty() {
+        return Err(WorkerError::NoStage {
             queue: queue.to_owned(),
             stage,
-            kinds,
-        })
+        });
     }
+    let (taken, left): (Vec<_>, Vec<_>) = kinds
+        .into_iter()
+        .partition(|kind| ours.contains(&kind.name));
+    if let Some(kind) = taken
+        .iter()
+        .find(|kind| stage == Stage::Tx && kind.exactly_once && !stages.has_effect(&kind.name))
+    {
+        return Err(WorkerError::NoEffect(kind.name.clone()));
+    }
+    if !left.is_empty() {
+        let left: Vec<_> = left.into_iter().map(|kind| kind.name).collect();
+        tracing::warn!(
+            queue.name = queue,
+            kinds = left.join(" "),
+            "this worker has no {stage} stage for some kinds of the queue, and leaves them to other workers"
+        );
+    }
+    Ok(stage)
 }
 
 /// Keeps this worker's row in `tidegate.worker` fresh, and marks it stopped at the end.
@@ -258,14 +269,20 @@ async fn say_alive(
     store: Store,
     options: WorkerOptions,
     served: Vec<(String, Stage)>,
+    stages: Stages,
     end: CancellationToken,
 ) {
-    let stages: BTreeSet<_> = served.iter().map(|(_, stage)| stage.as_str()).collect();
-    let stages: Vec<_> = stages.into_iter().collect();
+    let served_stages: BTreeSet<_> = served.iter().map(|(_, stage)| *stage).collect();
+    let kinds: BTreeSet<_> = served_stages
+        .iter()
+        .flat_map(|stage| stages.kinds(*stage))
+        .collect();
+    let kinds: Vec<_> = kinds.into_iter().collect();
+    let stages: Vec<_> = served_stages.iter().map(|stage| stage.as_str()).collect();
     let queues: Vec<_> = served.iter().map(|(queue, _)| queue.as_str()).collect();
     loop {
         let stopping = end.is_cancelled();
-        let said = store.worker_seen(&options.name, &stages, &queues, stopping);
+        let said = store.worker_seen(&options.name, &stages, &queues, &kinds, stopping);
         match tokio::time::timeout(SAY_PATIENCE, said).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(%error, "could not say that this worker is alive"),

@@ -146,7 +146,7 @@ async fn whatever_the_functions_do_in_any_order_leaves_sound_lives() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_eventful_life_is_sound_and_told_step_by_step() {
-    let database = TestDatabase::unlimited().await;
+    let database = TestDatabase::unlimited().await.with_short_policies().await;
     let id = eventful(&database).await;
 
     sound(&database, id).await;
@@ -172,7 +172,7 @@ async fn an_eventful_life_is_sound_and_told_step_by_step() {
     let remarks = remarks(&database, id).await;
     assert_eq!(
         remarks[0],
-        "2: claimed: by policy version 1: 5 attempts of 10000 ms"
+        "2: claimed: by policy version 2: 5 attempts of 10000 ms"
     );
     assert!(remarks[1].contains("the rest for its turn"), "{remarks:?}");
     assert_eq!(remarks[3], "7: recovered: its sender was lost");
@@ -291,7 +291,7 @@ async fn tampered(database: &TestDatabase, id: Uuid, sql: &str, expected: &[&str
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_was_tampered_with_is_found_and_named() {
-    let database = TestDatabase::unlimited().await;
+    let database = TestDatabase::unlimited().await.with_short_policies().await;
     let id = eventful(&database).await;
     let event = "update tidegate.request_event set";
     let of = |number: i32| format!("where request_id = $id and transition_no = {number}");
@@ -335,10 +335,10 @@ async fn whatever_was_tampered_with_is_found_and_named() {
         ),
         // An attempt too many, and one that was not counted.
         (
-            format!("{event} attempt = attempt + 4 where request_id = $id and transition_no >= 8"),
+            format!("{event} attempt = attempt + 5 where request_id = $id and transition_no >= 8"),
             vec![
-                "8: attempt 7 where 3 comes; attempt 7 of at most 5 (policy version 1), and one look for a receipt",
-                "the row counts 3 sends, its history 7",
+                                "8: attempt 8 where 3 comes; attempt 8 of at most 5 (policy version 2), and one look for a receipt",
+                "the row counts 3 sends, its history 8",
             ],
         ),
         (

@@ -27,8 +27,8 @@ async fn the_built_in_contract_passes_on_a_fresh_database() {
     assert_eq!(kept.status.code(), Some(0), "{}{}", out(&kept), err(&kept));
     let said = out(&kept);
     assert!(said.starts_with(" holds"), "{said}");
-    assert!(said.contains("58500 ms"), "{said}");
-    assert!(said.contains("W_retry_le 119000 ms"), "{said}");
+    assert!(said.contains("2245250 ms"), "{said}");
+    assert!(said.contains("W_retry_le 2699000 ms"), "{said}");
     assert!(said.trim_end().ends_with("all 38 hold"), "{said}");
 
     // What `show` prints is a contract.
@@ -40,13 +40,13 @@ async fn the_built_in_contract_passes_on_a_fresh_database() {
     let rows: Value = serde_json::from_slice(&kept.stdout).unwrap();
     assert_eq!(rows.as_array().unwrap().len(), 38);
     assert_eq!(rows[0]["type"], "timeout_upper_bound");
-    assert_eq!(rows[0]["observed"], "58500 ms");
+    assert_eq!(rows[0]["observed"], "2245250 ms");
     assert_eq!(rows[0]["holds"], true);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_violation_is_shown_with_figures_and_by_the_exit_status() {
-    let database = TestDatabase::new().await;
+    let database = TestDatabase::new().await.with_short_policies().await;
     let directory = tempfile::tempdir().unwrap();
     let file = write(
         directory.path(),
@@ -115,9 +115,9 @@ async fn a_life_is_printed_as_a_timeline_and_judged_by_the_exit_status() {
     for words in [
         "(entry) → processing",
         "processing → tx_in_flight",
-        "by policy version 1: 5 attempts of 10000 ms",
+        "by policy version 1: 38 attempts of 10000 ms",
         "receipt_received → completed",
-        "(W_retry 58500 ms)",
+        "(W_retry 2245250 ms)",
         "nothing is wrong",
     ] {
         assert!(said.contains(words), "{words}: {said}");

@@ -243,7 +243,7 @@ async fn a_queue_a_kind_or_a_stage_names_all_its_settings() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nonsense_is_refused_in_words_that_name_the_setting_and_what_is_allowed() {
-    let database = TestDatabase::new().await;
+    let database = TestDatabase::new().await.with_short_policies().await;
     let mut session = database.session().await;
     let before = value(&mut session, SNAPSHOT).await;
     for (name, given, constraint, words) in [

@@ -56,7 +56,7 @@ async fn whatever_way_it_changes_it_is_on_record() {
         ),
         (
             "update tidegate.policy set attempts = 7, version = 77 where kind = 'direct'",
-            &["- update policy direct.tx: direct.tx.attempts 5 7"],
+            &["- update policy direct.tx: direct.tx.attempts 38 7"],
         ),
         (
             "update tidegate.policy set retry_on = '{a,b}' where kind = 'direct'",
@@ -145,7 +145,7 @@ async fn a_kind_and_a_queue_that_come_and_go_leave_their_history() {
         "- insert queue brief: brief.per_seconds none 5",
         "- insert gate brief: brief.high_water none 30",
         "- insert kind passing: passing.tx_queue none brief",
-        "- insert policy passing.tx: passing.tx.attempts none 5",
+        "- insert policy passing.tx: passing.tx.attempts none 38",
     ] {
         assert!(
             found.iter().any(|found| found == record),
@@ -160,7 +160,7 @@ async fn a_kind_and_a_queue_that_come_and_go_leave_their_history() {
     let found = since(&database, before).await;
     for record in [
         "- delete kind passing: passing.tx_queue brief none",
-        "- delete policy passing.tx: passing.tx.attempts 5 none",
+        "- delete policy passing.tx: passing.tx.attempts 38 none",
         "- delete queue brief: brief.per_seconds 5 none",
         "- delete gate brief: brief.high_water 30 none",
     ] {

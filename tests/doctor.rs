@@ -302,7 +302,7 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "policy_not_in_force",
-        "update tidegate.policy_in_force set attempts_declared = 99 where kind = 'input_proof'",
+        "update tidegate.policy_in_force set attempts = 99 where kind = 'input_proof'",
         &[],
     ),
     (
@@ -313,6 +313,11 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     (
         "policy_not_in_force",
         "delete from tidegate.policy_in_force where kind = 'input_proof'",
+        &[],
+    ),
+    (
+        "kind_left_to_no_worker",
+        "insert into tidegate.worker (name, stages, queues, kinds) values ('some', '{tx}', '{readiness,tx}', '{none}')",
         &[],
     ),
     (

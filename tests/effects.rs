@@ -371,7 +371,7 @@ async fn receipts_settle_in_a_transaction_of_the_embedders_own() {
         database.submit("direct").await,
     );
     let lease = Duration::from_secs(30);
-    let claimed = database.store.claim(Stage::Tx, "tx", "own", 2, lease);
+    let claimed = database.store.claim(Stage::Tx, "tx", "own", 2, lease, None);
     let claimed = claimed.await.unwrap();
     let mut settles: Vec<_> = claimed
         .iter()

@@ -23,7 +23,7 @@ async fn a_kind_and_queues_of_an_operators_own_work_by_plain_inserts() {
     .await;
     assert_eq!(
         column(&mut session, "select row(stage, attempts, semantics)::text from tidegate.policy where kind = 'slow' order by stage").await,
-        ["(readiness,40,at_least_once)", "(tx,5,at_least_once)"]
+        ["(readiness,52,at_least_once)", "(tx,38,at_least_once)"]
     );
     assert_eq!(
         column(

@@ -17,7 +17,7 @@ const INEQUALITY: &str = "W_retry ≤ deadline − margin does not hold: attempt
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_over_its_budget_is_refused_with_the_inequality_by_every_door() {
-    let database = TestDatabase::new().await;
+    let database = TestDatabase::new().await.with_short_policies().await;
 
     let refusal = database
         .refused("update tidegate.policy set attempts = 20 where kind = 'direct'")
@@ -114,7 +114,7 @@ async fn w_retry_is_the_sum_that_its_definition_says() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kinds_deadline_holds_its_stages_one_after_the_other() {
-    let database = TestDatabase::new().await;
+    let database = TestDatabase::new().await.with_short_policies().await;
     let refusal = database
         .refused("update tidegate.kind set deadline = '595 seconds', readiness_timeout = '1 s' where name = 'public_decrypt'")
         .await;
@@ -258,7 +258,7 @@ async fn only_what_may_succeed_is_sent_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_downstreams_own_wish_is_respected_and_never_outlives_a_deadline() {
-    let database = TestDatabase::unlimited().await;
+    let database = TestDatabase::unlimited().await.with_short_policies().await;
     database
         .execute("update tidegate.policy set base_ms = 7000, factor = 1, jitter_ms = 0")
         .await;
@@ -274,13 +274,13 @@ async fn the_downstreams_own_wish_is_respected_and_never_outlives_a_deadline() {
             "'-5 s'::interval",
             "processing send_retried http_503 at once",
         ),
-        // The stage has 120 seconds, from its first attempt on.
+        // The stage has 120 seconds, from its first attempt on, and leaves one as its margin.
         (
-            "'119 s'::interval",
-            "processing send_retried http_503 in 119",
+            "'118 s'::interval",
+            "processing send_retried http_503 in 118",
         ),
         (
-            "'121 s'::interval",
+            "'119 s'::interval",
             "failure deadline_exceeded deadline_exceeded",
         ),
     ] {
@@ -313,7 +313,7 @@ async fn the_downstreams_own_wish_is_respected_and_never_outlives_a_deadline() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_attempt_goes_by_the_version_that_was_in_force_when_it_began() {
-    let database = TestDatabase::unlimited().await;
+    let database = TestDatabase::unlimited().await.with_short_policies().await;
     submit_many(&database, "direct", 1).await;
     let mut session = Session::open(&database).await;
     let held = session.claim("tx", 1).await;
@@ -331,35 +331,225 @@ async fn an_attempt_goes_by_the_version_that_was_in_force_when_it_began() {
     let versions = database
         .column("select version || ' ' || cause || ' ' || (in_force ->> 'attempts') from tidegate.policy_change where kind = 'direct' order by version")
         .await;
-    assert_eq!(versions, ["1 declared 5", "2 declared 1"]);
+    assert_eq!(versions, ["1 declared 38", "2 declared 5", "3 declared 1"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_has_waited_longer_than_declared_makes_no_more_attempts_than_fitted_then() {
-    let database = TestDatabase::unlimited().await;
+async fn lengthened_backoffs_take_no_attempt_away() {
+    let database = TestDatabase::unlimited().await.with_short_policies().await;
     submit_many(&database, "direct", 1).await;
     let mut session = Session::open(&database).await;
-    // Two attempts while the backoffs are eight times as long, and three are allowed.
     database
-        .execute("select tidegate.put_in_force('direct', 'tx', 8, false, 'retry_rate', null, clock_timestamp())")
+        .execute("select tidegate.put_in_force('direct', 'tx', 8, true, 'retry_rate', null, clock_timestamp())")
         .await;
     let again = r#"array['{"code": "http_503"}'::jsonb], array['0 s'::interval]"#;
-    for _ in 0..2 {
+    for _ in 0..4 {
         let held = session.claim("tx", 1).await;
+        assert_eq!(held[0].attempts_max, 5);
         session.execute(&settle("settle_retry", &held, again)).await;
         assert_eq!(database.status(held[0].id).await, "processing");
     }
-    // Healed, five are: for others.
-    database
-        .execute("select tidegate.put_in_force('direct', 'tx', 1, false, 'recovered', null, clock_timestamp())")
-        .await;
     let held = session.claim("tx", 1).await;
     session.execute(&settle("settle_retry", &held, again)).await;
-    assert_eq!(database.status(held[0].id).await, "failure");
     assert_eq!(
         database.causes(held[0].id).await.last().map(String::as_str),
         Some("attempts_exhausted")
     );
+}
+
+/// How long the next attempt of a send has to wait that failed when `passed` of its time was over, in seconds.
+async fn wait_after(database: &TestDatabase, passed: &str) -> Option<f64> {
+    let mut session = Session::open(database).await;
+    submit_many(database, "direct", 1).await;
+    let held = session.claim("tx", 1).await;
+    database
+        .execute(&format!(
+            "update tidegate.request_event set at = at - interval '{passed}' where request_id = '{0}' and cause = 'claimed';
+             update tidegate.request set tx_attempt = 3 where id = '{0}'",
+            held[0].id
+        ))
+        .await;
+    let failed = r#"array['{"code": "http_503"}'::jsonb]"#;
+    session
+        .execute(&settle("settle_retry", &held, failed))
+        .await;
+    if database.status(held[0].id).await == "failure" {
+        return None;
+    }
+    let wait = format!(
+        "select extract(epoch from m.vt - clock_timestamp()) * 1000 from pgmq.q_tx as m
+         join tidegate.request as r on r.msg_id = m.msg_id where r.id = '{}'",
+        held[0].id
+    );
+    Some(database.value(&wait).await.parse::<f64>().unwrap() / 1000.0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lengthened_backoff_ends_nothing_that_the_declared_one_would_carry_on() {
+    let database = TestDatabase::unlimited().await.with_short_policies().await;
+    database
+        .execute(
+            "update tidegate.policy set base_ms = 2000, jitter_ms = 0, timeout_ms = 5000 where kind = 'direct';
+             select tidegate.put_in_force('direct', 'tx', 8, false, 'retry_rate', null, clock_timestamp())",
+        )
+        .await;
+    // The third backoff is 8 s, lengthened 64 s; the last attempt begins before 119 s have passed.
+    for (passed, waits) in [
+        ("0 s", Some(64.0)),
+        ("50 s", Some(64.0)),
+        // As long as leaves the next attempt its five seconds.
+        ("60 s", Some(54.0)),
+        ("100 s", Some(14.0)),
+        // The declared one, and no shorter.
+        ("109 s", Some(8.0)),
+        ("112 s", None),
+    ] {
+        let waited = wait_after(&database, passed).await;
+        match (waited, waits) {
+            (Some(waited), Some(waits)) => {
+                assert!(
+                    (waits - 1.5..=waits).contains(&waited),
+                    "{passed}: {waited} s"
+                );
+            }
+            (waited, waits) => assert_eq!(waited, waits, "{passed}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_certainly_did_not_leave_uses_no_attempt() {
+    let database = TestDatabase::unlimited().await.with_short_policies().await;
+    submit_many(&database, "direct", 1).await;
+    let mut session = Session::open(&database).await;
+    let refused = |left: bool| {
+        format!(r#"array['{{"code": "connect"}}'::jsonb], array['0 s'::interval], array[{left}]"#)
+    };
+    for attempt in 1..=30 {
+        let held = session.claim("tx", 1).await;
+        assert_eq!(
+            (held[0].attempt, held[0].attempts_max),
+            (attempt, 4 + attempt)
+        );
+        session
+            .execute(&settle("settle_retry", &held, &refused(false)))
+            .await;
+    }
+    // Those that may have left do, and their number is the policy's.
+    for _ in 0..5 {
+        let held = session.claim("tx", 1).await;
+        assert_eq!(held[0].attempts_max, 35);
+        session
+            .execute(&settle("settle_retry", &held, &refused(true)))
+            .await;
+    }
+    let ended = database
+        .column("select req_status || ' ' || cause || ' ' || tx_attempt || ' ' || tx_unsent from tidegate.request")
+        .await;
+    assert_eq!(ended, ["failure attempts_exhausted 35 30"]);
+
+    // Until the deadline allows none.
+    let late = "now() - interval '119 s'";
+    submit_many(&database, "direct", 1).await;
+    let held = session.claim("tx", 1).await;
+    database
+        .execute(&format!(
+            "update tidegate.request set deadline_at = {late} + interval '120 s' where id = '{}'",
+            held[0].id
+        ))
+        .await;
+    session
+        .execute(&settle("settle_retry", &held, &refused(false)))
+        .await;
+    assert_eq!(
+        database.causes(held[0].id).await.last().map(String::as_str),
+        Some("deadline_exceeded")
+    );
+    assert_eq!(
+        crate::support::invariants::violations(&database.pool).await,
+        Vec::<String>::new()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn not_yet_is_waiting_and_a_failed_check_is_an_attempt() {
+    let database = TestDatabase::unlimited().await.with_short_policies().await;
+    database
+        .execute("update tidegate.policy set attempts = 3 where stage = 'readiness'")
+        .await;
+    submit_many(&database, "public_decrypt", 1).await;
+    let mut session = Session::open(&database).await;
+    let mut check = async |error: &str| {
+        let held = session.claim("readiness", 1).await;
+        let outcome = format!("array['0 s'::interval], array[{error}]::jsonb[]");
+        session
+            .execute(&settle("settle_not_yet", &held, &outcome))
+            .await;
+        database.status(held[0].id).await
+    };
+    for _ in 0..60 {
+        assert_eq!(check("null").await, "queued");
+    }
+    // Whatever heals or is congested.
+    database
+        .execute("select tidegate.put_in_force('public_decrypt', 'readiness', 8, true, 'congestion', null, clock_timestamp())")
+        .await;
+    for _ in 0..60 {
+        assert_eq!(check("null").await, "queued");
+    }
+    let failed = r#"'{"code": "http_503", "message": "away"}'"#;
+    assert_eq!(check(failed).await, "queued");
+    assert_eq!(check(failed).await, "queued");
+    assert_eq!(check("null").await, "queued");
+    assert_eq!(check(failed).await, "timed_out");
+    let ended = database
+        .column("select readiness_attempt || ' ' || readiness_waits || ' ' || (error ->> 'message') from tidegate.request")
+        .await;
+    assert_eq!(
+        ended,
+        ["124 121 not ready after 124 checks; the last: away"]
+    );
+    assert_eq!(
+        crate::support::invariants::violations(&database.pool).await,
+        Vec::<String>::new()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failing_checks_have_the_time_of_their_policy_and_waiting_ones_that_of_the_kind() {
+    let database = TestDatabase::unlimited().await.with_short_policies().await;
+    let failed = r#"null, array['{"code": "http_503"}'::jsonb]"#;
+    for (since, answer, becomes) in [
+        ("0 s", failed, "queued"),
+        // Ten minutes less the margin of a second, and a backoff.
+        ("598.9 s", failed, "timed_out"),
+        ("598.9 s", "null", "queued"),
+        ("0 s", "array['899 s'::interval]", "queued"),
+    ] {
+        submit_many(&database, "public_decrypt", 1).await;
+        let mut session = Session::open(&database).await;
+        let held = session.claim("readiness", 1).await;
+        database
+            .execute(&format!(
+                "update tidegate.request set checks_failing_since = clock_timestamp() - interval '{since}' where id = '{}'",
+                held[0].id
+            ))
+            .await;
+        session
+            .execute(&settle("settle_not_yet", &held, answer))
+            .await;
+        assert_eq!(
+            database.status(held[0].id).await,
+            becomes,
+            "{since} {answer}"
+        );
+        let failing = format!(
+            "select checks_failing_since is not null from tidegate.request where id = '{}'",
+            held[0].id
+        );
+        let failing = database.value(&failing).await == "t";
+        assert_eq!(failing, answer == failed, "{since} {answer}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -403,7 +593,7 @@ async fn in_force(database: &TestDatabase) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn backoffs_lengthen_while_a_stage_fails_and_relax_when_it_works_again() {
-    let database = TestDatabase::new().await;
+    let database = TestDatabase::new().await.with_short_policies().await;
     let adjust = |after: &str| {
         format!("select tidegate.adjust_policies(clock_timestamp() + interval '{after}')")
     };
@@ -411,31 +601,18 @@ async fn backoffs_lengthen_while_a_stage_fails_and_relax_when_it_works_again() {
     calls(&database, "clock_timestamp() + interval '5 s'", 100, 30, 0).await;
 
     assert_eq!(database.value(&adjust("10 s")).await, "1");
-    assert_eq!(in_force(&database).await, "2 false 4 1000 60000");
+    assert_eq!(in_force(&database).await, "2 false 5 1000 60000");
     // Not again before it can have shown what it does.
     assert_eq!(database.value(&adjust("15 s")).await, "0");
     assert_eq!(database.value(&adjust("21 s")).await, "1");
-    assert_eq!(in_force(&database).await, "4 false 4 2000 120000");
+    assert_eq!(in_force(&database).await, "4 false 5 2000 120000");
     assert_eq!(database.value(&adjust("32 s")).await, "1");
-    assert_eq!(in_force(&database).await, "8 false 3 4000 240000");
+    assert_eq!(in_force(&database).await, "8 false 5 4000 240000");
     calls(&database, "clock_timestamp() + interval '40 s'", 100, 30, 0).await;
     assert_eq!(
         database.value(&adjust("43 s")).await,
         "0",
         "as far as it goes"
-    );
-
-    // Whatever it does to the backoffs, the declared bound holds.
-    assert_eq!(
-        database
-            .value(
-                "select bool_and(tidegate.w_retry_ms((in_force ->> 'attempts')::integer, (in_force ->> 'timeout_ms')::integer,
-                   (in_force ->> 'base_ms')::integer, (in_force ->> 'factor')::numeric, (in_force ->> 'cap_ms')::integer,
-                   (in_force ->> 'jitter_ms')::integer) <= 58500)
-                 from tidegate.policy_change where kind = 'direct'"
-            )
-            .await,
-        "t"
     );
 
     for (after, stretch) in [("75 s", "4"), ("86 s", "2"), ("97 s", "1")] {
@@ -493,8 +670,8 @@ async fn timeouts_lengthen_backoffs_too_and_few_calls_tell_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_congested_queue_has_longer_backoffs_and_fewer_attempts_until_it_passes() {
-    let database = TestDatabase::unlimited().await;
+async fn a_congested_queue_has_longer_backoffs_until_it_passes() {
+    let database = TestDatabase::unlimited().await.with_short_policies().await;
     database
         .execute("update tidegate.gate set high_water = 30, low_water = 15 where queue = 'tx'")
         .await;
@@ -505,7 +682,7 @@ async fn a_congested_queue_has_longer_backoffs_and_fewer_attempts_until_it_passe
         "4",
         "every kind of the queue"
     );
-    assert_eq!(in_force(&database).await, "1 true 3 1000 60000");
+    assert_eq!(in_force(&database).await, "1 true 5 1000 60000");
 
     let mut session = Session::open(&database).await;
     let held = session.claim("tx", 20).await;
@@ -525,13 +702,13 @@ async fn a_congested_queue_has_longer_backoffs_and_fewer_attempts_until_it_passe
         database
             .column("select cause from tidegate.policy_change where kind = 'direct' order by id")
             .await,
-        ["declared", "congestion", "recovered"]
+        ["declared", "declared", "congestion", "recovered"]
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn as_much_coming_as_may_leave_is_congestion_even_below_the_mark() {
-    let database = TestDatabase::unlimited().await;
+    let database = TestDatabase::unlimited().await.with_short_policies().await;
     database
         .execute("update tidegate.queue set per_seconds = 2 where name = 'tx'")
         .await;
@@ -541,7 +718,7 @@ async fn as_much_coming_as_may_leave_is_congestion_even_below_the_mark() {
     database.execute(&adjust("0 s")).await;
     submit_many(&database, "direct", 25).await;
     database.execute(&adjust("11 s")).await;
-    assert_eq!(in_force(&database).await, "1 true 3 1000 60000");
+    assert_eq!(in_force(&database).await, "1 true 5 1000 60000");
     database.execute(&adjust("22 s")).await;
     assert_eq!(in_force(&database).await, "1 false 5 500 30000");
 }
@@ -581,7 +758,7 @@ async fn a_percentile_timeout_follows_the_latencies_below_the_declared_bound() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn indicators_are_there_in_sql_under_both_names() {
-    let database = TestDatabase::unlimited().await;
+    let database = TestDatabase::unlimited().await.with_short_policies().await;
     submit_many(&database, "direct", 4).await;
     let mut session = Session::open(&database).await;
     let held = session.claim("tx", 4).await;

@@ -153,8 +153,8 @@ async fn requests_are_put_off_for_half_a_minute_however_long_the_breaker_is_open
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn congestion_ends_no_request_whose_retry_was_granted_before() {
-    let database = TestDatabase::unlimited().await;
+async fn congestion_takes_no_attempt_away() {
+    let database = TestDatabase::unlimited().await.with_short_policies().await;
     database
         .execute("update tidegate.policy set base_ms = 0, jitter_ms = 0")
         .await;
@@ -167,13 +167,16 @@ async fn congestion_ends_no_request_whose_retry_was_granted_before() {
             .execute(&settle(
                 "settle_retry",
                 &held,
-                r#"array['{"code": "timeout"}'::jsonb]"#,
+                r#"array['{"code": "timeout"}'::jsonb], array['0 s'::interval]"#,
             ))
             .await;
     }
-    for _ in 0..30 {
+    let failed = r#"array['0 s'::interval], array['{"code": "timeout"}'::jsonb]"#;
+    for _ in 0..38 {
         let held = session.claim("readiness", 1).await;
-        session.execute(&settle("settle_not_yet", &held, "")).await;
+        session
+            .execute(&settle("settle_not_yet", &held, failed))
+            .await;
     }
     database
         .execute(
@@ -185,9 +188,14 @@ async fn congestion_ends_no_request_whose_retry_was_granted_before() {
     let held = session.claim("tx", 1).await;
     assert_eq!((held[0].attempt, held[0].attempts_max), (5, 5));
     let held = session.claim("readiness", 1).await;
-    assert_eq!((held[0].attempt, held[0].attempts_max), (31, 40));
-    // No other is granted while it lasts.
-    session.execute(&settle("settle_not_yet", &held, "")).await;
+    assert_eq!((held[0].attempt, held[0].attempts_max), (39, 40));
+    session
+        .execute(&settle("settle_not_yet", &held, failed))
+        .await;
+    let held = session.claim("readiness", 1).await;
+    session
+        .execute(&settle("settle_not_yet", &held, failed))
+        .await;
     assert_eq!(
         database
             .value("select req_status from tidegate.request where kind = 'public_decrypt'")

@@ -126,7 +126,7 @@ async fn a_send_begun_at_most_once_is_not_repeated_when_the_policy_changes_meanw
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hedged_send_waits_as_long_as_any_of_its_calls_was_asked_to() {
-    let database = TestDatabase::unlimited().await;
+    let database = TestDatabase::unlimited().await.with_short_policies().await;
     database
         .execute(
             "update tidegate.policy

@@ -147,57 +147,8 @@ async fn requests_of_every_kind_go_their_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_refuses_a_queue_with_kinds_it_does_not_know() {
-    let database = TestDatabase::new().await;
-    let stages = Stages::new().transact("direct", Sends(answer));
-
-    let refused = worker::run(
-        database.store.clone(),
-        stages,
-        WorkerOptions {
-            queues: vec!["tx".to_owned()],
-            ..options()
-        },
-        CancellationToken::new(),
-    )
-    .await
-    .unwrap_err();
-
-    let WorkerError::MissingStages { kinds, .. } = &refused else {
-        panic!("{refused:?}");
-    };
-    assert_eq!(kinds, &["input_proof", "public_decrypt", "user_decrypt"]);
-    assert!(refused.to_string().contains("user_decrypt"), "{refused}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_kind_added_later_is_given_back_and_stops_the_worker_that_does_not_know_it() {
-    let database = TestDatabase::unlimited().await;
-    let running = Running::start(&database.store, all_stages(), options());
-    until(&database, database.submit("direct").await, "completed").await;
-
-    database
-        .execute(
-            "insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms)
-             values ('strange', 'direct', 'tx', 1, 1)",
-        )
-        .await;
-    let strange = database.submit("strange").await;
-
-    let stopped = running.task.await.unwrap().unwrap_err();
-    assert!(stopped.to_string().contains("strange"), "{stopped}");
-    assert_eq!(database.status(strange).await, "processing");
-    assert_eq!(
-        database
-            .number("select max(tx_attempt) from tidegate.request where kind = 'strange'")
-            .await,
-        0
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_panicking_stage_harms_only_its_own_request_and_not_for_ever() {
-    let database = TestDatabase::unlimited().await;
+    let database = TestDatabase::unlimited().await.with_short_policies().await;
     database
         .execute("update tidegate.policy set base_ms = 1, cap_ms = 1, jitter_ms = 0")
         .await;

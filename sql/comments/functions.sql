@@ -26,7 +26,8 @@ comment on function tidegate.adaptive_interval_ms is
 comment on function tidegate.error_class is
   'What sort of trouble an error code stands for: timeout, connect, 5xx, throttled, 4xx or other.';
 comment on function tidegate.is_retried is 'Whether a policy''s retry_on lists an error code.';
-comment on function tidegate.attempts_within is 'Internal: how many attempts fit into a time.';
+comment on function tidegate.retry_due is 'Internal: when the next attempt of a stage is due, or null when none fits.';
+comment on function tidegate.default_policy is 'Internal: the policy that a new kind comes with, for one of its stages.';
 comment on function tidegate.policy_refusal is 'Internal: why a policy cannot hold, or null; the budget and the semantics.';
 comment on function tidegate.kind_refusal is 'Internal: why a kind''s deadline cannot hold its policies, or null.';
 comment on function tidegate.put_in_force is 'Internal: makes a policy hold, stretched as told; a new version.';

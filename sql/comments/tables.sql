@@ -249,11 +249,8 @@ comment on column tidegate.policy_in_force.since is 'Since when this version hol
 comment on column tidegate.policy_in_force.stretch is
   'By what backoffs are multiplied while the stage heals; 1: as declared.';
 comment on column tidegate.policy_in_force.congested is
-  'Whether the queue is congested: backoffs are doubled, attempts halved.';
-comment on column tidegate.policy_in_force.attempts is
-  'Attempts in all, as many as the declared W_retry has room for.';
-comment on column tidegate.policy_in_force.attempts_declared is
-  'Attempts in all, as declared: by these a claim goes, because it must not end what was granted before.';
+  'Whether the queue is congested: backoffs are doubled.';
+comment on column tidegate.policy_in_force.attempts is 'As declared.';
 comment on column tidegate.policy_in_force.base_ms is 'Backoff after the first attempt, milliseconds, lengthened.';
 comment on column tidegate.policy_in_force.factor is 'By what each further backoff is multiplied.';
 comment on column tidegate.policy_in_force.cap_ms is 'The longest backoff, milliseconds, lengthened.';
@@ -263,6 +260,7 @@ comment on column tidegate.policy_in_force.timeout_ms is
   'Timeout of one call, milliseconds, as its mode has found it; with adaptive ones the bound: the rest is in '
   'timeout_estimator.';
 comment on column tidegate.policy_in_force.deadline_ms is 'As declared.';
+comment on column tidegate.policy_in_force.margin_ms is 'As declared.';
 comment on column tidegate.policy_in_force.retry_on is 'As declared.';
 comment on column tidegate.policy_in_force.respect_retry_after is 'As declared.';
 comment on column tidegate.policy_in_force.semantics is 'As declared.';
@@ -481,6 +479,12 @@ comment on column tidegate.request.transition_no is 'How many transitions it has
 comment on column tidegate.request.cause is 'Why it made the last one; hand_edit: somebody updated the row.';
 comment on column tidegate.request.readiness_attempt is 'Readiness checks begun; one given back is not counted.';
 comment on column tidegate.request.tx_attempt is 'Sends begun; one given back unsent is not counted.';
+comment on column tidegate.request.readiness_waits is
+  'How many of its checks said "not yet"; they use no attempt of the policy.';
+comment on column tidegate.request.checks_failing_since is
+  'When the first of the checks began that have failed in a row; null while the last one answered.';
+comment on column tidegate.request.tx_unsent is
+  'How many of its sends certainly did not leave; they use no attempt of the policy.';
 comment on column tidegate.request.response_threshold is 'How many shares complete it; its kind''s at submit.';
 comment on column tidegate.request.queue is 'The queue of its current message; null when it has none.';
 comment on column tidegate.request.msg_id is
@@ -603,6 +607,7 @@ comment on column tidegate.worker.stages is 'The stages it runs.';
 comment on column tidegate.worker.queues is 'The queues it drains.';
 comment on column tidegate.worker.started_at is 'When it was first seen.';
 comment on column tidegate.worker.last_seen_at is 'When it was last seen.';
+comment on column tidegate.worker.kinds is 'The kinds that it has a stage for; null: all.';
 comment on column tidegate.worker.stopped_at is 'When it said that it is stopping; null: it has not.';
 
 -- maintenance

@@ -68,6 +68,8 @@ comment on column tidegate.request_overview.kind is 'The kind.';
 comment on column tidegate.request_overview.req_status is 'The status.';
 comment on column tidegate.request_overview.requests is 'How many.';
 
+comment on column tidegate.queue_overview.unserved is 'Kinds whose requests wait here and that no live worker takes.';
+
 -- worker_overview
 comment on view tidegate.worker_overview is 'Every worker known: whether it is alive, and how much it holds.';
 comment on column tidegate.worker_overview.name is 'The worker.';
@@ -79,6 +81,16 @@ comment on column tidegate.worker_overview.stopped_at is 'When it said that it i
 comment on column tidegate.worker_overview.alive is
   'Whether it was seen within the last 30 seconds and has not said that it is stopping.';
 comment on column tidegate.worker_overview.held is 'How many messages it holds.';
+comment on column tidegate.worker_overview.kinds is 'The kinds that it has a stage for; null: all.';
+
+-- unserved
+comment on view tidegate.unserved is 'Kinds whose requests wait in a queue from which no live worker takes them.';
+comment on column tidegate.unserved.queue is 'The queue.';
+comment on column tidegate.unserved.stage is 'The stage it serves.';
+comment on column tidegate.unserved.kind is 'The kind.';
+comment on column tidegate.unserved.requests is 'How many of its requests wait, whether put off or not.';
+comment on column tidegate.unserved.has_workers is 'Whether live workers take requests of other kinds there.';
+
 
 -- eta_quality
 comment on view tidegate.eta_quality is
@@ -197,7 +209,7 @@ comment on column tidegate.policy_overview.version is 'The version in force.';
 comment on column tidegate.policy_overview.since is 'Since when.';
 comment on column tidegate.policy_overview.stretch is 'By what backoffs are multiplied; 1: as declared.';
 comment on column tidegate.policy_overview.congested is 'Whether the queue is congested.';
-comment on column tidegate.policy_overview.attempts_in_force is 'Attempts now.';
+comment on column tidegate.policy_overview.attempts_in_force is 'The same: nothing takes an attempt away.';
 comment on column tidegate.policy_overview.timeout_ms_in_force is
   'Timeout of one call now, milliseconds; of adaptive ones only the bound: estimator_overview has them.';
 comment on column tidegate.policy_overview.base_ms_in_force is 'First backoff now, milliseconds.';

@@ -30,8 +30,7 @@ as $$
       -- A timeout that is learned moves without a version, and stays below the declared one.
       greatest((s.policy).timeout_ms, case when p.timeout_mode in ('percentile', 'adaptive') then p.timeout_ms end) as timeout_ms,
       -- The claim has read its policy a moment before.
-      greatest((s.policy).attempts_declared, b.attempts_declared) as attempts_max,
-      greatest((s.policy).attempts, b.attempts) as attempts,
+      greatest((s.policy).attempts, b.attempts) + p_request.tx_unsent as attempts_max,
       greatest(extract(epoch from coalesce(s.left_at, p_now) - s.at) * 1000, 0) as in_flight,
       case when s.left_by = 'send_retried'
         then greatest(extract(epoch from coalesce(s.next_at, p_now) - s.left_at) * 1000, 0)
@@ -53,7 +52,7 @@ as $$
     round(j.waited), case when j.waited is not null then round(least(j.waited, j.backoff_max)) end,
     case when j.on_record then j.attempts_max end,
     case when j.on_record then tidegate.w_retry_ms(
-      j.attempts, j.timeout_ms, (j.policy).base_ms, (j.policy).factor, (j.policy).cap_ms, (j.policy).jitter_ms
+      j.attempts_max, j.timeout_ms, (j.policy).base_ms, (j.policy).factor, (j.policy).cap_ms, (j.policy).jitter_ms
     ) end,
     case when j.on_record then j.policy end
   from judged as j

@@ -26,7 +26,7 @@ as $$
     select * from tidegate.audit_sends(p_request, p_now)
   ), checks as (
     -- As many as any version allowed while they went on.
-    select max((c.in_force ->> 'attempts_declared')::integer) as attempts_max
+    select max((c.in_force ->> 'attempts')::integer) + p_request.readiness_waits as attempts_max
     from life as l
     join tidegate.policy_change as c on c.kind = p_request.kind and c.stage = 'readiness' and c.at <= l.at
     where l.from_status = 'queued'

@@ -2,12 +2,18 @@
 --
 -- The status stays `queued`: only the message is held. Never more than the queue's max_concurrency are held at once,
 -- across the fleet, because counting and taking happen under one lock per queue; the slot of a dead worker comes
--- back with its lease. Returns fewer rows than asked, or none, when fewer wait, no slot is free or the queue is
--- paused. Commit before checking anything.
+-- back with its lease. `kinds` (null: all): requests of other kinds are left to other workers. Returns fewer rows than
+-- asked, or none, when fewer wait, no slot is free or the queue is paused. Commit before checking anything.
 -- An earlier version has other results.
 drop function if exists tidegate.claim_readiness(text, text, integer, interval);
 
-create or replace function tidegate.claim_readiness(queue text, worker text, batch integer, lease_for interval)
+create or replace function tidegate.claim_readiness(
+  queue     text,
+  worker    text,
+  batch     integer,
+  lease_for interval,
+  kinds     text[] default null
+)
   returns table (
     lease          tidegate.lease,
     id             uuid,
@@ -49,6 +55,15 @@ declare
   v_found    record;
   v_headers  jsonb;
   v_breakers tidegate.breakers_seen;
+  -- Null: all of the queue's kinds are taken, and no request has to be looked at to see its kind.
+  v_kinds    constant text[] := case
+    when exists (
+      select
+      from tidegate.kinds_of_queue(claim_readiness.queue, 'readiness') as k(name)
+      where k.name <> all(claim_readiness.kinds)
+    )
+    then claim_readiness.kinds
+  end;
 begin
   perform tidegate.require_lease_time(lease_for);
   perform tidegate.require_read_committed('claim_readiness');
@@ -86,10 +101,12 @@ begin
   );
   if v_breakers is null then
     select t.msg_ids, t.ids into v_msg_ids, v_ids
-    from tidegate.take_messages(claim_readiness.queue, v_limit, v_headers, v_now + lease_for, v_now) as t;
+    from tidegate.take_messages(claim_readiness.queue, v_limit, v_headers, v_now + lease_for, v_now, v_kinds) as t;
   else
     select t.msg_ids, t.ids into v_msg_ids, v_ids
-    from tidegate.take_past_breakers(claim_readiness.queue, v_limit, v_headers, v_now + lease_for, v_now, v_breakers) as t;
+    from tidegate.take_past_breakers(
+      claim_readiness.queue, v_limit, v_headers, v_now + lease_for, v_now, v_kinds, v_breakers
+    ) as t;
   end if;
   if v_msg_ids is null then
     return;
@@ -105,13 +122,12 @@ begin
       m.id, m.msg_id,
       case
         when r.id is null or r.req_status <> 'queued' then 'stray'
-        when r.readiness_attempt >= p.attempts_declared then 'exhausted'
+        when r.readiness_attempt - r.readiness_waits >= p.attempts then 'exhausted'
         when least(r.readiness_deadline_at, r.deadline_at) <= v_now then 'expired'
         else 'claim'
       end as fate
     from unnest(v_ids, v_msg_ids) as m(id, msg_id)
     left join tidegate.request as r on r.id = m.id and r.queue = claim_readiness.queue and r.msg_id = m.msg_id
-    -- Its declared attempts: fewer, for a while, end retries where they are granted, not those that were granted before.
     left join tidegate.policy_in_force as p on p.kind = r.kind and p.stage = 'readiness'
   ) as f;
 
@@ -136,11 +152,11 @@ begin
       update tidegate.request as r
       set worker = claim_readiness.worker, readiness_attempt = r.readiness_attempt + 1
       where r.id = any(v_found.go) and r.req_status = 'queued'
-      returning r.msg_id, r.id, r.kind, r.payload, r.readiness_attempt, r.deadline_at, r.submitter
+      returning r.msg_id, r.id, r.kind, r.payload, r.readiness_attempt, r.readiness_waits, r.deadline_at, r.submitter
     )
     select
       row(claim_readiness.queue, c.msg_id, v_nonce)::tidegate.lease, c.id, c.kind, c.payload, c.readiness_attempt,
-      p.attempts_declared, v_now, v_now, c.deadline_at, c.submitter,
+      p.attempts + c.readiness_waits, v_now, v_now, c.deadline_at, c.submitter,
       -- A call goes on no longer than its request.
       case
         when c.deadline_at >= v_now + p.timeout_ms * interval '1 ms' then p.timeout_ms

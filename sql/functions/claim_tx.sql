@@ -4,15 +4,21 @@
 -- this database's clock; `claimed_at` is the same clock now). Commit before calling the downstream, synchronously:
 -- a claim that a crash forgets would be sent twice.
 --
--- Fewer rows than asked, or none, when fewer wait, when the queue is paused, or when its rate allows no more within
--- the next 100 ms. Messages that no longer stand for a request in this stage are removed on the way. A request
--- found in flight has lost its sender: it is handed out with `attempt` > 1, so that the stage looks for a receipt
--- first; with at_most_once semantics it ends as outcome_unknown. `attempt` > `attempts_max` means: look, but do
--- not send again.
+-- `kinds` (null: all): requests of other kinds are left to other workers. Fewer rows than asked, or none, when fewer wait,
+-- when the queue is paused, or when its rate allows no more within the next 100 ms. Messages that no longer stand for a
+-- request in this stage are removed on the way. A request found in flight has lost its sender: it is handed out with
+-- `attempt` > 1, so that the stage looks for a receipt first; with at_most_once semantics it ends as outcome_unknown.
+-- `attempt` > `attempts_max` means: look, but do not send again.
 -- An earlier version has other results.
 drop function if exists tidegate.claim_tx(text, text, integer, interval);
 
-create or replace function tidegate.claim_tx(queue text, worker text, batch integer, lease_for interval)
+create or replace function tidegate.claim_tx(
+  queue     text,
+  worker    text,
+  batch     integer,
+  lease_for interval,
+  kinds     text[] default null
+)
   returns table (
     lease          tidegate.lease,
     id             uuid,
@@ -59,6 +65,11 @@ declare
   v_go       uuid[];
   v_headers  jsonb;
   v_breakers tidegate.breakers_seen;
+  -- Null: all of the queue's kinds are taken, and no request has to be looked at to see its kind.
+  v_kinds    constant text[] := case
+    when exists (select from tidegate.kinds_of_queue(claim_tx.queue, 'tx') as k(name) where k.name <> all(claim_tx.kinds))
+    then claim_tx.kinds
+  end;
 begin
   perform tidegate.require_lease_time(lease_for);
   perform tidegate.require_read_committed('claim_tx');
@@ -105,10 +116,12 @@ begin
   );
   if v_breakers is null then
     select t.msg_ids, t.ids into v_msg_ids, v_ids
-    from tidegate.take_messages(claim_tx.queue, v_limit, v_headers, v_now + lease_for, v_now) as t;
+    from tidegate.take_messages(claim_tx.queue, v_limit, v_headers, v_now + lease_for, v_now, v_kinds) as t;
   else
     select t.msg_ids, t.ids into v_msg_ids, v_ids
-    from tidegate.take_past_breakers(claim_tx.queue, v_limit, v_headers, v_now + lease_for, v_now, v_breakers) as t;
+    from tidegate.take_past_breakers(
+      claim_tx.queue, v_limit, v_headers, v_now + lease_for, v_now, v_kinds, v_breakers
+    ) as t;
   end if;
   if v_msg_ids is null then
     return;
@@ -135,14 +148,13 @@ begin
           -- The lost send goes by the policy that it was begun under.
           or p.since > r.tx_in_flight_at and (tidegate.policy_at(r.kind, 'tx', r.tx_in_flight_at)).semantics = 'at_most_once'
         ) then 'unknown'
-        when r.tx_attempt > p.attempts_declared then 'exhausted'
+        when r.tx_attempt - r.tx_unsent > p.attempts then 'exhausted'
         when r.deadline_at <= v_now then 'expired'
         when r.req_status = 'tx_in_flight' then 'lost'
         else 'claim'
       end as fate
     from unnest(v_ids, v_msg_ids) as m(id, msg_id)
     left join tidegate.request as r on r.id = m.id and r.queue = claim_tx.queue and r.msg_id = m.msg_id
-    -- Its declared attempts: fewer, for a while, end retries where they are granted, not those that were granted before.
     left join tidegate.policy_in_force as p on p.kind = r.kind and p.stage = 'tx'
   ) as f;
 
@@ -189,10 +201,10 @@ begin
         req_status = 'tx_in_flight', transition_no = r.transition_no + 1, cause = 'claimed',
         worker = claim_tx.worker, tx_attempt = r.tx_attempt + 1
       where r.id = any(v_go) and r.req_status = 'processing'
-      returning r.msg_id, r.id, r.kind, r.payload, r.tx_attempt, r.deadline_at, r.submitter
+      returning r.msg_id, r.id, r.kind, r.payload, r.tx_attempt, r.tx_unsent, r.deadline_at, r.submitter
     )
     select
-      row(claim_tx.queue, c.msg_id, v_nonce)::tidegate.lease, c.id, c.kind, c.payload, c.tx_attempt, p.attempts_declared,
+      row(claim_tx.queue, c.msg_id, v_nonce)::tidegate.lease, c.id, c.kind, c.payload, c.tx_attempt, p.attempts + c.tx_unsent,
       case
         when v_pacing is null then v_now
         else greatest(v_now, to_timestamp((

@@ -1,7 +1,11 @@
 -- tidegate.claim_wait_ms: for how many milliseconds nothing of a queue will be claimable; 0 when something is now
 --
--- At most 60000: then ask again. A new submission, a pause lifted or a limit raised can end the wait early.
-create or replace function tidegate.claim_wait_ms(queue text)
+-- At most 60000: then ask again. A new submission, a pause lifted or a limit raised can end the wait early. `kinds` as for a
+-- claim (null: all): while requests of other kinds wait, submissions notify no one, so at most 200.
+-- An earlier version has other parameters.
+drop function if exists tidegate.claim_wait_ms(text);
+
+create or replace function tidegate.claim_wait_ms(queue text, kinds text[] default null)
   returns integer
   language plpgsql
   security definer
@@ -10,13 +14,22 @@ create or replace function tidegate.claim_wait_ms(queue text)
 as $$
 declare
   v_queue   tidegate.queue := tidegate.require_queue(claim_wait_ms.queue);
-  v_longest constant integer := 60000;
+  v_longest integer := 60000;
   v_now     timestamptz := clock_timestamp();
   v_mark    bigint := coalesce(pg_sequence_last_value(tidegate.queue_counter(claim_wait_ms.queue, 'mark')), 0);
   v_due_us  bigint := coalesce(pg_sequence_last_value(tidegate.queue_counter(claim_wait_ms.queue, 'due')), 0);
   v_next    timestamptz;
   v_wait_ms numeric := 0;
   v_shut_ms numeric;
+  v_ours    constant text := case
+    when exists (
+      select from tidegate.kinds_of_queue(claim_wait_ms.queue, v_queue.stage) as k(name) where k.name <> all(claim_wait_ms.kinds)
+    )
+    then 'and not exists (
+       select from tidegate.request as r where r.id = tidegate.message_request_id(m.message) and r.kind <> all($4)
+     )'
+    else ''
+  end;
 begin
   if v_queue.paused or v_queue.per_seconds = 0 or v_queue.max_concurrency = 0 then
     return v_longest;
@@ -25,12 +38,15 @@ begin
   execute format(
     $sql$
       select least(
-        (select m.vt from %1$s as m where m.msg_id >= $1 and m.vt <= $2 order by m.msg_id limit 1),
-        (select m.vt from %1$s as m where m.vt > $3 order by m.vt limit 1)
+        (select m.vt from %1$s as m where m.msg_id >= $1 and m.vt <= $2 %2$s order by m.msg_id limit 1),
+        (select m.vt from %1$s as m where m.vt > $3 %2$s order by m.vt limit 1)
       )
     $sql$,
-    tidegate.queue_table(claim_wait_ms.queue)
-  ) into v_next using v_mark, v_now, to_timestamp(v_due_us / 1000000.0);
+    tidegate.queue_table(claim_wait_ms.queue), v_ours
+  ) into v_next using v_mark, v_now, to_timestamp(v_due_us / 1000000.0), claim_wait_ms.kinds;
+  if v_ours <> '' and (v_next > v_now) is not false and tidegate.queue_has_waiting(claim_wait_ms.queue) then
+    v_longest := 200;
+  end if;
   if v_next is null then
     return v_longest;
   end if;

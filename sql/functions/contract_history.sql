@@ -1,13 +1,17 @@
 -- tidegate.contract_history: what a contract finds in the history of a kind's newest 1000 requests
 --
--- How many there are; how many completed more than once; how many were sent again although their policy of that time was
--- at_most_once and the send before may have left: neither given back, nor settled as one that had not left. One request of
--- each sort comes with it.
+-- How many there are; how many completed more than once; how many were sent again; and how many of those although their policy
+-- of that time was at_most_once and the send before may have left: neither given back, nor settled as one that had not left.
+-- One request of each sort comes with it.
+-- An earlier version has other results.
+drop function if exists tidegate.contract_history(text);
+
 create or replace function tidegate.contract_history(
   p_kind              text,
   out requests        bigint,
   out completed_twice bigint,
   out completed_id    uuid,
+  out sent_again      bigint,
   out sent_twice      bigint,
   out sent_id         uuid
 )
@@ -17,22 +21,23 @@ as $$
 begin
   select
     count(*), count(*) filter (where h.completed > 1), (array_agg(h.id) filter (where h.completed > 1))[1],
-    count(*) filter (where h.again), (array_agg(h.id) filter (where h.again))[1]
-  into requests, completed_twice, completed_id, sent_twice, sent_id
+    count(*) filter (where h.again), count(*) filter (where h.twice), (array_agg(h.id) filter (where h.twice))[1]
+  into requests, completed_twice, completed_id, sent_again, sent_twice, sent_id
   from (
-    select r.id, s.completed, coalesce(s.again, false) as again
+    select r.id, s.completed, coalesce(s.again, false) as again, coalesce(s.twice, false) as twice
     from (
       select n.id from tidegate.request as n where n.kind = p_kind order by n.kind desc, n.id desc limit 1000
     ) as r
     cross join lateral (
       select
         count(*) filter (where e.to_status = 'completed') as completed,
+        bool_or(e.to_status = 'tx_in_flight' and e.came_from = 'tx_in_flight' and e.came_by <> 'released') as again,
         bool_or(
           case
             when e.to_status = 'tx_in_flight' and e.came_from = 'tx_in_flight' and e.came_by not in ('released', 'send_retried')
               then (tidegate.policy_at(p_kind, 'tx', e.at)).semantics = 'at_most_once'
           end
-        ) as again
+        ) as twice
       from (
         select
           v.to_status, v.at, lag(v.from_status) over (order by v.transition_no) as came_from,

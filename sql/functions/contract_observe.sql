@@ -34,8 +34,12 @@ begin
       v_figures := array[
         tidegate.w_retry_ms(v_policy.attempts, v_policy.timeout_ms, v_policy.base_ms, v_policy.factor, v_policy.cap_ms,
           v_policy.jitter_ms),
-        tidegate.w_retry_ms(v_force.attempts, v_force.timeout_ms, v_force.base_ms, v_force.factor, v_force.cap_ms,
-          v_force.jitter_ms)
+        -- However long its backoffs are, no retry is granted later.
+        least(
+          tidegate.w_retry_ms(v_force.attempts, v_force.timeout_ms, v_force.base_ms, v_force.factor, v_force.cap_ms,
+            v_force.jitter_ms),
+          v_policy.deadline_ms - v_policy.margin_ms
+        )
       ];
       holds := greatest(v_figures[1], v_figures[2]) * interval '1 ms' <= v_time;
       observed := format('%s ms', trim_scale(round(v_figures[1], 3)));
@@ -100,14 +104,20 @@ begin
       v_found := tidegate.contract_keys(p_kind, null);
       holds := v_history.completed_twice = 0 and v_history.sent_twice = 0
         and (v_policy.semantics = 'at_most_once' or v_found.astray = 0);
-      observed := format('%s completed twice, %s sent twice', v_history.completed_twice, v_history.sent_twice)
+      observed := format('%s completed twice, %s sent twice', v_history.completed_twice,
+          case v_policy.semantics when 'at_most_once' then v_history.sent_twice else v_history.sent_again end)
         || case when v_policy.semantics <> 'at_most_once' then format(', %s keys astray', v_found.astray) else '' end;
       detail := case
         when v_history.completed_twice > 0 then format('request %s completed twice', v_history.completed_id)
         when v_history.sent_twice > 0 then
           format('request %s was sent again under at_most_once after a send that may have left', v_history.sent_id)
         when not holds then format('%s live keys stand for no request of this kind', v_found.astray)
-        else format('the newest %s requests and %s live keys', v_history.requests, v_found.alive)
+        else format('the newest %s requests and %s live keys; ', v_history.requests, v_found.alive)
+          || case v_policy.semantics
+            when 'exactly_once' then 'what commits with a receipt happens once'
+            when 'at_least_once' then 'whether the downstream made one effect of what was sent twice is not provable from here'
+            else 'whether the downstream made an effect of what was sent is not provable from here'
+          end
       end;
 
     when 'timeout_rate_le', 'retry_rate_le', 'error_ratio_le', 'dup_drop_rate_le' then

@@ -11,6 +11,8 @@ declare
   v_stage    constant tidegate.stage := (case p_request.req_status when 'queued' then 'readiness' else 'tx' end);
   v_what     constant text := case v_stage when 'readiness' then 'check' else 'send' end;
   v_attempt  constant integer := case v_stage when 'readiness' then p_request.readiness_attempt else p_request.tx_attempt end;
+  -- Those that used no attempt of the policy.
+  v_free     constant integer := case v_stage when 'readiness' then p_request.readiness_waits else p_request.tx_unsent end;
   v_deadline constant timestamptz := least(p_request.deadline_at,
     case when p_request.req_status = 'queued' then p_request.readiness_deadline_at end);
   v_queue    tidegate.queue;
@@ -91,7 +93,7 @@ begin
             or v_policy.since > p_request.tx_in_flight_at
               and (tidegate.policy_at(p_request.kind, 'tx', p_request.tx_in_flight_at)).semantics = 'at_most_once'
           ) then 'ends it as outcome_unknown, because it may have been sent'
-          when v_attempt >= v_policy.attempts_declared + case v_stage when 'tx' then 1 else 0 end
+          when v_attempt - v_free >= v_policy.attempts + case v_stage when 'tx' then 1 else 0 end
             then 'ends it, because its attempts are used up'
           when v_stage = 'tx' then 'takes it, and looks for a receipt first'
           else 'takes it'
@@ -185,10 +187,13 @@ begin
   end if;
   if not exists (
     select from tidegate.worker as w
-    where v_queue.name = any(w.queues) and w.stopped_at is null and w.last_seen_at > p_now - interval '30 seconds'
+    where v_queue.name = any(w.queues) and (w.kinds is null or p_request.kind = any(w.kinds))
+      and w.stopped_at is null and w.last_seen_at > p_now - interval '30 seconds'
   ) then
     return query select
-      'no_worker', format('no worker that serves queue %s is alive', v_queue.name), jsonb_build_object('queue', v_queue.name);
+      'no_worker',
+      format('no live worker takes requests of kind %s from queue %s', p_request.kind, v_queue.name),
+      jsonb_build_object('queue', v_queue.name, 'kind', p_request.kind);
   end if;
   if v_position = 0 and (v_visible <= p_now or v_is_lost) then
     return query select

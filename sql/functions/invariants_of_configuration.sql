@@ -37,9 +37,9 @@ where not exists (select from tidegate.policy as p where p.kind = k.name and p.s
 select p.kind || ' ' || p.stage as id
 from tidegate.policy as p
 left join tidegate.policy_in_force as f on f.kind = p.kind and f.stage = p.stage
-where (f.attempts_declared, f.semantics, f.retry_on, f.factor, f.respect_retry_after, f.deadline_ms)
-    is distinct from (p.attempts, p.semantics, p.retry_on, p.factor, p.respect_retry_after, p.deadline_ms)
-  or f.attempts > p.attempts or f.stretch > p.stretch_max
+where (f.attempts, f.semantics, f.retry_on, f.factor, f.respect_retry_after, f.deadline_ms, f.margin_ms)
+    is distinct from (p.attempts, p.semantics, p.retry_on, p.factor, p.respect_retry_after, p.deadline_ms, p.margin_ms)
+  or f.stretch > p.stretch_max
   or f.timeout_mode <> p.timeout_mode or f.timeout_ms > p.timeout_ms
   or (p.timeout_mode <> 'percentile' and f.timeout_ms <> p.timeout_ms)
   or (f.stretch = 1 and not f.congested and (f.base_ms, f.cap_ms, f.jitter_ms) <> (p.base_ms, p.cap_ms, p.jitter_ms))
@@ -58,6 +58,11 @@ select k.name as id
 from tidegate.kind as k
 join tidegate.policy as p on p.kind = k.name and p.stage = 'tx'
 where k.retention < p.dedup_window
+     $q$),
+    ('kind_left_to_no_worker',
+     'of a queue that has live workers, one takes the requests of each kind that waits there',
+     $q$
+select u.queue || ' ' || u.kind as id from tidegate.unserved as u where u.has_workers
      $q$),
     ('breaker_does_not_fit_its_policy',
      'a policy that asks for a breaker has one, and no other has',

@@ -102,7 +102,7 @@ with allowed as materialized (
   select
     p.kind, p.stage,
     greatest(p.attempts, (
-      select max((c.in_force ->> 'attempts_declared')::integer)
+      select max((c.in_force ->> 'attempts')::integer)
       from tidegate.policy_change as c
       where c.kind = p.kind and c.stage = p.stage
     )) as attempts
@@ -113,9 +113,9 @@ from tidegate.request as r
 join allowed as a
   on a.kind = r.kind and a.stage = case r.req_status when 'queued' then 'readiness' else 'tx' end::tidegate.stage
 where case r.req_status
-  when 'queued' then r.readiness_attempt > a.attempts
-  when 'processing' then r.tx_attempt > a.attempts + 1
-  when 'tx_in_flight' then r.tx_attempt > a.attempts + 1
+  when 'queued' then r.readiness_attempt - r.readiness_waits > a.attempts
+  when 'processing' then r.tx_attempt - r.tx_unsent > a.attempts + 1
+  when 'tx_in_flight' then r.tx_attempt - r.tx_unsent > a.attempts + 1
 end
      $q$)
   ) as i(name, says, query);

@@ -1,8 +1,7 @@
 -- tidegate.put_in_force: makes a policy hold as declared, stretched by `p_stretch`; a version, with what brought it about
 --
--- Stretched means: longer backoffs, and only as many attempts as the declared W_retry has room for, which stays the
--- bound whatever happens. Congested means: twice as long again, and half as many attempts. Returns the new version, or
--- null when nothing is different.
+-- Stretched means longer backoffs, congested twice as long again. Neither takes an attempt away: fewer are made because fewer
+-- fit before the deadline. Returns the new version, or null when nothing is different.
 create or replace function tidegate.put_in_force(
   p_kind      text,
   p_stage     tidegate.stage,
@@ -20,7 +19,6 @@ declare
   v_policy tidegate.policy;
   v_was    tidegate.policy_in_force;
   v_now_is tidegate.policy_in_force;
-  v_w_ms   numeric;
   v_longer numeric;
 begin
   select * into v_policy from tidegate.policy as p where p.kind = p_kind and p.stage = p_stage for no key update;
@@ -29,11 +27,7 @@ begin
   end if;
   select * into v_was from tidegate.policy_in_force as f where f.kind = p_kind and f.stage = p_stage for no key update;
 
-  v_w_ms := tidegate.w_retry_ms(
-    v_policy.attempts, v_policy.timeout_ms, v_policy.base_ms, v_policy.factor, v_policy.cap_ms, v_policy.jitter_ms
-  );
   v_now_is := jsonb_populate_record(null::tidegate.policy_in_force, to_jsonb(v_policy));
-  v_now_is.attempts_declared := v_policy.attempts;
   -- Changes outlive their policy: one of the same name goes on counting where the earlier one stopped.
   v_now_is.version := 1 + coalesce(
     v_was.version,
@@ -47,13 +41,6 @@ begin
   v_now_is.base_ms := least(v_policy.base_ms * v_longer, v_most);
   v_now_is.cap_ms := least(v_policy.cap_ms * v_longer, v_most);
   v_now_is.jitter_ms := least(v_policy.jitter_ms * v_longer, v_most);
-  v_now_is.attempts := tidegate.attempts_within(
-    v_w_ms, case when p_congested then ceil(v_policy.attempts / 2.0)::integer else v_policy.attempts end,
-    v_policy.timeout_ms, v_now_is.base_ms, v_policy.factor, v_now_is.cap_ms, v_now_is.jitter_ms
-  );
-  if v_longer = 1 then
-    v_now_is.attempts := v_policy.attempts;
-  end if;
   -- What was learned stays, within the new bound. An adaptive timeout is its estimator's, and here only the bound.
   if v_policy.timeout_mode = 'percentile' and v_was.timeout_ms is not null then
     v_now_is.timeout_ms := least(v_was.timeout_ms, v_policy.timeout_ms);

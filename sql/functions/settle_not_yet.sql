@@ -1,10 +1,12 @@
 -- tidegate.settle_not_yet: queued → queued, for requests that are not ready; they are checked again later
 --
--- `after` (one per lease, null: by the kind's policy) says when. The wait never outlives the readiness deadline;
--- after the policy's last attempt the request times out instead (queued → timed_out). `errors` (one per lease, or null)
--- are for checks that have failed themselves, by a timeout or a 5xx, rather than said no: those that the policy's
--- `retry_on` does not list end the request (queued → failure). `took_ms` and `hedges` (one per lease, or null): how long the
--- check took, and how many more were made for it. The policy is the one in force when the check began.
+-- A check without an error (`errors`: one per lease, or null) has said "not yet": the request waits, and uses no attempt of its
+-- policy; only its readiness deadline and its deadline end it. A check with an error has failed itself, by a timeout or a 5xx:
+-- that uses an attempt, and the request ends when the policy's `retry_on` does not list the error (queued → failure), when no
+-- attempt is left, or when the next check would begin later than the policy's deadline less its margin, counted from the first
+-- of the checks that have failed in a row (queued → timed_out). `after` (one per lease, null: by the policy's backoff) says
+-- when the next check is due; `took_ms` and `hedges` (one per lease, or null) how long this one took, and how many more were
+-- made for it. The policy is the one in force when the check began.
 --
 -- Returns what became of each request still held; a missing one was not this holder's any more.
 -- An earlier version has other parameters.
@@ -37,25 +39,17 @@ begin
 
   with judged as materialized (
     select
-      a.id, a.msg_id, a.place, a.claimed, a.class,
+      a.id, a.msg_id, a.place, a.claimed, a.class, w.due as visible,
+      case when a.class is not null then a.failing_since end as failing_since,
       case
-        when a.class is not null and not tidegate.is_retried((a.policy).retry_on, a.code) then 'readiness_failed'
-        when a.readiness_attempt >= (a.policy).attempts then 'readiness_timed_out'
-      end as ended,
-      v_now + coalesce(
-        -- `greatest` alone passes over nulls, and would take no wish for the wish not to wait.
-        case
-          when (a.policy).respect_retry_after and settle_not_yet.after[a.place] is not null
-            then greatest(settle_not_yet.after[a.place], interval '0')
-        end,
-        tidegate.backoff(
-          a.readiness_attempt, (a.policy).base_ms, (a.policy).factor, (a.policy).cap_ms, (a.policy).jitter_ms,
-          2 * random() - 1
-        )
-      ) as visible
+        when a.class is null then null
+        when not tidegate.is_retried((a.policy).retry_on, a.code) then 'readiness_failed'
+        when a.readiness_attempt - a.readiness_waits >= (a.policy).attempts or w.due is null then 'readiness_timed_out'
+      end as ended
     from (
       select
-        r.id, r.readiness_attempt, h.msg_id, h.place, h.claimed, e.code,
+        r.id, r.readiness_attempt, r.readiness_waits, r.deadline_at, r.readiness_deadline_at, h.msg_id, h.place, h.claimed,
+        e.code, coalesce(r.checks_failing_since, h.claimed) as failing_since,
         case when e.code is not null then tidegate.error_class(e.code) end as class,
         case when f.since <= h.claimed then f else tidegate.policy_at(r.kind, 'readiness', h.claimed) end as policy
       from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.claimed) as h(id, msg_id, place, claimed)
@@ -65,6 +59,18 @@ begin
         select case when errors[h.place] is not null then coalesce(errors[h.place] ->> 'code', 'other') end as code
       ) as e
     ) as a
+    cross join lateral tidegate.retry_due(
+      a.policy, a.readiness_attempt, settle_not_yet.after[a.place],
+      case
+        when a.class is null then least(a.readiness_deadline_at, a.deadline_at)
+        else least(
+          a.readiness_deadline_at,
+          least(a.deadline_at, a.failing_since + (a.policy).deadline_ms * interval '1 ms')
+            - (a.policy).margin_ms * interval '1 ms'
+        )
+      end,
+      v_now
+    ) as w(due)
   ), moved as (
     update tidegate.request as r
     set
@@ -75,6 +81,8 @@ begin
       queue = case when j.ended is null then r.queue end,
       msg_id = case when j.ended is null then r.msg_id end,
       worker = case when j.ended is not null then r.worker end,
+      readiness_waits = r.readiness_waits + (j.class is null)::integer,
+      checks_failing_since = j.failing_since,
       error = case j.ended
         when 'readiness_failed' then errors[j.place]
         when 'readiness_timed_out' then tidegate.error_json(
@@ -88,7 +96,8 @@ begin
     where r.id = j.id and r.req_status = 'queued' and r.queue = v_held.queue and r.msg_id = j.msg_id
     returning
       r.id, r.kind, r.readiness_attempt, r.req_status, j.msg_id, j.ended, j.place, j.claimed,
-      least(j.visible, r.readiness_deadline_at) as visible, j.class is not null and j.ended is null as retried,
+      coalesce(j.visible, least(r.readiness_deadline_at, r.deadline_at)) as visible,
+      j.class is not null and j.ended is null as retried,
       case when j.class = 'timeout' then 'timeout' when j.class = 'throttled' then 'void' when j.class <> '4xx' then 'failed' end
         as outcome
   )

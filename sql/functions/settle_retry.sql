@@ -3,14 +3,14 @@
 -- `errors` (one per lease): {"code", "message", "retryable"}; the policy's `retry_on` says which codes are worth it. The
 -- message becomes visible again `after` (one per lease: the downstream's own wish, when the policy respects it), or else
 -- after the policy's backoff. `may_have_left` (one per lease, null: true) says that the downstream may have seen the
--- request with this attempt. `took_ms` and `hedges` (one per lease, or null): how long the call took, and how many more were
--- made for it.
+-- request with this attempt; an attempt that certainly has not left uses none of the policy's. `took_ms` and `hedges` (one
+-- per lease, or null): how long the call took, and how many more were made for it.
 --
 -- The policy is the one in force when the attempt began. Instead of being retried a request ends in failure: with
 -- at_most_once semantics when it may have left (outcome_unknown); when the policy does not retry such errors (rejected, or
--- outcome_unknown when it may have left, now or with an earlier attempt); when its attempts are used up; when the wait would
--- outlive its deadline, or that of the stage, which counts from the first attempt. Returns what became of each request still
--- held.
+-- outcome_unknown when it may have left, now or with an earlier attempt); when its attempts are used up; when the next
+-- attempt would begin later than its deadline, or that of the stage, which counts from the first attempt, less the policy's
+-- margin. Returns what became of each request still held.
 -- An earlier version has other parameters.
 drop function if exists tidegate.settle_retry(tidegate.lease[], jsonb[], interval[], boolean[]);
 
@@ -42,31 +42,19 @@ begin
 
   with judged as materialized (
     select
-      a.id, a.msg_id, a.place, a.claimed, a.class, v_now + wait.backoff as visible,
+      a.id, a.msg_id, a.place, a.claimed, a.class, a.left_now, w.due as visible,
       case
         when (a.policy).semantics = 'at_most_once' and a.left then 'outcome_unknown'
         when not a.retried then case when a.left and a.class <> '4xx' then 'outcome_unknown' else 'rejected' end
-        when a.tx_attempt >= a.attempts_max then 'attempts_exhausted'
-        when v_now + wait.backoff >= least(a.deadline_at, a.first_at + (a.policy).deadline_ms * interval '1 ms')
-          then 'deadline_exceeded'
+        when a.left_now and a.tx_attempt - a.tx_unsent >= (a.policy).attempts then 'attempts_exhausted'
+        when w.due is null then 'deadline_exceeded'
         else 'send_retried'
       end as cause
     from (
       select
-        r.id, r.tx_attempt, r.deadline_at, h.msg_id, h.place, h.claimed, p.policy, t.first_at,
-        -- Whoever has waited longer than declared makes no more attempts than W_retry had room for then.
-        case
-          when f.since <= t.first_at then (p.policy).attempts
-          else least((p.policy).attempts, (
-            select min((c.in_force ->> 'attempts')::integer)
-            from tidegate.policy_change as c
-            where c.kind = r.kind and c.stage = 'tx' and c.at <= r.tx_in_flight_at
-              and c.version >= (tidegate.policy_at(r.kind, 'tx', t.first_at)).version
-              and (c.stretch > 1 or (c.in_force ->> 'congested')::boolean)
-          ))
-        end as attempts_max,
+        r.id, r.tx_attempt, r.tx_unsent, r.deadline_at, h.msg_id, h.place, h.claimed, p.policy, t.first_at, l.left_now,
         -- So may have those before it, but at most once: then none was made after one that may.
-        coalesce(may_have_left[h.place], true) or (r.tx_attempt > 1 and (p.policy).semantics <> 'at_most_once') as left,
+        l.left_now or (r.tx_attempt > 1 and (p.policy).semantics <> 'at_most_once') as left,
         tidegate.error_class(e.code) as class,
         -- Our own troubles are no answer that a policy could judge.
         e.code in ('effect_failed', 'attempts_exhausted') or tidegate.is_retried((p.policy).retry_on, e.code) as retried
@@ -77,6 +65,7 @@ begin
         select case when f.since <= r.tx_in_flight_at then f
           else tidegate.policy_at(r.kind, 'tx', r.tx_in_flight_at) end as policy
       ) as p
+      cross join lateral (select coalesce(may_have_left[h.place], true) as left_now) as l
       cross join lateral (select coalesce(errors[h.place] ->> 'code', 'other') as code) as e
       cross join lateral (
         select case
@@ -89,24 +78,19 @@ begin
         end as first_at
       ) as t
     ) as a
-    cross join lateral (
-      select coalesce(
-        -- `greatest` alone passes over nulls, and would take no wish for the wish not to wait.
-        case
-          when (a.policy).respect_retry_after and settle_retry.after[a.place] is not null
-            then greatest(settle_retry.after[a.place], interval '0')
-        end,
-        tidegate.backoff(
-          a.tx_attempt, (a.policy).base_ms, (a.policy).factor, (a.policy).cap_ms, (a.policy).jitter_ms, 2 * random() - 1
-        )
-      ) as backoff
-    ) as wait
+    cross join lateral tidegate.retry_due(
+      a.policy, a.tx_attempt, settle_retry.after[a.place],
+      least(a.deadline_at, a.first_at + (a.policy).deadline_ms * interval '1 ms')
+        - (a.policy).margin_ms * interval '1 ms',
+      v_now
+    ) as w(due)
   ), moved as (
     update tidegate.request as r
     set
       req_status = (case j.cause when 'send_retried' then 'processing' else 'failure' end)::tidegate.request_status,
       transition_no = r.transition_no + 1,
       cause = j.cause,
+      tx_unsent = r.tx_unsent + (not j.left_now)::integer,
       queue = case j.cause when 'send_retried' then r.queue end,
       msg_id = case j.cause when 'send_retried' then r.msg_id end,
       error = case

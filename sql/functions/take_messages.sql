@@ -6,12 +6,19 @@
 -- indexes as a dead entry. So it starts at the queue's low-water mark, and takes what has come due below the mark
 -- (backoffs, not-before, expired leases) through the index on the visibility time, from a second mark on. Both
 -- marks only save work: `rescan_queue` finds what they left behind.
+--
+-- With `p_kinds`, requests of other kinds stay where they are, and neither mark passes them. A message without a request is
+-- taken by any claim.
+-- An earlier version has other parameters.
+drop function if exists tidegate.take_messages(text, integer, jsonb, timestamptz, timestamptz);
+
 create or replace function tidegate.take_messages(
   p_queue         text,
   p_limit         integer,
   p_headers       jsonb,
   p_visible_again timestamptz,
   p_now           timestamptz,
+  p_kinds         text[],
   out msg_ids     bigint[],
   out ids         uuid[]
 )
@@ -27,12 +34,17 @@ declare
   v_due_from  timestamptz := to_timestamp(v_due_us / 1000000.0);
   v_due_to    timestamptz;
   v_first     bigint;
+  v_ours      constant text := case when p_kinds is null then '' else
+    'and not exists (
+       select from tidegate.request as r where r.id = tidegate.message_request_id(m.message) and r.kind <> all($8)
+     )'
+  end;
 begin
   -- Materialized: a planner free to run a locking subquery again could lock more rows than the limit.
   execute format(
     $sql$
       with due as materialized (
-        select msg_id, vt from %1$s where vt > $5 and vt <= $4 order by vt limit $7
+        select m.msg_id, m.vt from %1$s as m where m.vt > $5 and m.vt <= $4 %2$s order by m.vt limit $7
       ), due_taken as materialized (
         select m.msg_id
         from %1$s as m
@@ -43,7 +55,7 @@ begin
       ), fresh_taken as materialized (
         select m.msg_id
         from %1$s as m
-        where m.msg_id >= $6 and m.vt <= $4
+        where m.msg_id >= $6 and m.vt <= $4 %2$s
         order by m.msg_id
         limit $1 - (select count(*) from due_taken)
         for update skip locked
@@ -69,10 +81,21 @@ begin
         (select min(fresh_taken.msg_id) from fresh_taken)
       from held
     $sql$,
-    tidegate.queue_table(p_queue)
+    tidegate.queue_table(p_queue), v_ours
   )
   into msg_ids, ids, v_due_to, v_first
-  using p_limit, p_headers, p_visible_again, p_now, v_due_from, v_mark, v_due_limit;
+  using p_limit, p_headers, p_visible_again, p_now, v_due_from, v_mark, v_due_limit, p_kinds;
+
+  if p_kinds is not null then
+    execute format(
+      $sql$
+        select
+          (select m.vt - interval '1 microsecond' from %1$s as m where m.vt > $1 and m.vt <= $3 order by m.vt limit 1),
+          (select m.msg_id from %1$s as m where m.msg_id >= $2 and m.vt <= $3 order by m.msg_id limit 1)
+      $sql$,
+      tidegate.queue_table(p_queue)
+    ) into v_due_to, v_first using v_due_from, v_mark, p_now;
+  end if;
 
   if v_first - v_mark > v_mark_step then
     perform tidegate.raise_mark(p_queue, v_first);

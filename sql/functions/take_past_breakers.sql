@@ -2,12 +2,16 @@
 --
 -- What stands in front is put off, a bounded number of messages a claim, so that kinds whose downstream works are reached
 -- through those whose does not. More than are wanted are only taken where nothing but such ones stood.
+-- An earlier version has other parameters.
+drop function if exists tidegate.take_past_breakers(text, integer, jsonb, timestamptz, timestamptz, tidegate.breakers_seen);
+
 create or replace function tidegate.take_past_breakers(
   p_queue         text,
   p_limit         integer,
   p_headers       jsonb,
   p_visible_again timestamptz,
   p_now           timestamptz,
+  p_kinds         text[],
   p_breakers      tidegate.breakers_seen,
   out msg_ids     bigint[],
   out ids         uuid[]
@@ -22,7 +26,8 @@ begin
   for v_round in 1 .. 20 loop
     select t.msg_ids, t.ids into v_taken
     from tidegate.take_messages(
-      p_queue, case v_round when 1 then p_limit else greatest(p_limit, v_at_once) end, p_headers, p_visible_again, p_now
+      p_queue, case v_round when 1 then p_limit else greatest(p_limit, v_at_once) end, p_headers, p_visible_again, p_now,
+      p_kinds
     ) as t;
     if v_taken.msg_ids is null then
       return;

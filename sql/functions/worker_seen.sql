@@ -1,12 +1,24 @@
 -- tidegate.worker_seen: a worker says that it is alive (and stopping, when `stopping`); call it every 10 s or so
-create or replace function tidegate.worker_seen(name text, stages text[], queues text[], stopping boolean default false)
+--
+-- `kinds`: those that it has a stage for; null: all.
+-- An earlier version has other parameters.
+drop function if exists tidegate.worker_seen(text, text[], text[], boolean);
+
+create or replace function tidegate.worker_seen(
+  name     text,
+  stages   text[],
+  queues   text[],
+  stopping boolean default false,
+  kinds    text[] default null
+)
   returns void
   language sql
   security definer
   set search_path = pg_catalog, pg_temp
 as $$
-  insert into tidegate.worker as w (name, stages, queues, stopped_at)
-  values (name, stages, queues, case when stopping then clock_timestamp() end)
+  insert into tidegate.worker as w (name, stages, queues, stopped_at, kinds)
+  values (name, stages, queues, case when stopping then clock_timestamp() end, kinds)
   on conflict on constraint worker_pkey do update
-  set stages = excluded.stages, queues = excluded.queues, last_seen_at = clock_timestamp(), stopped_at = excluded.stopped_at;
+  set stages = excluded.stages, queues = excluded.queues, last_seen_at = clock_timestamp(), stopped_at = excluded.stopped_at,
+    kinds = excluded.kinds;
 $$;

@@ -22,46 +22,44 @@ create or replace trigger kind_queues
   for each row
   execute function tidegate.kind_queues();
 
--- Checks may take long to say yes, so readiness asks often; sends are few and far between. A kind whose deadline is too
--- short for that gets the same in small.
 create or replace function tidegate.kind_policies()
   returns trigger
   language plpgsql
   security definer
   set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_deadline_ms constant numeric := extract(epoch from new.deadline) * 1000;
-  -- Both stages with their margins take ten minutes at most, and a send alone one.
-  v_scale       constant numeric := least(1, v_deadline_ms / case new.flow when 'decrypt' then 600000 else 60000 end);
-  -- Below, not even a millisecond is left for each attempt.
-  v_least       constant numeric := 0.0002;
 begin
-  if new.flow = 'decrypt' then
-    insert into tidegate.policy (
-      kind, stage, attempts, base_ms, factor, cap_ms, jitter_ms, timeout_ms, deadline_ms, margin_ms, hedge_safe,
-      heal_timeout_rate
-    )
-    values (
-      new.name, 'readiness', case when v_scale < v_least then 1 else 40 end, floor(500 * v_scale), 1.5,
-      floor(10000 * v_scale), floor(250 * v_scale),
-      greatest(1, floor(5000 * v_scale)), greatest(1, ceil(600000 * v_scale)), floor(1000 * v_scale), true, 0.005
-    )
-    on conflict do nothing;
-  end if;
-  insert into tidegate.policy (kind, stage, attempts, base_ms, factor, cap_ms, jitter_ms, timeout_ms, deadline_ms, margin_ms)
-  values (
-    new.name, 'tx', case when v_scale < v_least then 1 else 5 end, floor(500 * v_scale), 2,
-    floor(30000 * v_scale), floor(250 * v_scale),
-    greatest(1, floor(10000 * v_scale)), greatest(1, ceil(120000 * v_scale)), floor(1000 * v_scale)
+  insert into tidegate.policy (
+    kind, stage, attempts, base_ms, factor, cap_ms, jitter_ms, timeout_ms, deadline_ms, margin_ms, hedge_safe, heal_timeout_rate
   )
+  select
+    new.name, s.stage, d.*, s.stage = 'readiness', case s.stage when 'readiness' then 0.005 else 0.05 end
+  from unnest('{readiness,tx}'::tidegate.stage[]) as s(stage)
+  cross join lateral tidegate.default_policy(new, s.stage) as d
+  where s.stage = 'tx' or new.flow = 'decrypt'
   on conflict do nothing;
+
+  -- A policy that nobody has changed follows its kind's deadlines.
+  if tg_op = 'UPDATE' then
+    update tidegate.policy as p
+    set
+      attempts = d.attempts, base_ms = d.base_ms, factor = d.factor, cap_ms = d.cap_ms, jitter_ms = d.jitter_ms,
+      timeout_ms = d.timeout_ms, deadline_ms = d.deadline_ms, margin_ms = d.margin_ms
+    from unnest('{readiness,tx}'::tidegate.stage[]) as s(stage)
+    cross join lateral tidegate.default_policy(new, s.stage) as d
+    cross join lateral tidegate.default_policy(old, s.stage) as o
+    where p.kind = new.name and p.stage = s.stage
+      and (p.attempts, p.base_ms, p.factor, p.cap_ms, p.jitter_ms, p.timeout_ms, p.deadline_ms, p.margin_ms)
+        = (o.attempts, o.base_ms, o.factor, o.cap_ms, o.jitter_ms, o.timeout_ms, o.deadline_ms, o.margin_ms)
+      and (d.attempts, d.base_ms, d.factor, d.cap_ms, d.jitter_ms, d.timeout_ms, d.deadline_ms, d.margin_ms)
+        <> (o.attempts, o.base_ms, o.factor, o.cap_ms, o.jitter_ms, o.timeout_ms, o.deadline_ms, o.margin_ms);
+  end if;
   return null;
 end;
 $$;
 
 create or replace trigger kind_policies
-  after insert or update of flow on tidegate.kind
+  after insert or update of flow, deadline, readiness_timeout on tidegate.kind
   for each row
   execute function tidegate.kind_policies();
 

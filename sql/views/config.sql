@@ -2,31 +2,28 @@
 -- left out
 create or replace view tidegate.config as
 with item as (
-  select 1 as rank, 'setting' as table_name, '' as row_key, to_jsonb(s) as fields from tidegate.setting as s
+  select 1 as rank, 'setting' as table_name, '' as row_key, to_jsonb(s) as fields, '{}'::jsonb as own_defaults
+  from tidegate.setting as s
   union all
-  select 3, 'queue', q.name, to_jsonb(q) from tidegate.queue as q
+  select 3, 'queue', q.name, to_jsonb(q), '{}' from tidegate.queue as q
   union all
-  select 4, 'gate', g.name, to_jsonb(g) from tidegate.gate as g
+  select 4, 'gate', g.name, to_jsonb(g), '{}' from tidegate.gate as g
   union all
-  select 5, 'kind', k.name, to_jsonb(k) from tidegate.kind as k
+  select 5, 'kind', k.name, to_jsonb(k), '{}' from tidegate.kind as k
   union all
-  select 6, 'policy', p.kind || '.' || p.stage, to_jsonb(p) from tidegate.policy as p
+  -- The policies that come with a kind differ by stage and deadline: `kind_policies` makes them.
+  select
+    6, 'policy', p.kind || '.' || p.stage, to_jsonb(p),
+    to_jsonb(d) || case p.stage when 'readiness' then '{"hedge_safe": true, "heal_timeout_rate": 0.005}' else '{}' end::jsonb
+  from tidegate.policy as p
+  join tidegate.kind as k on k.name = p.kind
+  cross join lateral tidegate.default_policy(k, p.stage) as d
 ),
 found as (
   select
     i.rank, i.table_name, i.row_key, c.column_name, c.place, c.type, c.unit, c.comment,
     tidegate.config_value(c.type, c.factor, i.fields ->> c.column_name) as value,
-    -- The policies that come with a kind differ by stage: `kind_policies` makes them.
-    case
-      when i.table_name <> 'policy' then c.default_value
-      when i.fields ->> 'stage' = 'readiness' then coalesce(
-        '{"attempts": "40", "factor": "1.5", "cap_ms": "10000", "timeout_ms": "5000", "deadline_ms": "600000",
-          "hedge_safe": "true", "heal_timeout_rate": "0.005"}'::jsonb ->> c.column_name,
-        c.default_value)
-      else coalesce(
-        '{"attempts": "5", "cap_ms": "30000", "timeout_ms": "10000", "deadline_ms": "120000"}'::jsonb ->> c.column_name,
-        c.default_value)
-    end as default_value
+    coalesce(i.own_defaults ->> c.column_name, c.default_value) as default_value
   from item as i
   join tidegate.config_column as c on c.table_name = i.table_name
   where not case

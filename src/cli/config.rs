@@ -126,6 +126,14 @@ async fn set(database: DatabaseArgs, words: &[String], json: bool) -> anyhow::Re
         });
         outln!("{}", table(["set for", "name", "was", "is"], rows));
     }
+    for (name, value) in changes {
+        if name.ends_with(".tx.semantics") && value.get() == "\"exactly_once\"" {
+            eprintln!(
+                "{name}: only workers whose stage commits its effect with the receipt (Stages::transact_with_effect) can \
+                 promise that; others do not start for this kind, and those that run now should be stopped"
+            );
+        }
+    }
     Ok(())
 }
 

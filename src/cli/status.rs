@@ -67,6 +67,13 @@ impl Status {
             .into_iter()
             .map(|count| [count.kind, count.status, count.requests.to_string()]);
         outln!("{}\n", table(["kind", "status", "requests"], rows));
+        for queue in queues.iter().filter(|queue| !queue.unserved.is_empty()) {
+            outln!(
+                "queue {}: no live worker takes requests of {}\n",
+                queue.queue,
+                queue.unserved.join(", ")
+            );
+        }
         let rows = queues.into_iter().map(|queue| {
             let limit = match (queue.per_seconds, queue.max_concurrency) {
                 _ if queue.paused => "paused".to_owned(),

@@ -136,7 +136,7 @@ impl From<ClaimedRow> for Claimed {
 }
 
 impl Store {
-    /// Takes up to `batch` requests of a queue: `tidegate.claim_readiness` or `tidegate.claim_tx`.
+    /// Takes up to `batch` requests of a queue, of these kinds or of all: `tidegate.claim_readiness` or `tidegate.claim_tx`.
     ///
     /// Committed, durably, when this returns.
     ///
@@ -150,6 +150,7 @@ impl Store {
         worker: &str,
         batch: usize,
         lease_for: Duration,
+        kinds: Option<&[String]>,
     ) -> Result<Vec<Claimed>, StoreError> {
         let sql = match stage {
             Stage::Readiness => include_str!("../../sql/queries/claim_readiness.sql"),
@@ -161,21 +162,24 @@ impl Store {
                 .bind(queue)
                 .bind(worker)
                 .bind(i32::try_from(batch).unwrap_or(i32::MAX))
-                .bind(milliseconds(lease_for)),
+                .bind(milliseconds(lease_for))
+                .bind(kinds),
             fetch_all
         );
         Ok(rows.into_iter().map(Claimed::from).collect())
     }
 
-    /// For how long nothing of a queue will be claimable: `tidegate.claim_wait_ms`.
+    /// For how long nothing of these kinds will be claimable in a queue: `tidegate.claim_wait_ms`.
     ///
     /// # Errors
     ///
     /// Unknown queue, database trouble.
-    pub async fn claim_wait(&self, queue: &str) -> Result<Duration, StoreError> {
+    pub async fn claim_wait(&self, queue: &str, kinds: &[String]) -> Result<Duration, StoreError> {
         let wait_ms: i32 = ask!(
             self,
-            sqlx::query_scalar(include_str!("../../sql/queries/claim_wait_ms.sql")).bind(queue),
+            sqlx::query_scalar(include_str!("../../sql/queries/claim_wait_ms.sql"))
+                .bind(queue)
+                .bind(kinds),
             fetch_one
         );
         Ok(Duration::from_millis(

@@ -69,6 +69,8 @@ pub struct QueueOverview {
     pub low_water: i32,
     /// How long its oldest message has been in the queue, in seconds; 0 for an empty one.
     pub oldest_seconds: f64,
+    /// Kinds whose requests wait here and that no live worker takes.
+    pub unserved: Vec<String>,
 }
 
 /// One row of `maintenance_overview`.
@@ -99,6 +101,15 @@ pub struct WorkerOverview {
     pub alive: bool,
     /// How many messages it holds.
     pub held: i64,
+}
+
+/// A kind whose requests come to a queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KindOfQueue {
+    /// The kind.
+    pub name: String,
+    /// Whether the policy of the queue's stage promises that each effect happens once.
+    pub exactly_once: bool,
 }
 
 impl Store {
@@ -167,7 +178,7 @@ impl Store {
         ))
     }
 
-    /// The stage a queue serves, and the kinds that use it; `None` for an unknown queue.
+    /// The stage a queue serves, and the kinds that use it now; `None` for an unknown queue.
     ///
     /// # Errors
     ///
@@ -175,19 +186,26 @@ impl Store {
     pub async fn queue_kinds(
         &self,
         queue: &str,
-    ) -> Result<Option<(Stage, Vec<String>)>, StoreError> {
-        let rows: Vec<(String, Option<String>)> = ask!(
+    ) -> Result<Option<(Stage, Vec<KindOfQueue>)>, StoreError> {
+        let rows: Vec<(String, Option<String>, Option<bool>)> = ask!(
             self,
             sqlx::query_as(include_str!("../../sql/queries/queue_kinds.sql")).bind(queue),
             fetch_all
         );
-        let Some((stage, _)) = rows.first() else {
+        let Some((stage, _, _)) = rows.first() else {
             return Ok(None);
         };
         let stage = decode(stage.clone())?;
         Ok(Some((
             stage,
-            rows.into_iter().filter_map(|(_, kind)| kind).collect(),
+            rows.into_iter()
+                .filter_map(|(_, name, exactly_once)| {
+                    Some(KindOfQueue {
+                        name: name?,
+                        exactly_once: exactly_once?,
+                    })
+                })
+                .collect(),
         )))
     }
 
@@ -201,6 +219,7 @@ impl Store {
         name: &str,
         stages: &[&str],
         queues: &[&str],
+        kinds: &[String],
         stopping: bool,
     ) -> Result<(), StoreError> {
         ask!(
@@ -209,7 +228,8 @@ impl Store {
                 .bind(name)
                 .bind(stages)
                 .bind(queues)
-                .bind(stopping),
+                .bind(stopping)
+                .bind(kinds),
             execute
         );
         Ok(())

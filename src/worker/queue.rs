@@ -55,6 +55,8 @@ pub(super) struct QueueWorker {
     clock: Arc<DatabaseClock>,
     queue: String,
     stage: Stage,
+    /// Those that it has a stage for; others are left to other workers.
+    kinds: Vec<String>,
     meter: Meter,
     /// What hedges may add, by kind.
     shares: Mutex<HashMap<String, Arc<HedgeShare>>>,
@@ -93,6 +95,7 @@ impl QueueWorker {
     ) -> Self {
         Self {
             meter: Meter::new(options.metrics.clone(), &queue),
+            kinds: stages.kinds(stage),
             store,
             stages,
             options,
@@ -200,7 +203,7 @@ impl QueueWorker {
                     let count = claimed.len();
                     self.meter.claimed(count);
                     let paced = claimed.iter().any(|claimed| claimed.slot.is_some());
-                    self.start(claimed, asked_at, stop, hand).await?;
+                    self.start(claimed, asked_at, stop, hand).await;
                     if count > 0 {
                         lull = if paced { PACED_PAUSE } else { LULL };
                     }
@@ -262,6 +265,7 @@ impl QueueWorker {
                 &self.options.name,
                 room,
                 self.options.lease,
+                Some(&self.kinds),
             )
             .await?;
         if self.stage == Stage::Tx {
@@ -290,7 +294,7 @@ impl QueueWorker {
         if lull < ASK_WHEN {
             return Next::Idle(lull);
         }
-        match self.store.claim_wait(&self.queue).await {
+        match self.store.claim_wait(&self.queue, &self.kinds).await {
             Ok(wait) => Next::Idle(wait.clamp(LULL, lull)),
             Err(_) => Next::Idle(lull),
         }
@@ -303,14 +307,15 @@ impl QueueWorker {
         asked_at: Instant,
         stop: &CancellationToken,
         hand: &mut InHand,
-    ) -> Result<(), WorkerError> {
+    ) {
         let claimed_at = Instant::now();
         let learned = self.timeouts.of(self.stage, &claimed).await;
-        let mut strange = Vec::new();
         for claimed in claimed {
             let lease = claimed.lease;
             let Some(handler) = Handler::of(&self.stages, self.stage, &claimed.request.kind) else {
-                strange.push((claimed.lease, claimed.request.kind));
+                // A claim hands out none of these.
+                tracing::error!(request = %claimed.request.id, kind = claimed.request.kind, "claimed without a stage for it");
+                let _ = hand.outcomes.send(settler::release(lease)).await;
                 continue;
             };
             // There is a permit for each: no more were claimed than were free.
@@ -345,20 +350,5 @@ impl QueueWorker {
             });
             hand.leases.abort_with(lease, running);
         }
-
-        if strange.is_empty() {
-            return Ok(());
-        }
-        let mut kinds: Vec<_> = strange.iter().map(|(_, kind)| kind.clone()).collect();
-        kinds.sort();
-        kinds.dedup();
-        for (lease, _) in strange {
-            let _ = hand.outcomes.send(settler::release(lease)).await;
-        }
-        Err(WorkerError::MissingStages {
-            queue: self.queue.clone(),
-            stage: self.stage,
-            kinds,
-        })
     }
 }

@@ -58,7 +58,11 @@ pub struct Request {
     status: Status,
     causes: Vec<&'static str>,
     checks: u32,
+    /// Checks of those that said "not yet".
+    waits: u32,
     attempts: u32,
+    /// Sends of those that certainly did not leave.
+    unsent: u32,
     /// Where its message is, or should be.
     message: Option<(Queue, u64)>,
     readiness_deadline_passed: bool,
@@ -348,7 +352,9 @@ impl Model {
             status,
             causes: vec!["submitted"],
             checks: 0,
+            waits: 0,
             attempts: 0,
+            unsent: 0,
             message: Some((queue, number)),
             readiness_deadline_passed: false,
             deadline_passed: false,
@@ -501,7 +507,7 @@ impl Model {
         match (queue, row.status) {
             (Queue::Readiness, Status::Queued) => {
                 let overdue = row.readiness_deadline_passed || row.deadline_passed;
-                if row.checks >= ATTEMPTS || overdue {
+                if row.checks - row.waits >= ATTEMPTS || overdue {
                     self.finish(request, Status::TimedOut, "readiness_timed_out");
                     return false;
                 }
@@ -511,7 +517,7 @@ impl Model {
                 let lost = status == Status::TxInFlight;
                 let cause = if lost && is_at_most_once(row.kind) {
                     "outcome_unknown"
-                } else if row.attempts > ATTEMPTS {
+                } else if row.attempts - row.unsent > ATTEMPTS {
                     "attempts_exhausted"
                 } else if row.deadline_passed {
                     "deadline_exceeded"
@@ -579,14 +585,19 @@ impl Model {
         let row = &self.requests[request];
         if code.is_some_and(|code| !is_retried(code)) {
             self.finish(request, Status::Failure, "readiness_failed");
-        } else if row.checks >= ATTEMPTS {
+            return;
+        }
+        let overdue = row.readiness_deadline_passed || row.deadline_passed;
+        let too_late = overdue || wait == Wait::TooLong;
+        if code.is_some() && (row.checks - row.waits >= ATTEMPTS || too_late) {
             self.finish(request, Status::TimedOut, "readiness_timed_out");
         } else if let Some((queue, number)) = row.message {
-            let hold = if wait == Wait::None || row.readiness_deadline_passed {
+            let hold = if wait == Wait::None || overdue {
                 Hold::Free
             } else {
                 Hold::Later
             };
+            self.requests[request].waits += u32::from(code.is_none());
             self.free(queue, number, hold);
         }
     }
@@ -640,14 +651,15 @@ impl Model {
     fn retry(&mut self, request: usize, wait: Wait, code: &'static str, left: Option<bool>) {
         let row = &self.requests[request];
         let at_most_once = is_at_most_once(row.kind);
-        let left = left.unwrap_or(true) || (row.attempts > 1 && !at_most_once);
+        let left_now = left.unwrap_or(true);
+        let left = left_now || (row.attempts > 1 && !at_most_once);
         let cause = if at_most_once && left {
             "outcome_unknown"
         } else if code.starts_with("http_4") && !is_retried(code) {
             "rejected"
         } else if !is_retried(code) {
             if left { "outcome_unknown" } else { "rejected" }
-        } else if row.attempts >= ATTEMPTS {
+        } else if left_now && row.attempts - row.unsent >= ATTEMPTS {
             "attempts_exhausted"
         } else if wait == Wait::TooLong || row.deadline_passed {
             "deadline_exceeded"
@@ -658,6 +670,7 @@ impl Model {
                 Hold::Later
             };
             let message = row.message;
+            self.requests[request].unsent += u32::from(!left_now);
             self.go(request, Status::Processing, "send_retried");
             if let Some((queue, number)) = message {
                 self.free(queue, number, hold);

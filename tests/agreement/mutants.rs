@@ -103,8 +103,8 @@ const MUTANTS: [Mutant; 16] = [
         name: "a claim with one attempt less",
         changes: &[(
             "claim_tx",
-            "r.tx_attempt > p.attempts_declared",
-            "r.tx_attempt >= p.attempts_declared",
+            "r.tx_attempt - r.tx_unsent > p.attempts",
+            "r.tx_attempt - r.tx_unsent >= p.attempts",
         )],
     },
     Mutant {

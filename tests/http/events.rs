@@ -106,7 +106,7 @@ async fn claim(database: &TestDatabase, stage: Stage, queue: &str) -> Vec<Claime
     let lease = Duration::from_secs(60);
     database
         .store
-        .claim(stage, queue, "test", 100, lease)
+        .claim(stage, queue, "test", 100, lease, None)
         .await
         .unwrap()
 }

@@ -167,6 +167,8 @@ async fn every_figure_is_there_and_no_other() {
     let job = api.submit("direct").await;
     api.delete(&job).await;
     api.get(&job).await;
+    // No worker takes it.
+    database.submit("input_proof").await;
     api.get("/metrics").await;
 
     let node = Figures::of(&api).await;

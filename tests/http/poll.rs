@@ -12,7 +12,7 @@ async fn claim(database: &TestDatabase) -> Vec<Claimed> {
     let lease = std::time::Duration::from_secs(60);
     database
         .store
-        .claim(Stage::Tx, "tx", "test", 100, lease)
+        .claim(Stage::Tx, "tx", "test", 100, lease, None)
         .await
         .unwrap()
 }

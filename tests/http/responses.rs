@@ -11,7 +11,7 @@ pub(super) async fn send_all(database: &TestDatabase, reference: &str) {
     let store = &database.store;
     let lease = Duration::from_secs(60);
     let checked = store
-        .claim(Stage::Readiness, "readiness", "test", 100, lease)
+        .claim(Stage::Readiness, "readiness", "test", 100, lease, None)
         .await
         .unwrap();
     let passed: Vec<_> = checked
@@ -20,7 +20,7 @@ pub(super) async fn send_all(database: &TestDatabase, reference: &str) {
         .collect();
     store.settle_passed("readiness", &passed).await.unwrap();
     let taken = store
-        .claim(Stage::Tx, "tx", "test", 100, lease)
+        .claim(Stage::Tx, "tx", "test", 100, lease, None)
         .await
         .unwrap();
     let receipts: Vec<_> = taken

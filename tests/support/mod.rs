@@ -40,6 +40,24 @@ impl TestDatabase {
         Self::copy_of(Template::Unlimited).await
     }
 
+    /// The same, with policies to reckon with: five sends in two minutes, forty checks in ten.
+    pub async fn with_short_policies(self) -> Self {
+        self.execute(
+            "update tidegate.policy
+             set attempts = 5, base_ms = 500, factor = 2, cap_ms = 30000, jitter_ms = 250, timeout_ms = 10000,
+               deadline_ms = 120000, margin_ms = 1000
+             where stage = 'tx';
+             update tidegate.policy
+             set attempts = 40, base_ms = 500, factor = 1.5, cap_ms = 10000, jitter_ms = 250, timeout_ms = 5000,
+               deadline_ms = 600000, margin_ms = 1000
+             where stage = 'readiness';
+             update tidegate.policy_change set at = at - interval '1 minute';
+             update tidegate.policy_in_force set since = since - interval '1 minute'",
+        )
+        .await;
+        self
+    }
+
     /// As [`TestDatabase::unlimited`], with [`server::DEEP`] requests of kind `direct`.
     pub async fn deep() -> Self {
         Self::copy_of(Template::Deep).await

@@ -307,7 +307,7 @@ async fn a_worker_that_cannot_work_says_what_to_do() {
     let ready = TestDatabase::new().await;
     ready
         .execute(
-            "insert into tidegate.kind (name, flow, tx_queue) values ('own_kind', 'direct', 'tx')",
+            "update tidegate.policy set semantics = 'exactly_once' where kind = 'direct' and stage = 'tx'",
         )
         .await;
     for (url, arguments, word) in [
@@ -317,7 +317,11 @@ async fn a_worker_that_cannot_work_says_what_to_do() {
             "cannot be reached",
         ),
         (&empty.url, &["simulate"], "tidegate migrate"),
-        (&ready.url, &["simulate"], "own_kind"),
+        (
+            &ready.url,
+            &["simulate"],
+            "kind \"direct\" has exactly_once",
+        ),
         (
             &ready.url,
             &["simulate", "--queue", "nope"],

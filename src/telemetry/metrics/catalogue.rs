@@ -119,6 +119,8 @@ metrics! {
         "Messages that come due later: a backoff or a delayed start";
     QUEUE_OLDEST_AGE = Gauge, "tidegate_queue_oldest_age_seconds" ["queue"],
         "How long its oldest message has been in the queue; 0: empty";
+    QUEUE_UNSERVED = Gauge, "tidegate_queue_unserved" ["queue", "kind"],
+        "1 for each kind whose requests wait here and that no live worker takes, else absent";
     QUEUE_DRAIN_RATE = Gauge, "tidegate_queue_drained_per_second" ["queue", "window"],
         "Messages served per second over the last `10s`, `1m`, `5m`";
     QUEUE_RATE_LIMIT = Gauge, "tidegate_queue_rate_limit_per_second" ["queue"],

@@ -16,8 +16,8 @@ use super::{
     catalogue::{
         DATABASE_UP, GATE_CLOSED, GATE_HIGH_WATER, GATE_LOW_WATER, MAINTENANCE_LAG, Metric,
         QUEUE_BACKING_OFF, QUEUE_CONCURRENCY_LIMIT, QUEUE_DEPTH, QUEUE_DRAIN_RATE, QUEUE_HELD,
-        QUEUE_OLDEST_AGE, QUEUE_PAUSED, QUEUE_RATE_LIMIT, QUEUE_WAITING, RECOVERED, REQUESTS,
-        WEBHOOK_OLDEST_AGE, WEBHOOKS, WORKERS,
+        QUEUE_OLDEST_AGE, QUEUE_PAUSED, QUEUE_RATE_LIMIT, QUEUE_UNSERVED, QUEUE_WAITING, RECOVERED,
+        REQUESTS, WEBHOOK_OLDEST_AGE, WEBHOOKS, WORKERS,
     },
     eta_quality, stages,
 };
@@ -163,6 +163,9 @@ fn set_queue(queue: &QueueOverview, set: impl Fn(&Metric, &[(&'static str, &str)
         if let Some(value) = value {
             set(metric, &[name], value);
         }
+    }
+    for kind in &queue.unserved {
+        set(&QUEUE_UNSERVED, &[name, ("kind", kind)], 1.0);
     }
     for (window, rate) in [
         ("10s", queue.per_second_10s),

@@ -1,0 +1,40 @@
+-- tidegate.retry_due: when the next attempt of a stage is due, or null when it would begin at `p_until` or later
+--
+-- After `p_after`, the downstream's own wish, if the policy respects it; else after the backoff. A backoff that healing or
+-- congestion has lengthened ends nothing that the declared one would carry on: where only the declared one fits, the wait is as
+-- long as leaves the next attempt its timeout. Backoffs after more attempts than the policy has, because some used none, are a
+-- second at least.
+create or replace function tidegate.retry_due(
+  p_policy  tidegate.policy_in_force,
+  p_attempt integer,
+  p_after   interval,
+  p_until   timestamptz,
+  p_now     timestamptz
+)
+  returns timestamptz
+  language plpgsql
+as $$
+declare
+  v_longer constant numeric := p_policy.stretch * case when p_policy.congested then 2 else 1 end;
+  v_wait     interval;
+  v_declared interval;
+begin
+  if p_policy.respect_retry_after and p_after is not null then
+    v_wait := greatest(p_after, interval '0');
+    v_declared := v_wait;
+  else
+    v_wait := tidegate.backoff(
+      p_attempt, p_policy.base_ms, p_policy.factor, p_policy.cap_ms, p_policy.jitter_ms, 2 * random() - 1
+    );
+    v_declared := v_wait / v_longer::float8;
+    if p_attempt >= p_policy.attempts then
+      v_wait := greatest(v_wait, interval '1 second');
+      v_declared := greatest(v_declared, interval '1 second');
+    end if;
+  end if;
+  if p_now + v_wait >= p_until then
+    v_wait := greatest(v_declared, p_until - p_now - p_policy.timeout_ms * interval '1 ms');
+  end if;
+  return case when p_now + v_wait < p_until then p_now + v_wait end;
+end;
+$$;
