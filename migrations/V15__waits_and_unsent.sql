@@ -16,3 +16,13 @@ alter table tidegate.policy_in_force alter column margin_ms set not null;
 
 -- A worker takes the kinds that it has stages for, and says which; null: all.
 alter table tidegate.worker add column kinds text[];
+
+-- Responses under references that no request has: looked at in slices, deleted when no request can have them any more.
+create sequence tidegate.inbox_cursor minvalue 0;
+create index response_inbox_early_idx on tidegate.response_inbox (id) where not late;
+create table tidegate.inbox_total (
+  expired  bigint not null default 0,
+  only_row boolean primary key default true,
+  constraint inbox_total_has_one_row check (only_row)
+);
+insert into tidegate.inbox_total default values;

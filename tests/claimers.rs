@@ -32,7 +32,7 @@ async fn concurrent_claimers_share_no_request_and_lose_none() {
     for (queue, kind) in QUEUES {
         for (claimers, batch) in [(2, 7), (8, 50)] {
             let database = TestDatabase::unlimited().await;
-            let ids = submit_many(&database, kind, campaign(1000, 3000)).await;
+            let ids = submit_many(&database, kind, campaign(600, 3000)).await;
             let mut tasks = Vec::new();
             for _ in 0..claimers {
                 let session = Session::open(&database).await;

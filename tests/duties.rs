@@ -136,6 +136,8 @@ async fn early_responses_that_must_still_wait_do_not_keep_the_sweep_from_the_oth
         ))
         .await;
 
+    // Three at a time, and the next three after those: the one that is ready is the sixth.
+    assert_eq!(database.number("tidegate.sweep_inbox(3)").await, 0);
     assert_eq!(database.number("tidegate.sweep_inbox(3)").await, 1);
     assert_eq!(
         database

@@ -59,7 +59,7 @@ async fn never_more_checks_are_held_than_the_limit_allows() {
             let looks = Arc::clone(&looks);
             workers.push(tokio::spawn(async move {
                 let (mut done, mut most) = (0, 0);
-                for round in 0..campaign(36, 600) / limit.min(6) {
+                for round in 0..campaign(24, 600) / limit.min(6) {
                     let held = session.claim("readiness", 20).await;
                     if most == 0 && !held.is_empty() {
                         // The look that was under way may have missed it.

@@ -65,6 +65,7 @@ mod recovery;
 mod recovery_at_once;
 mod recovery_whole;
 mod redrive;
+mod references;
 mod responses;
 mod retention;
 mod retry_after;

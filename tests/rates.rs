@@ -350,9 +350,16 @@ async fn a_send_whose_claim_was_answered_after_its_slot_gives_the_slot_up() {
     holder.execute("select pg_advisory_unlock(4711)").await;
 
     until(&database, held_up, "completed").await;
-    assert_eq!(
-        database.causes(held_up).await,
-        ["submitted", "claimed", "released", "claimed", "receipt"]
+    // On a busy machine the next slot may be missed, too.
+    let causes = database.causes(held_up).await;
+    let (given_up, sent) = causes[1..].split_at(causes.len() - 3);
+    assert!(
+        !given_up.is_empty()
+            && given_up
+                .chunks(2)
+                .all(|pair| pair == ["claimed", "released"]),
+        "{causes:?}"
     );
+    assert_eq!(sent, ["claimed", "receipt"]);
     worker.stop().await;
 }

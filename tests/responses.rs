@@ -152,34 +152,3 @@ async fn a_response_that_came_with_the_receipt_is_applied_in_each_flow() {
         sound(&database).await;
     }
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_reference_given_to_two_requests_answers_the_first_of_them() {
-    let database = TestDatabase::unlimited().await;
-    let first = receipt(&database, "direct", Some("ref-1")).await;
-    let second = receipt(&database, "direct", Some("ref-1")).await;
-    let mut session = Session::open(&database).await;
-
-    assert_eq!(
-        session
-            .text("select request_id from tidegate.respond('1', reference => 'ref-1')")
-            .await,
-        first.to_string()
-    );
-    assert_eq!(
-        session
-            .text("select outcome from tidegate.respond('2', reference => 'ref-1')")
-            .await,
-        "late"
-    );
-    assert_eq!(database.status(second).await, "receipt_received");
-    assert_eq!(
-        session
-            .text(&format!(
-                "select outcome from tidegate.respond('2', id => '{second}')"
-            ))
-            .await,
-        "completed"
-    );
-    sound(&database).await;
-}

@@ -94,7 +94,7 @@ impl Running {
 
 pub(crate) fn options() -> WorkerOptions {
     WorkerOptions {
-        lease: Duration::from_millis(600),
+        lease: Duration::from_secs(2),
         grace: Duration::from_secs(5),
         ..WorkerOptions::default()
     }
@@ -104,6 +104,7 @@ pub(crate) fn options() -> WorkerOptions {
 pub(crate) async fn run_to_the_end(database: &TestDatabase, metrics: Metrics) {
     let options = WorkerOptions {
         metrics,
+        lease: Duration::from_secs(30),
         ..options()
     };
     let worker = Running::start(&database.store, all_stages(), options);
@@ -256,7 +257,7 @@ async fn a_lease_is_prolonged_while_its_call_runs() {
 
     eventually("the lease is prolonged three times its length", || async {
         database
-            .number("select count(*) from pgmq.q_tx where vt > last_read_at + interval '1.8 s'")
+            .number("select count(*) from pgmq.q_tx where vt > last_read_at + interval '6 s'")
             .await
             == 1
     })

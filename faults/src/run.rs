@@ -181,9 +181,10 @@ async fn watch(fleet: Arc<Fleet>, load: Arc<Load>, journal: Arc<Journal>) {
     }
 }
 
-/// Waits until every request has ended.
+/// Waits until every request has ended, or none has for as long as `patience`.
 async fn come_to_rest(fleet: &Fleet, journal: &Journal, patience: Duration) -> anyhow::Result<()> {
-    let until = Instant::now() + patience;
+    let mut until = Instant::now() + patience;
+    let mut least = i64::MAX;
     let live = "select count(*) from tidegate.request
                 where req_status not in ('completed', 'timed_out', 'failure')";
     let mut session = fleet.server().session().await?;
@@ -193,7 +194,10 @@ async fn come_to_rest(fleet: &Fleet, journal: &Journal, patience: Duration) -> a
             journal.say("every request has ended");
             return Ok(());
         }
-        if Instant::now() > until {
+        if left < least {
+            least = left;
+            until = Instant::now() + patience;
+        } else if Instant::now() > until {
             journal.say(&format!("{left} requests have not ended"));
             return Ok(());
         }

@@ -45,6 +45,7 @@ comment on function tidegate.report_to_breakers is 'Internal: tells breakers wha
 comment on function tidegate.kinds_of_queue is 'Internal: the kinds whose requests a queue may hold.';
 comment on function tidegate.enter_breakers is 'Internal: which kinds a claim leaves, and which it probes.';
 comment on function tidegate.bar_messages is 'Internal: gives back taken messages that a breaker keeps from being called.';
+comment on function tidegate.kinds_left is 'Internal: the kinds that a claim takes, or null for all of its queue.';
 comment on function tidegate.take_past_breakers is 'Internal: take_messages, past those that a breaker holds back.';
 comment on function tidegate.note_probes is 'Internal: counts the probes that a claim takes.';
 comment on function tidegate.breaker_bars is 'Whether a stage''s breaker lets none of its requests be called now.';

@@ -440,7 +440,7 @@ comment on column tidegate.setting.max_seconds is
   'The largest Retry-After of a request on its way to its receipt, seconds; also the answer while a queue is '
   'stopped.';
 comment on column tidegate.setting.jitter is
-  'By what share at most Retry-After is made later than the ETA, at random, so that callers spread out; 0: not at all.';
+  'By what share at most refusals and observed ETAs are told later, at random, so that callers spread out; 0: not at all.';
 comment on column tidegate.setting.safety_margin is
   'M, the share added to every estimate, 0 to 1; required before submitting.';
 comment on column tidegate.setting.heal_window is
@@ -569,6 +569,9 @@ comment on column tidegate.response_part.response is 'The share.';
 comment on column tidegate.response_part.received_at is 'When it was stored.';
 
 -- response_inbox
+comment on table tidegate.inbox_total is 'One row: counts that outlive their responses.';
+comment on column tidegate.inbox_total.expired is 'Responses deleted because no request had their reference.';
+comment on column tidegate.inbox_total.only_row is 'Always true.';
 comment on table tidegate.response_inbox is
   'Responses that came before their request awaited one, or too late for it; written by respond and settle_receipt.';
 comment on column tidegate.response_inbox.id is 'Order of arrival.';
@@ -581,6 +584,8 @@ comment on column tidegate.response_inbox.late is
   'False: waits for the receipt; true: could not be applied any more (or does not fit) and is kept to be read.';
 comment on column tidegate.response_inbox.received_at is 'When it came.';
 comment on column tidegate.response_inbox.response is 'What came.';
+comment on index tidegate.response_inbox_early_idx is
+  'Finds the next early responses to look at; most rows are late ones.';
 comment on index tidegate.response_inbox_request_id_idx is
   'Serves the receipt, which looks for early responses by request.';
 comment on index tidegate.response_inbox_reference_idx is

@@ -55,18 +55,14 @@ declare
   v_found    record;
   v_headers  jsonb;
   v_breakers tidegate.breakers_seen;
-  -- Null: all of the queue's kinds are taken, and no request has to be looked at to see its kind.
-  v_kinds    constant text[] := case
-    when exists (
-      select
-      from tidegate.kinds_of_queue(claim_readiness.queue, 'readiness') as k(name)
-      where k.name <> all(claim_readiness.kinds)
-    )
-    then claim_readiness.kinds
-  end;
+  v_kinds    text[];
 begin
   perform tidegate.require_lease_time(lease_for);
   perform tidegate.require_read_committed('claim_readiness');
+  -- Null where all of the queue's kinds are taken: then no request is looked at for its kind.
+  if claim_readiness.kinds is not null then
+    v_kinds := tidegate.kinds_left(claim_readiness.queue, 'readiness', claim_readiness.kinds);
+  end if;
   if v_queue.paused or v_limit = 0 or v_queue.max_concurrency = 0 then
     return;
   end if;

@@ -65,14 +65,14 @@ declare
   v_go       uuid[];
   v_headers  jsonb;
   v_breakers tidegate.breakers_seen;
-  -- Null: all of the queue's kinds are taken, and no request has to be looked at to see its kind.
-  v_kinds    constant text[] := case
-    when exists (select from tidegate.kinds_of_queue(claim_tx.queue, 'tx') as k(name) where k.name <> all(claim_tx.kinds))
-    then claim_tx.kinds
-  end;
+  v_kinds    text[];
 begin
   perform tidegate.require_lease_time(lease_for);
   perform tidegate.require_read_committed('claim_tx');
+  -- Null where all of the queue's kinds are taken: then no request is looked at for its kind.
+  if claim_tx.kinds is not null then
+    v_kinds := tidegate.kinds_left(claim_tx.queue, 'tx', claim_tx.kinds);
+  end if;
   if v_queue.paused or v_limit = 0 or v_queue.per_seconds = 0 then
     return;
   end if;

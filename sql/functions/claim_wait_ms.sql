@@ -21,16 +21,13 @@ declare
   v_next    timestamptz;
   v_wait_ms numeric := 0;
   v_shut_ms numeric;
-  v_ours    constant text := case
-    when exists (
-      select from tidegate.kinds_of_queue(claim_wait_ms.queue, v_queue.stage) as k(name) where k.name <> all(claim_wait_ms.kinds)
-    )
-    then 'and not exists (
-       select from tidegate.request as r where r.id = tidegate.message_request_id(m.message) and r.kind <> all($4)
-     )'
-    else ''
-  end;
+  v_ours    text := '';
 begin
+  if tidegate.kinds_left(claim_wait_ms.queue, v_queue.stage, claim_wait_ms.kinds) is not null then
+    v_ours := 'and not exists (
+      select from tidegate.request as r where r.id = tidegate.message_request_id(m.message) and r.kind <> all($4)
+    )';
+  end if;
   if v_queue.paused or v_queue.per_seconds = 0 or v_queue.max_concurrency = 0 then
     return v_longest;
   end if;

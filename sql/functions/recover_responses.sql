@@ -19,7 +19,7 @@ declare
   v_found record;
 begin
   if not dry_run then
-    applied := tidegate.sweep_inbox(batch);
+    applied := tidegate.sweep_inbox(batch, everything => true);
     perform tidegate.note_recovery(run, jsonb_build_object('responses', applied));
   end if;
   select count(*) filter (where r.req_status = 'receipt_received') as applicable, count(*) > 0 as some into v_found

@@ -95,7 +95,7 @@ begin
     end if;
     if v_seconds is null then
       v_seconds := tidegate.nominal_eta(v_kind, v_where, v_place.queue_position, v_place.visible_in, v_elapsed, v_terms);
-      v_spread_to := least(v_seconds * (1 + v_terms.jitter), greatest(v_terms.max_seconds, v_seconds));
+      v_spread_to := v_seconds;
     end if;
   end if;
 

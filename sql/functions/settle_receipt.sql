@@ -4,6 +4,8 @@
 -- per lease, or null) are answers that came with the receipt: a `direct` request completes with it in this very step,
 -- others are answered as if it had come a moment later. Responses that came before their receipt are applied.
 -- `took_ms` and `hedges` (one per lease, or null): how long the call took, and how many more were made for it.
+-- A reference stands for one live request: one whose reference another awaits its response under ends in failure
+-- (outcome_unknown), because no response could be told to be its own.
 -- Returns the requests that moved and where they are now; a missing one was not this holder's any more.
 -- An earlier version has other parameters.
 drop function if exists tidegate.settle_receipt(tidegate.lease[], text[], jsonb[]);
@@ -33,6 +35,7 @@ declare
   v_kinds    text[];
   v_first    boolean[];
   v_claimed  timestamptz[];
+  v_taken    uuid[];
 begin
   -- A response by reference looks for its request under the same lock: without it both could miss each other.
   perform tidegate.lock_references(refs);
@@ -41,16 +44,40 @@ begin
     return;
   end if;
 
+  -- Null where its reference is free, or its answer is here.
+  v_taken := array_fill(null::uuid, array[cardinality(v_held.ids)]);
+  if refs is not null then
+    select array_agg(case when not n.answered and n.reference is not null then coalesce(n.earlier, o.id) end order by n.at)
+    into v_taken
+    from (
+      select
+        h.at, h.id, refs[h.place] as reference, coalesce(responses[h.place] is not null, false) as answered,
+        nullif(first_value(h.id) over same, h.id) as earlier
+      from unnest(v_held.ids, v_held.places) with ordinality as h(id, place, at)
+      window same as (partition by refs[h.place] order by responses[h.place] is not null, h.place)
+    ) as n
+    left join tidegate.request_reference as f on f.reference = n.reference and f.request_id <> n.id
+    left join tidegate.request as o on o.id = f.request_id and o.req_status not in ('completed', 'timed_out', 'failure');
+  end if;
+
   with moved as (
     update tidegate.request as r
     set
-      req_status = (case when r.flow = 'direct' and responses[h.place] is not null then 'completed' else 'receipt_received' end)
-        ::tidegate.request_status,
-      transition_no = r.transition_no + 1, cause = 'receipt', queue = null, msg_id = null,
+      req_status = (case
+        when h.taken is not null then 'failure'
+        when r.flow = 'direct' and responses[h.place] is not null then 'completed'
+        else 'receipt_received'
+      end)::tidegate.request_status,
+      transition_no = r.transition_no + 1, cause = case when h.taken is not null then 'outcome_unknown' else 'receipt' end,
+      queue = null, msg_id = null,
       reference = refs[h.place],
       response = case when r.flow = 'direct' then responses[h.place] end,
-      error = null
-    from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.claimed) as h(id, msg_id, place, claimed)
+      error = case when h.taken is not null then tidegate.error_json(
+        'reference_in_use',
+        format('the downstream took it under reference %s, under which request %s awaits its response', refs[h.place], h.taken),
+        false
+      ) end
+    from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.claimed, v_taken) as h(id, msg_id, place, claimed, taken)
     where r.id = h.id and r.req_status = 'tx_in_flight' and r.queue = v_held.queue and r.msg_id = h.msg_id
     returning r.id, r.req_status, h.msg_id, h.place, h.claimed, r.kind, r.tx_attempt
   )
@@ -65,12 +92,17 @@ begin
   end if;
 
   if refs is not null then
-    insert into tidegate.request_reference (reference, request_id)
-    select refs[m.place], m.id
-    from unnest(v_ids, v_places) as m(id, place)
-    where refs[m.place] is not null
-    order by 1
-    on conflict do nothing;
+    -- One of a request that has ended is free again.
+    insert into tidegate.request_reference as f (reference, request_id)
+    select distinct on (refs[m.place]) refs[m.place], m.id
+    from unnest(v_ids, v_places, v_statuses) as m(id, place, req_status)
+    where refs[m.place] is not null and m.req_status <> 'failure'
+    order by refs[m.place], m.req_status = 'completed', m.place
+    on conflict (reference) do update
+    set request_id = excluded.request_id
+    where exists (
+      select from tidegate.request as o where o.id = f.request_id and o.req_status in ('completed', 'timed_out', 'failure')
+    );
   end if;
   perform tidegate.delete_messages(v_held.queue, v_done, true);
 

@@ -48,8 +48,7 @@ begin
   end if;
   if v_etas is null then
     select array_agg(
-      (e.seconds, least(e.seconds * (1 + p_terms.jitter), greatest(e.seconds, p_terms.max_seconds)), null, null)::tidegate.eta
-      order by e.place
+      (e.seconds, e.seconds, null, null)::tidegate.eta order by e.place
     ) into v_etas
     from (
       select

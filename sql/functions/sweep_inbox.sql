@@ -1,7 +1,13 @@
 -- tidegate.sweep_inbox: applies early responses whose request awaits one by now; marks those whose request has ended
 --
--- A safety net: receipts apply their own early responses. Returns how many responses it applied.
-create or replace function tidegate.sweep_inbox(batch integer default 1000)
+-- A safety net: receipts apply their own early responses. So one call looks at the next `batch` of them only, and the next call
+-- goes on from there; `everything` looks at all. A response under a reference that no request has is deleted, and counted,
+-- once it is older than the longest deadline of a kind: no receipt can bring its reference any more. Returns how many
+-- responses it applied.
+-- An earlier version has other parameters.
+drop function if exists tidegate.sweep_inbox(integer);
+
+create or replace function tidegate.sweep_inbox(batch integer default 1000, everything boolean default false)
   returns bigint
   language plpgsql
   security definer
@@ -10,13 +16,47 @@ create or replace function tidegate.sweep_inbox(batch integer default 1000)
   set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_ids uuid[];
+  v_from    bigint := coalesce(pg_sequence_last_value('tidegate.inbox_cursor'), 0);
+  v_to      bigint;
+  v_slice   record;
+  v_ids     uuid[];
+  v_expired bigint;
 begin
+  if everything then
+    v_from := -1;
+  else
+    select count(*) as found, max(s.id) as last into v_slice
+    from (
+      select i.id from tidegate.response_inbox as i where not i.late and i.id > v_from order by i.id limit batch
+    ) as s;
+    v_to := v_slice.last;
+    if v_slice.found < batch then
+      -- From the beginning, next time.
+      if v_from > 0 then
+        perform setval('tidegate.inbox_cursor', 0);
+      end if;
+    else
+      perform setval('tidegate.inbox_cursor', v_to);
+    end if;
+    if v_to is null then
+      return 0;
+    end if;
+  end if;
+
+  delete from tidegate.response_inbox as i
+  where not i.late and i.id > v_from and (v_to is null or i.id <= v_to) and i.request_id is null
+    and i.received_at < clock_timestamp() - (select max(k.deadline) from tidegate.kind as k)
+    and not exists (select from tidegate.request_reference as f where f.reference = i.reference);
+  get diagnostics v_expired = row_count;
+  if v_expired > 0 then
+    update tidegate.inbox_total set expired = expired + v_expired;
+  end if;
+
   perform tidegate.lock_references(array(
     select i.reference
     from tidegate.response_inbox as i
     join tidegate.request_reference as f on f.reference = i.reference
-    where not i.late and i.request_id is null
+    where not i.late and i.request_id is null and i.id > v_from and (v_to is null or i.id <= v_to)
     order by i.id
     limit batch
   ));
@@ -29,7 +69,8 @@ begin
     from tidegate.response_inbox as i
     left join tidegate.request_reference as f on f.reference = i.reference
     join tidegate.request as r on r.id = coalesce(i.request_id, f.request_id)
-    where not i.late and r.req_status not in ('queued', 'processing', 'tx_in_flight')
+    where not i.late and i.id > v_from and (v_to is null or i.id <= v_to)
+      and r.req_status not in ('queued', 'processing', 'tx_in_flight')
     order by i.id
     limit batch
   ) as addressed;

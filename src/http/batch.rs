@@ -149,8 +149,8 @@ fn answer(
     in_turn: impl FnOnce(Duration) -> Duration,
 ) -> Result<Response, Problem> {
     let mut job_ids = Vec::with_capacity(submitted.len());
+    let mut last = Duration::ZERO;
     let mut eta_seconds = 1;
-    let mut come_back = 1;
     let mut replayed = true;
     for one in submitted {
         let ticket = match one {
@@ -162,10 +162,10 @@ fn answer(
             Submitted::Refused { retry_after } => return Err(gate_closed(in_turn(retry_after))),
         };
         job_ids.push(ticket.id);
-        // The jitter of the last of them to be ready: the latest of so many would have none.
-        if whole_seconds(ticket.retry_after) > eta_seconds {
-            eta_seconds = whole_seconds(ticket.retry_after);
-            come_back = whole_seconds(ticket.eta.come_back);
+        // Of the last of them to be ready, with its jitter: the latest of so many jitters would be none.
+        if ticket.retry_after > last {
+            last = ticket.retry_after;
+            eta_seconds = whole_seconds(ticket.eta.come_back);
         }
     }
     let body = Answer {
@@ -175,7 +175,7 @@ fn answer(
     };
     let accepted = (
         StatusCode::ACCEPTED,
-        [(RETRY_AFTER, come_back.max(eta_seconds).to_string())],
+        [(RETRY_AFTER, eta_seconds.to_string())],
         Json(body),
     );
     Ok(if replayed {

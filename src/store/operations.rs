@@ -165,6 +165,19 @@ impl Store {
         ))
     }
 
+    /// How many responses were deleted because no request had their reference.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn expired_responses(&self) -> Result<i64, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_scalar(include_str!("../../sql/queries/expired_responses.sql")),
+            fetch_one
+        ))
+    }
+
     /// Every worker known.
     ///
     /// # Errors

@@ -19,7 +19,8 @@ use crate::{
 /// How to tell a caller when to come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Eta {
-    /// The advice with jitter, whole seconds: never before `retry_after`, so that callers told the same spread out.
+    /// What the caller is told, whole seconds: `retry_after`, and for observed ETAs some jitter above it, so that callers who
+    /// are told the same spread out.
     pub come_back: Duration,
     /// In what time the answer is there as likely as not; known for observed ETAs.
     pub p50: Option<Duration>,

@@ -8,7 +8,7 @@ use sqlx::{Connection, PgConnection};
 use super::batch::Unsettled;
 use crate::{
     error::StoreError,
-    request::Request,
+    request::{Request, Status},
     stage::{AnyEffect, Receipt},
     store::{Moved, Settle, Store},
 };
@@ -54,7 +54,11 @@ pub(super) async fn settle(
         let moved = store
             .settle_receipt_in(&mut transaction, queue, outcomes)
             .await?;
-        let ours: HashSet<_> = moved.iter().map(|moved| moved.id).collect();
+        let ours: HashSet<_> = moved
+            .iter()
+            .filter(|moved| moved.status != Status::Failure)
+            .map(|moved| moved.id)
+            .collect();
         of_effect = true;
         for settle in outcomes {
             if ours.contains(&settle.outcome.effect.request.id) {

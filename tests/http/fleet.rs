@@ -25,11 +25,14 @@ use crate::support::{
     race::{Session, leases, sound, submit_many},
 };
 
-/// The marks of the seed.
+/// The marks of the seed, and refusals told as computed, without jitter.
 async fn stage() -> TestDatabase {
     let database = TestDatabase::unlimited().await;
     database
-        .execute("update tidegate.gate set high_water = 30, low_water = 15")
+        .execute(
+            "update tidegate.gate set high_water = 30, low_water = 15;
+             update tidegate.setting set jitter = 0",
+        )
         .await;
     database
 }

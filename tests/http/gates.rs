@@ -9,8 +9,17 @@ use super::{Answer, Api, answer, hold_submissions, let_go};
 use crate::support::{TestDatabase, eventually, race::submit_many, raw, until_blocked};
 
 async fn closed() -> TestDatabase {
-    let database = TestDatabase::new().await;
+    let database = exact().await;
     close(&database).await;
+    database
+}
+
+/// With refusals told as computed, without jitter.
+async fn exact() -> TestDatabase {
+    let database = TestDatabase::new().await;
+    database
+        .execute("update tidegate.setting set jitter = 0")
+        .await;
     database
 }
 
@@ -24,7 +33,10 @@ async fn close(database: &TestDatabase) {
 pub(super) async fn close_for_42_seconds(database: &TestDatabase) {
     submit_many(database, "direct", 360).await;
     database
-        .execute("update tidegate.gate set low_water = 10 where queue = 'tx'")
+        .execute(
+            "update tidegate.gate set low_water = 10 where queue = 'tx';
+             update tidegate.setting set jitter = 0",
+        )
         .await;
     close(database).await;
 }
@@ -37,7 +49,7 @@ fn assert_refused(refused: &Answer, seconds: u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_closed_gate_answers_429_and_when_to_come_back() {
-    let database = TestDatabase::new().await;
+    let database = exact().await;
     let api = Api::of(&database).await;
     submit_many(&database, "direct", 110).await;
     database
@@ -72,7 +84,7 @@ async fn a_closed_gate_answers_429_and_when_to_come_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replay_is_answered_while_the_gate_is_closed() {
-    let database = TestDatabase::new().await;
+    let database = exact().await;
     let api = Api::of(&database).await;
     let first = api.post_with_key("/v1/direct", "k", &json!({"a": 1})).await;
     close(&database).await;
@@ -97,7 +109,7 @@ async fn a_replay_is_answered_while_the_gate_is_closed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_group_the_replays_pass_and_each_new_request_is_refused() {
-    let database = TestDatabase::new().await;
+    let database = exact().await;
     let api = Arc::new(Api::of(&database).await);
     for key in ["k0", "k2", "k4"] {
         api.post_with_key("/v1/direct", key, &json!({})).await;
@@ -133,7 +145,7 @@ async fn in_a_group_the_replays_pass_and_each_new_request_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn those_left_out_by_the_group_that_closes_the_gate_are_told_when_it_opens_again() {
-    let database = TestDatabase::new().await;
+    let database = exact().await;
     database
         .execute("update tidegate.gate set high_water = 30, low_water = 15")
         .await;
@@ -174,7 +186,7 @@ async fn a_client_that_obeys_the_429_gets_in() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gate_that_is_held_closed_sends_callers_away_for_ever_longer() {
-    let database = TestDatabase::new().await;
+    let database = exact().await;
     let api = Api::of(&database).await;
     assert_eq!(
         api.post("/v1/admin/gates/tx/close", &json!({}))

@@ -182,42 +182,61 @@ async fn all_who_cancel_at_once_hear_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn jitter_makes_retry_after_later_and_leaves_the_eta_as_it_is() {
+async fn a_nominal_eta_has_no_jitter_and_header_and_body_tell_it() {
     let database = TestDatabase::new().await;
+    let awaited = database
+        .request_in("public_decrypt", "receipt_received")
+        .await;
     database
         .execute(
             "select tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[1000]));
-             update tidegate.setting set jitter = 0.1",
+             update tidegate.setting set jitter = 0.5",
         )
         .await;
     let api = Api::of(&database).await;
     let path = api.submit("direct").await;
     let batch = json!(vec![1; 50]);
 
-    let mut polls = std::collections::BTreeSet::new();
-    let mut batches = std::collections::BTreeSet::new();
-    for _ in 0..campaign(16, 40) {
+    for _ in 0..campaign(8, 40) {
         let told = api.get(&path).await;
         assert_eq!(told.body["eta_seconds"], 123);
-        polls.insert(told.retry_after());
+        assert_eq!(told.retry_after(), 123);
         let told = api.post_with_key("/v1/direct/batch", "b", &batch).await;
         assert_eq!(told.body["eta_seconds"], 129);
-        batches.insert(told.retry_after());
+        assert_eq!(told.retry_after(), 129);
+        // B(E).
+        let told = api.get(&format!("/v1/public-decrypt/{awaited}")).await;
+        assert_eq!(told.body["eta_seconds"], 4);
+        assert_eq!(told.retry_after(), 4);
     }
+}
 
-    // 123 to 135.3, and 129 to 141.9.
-    assert!(
-        polls.iter().all(|seconds| (123..=136).contains(seconds)),
-        "{polls:?}"
-    );
-    assert!(
-        batches.iter().all(|seconds| (129..=142).contains(seconds)),
-        "{batches:?}"
-    );
-    assert!(
-        polls.len() > 3 && batches.len() > 3,
-        "{polls:?} {batches:?}"
-    );
+#[tokio::test(flavor = "multi_thread")]
+async fn an_observed_eta_is_spread_and_header_and_body_tell_the_same_number() {
+    let database = TestDatabase::new().await;
+    database
+        .execute(
+            "update tidegate.kind set eta = 'observed' where name = 'direct';
+             update tidegate.setting set jitter = 0.5;
+             insert into tidegate.finish_sample (
+               kind, requests, answer_ms, predicted, error_ms, error_abs_ms, error_bins, p90_stated, p90_held
+             )
+             select 'direct', 1, array[60000 + 1000 * i], 0, 0, 0, array_fill(0, array[8]), 0, 0
+             from generate_series(0, 20) as i;
+             select tidegate.observe()",
+        )
+        .await;
+    let api = Api::of(&database).await;
+    let path = api.submit("direct").await;
+    let mut told = std::collections::BTreeSet::new();
+    for _ in 0..campaign(16, 40) {
+        let poll = api.get(&path).await;
+        assert_eq!(poll.body["eta_seconds"], poll.retry_after());
+        told.insert(poll.retry_after());
+        let taken = api.post("/v1/direct", &json!(1)).await;
+        assert_eq!(taken.body["eta_seconds"], taken.retry_after());
+    }
+    assert!(told.len() > 3, "{told:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

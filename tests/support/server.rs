@@ -134,10 +134,9 @@ pub enum Template {
 /// How many requests wait in [`Template::Deep`].
 pub const DEEP: i32 = 40_000;
 
-/// Tests of jitter turn it on, tests of gates set their marks.
+/// Tests of gates set their marks.
 const INITIALISED: &[&str] = &[
     "select tidegate.initialise()",
-    "update tidegate.setting set jitter = 0",
     "update tidegate.gate set high_water = 1000000, low_water = 500000",
 ];
 

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use crate::{
     http::problem::whole_seconds,
     request::{RequestError, RequestId, Status},
-    store::{Eta, Outlook, Ticket},
+    store::{Outlook, Ticket},
 };
 
 /// A request that is under way.
@@ -119,24 +119,21 @@ pub(in crate::http) fn answer(outlook: Outlook) -> Response {
     if outlook.status.is_terminal() {
         return Json(Ended::of(outlook)).into_response();
     }
-    in_progress(outlook.eta, InProgress::of(&outlook))
+    in_progress(InProgress::of(&outlook))
 }
 
 /// What the submission of a new request answers.
 pub(in crate::http) fn accepted(ticket: &Ticket) -> Response {
-    in_progress(
-        ticket.eta,
-        InProgress {
-            status: UnderWay::Queued,
-            job_id: ticket.id,
-            state: ticket.status,
-            eta_seconds: whole_seconds(ticket.retry_after),
-            eta_p50: ticket.eta.p50.map(tenths),
-            eta_p90: ticket.eta.p90.map(tenths),
-            elapsed_seconds: None,
-            position: ticket.position,
-        },
-    )
+    in_progress(InProgress {
+        status: UnderWay::Queued,
+        job_id: ticket.id,
+        state: ticket.status,
+        eta_seconds: whole_seconds(ticket.eta.come_back),
+        eta_p50: ticket.eta.p50.map(tenths),
+        eta_p90: ticket.eta.p90.map(tenths),
+        elapsed_seconds: None,
+        position: ticket.position,
+    })
 }
 
 impl InProgress {
@@ -146,7 +143,7 @@ impl InProgress {
             status: UnderWay::Queued,
             job_id: outlook.id,
             state: outlook.status,
-            eta_seconds: whole_seconds(outlook.retry_after),
+            eta_seconds: whole_seconds(outlook.eta.come_back),
             eta_p50: outlook.eta.p50.map(tenths),
             eta_p90: outlook.eta.p90.map(tenths),
             elapsed_seconds: Some(outlook.elapsed.as_secs()),
@@ -182,12 +179,11 @@ impl Ended {
     }
 }
 
-/// The body says what is expected; the header may send callers who are told the same at different times.
-fn in_progress(eta: Eta, body: InProgress) -> Response {
-    let come_back = whole_seconds(eta.come_back).max(body.eta_seconds);
+/// Header and body tell the same number.
+fn in_progress(body: InProgress) -> Response {
     (
         StatusCode::ACCEPTED,
-        [(RETRY_AFTER, come_back.to_string())],
+        [(RETRY_AFTER, body.eta_seconds.to_string())],
         Json(body),
     )
         .into_response()

@@ -138,6 +138,8 @@ metrics! {
     ETA_P90_HELD = Counter, "tidegate_eta_p90_held_total" ["kind"], "Those of them that ended within it; nine in ten is right";
     WEBHOOKS = Gauge, "tidegate_webhook_deliveries" ["state"],
         "Deliveries to callback URLs, counted up to 100,000: `waiting` (for an attempt), `under_way`, `failed` (given up)";
+    RESPONSES_EXPIRED = Counter, "tidegate_responses_expired_total" [],
+        "Responses deleted because no request had their reference for as long as one could";
     WEBHOOK_OLDEST_AGE = Gauge, "tidegate_webhook_oldest_age_seconds" [],
         "Age of the oldest delivery that is neither made nor given up; 0: there is none";
     SLI_RETRY_RATE = Gauge, "tidegate_sli_retry_rate" ["kind", "stage"],

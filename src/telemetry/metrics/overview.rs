@@ -17,7 +17,7 @@ use super::{
         DATABASE_UP, GATE_CLOSED, GATE_HIGH_WATER, GATE_LOW_WATER, MAINTENANCE_LAG, Metric,
         QUEUE_BACKING_OFF, QUEUE_CONCURRENCY_LIMIT, QUEUE_DEPTH, QUEUE_DRAIN_RATE, QUEUE_HELD,
         QUEUE_OLDEST_AGE, QUEUE_PAUSED, QUEUE_RATE_LIMIT, QUEUE_UNSERVED, QUEUE_WAITING, RECOVERED,
-        REQUESTS, WEBHOOK_OLDEST_AGE, WEBHOOKS, WORKERS,
+        REQUESTS, RESPONSES_EXPIRED, WEBHOOK_OLDEST_AGE, WEBHOOKS, WORKERS,
     },
     eta_quality, stages,
 };
@@ -131,6 +131,9 @@ impl Overview {
             set(&WEBHOOKS, &[("state", state)], count as f64);
         }
         set(&WEBHOOK_OLDEST_AGE, &[], webhooks.oldest_seconds);
+        let expired = self.store.expired_responses().await?;
+        let expired = u64::try_from(expired).unwrap_or_default();
+        metrics.counter(&RESPONSES_EXPIRED, &[]).absolute(expired);
         let quality = self.store.eta_quality().await?;
         eta_quality::note(&metrics, &quality);
         stages::note(&metrics, &self.store.stage_levels().await?);

@@ -1,0 +1,1 @@
+select expired from tidegate.inbox_total;
