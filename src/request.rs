@@ -200,7 +200,7 @@ pub struct Request {
     /// Which attempt of this stage this is, from 1. At the tx stage, an attempt above 1 means that an earlier sender
     /// may have succeeded.
     pub attempt: u32,
-    /// How many attempts the kind's policy allows.
+    /// The last attempt that the kind's policy allows: those before it that used none are counted in.
     pub attempts_max: u32,
     /// When the request ends as `deadline_exceeded`, by the database's clock.
     pub deadline_at: DateTime<Utc>,

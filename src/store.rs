@@ -175,4 +175,23 @@ impl Store {
             }
         }
     }
+
+    /// Whether the database takes writes.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`]: it does not answer, or it is a standby or read-only.
+    pub async fn check_writable(&self) -> Result<(), StoreError> {
+        let read_only: bool = ask!(
+            self,
+            sqlx::query_scalar(include_str!("../sql/queries/read_only.sql")),
+            fetch_one
+        );
+        if read_only {
+            return Err(StoreError::Unavailable(
+                "the database is read-only: a standby, or set so".to_owned(),
+            ));
+        }
+        Ok(())
+    }
 }

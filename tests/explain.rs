@@ -410,3 +410,32 @@ async fn the_command_line_says_it_to_people_and_to_programs() {
     assert_eq!(said.status.code(), Some(1));
     assert!(err(&said).contains("there is no request"), "{}", err(&said));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_of_the_downstream_forges_no_line_and_commands_no_terminal() {
+    let database = TestDatabase::unlimited().await;
+    let id = database.submit("direct").await;
+    let mut session = Session::open(&database).await;
+    let held = session.claim("tx", 1).await;
+    let error = r#"array['{"code": "no", "message": "a\nask again in 0 s\u001b[2J", "retryable": false}'::jsonb]"#;
+    session
+        .execute(&settle("settle_rejected", &held, error))
+        .await;
+
+    for command in ["explain", "get", "audit replay"] {
+        let words: Vec<_> = command
+            .split(' ')
+            .map(str::to_owned)
+            .chain([id.to_string()])
+            .collect();
+        let words: Vec<_> = words.iter().map(String::as_str).collect();
+        let said = out(&run(&database.url, &words).await);
+        assert!(!said.contains('\u{1b}'), "{command}: {said}");
+        assert!(
+            !said.lines().any(|line| line.starts_with("ask again")),
+            "{command}: {said}"
+        );
+    }
+    let told = out(&run(&database.url, &["get", &id.to_string()]).await);
+    assert!(told.contains(r"no: a\nask again in 0 s\u{1b}[2J"), "{told}");
+}

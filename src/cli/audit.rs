@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{
     DatabaseArgs,
-    table::{or_dash, table},
+    table::{or_dash, plain, table},
 };
 use crate::{request::RequestId, store::AuditStep};
 
@@ -77,7 +77,7 @@ fn print(id: RequestId, steps: &[AuditStep]) {
     ];
     outln!("{id}\n\n{}\n", table(header, rows));
     for step in &whole {
-        outln!("{}", said(step));
+        outln!("{}", plain(&said(step)));
     }
     match steps.iter().filter(|step| step.finding.is_some()).count() {
         0 => outln!("nothing is wrong"),

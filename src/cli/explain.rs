@@ -6,7 +6,7 @@ use anyhow::bail;
 use clap::Args;
 use serde_json::json;
 
-use super::DatabaseArgs;
+use super::{DatabaseArgs, table::plain};
 use crate::request::RequestId;
 
 #[derive(Debug, Args)]
@@ -40,7 +40,7 @@ impl Explain {
 
         outln!("{} {} is {}", outlook.kind, self.id, outlook.status);
         for reason in &reasons {
-            outln!("  {}", reason.sentence);
+            outln!("  {}", plain(&reason.sentence));
         }
         if !outlook.status.is_terminal() {
             outln!("ask again in {} s", outlook.retry_after.as_secs());

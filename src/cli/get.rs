@@ -6,7 +6,7 @@ use anyhow::bail;
 use clap::Args;
 use serde_json::json;
 
-use super::DatabaseArgs;
+use super::{DatabaseArgs, table::plain};
 use crate::request::{RequestId, Status};
 
 #[derive(Debug, Args)]
@@ -60,7 +60,7 @@ impl Get {
         if let Some(error) = outlook.error
             && outlook.status != Status::Completed
         {
-            outln!("{}: {}", error.code, error.message);
+            outln!("{}: {}", plain(&error.code), plain(&error.message));
         }
         if let Some(redriven_as) = outlook.redriven_as {
             outln!("submitted again as {redriven_as}");

@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::DatabaseArgs;
+use super::{DatabaseArgs, table::plain};
 use crate::store::{Redrive as Step, Store};
 
 /// What `redrive` answers when some could not be submitted, besides 0 for done and 1 for an error of its own.
@@ -202,7 +202,7 @@ fn print(summary: &Summary) {
         outln!("{} cannot be submitted again:", summary.unfit.len());
     }
     for request in summary.unfit.iter().take(IDS_SHOWN) {
-        outln!("  {}: {}", request.job_id, request.reason);
+        outln!("  {}: {}", request.job_id, plain(&request.reason));
     }
     if summary.unfit.len() > IDS_SHOWN {
         outln!(

@@ -16,7 +16,7 @@ pub(super) fn table<const N: usize>(
                 .chars()
                 .all(|character| character.is_ascii_digit() || ".-".contains(character));
         }
-        table.add_row(row);
+        table.add_row(row.map(|cell| plain(&cell)));
     }
     for (index, column) in table.column_iter_mut().enumerate() {
         if numeric[index] {
@@ -29,4 +29,35 @@ pub(super) fn table<const N: usize>(
 /// A value that may be missing.
 pub(super) fn or_dash<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+/// Text from elsewhere, for a terminal: what would move the cursor, begin a line or turn the writing direction is escaped.
+pub(super) fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for character in text.chars() {
+        let turns = matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if character.is_control() || turns {
+            plain.extend(character.escape_default());
+        } else {
+            plain.push(character);
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn what_is_no_text_is_escaped_and_the_rest_stays() {
+        for (text, shown) in [
+            ("W_retry ≤ 5 s: „ja“", "W_retry ≤ 5 s: „ja“"),
+            ("a\nrequest is completed", "a\\nrequest is completed"),
+            ("\u{1b}[2J\u{9b}1m", "\\u{1b}[2J\\u{9b}1m"),
+            ("user\u{202e}txt.exe", "user\\u{202e}txt.exe"),
+        ] {
+            assert_eq!(plain(text), shown);
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! A body: its media type, its size, its JSON. Everything that reads a body reads it here.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, BodyDataStream},
@@ -13,6 +13,7 @@ use axum::{
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
+use tokio::time::timeout;
 
 use super::{
     Api, json,
@@ -24,6 +25,12 @@ use super::{
 
 /// How much of a body that is too large is read and thrown away, in bytes.
 const HEARD_OUT: usize = 64 * 1024 * 1024;
+
+/// For how long a body that is refused is read, if it keeps coming.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long it may pause: its sender waits for the answer, or has gone.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The largest buffer that a `Content-Length` alone is given, in bytes: the header costs its sender nothing.
 const TRUSTED: usize = 64 * 1024;
@@ -105,7 +112,7 @@ async fn read(request: Request, limit: usize) -> Result<Vec<u8>, Problem> {
     while let Some(chunk) = stream.next().await {
         let chunk = chunk.map_err(|error| INCOMPLETE_BODY.because(error.to_string()))?;
         if bytes.len() + chunk.len() > limit {
-            discard(stream, HEARD_OUT).await;
+            heard_out(stream, HEARD_OUT).await;
             return Err(too_large());
         }
         bytes.extend_from_slice(&chunk);
@@ -113,28 +120,32 @@ async fn read(request: Request, limit: usize) -> Result<Vec<u8>, Problem> {
     Ok(bytes)
 }
 
-/// Reads the body of a call that is refused, up to `most` bytes and to the call's timeout: a client that is still
-/// sending when the connection closes sees a reset instead of the answer. Returns whether that was all of it.
+/// Reads the body of a call that is refused, up to `most` bytes and while it comes, for some seconds at most: a client that
+/// is still sending when the connection closes sees a reset instead of the answer. Returns whether that was all of it.
 pub(super) async fn hear_out(request: Request, most: usize) -> bool {
     // Who sends `Expect: 100-continue` has sent nothing yet, and is told in time.
     if request.headers().contains_key(EXPECT) {
         return false;
     }
-    discard(Body::into_data_stream(request.into_body()), most).await
+    heard_out(Body::into_data_stream(request.into_body()), most).await
+}
+
+async fn heard_out(stream: BodyDataStream, most: usize) -> bool {
+    matches!(timeout(PATIENCE, discard(stream, most)).await, Ok(true))
 }
 
 async fn discard(mut stream: BodyDataStream, most: usize) -> bool {
     let mut heard = 0;
-    while let Some(chunk) = stream.next().await {
-        let Ok(chunk) = chunk else {
-            return false;
-        };
-        heard += chunk.len();
+    loop {
+        match timeout(PAUSE, stream.next()).await {
+            Ok(None) => return true,
+            Ok(Some(Ok(chunk))) => heard += chunk.len(),
+            Ok(Some(Err(_))) | Err(_) => return false,
+        }
         if heard > most {
             return false;
         }
     }
-    true
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {

@@ -54,7 +54,7 @@ pub(super) async fn live() -> Json<Alive> {
     })
 }
 
-/// `GET /readyz`: the database answers and is migrated; otherwise 503, naming what to do.
+/// `GET /readyz`: the database answers, is migrated and takes writes; otherwise 503, naming what to do.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -66,6 +66,7 @@ pub(super) async fn live() -> Json<Alive> {
 )]
 pub(super) async fn ready(State(api): State<Arc<Api>>) -> Result<Json<Ready>, Problem> {
     api.store.check_ready().await?;
+    api.store.check_writable().await?;
     Ok(Json(Ready {
         status: Readiness::Ready,
     }))

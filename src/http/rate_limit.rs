@@ -36,9 +36,6 @@ use crate::gate::{Gate, Gates, Refusal};
 static POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 static LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 
-/// For how long a refused submission's body is heard out, so that its sender hears the refusal.
-const PATIENCE: Duration = Duration::from_secs(1);
-
 /// What submissions meet at the gate.
 #[derive(Clone)]
 pub(super) struct Keeper {
@@ -67,9 +64,8 @@ pub(super) async fn keep(
         && let Some(refusal) = gates.refuse(&kind, submitter)
     {
         metrics.refused_from_memory(&kind);
-        let hearing = body::hear_out(request, body_limit);
         let mut response = refused(&refusal);
-        if !matches!(tokio::time::timeout(PATIENCE, hearing).await, Ok(true)) {
+        if !body::hear_out(request, body_limit).await {
             // What is still being sent would be taken for the next call.
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(CONNECTION, close);

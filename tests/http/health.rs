@@ -6,7 +6,7 @@ use tidegate::{http::HttpOptions, store::Store};
 use tokio::net::TcpListener;
 
 use super::Api;
-use crate::support::TestDatabase;
+use crate::support::{TestDatabase, eventually};
 
 /// An API whose database is not there.
 pub(super) async fn without_a_database() -> Api {
@@ -73,4 +73,31 @@ async fn a_database_that_is_not_migrated_names_what_to_run() {
         assert!(answer.detail().contains("tidegate migrate"));
     }
     assert_eq!(api.get("/livez").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_of_a_database_that_only_reads_is_not_ready() {
+    let database = TestDatabase::new().await;
+    database
+        .execute(
+            "do $$ begin
+               execute format('alter database %I set default_transaction_read_only = on', current_database());
+             end $$",
+        )
+        .await;
+    let mut session = database.session().await;
+    sqlx::raw_sql(
+        "select pg_terminate_backend(pid) from pg_stat_activity
+         where datname = current_database() and pid <> pg_backend_pid()",
+    )
+    .execute(&mut session)
+    .await
+    .unwrap();
+    let api = Api::of(&database).await;
+    eventually("new connections know it", || async {
+        api.get("/readyz").await.status == 503
+    })
+    .await;
+    let refused = api.get("/readyz").await;
+    refused.assert_problem(503, "database_unavailable");
 }

@@ -198,6 +198,21 @@ async fn a_body_beyond_the_limit_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_is_announced_too_large_is_refused_before_it_comes() {
+    let database = TestDatabase::new().await;
+    let api = Api::of(&database).await;
+    let head = "POST /v1/direct HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
+    for sent in ["", "[1,"] {
+        let stream = api
+            .raw(&format!("{head}content-length: 10000000\r\n\r\n{sent}"))
+            .await;
+        let said = read_to_end(stream).await;
+        assert!(said.starts_with("HTTP/1.1 413 "), "{said}");
+        assert!(said.contains("payload_too_large"), "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_asks_before_sending_too_much_is_told_at_once() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
