@@ -88,14 +88,32 @@ async fn a_database_is_set_up_and_a_request_goes_in_and_comes_out() {
     assert!(!refused.status.success());
     assert!(err(&refused).contains("tidegate init"), "{}", err(&refused));
 
-    let initialised = run(&database.url, &["init"]).await;
+    let settings = run(&database.url, &["init"]).await;
+    assert!(
+        out(&settings).contains("safety_margin") && !out(&settings).contains("direct"),
+        "{}",
+        out(&settings)
+    );
+    assert_eq!(
+        database
+            .text("select count(*) from tidegate.kind, tidegate.queue")
+            .await
+            .as_deref(),
+        Some("0")
+    );
+    let unknown = run(&database.url, &["init", "--example", "relay"]).await;
+    assert!(!unknown.status.success());
+    assert!(err(&unknown).contains("relayer"), "{}", err(&unknown));
+    let initialised = run(&database.url, &["init", "--example", "relayer"]).await;
     assert!(
         out(&initialised).contains("per_seconds"),
         "{}",
         out(&initialised)
     );
-    let again = run(&database.url, &["init"]).await;
-    assert!(out(&again).contains("nothing changed"), "{}", out(&again));
+    for again in [&["init"][..], &["init", "--example", "relayer"]] {
+        let again = run(&database.url, again).await;
+        assert!(out(&again).contains("nothing changed"), "{}", out(&again));
+    }
 
     let submitted = run(&database.url, &["submit", "direct", r#"{"a":1}"#, "--json"]).await;
     assert!(submitted.status.success(), "{}", err(&submitted));
@@ -362,7 +380,7 @@ async fn without_a_url_the_embedded_server_is_started_and_used() {
     };
 
     run(&["migrate"]).await;
-    run(&["init"]).await;
+    run(&["init", "--example", "relayer"]).await;
     let id = run(&["submit", "direct"]).await;
     assert!(run(&["get", id.trim()]).await.contains("processing"));
 

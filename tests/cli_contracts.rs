@@ -18,8 +18,8 @@ fn write(directory: &Path, text: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_built_in_contract_passes_on_a_fresh_database() {
     let database = TestDatabase::empty().await;
-    for command in ["migrate", "init"] {
-        let ran = run(&database.url, &[command]).await;
+    for command in [&["migrate"][..], &["init", "--example", "relayer"]] {
+        let ran = run(&database.url, command).await;
         assert!(ran.status.success(), "{}", err(&ran));
     }
 

@@ -1,5 +1,7 @@
 //! Can an operator shape the relay with plain SQL, and is nonsense refused by name?
 
+use tidegate::schema;
+
 use crate::support::{
     TestDatabase,
     at_rest::history_violations,
@@ -257,6 +259,41 @@ async fn initialise_sets_what_is_unset_once_and_leaves_later_changes_alone() {
         NO_ROWS
     );
     assert_eq!(value(&mut session, configuration).await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_that_an_operator_has_deleted_stays_deleted() {
+    let database = TestDatabase::new().await;
+    database
+        .execute(
+            "delete from tidegate.kind where name = 'user_decrypt';
+             update tidegate.schema_state set fingerprint = 'that of another version'",
+        )
+        .await;
+
+    let migrated = schema::migrate(&database.url).await.unwrap();
+    assert!(migrated.sql_applied);
+    database.store.initialise(None).await.unwrap();
+
+    let kinds = "select string_agg(name, ' ' order by name) from tidegate.kind";
+    assert_eq!(
+        database.text(kinds).await.as_deref(),
+        Some("direct input_proof public_decrypt")
+    );
+
+    database.store.initialise(Some("relayer")).await.unwrap();
+    assert_eq!(
+        database.text(kinds).await.as_deref(),
+        Some("direct input_proof public_decrypt user_decrypt")
+    );
+    assert_eq!(
+        database
+            .text("select readiness_ms || ' ' || retention from tidegate.kind where name = 'user_decrypt'")
+            .await
+            .as_deref(),
+        Some("2000 30 days"),
+        "a kind that is made again gets its starter set again"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

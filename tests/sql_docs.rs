@@ -1,6 +1,7 @@
 //! Does the SQL in the documents still work? The session of `docs/sql.md` must answer what is printed there.
 
 use sqlx::{PgConnection, Row, ValueRef, postgres::PgRow};
+use tidegate::schema;
 
 use crate::support::TestDatabase;
 
@@ -21,7 +22,8 @@ type Table = Vec<Vec<String>>;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_session_in_the_sql_document_answers_what_is_printed_there() {
-    let database = TestDatabase::uninitialised().await;
+    let database = TestDatabase::empty().await;
+    schema::migrate(&database.url).await.unwrap();
     let mut session = database.session().await;
     let blocks = blocks(DOCUMENT);
     assert!(blocks.len() > 50, "only {} blocks found", blocks.len());

@@ -62,7 +62,7 @@ impl Bench {
             .await
             .unwrap();
         let store = Store::new(pool.clone());
-        store.initialise().await.unwrap();
+        store.initialise(Some("relayer")).await.unwrap();
         store.config_set("tx.per_seconds", "none").await.unwrap();
         // As operators do who want no back-pressure; with the marks of `init`, a drain would count at each settle.
         for gate in ["readiness", "tx"] {

@@ -129,7 +129,7 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<()> {
     let url = server.url(crate::server::DATABASE);
     schema::migrate(&url).await?;
     let pool = database::connect(&url, &PoolSettings::default()).await?;
-    Store::new(pool.clone()).initialise().await?;
+    Store::new(pool.clone()).initialise(Some("relayer")).await?;
     let mut statements = format!(
         "insert into tidegate.queue (name, stage) values ('bookings', 'tx');
          insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms) values

@@ -374,7 +374,8 @@ comment on function tidegate.cap_set is
 comment on function tidegate.cap_remove is 'Removes the cap of a kind or submitter, by its name; returns whether there was one.';
 comment on function tidegate.gate_overview is 'How gates stand, with the depth behind each now: all, or the one of a name.';
 comment on function tidegate.initialise is
-  'Writes the starter set of limits, gates and nominal times where none are set; returns what it set.';
+  'Makes the queues and kinds of an example, if one is named, and writes the starter set of limits, gates and nominal '
+  'times where none are set; returns what it set.';
 
 -- API keys
 comment on function tidegate.api_key_guard is

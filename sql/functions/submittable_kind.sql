@@ -15,7 +15,7 @@ begin
     raise exception using
       errcode = 'TG002',
       message = format('there is no kind "%s"', p_kind),
-      hint = 'select name from tidegate.kind';
+      hint = 'select name from tidegate.kind, or make one: `tidegate init --example relayer` makes four';
   end if;
 
   select s.safety_margin into v_margin from tidegate.setting as s;

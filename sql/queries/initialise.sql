@@ -1,1 +1,2 @@
-select subject, name, value from tidegate.initialise();
+-- $1 name of an example, or null
+select subject, name, value from tidegate.initialise($1);

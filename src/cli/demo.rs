@@ -82,7 +82,7 @@ impl Demo {
         schema::migrate(url).await?;
         let pool = database::connect(url, &PoolSettings::default()).await?;
         let store = Store::new(pool);
-        store.initialise().await?;
+        store.initialise(Some("relayer")).await?;
         store
             .config_set("tx.per_seconds", &RATE.to_string())
             .await?;

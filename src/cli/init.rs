@@ -8,6 +8,10 @@ use super::{DatabaseArgs, table::table};
 
 #[derive(Debug, Args)]
 pub(super) struct Init {
+    /// First make the queues and kinds of an example, where they are missing: relayer
+    #[arg(long, value_name = "NAME")]
+    example: Option<String>,
+
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -16,7 +20,7 @@ pub(super) struct Init {
 impl Init {
     pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
         let connected = database.connect(1).await?;
-        let settings = connected.store.initialise().await?;
+        let settings = connected.store.initialise(self.example.as_deref()).await?;
         if self.json {
             outln!("{}", serde_json::to_string_pretty(&settings)?);
         } else if settings.is_empty() {

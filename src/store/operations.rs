@@ -113,15 +113,16 @@ pub struct KindOfQueue {
 }
 
 impl Store {
-    /// Writes the starter set of limits and nominal times: `tidegate.initialise`. Returns what it set.
+    /// Makes the queues and kinds of an example, if one is named, and writes the starter set of limits and nominal times:
+    /// `tidegate.initialise`. Returns what it set.
     ///
     /// # Errors
     ///
-    /// Database trouble.
-    pub async fn initialise(&self) -> Result<Vec<Setting>, StoreError> {
+    /// [`StoreError::Misuse`] for an example that there is not; database trouble.
+    pub async fn initialise(&self, example: Option<&str>) -> Result<Vec<Setting>, StoreError> {
         Ok(ask!(
             self,
-            sqlx::query_as(include_str!("../../sql/queries/initialise.sql")),
+            sqlx::query_as(include_str!("../../sql/queries/initialise.sql")).bind(example),
             fetch_all
         ))
     }

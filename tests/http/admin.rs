@@ -226,7 +226,7 @@ async fn gates_are_shown_marked_held_and_released() {
     let marked = api
         .patch(
             "/v1/admin/gates/tx",
-            &json!({"high_water": 10, "low_water": 5, "mode": "soft"}),
+            &json!({"high_water": 10.0, "low_water": 5, "mode": "soft"}),
         )
         .await;
     assert_eq!(marked.status, 200, "{marked:?}");

@@ -68,7 +68,7 @@ impl TestDatabase {
         Self::copy_of(Template::Large).await
     }
 
-    /// Migrated, nothing else.
+    /// Migrated, with the queues and kinds of the example, made by hand and without limits and times.
     pub async fn uninitialised() -> Self {
         Self::copy_of(Template::Migrated).await
     }

@@ -117,7 +117,7 @@ pub async fn admin() -> PgConnection {
 pub enum Template {
     /// Nothing: not even migrated.
     Empty,
-    /// Migrated, nothing else.
+    /// Migrated, with the queues and kinds of the example, made by hand and without limits and times.
     Migrated,
     /// With the starter set of `tidegate init`, exact answers and gates that are wide open.
     Initialised,
@@ -134,10 +134,20 @@ pub enum Template {
 /// How many requests wait in [`Template::Deep`].
 pub const DEEP: i32 = 40_000;
 
-/// Tests of gates set their marks.
+const MADE_BY_HAND: &[&str] = &[
+    "insert into tidegate.queue (name, stage) values ('readiness', 'readiness'), ('tx', 'tx')",
+    "insert into tidegate.kind (name, flow, readiness_queue, tx_queue, response_threshold) values
+       ('public_decrypt', 'decrypt', 'readiness', 'tx', 1),
+       ('user_decrypt', 'decrypt', 'readiness', 'tx', 3),
+       ('input_proof', 'proof', null, 'tx', 1),
+       ('direct', 'direct', null, 'tx', 1)",
+];
+
+/// Tests of gates set their marks, and tests of the configuration's history find no inserts in it.
 const INITIALISED: &[&str] = &[
-    "select tidegate.initialise()",
+    "select tidegate.initialise('relayer')",
     "update tidegate.gate set high_water = 1000000, low_water = 500000",
+    "delete from tidegate.config_change where operation = 'insert'",
 ];
 
 const UNLIMITED: &[&str] =
@@ -191,7 +201,8 @@ impl Template {
     /// The statements that make it from a migrated database.
     fn statements(self) -> Vec<&'static str> {
         let parts: &[&[&str]] = match self {
-            Self::Empty | Self::Migrated => &[],
+            Self::Empty => &[],
+            Self::Migrated => &[MADE_BY_HAND],
             Self::Initialised => &[INITIALISED],
             Self::Unlimited => &[INITIALISED, UNLIMITED],
             Self::Deep => &[INITIALISED, UNLIMITED, MADE_DEEP],

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::{
     Acting, CapPath,
-    gates::{Held, Marked, Marks, Mode, find, hold, present},
+    gates::{Held, Marked, Marks, Mode, find, hold, present, whole, whole_if_present},
 };
 use crate::{
     http::{
@@ -48,10 +48,11 @@ pub(super) async fn one(
 #[schema(as = Cap)]
 pub(super) struct Wanted {
     /// How many requests in queues close it; above `low_water`.
+    #[serde(deserialize_with = "whole")]
     #[schema(minimum = 1, maximum = 2_147_483_647)]
     high_water: i32,
     /// How many open it again.
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "whole_if_present")]
     #[schema(nullable = false, minimum = 0, maximum = 2_147_483_646)]
     low_water: Option<i32>,
     #[serde(default, deserialize_with = "present")]

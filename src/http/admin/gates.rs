@@ -7,8 +7,11 @@ use axum::{
     extract::{FromRequestParts, Query, State},
     http::request::Parts,
 };
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::value::{RawValue, to_raw_value};
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
+use serde_json::{
+    Number,
+    value::{RawValue, to_raw_value},
+};
 use utoipa::ToSchema;
 
 use super::{Acting, QueuePath, unknown_queue};
@@ -71,11 +74,11 @@ pub(super) async fn one(
 #[schema(as = GateMarks)]
 pub(super) struct Marks {
     /// The depth at which it closes; above `low_water`.
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "whole_if_present")]
     #[schema(nullable = false, minimum = 1, maximum = 2_147_483_647)]
     high_water: Option<i32>,
     /// The depth at which it opens again.
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "whole_if_present")]
     #[schema(nullable = false, minimum = 0, maximum = 2_147_483_646)]
     low_water: Option<i32>,
     #[serde(default, deserialize_with = "present")]
@@ -106,6 +109,23 @@ pub(super) fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
+}
+
+/// A whole number. JSON does not tell 200 from 200.0, so neither is refused.
+pub(super) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i32, D::Error> {
+    let number = Number::deserialize(deserializer)?;
+    let exact = number
+        .as_f64()
+        .filter(|value| value.fract() == 0.0)
+        .and_then(|value| format!("{value:.0}").parse().ok());
+    exact.ok_or_else(|| D::Error::custom(format!("{number} is not a whole number of 32 bits")))
+}
+
+/// A whole number that may be missing, but not null.
+pub(super) fn whole_if_present<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<i32>, D::Error> {
+    whole(deserializer).map(Some)
 }
 
 impl Marks {
