@@ -134,7 +134,7 @@ fn the_database_does_what_the_model_says() {
         (None, Some(count)) => random_seeds(count.try_into().unwrap()).collect(),
         (None, None) => TELLING
             .into_iter()
-            .chain(random_seeds(campaign(60, 1000)))
+            .chain(random_seeds(campaign(40, 1000)))
             .collect(),
     };
     let commands = agreement(Database::new(), &seeds, 2000)

@@ -108,7 +108,7 @@ async fn whatever_the_functions_do_in_any_order_leaves_sound_lives() {
     // Leases run out by the clock, so what lives is never quite the same: until it was no quiet life.
     let mut rounds = 0;
     loop {
-        for number in 0..campaign(150, 750) {
+        for number in 0..campaign(100, 750) {
             // Claims as often as everything else, and what only a fresh claim allows.
             let act = match number % 5 {
                 0 => "claim_tx",

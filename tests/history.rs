@@ -245,7 +245,7 @@ async fn a_removed_request_takes_its_shares_and_references_along_and_is_not_coun
 
 #[tokio::test(flavor = "multi_thread")]
 async fn four_writers_at_once_keep_at_least_95_percent_of_the_updates_hot() {
-    let requests: i64 = campaign(4_000, 20_000);
+    let requests: i64 = campaign(2_000, 20_000);
     let database = TestDatabase::unlimited().await;
     for _ in 0..2 {
         database.execute(&format!("select count(*) from tidegate.submit_batch('direct', array_fill('{{\"amount\": 12, \"to\": \"somebody\"}}'::jsonb, array[{}]))", requests / 2)).await;

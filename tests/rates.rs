@@ -188,7 +188,7 @@ async fn low_rates_are_kept_and_used_by_any_number_of_claimers() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn high_rates_are_kept_and_used_by_any_number_of_claimers() {
-    for (per_seconds, millis) in [(333, 1800), (5000, 2200)] {
+    for (per_seconds, millis) in [(333, campaign(1200, 1800)), (5000, campaign(1400, 2200))] {
         for &(burst, claimers) in &CASES[..campaign(2, 4)] {
             paced(per_seconds, burst, claimers, millis).await;
         }

@@ -309,12 +309,9 @@ async fn killed_half_way_it_has_done_whole_batches_and_the_next_run_does_the_res
     process.kill().await.unwrap();
     editor.rollback().await;
     eventually("its last batch is over", || async {
-        database
-            .number(
-                "select count(*) from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())",
-            )
-            .await
-            == 0
+        let others = "select count(*) from pg_stat_activity
+                      where datname = current_database() and state = 'active' and pid <> pg_backend_pid()";
+        database.number(others).await == 0
     })
     .await;
 

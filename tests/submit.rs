@@ -11,6 +11,7 @@ const NO_ROWS: [&str; 0] = [];
 #[tokio::test(flavor = "multi_thread")]
 async fn a_submission_answers_with_every_documented_column() {
     let database = TestDatabase::new().await;
+    let mut session = database.session().await;
     for (kind, status, queue, first, third) in [
         ("public_decrypt", "queued", "readiness", 5, 5),
         ("user_decrypt", "queued", "readiness", 5, 6),
@@ -18,7 +19,6 @@ async fn a_submission_answers_with_every_documented_column() {
         ("direct", "processing", "tx", 3, 3),
     ] {
         for (place, seconds) in [first, first.max(third), third].into_iter().enumerate() {
-            let mut session = database.session().await;
             let told = column(
                 &mut session,
                 &format!("select row(s.*)::text from tidegate.submit('{kind}', '{{\"a\": 1}}', submitter => 'me') as s"),

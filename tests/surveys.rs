@@ -340,7 +340,7 @@ async fn a_transaction_that_stays_open_changes_no_position() {
     let seen = old.text("select count(*) from pgmq.q_tx").await;
 
     let mut session = Session::open(&database).await;
-    for _ in 0..5 {
+    for _ in 0..campaign(2, 5) {
         let held = session.claim("tx", 3000).await;
         session
             .texts(&settle("settle_rejected", &held, "null"))

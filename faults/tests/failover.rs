@@ -11,7 +11,7 @@ use tidegate_faults::{
 async fn a_promoted_standby_has_everything_that_got_202_and_the_fleet_goes_on_with_it() {
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_tidegate-faults"));
     let report = run::run(Options {
-        time: Duration::from_secs(8),
+        time: Duration::from_secs(6),
         seed: None,
         per_second: 60,
         // Only the failover.

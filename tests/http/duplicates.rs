@@ -109,7 +109,7 @@ async fn identical_posts_make_one_request_and_leave_next_to_nothing() {
         pools.push(pool);
     }
 
-    let submissions = campaign(500, 10_000);
+    let submissions = campaign(250, 10_000);
     let told = storm(&apis, "direct", Some("k"), submissions).await;
     assert_one_request(&told, submissions);
     let others = apis[0]

@@ -528,7 +528,7 @@ async fn a_hundred_callers_at_three_nodes_never_pass_the_mark_and_every_flip_is_
         let taken = Arc::clone(&taken);
         tokio::spawn(async move {
             let mut round = 0;
-            while taken.load(Ordering::SeqCst) < campaign(150, 400) {
+            while taken.load(Ordering::SeqCst) < campaign(90, 400) {
                 round += 1;
                 let (posting, count) = match (number + round) % 10 {
                     0 => (client.post(&batch).json(&vec![1; 7]), 7),

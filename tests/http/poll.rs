@@ -229,7 +229,7 @@ async fn an_observed_eta_is_spread_and_header_and_body_tell_the_same_number() {
     let api = Api::of(&database).await;
     let path = api.submit("direct").await;
     let mut told = std::collections::BTreeSet::new();
-    for _ in 0..campaign(16, 40) {
+    for _ in 0..campaign(8, 40) {
         let poll = api.get(&path).await;
         assert_eq!(poll.body["eta_seconds"], poll.retry_after());
         told.insert(poll.retry_after());
