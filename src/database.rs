@@ -35,22 +35,27 @@ impl Default for PoolSettings {
 
 /// Connects to `url` and makes sure that the database answers.
 ///
+/// A pooler that refuses the settings of a session is told of in a warning that says what to set instead.
+///
 /// # Errors
 ///
-/// [`StoreError::Unavailable`] when it does not, or when the URL makes no sense.
+/// [`StoreError::Unavailable`] when it does not, or when the URL cannot be read.
 pub async fn connect(url: &str, settings: &PoolSettings) -> Result<PgPool, StoreError> {
-    let options = options(url, settings)?;
+    let mut options = options(url, settings)?;
     // The pool would only say that it waited: one connection outside it says why there is none.
-    let first = PgConnection::connect_with(&options);
-    match tokio::time::timeout(settings.acquire_timeout, first).await {
-        Ok(connected) => connected?.close().await?,
-        Err(_) => {
-            return Err(StoreError::Unavailable(format!(
-                "{} does not answer within {} s",
-                options.get_host(),
-                settings.acquire_timeout.as_secs()
-            )));
+    match try_out(&options, settings).await {
+        Err(error) if refuses_settings(&error) => {
+            options = plain_options(url, settings)?;
+            try_out(&options, settings).await?;
+            tracing::warn!(
+                host = options.get_host(),
+                "a pooler takes no settings with a connection: set them for the database's user, {}",
+                SETTINGS
+                    .map(|(name, value)| format!("{name} = '{value}'"))
+                    .join(", "),
+            );
         }
+        tried => tried?,
     }
     PgPoolOptions::new()
         .max_connections(settings.connections_max)
@@ -58,6 +63,25 @@ pub async fn connect(url: &str, settings: &PoolSettings) -> Result<PgPool, Store
         .connect_with(options)
         .await
         .map_err(StoreError::from)
+}
+
+/// Opens a connection and closes it.
+async fn try_out(options: &PgConnectOptions, settings: &PoolSettings) -> Result<(), StoreError> {
+    let connecting = PgConnection::connect_with(options);
+    match tokio::time::timeout(settings.acquire_timeout, connecting).await {
+        Ok(connected) => Ok(connected?.close().await?),
+        Err(_) => Err(StoreError::Unavailable(format!(
+            "{}:{} does not answer within {} s",
+            options.get_host(),
+            options.get_port(),
+            settings.acquire_timeout.as_secs()
+        ))),
+    }
+}
+
+/// Whether a pooler refused the parameters of the connection. PgBouncer says so in words only.
+fn refuses_settings(error: &StoreError) -> bool {
+    matches!(error, StoreError::Unavailable(why) if why.contains("startup parameter"))
 }
 
 /// A pool that connects when it is first used.
@@ -79,29 +103,40 @@ pub fn connect_lazily(url: &str, settings: &PoolSettings) -> Result<PgPool, Stor
 ///
 /// As [`connect_lazily`].
 pub fn connect_to_listen(url: &str, settings: &PoolSettings) -> Result<PgPool, StoreError> {
-    let settings = PoolSettings {
-        connections_max: 1,
-        ..settings.clone()
-    };
-    connect_lazily(url, &settings)
+    Ok(PgPoolOptions::new()
+        .max_connections(1)
+        .acquire_timeout(settings.acquire_timeout)
+        .connect_lazy_with(plain_options(url, settings)?))
 }
 
+/// What every session sets, whatever the server's, the database's or the user's defaults are.
+const SETTINGS: [(&str, &str); 7] = [
+    // Acknowledged means durable.
+    ("synchronous_commit", "on"),
+    ("idle_in_transaction_session_timeout", "60s"),
+    ("jit", "off"),
+    ("default_transaction_isolation", "read committed"),
+    ("default_transaction_deferrable", "off"),
+    ("standard_conforming_strings", "on"),
+    // Functions and operators of strangers are never found.
+    ("search_path", "pg_catalog,pg_temp"),
+];
+
 fn options(url: &str, settings: &PoolSettings) -> Result<PgConnectOptions, StoreError> {
+    let statement_timeout = settings.statement_timeout.as_millis().to_string();
+    Ok(plain_options(url, settings)?
+        .options(SETTINGS.map(|(name, value)| (name, value.replace(' ', "\\ "))))
+        .options([("statement_timeout", statement_timeout)]))
+}
+
+/// How to connect, without what a pooler refuses.
+fn plain_options(url: &str, settings: &PoolSettings) -> Result<PgConnectOptions, StoreError> {
     let options: PgConnectOptions = url.parse().map_err(|error: sqlx::Error| {
-        StoreError::Unavailable(format!("the database URL makes no sense: {error}"))
+        StoreError::Unavailable(format!("the database URL cannot be read: {error}"))
     })?;
     Ok(options
         .application_name(&settings.application_name)
+        .extra_float_digits(None)
         // Slow statements are the database's to log; here they would flood the log after every stall.
-        .disable_statement_logging()
-        // Acknowledged means durable, whatever the server's default is.
-        .options([
-            ("synchronous_commit", "on".to_owned()),
-            (
-                "statement_timeout",
-                settings.statement_timeout.as_millis().to_string(),
-            ),
-            ("idle_in_transaction_session_timeout", "60000".to_owned()),
-            ("jit", "off".to_owned()),
-        ]))
+        .disable_statement_logging())
 }

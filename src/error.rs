@@ -65,6 +65,19 @@ pub enum StoreError {
     Database(#[source] sqlx::Error),
 }
 
+/// Logs a warning about an error of the store. While the database is away it is for debugging only: the store says once
+/// that the database is away, and once that it is back.
+macro_rules! warn_of {
+    ($error:expr, $($said:tt)+) => {
+        if matches!($error, $crate::error::StoreError::Unavailable(_)) {
+            tracing::debug!(error = %$error, $($said)+);
+        } else {
+            tracing::warn!(error = %$error, $($said)+);
+        }
+    };
+}
+pub(crate) use warn_of;
+
 impl StoreError {
     /// Whether the same call may succeed later, with nothing changed.
     #[must_use]
@@ -91,12 +104,19 @@ impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         let sqlx::Error::Database(database) = &error else {
             return match &error {
-                sqlx::Error::Io(_)
-                | sqlx::Error::Tls(_)
-                | sqlx::Error::PoolTimedOut
-                | sqlx::Error::PoolClosed
-                | sqlx::Error::WorkerCrashed
-                | sqlx::Error::Protocol(_) => Self::Unavailable(error.to_string()),
+                sqlx::Error::Io(error) => Self::Unavailable(error.to_string()),
+                sqlx::Error::Tls(error) => {
+                    Self::Unavailable(format!("no TLS connection could be made: {error}"))
+                }
+                sqlx::Error::PoolTimedOut => {
+                    Self::Unavailable("no connection within the time for it".to_owned())
+                }
+                sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => {
+                    Self::Unavailable("this program is closing its connections".to_owned())
+                }
+                sqlx::Error::Protocol(detail) => Self::Unavailable(format!(
+                    "what answers there breaks off or is not PostgreSQL ({detail})"
+                )),
                 _ => Self::Database(error),
             };
         };
@@ -136,6 +156,11 @@ impl From<sqlx::Error> for StoreError {
             // role.
             "57P01" | "57P02" | "57P03" | "57P05" | "55000" | "53300" | "3D000" | "28000"
             | "28P01" => Self::Unavailable(message),
+            // Prepared statements of one session meet another server process, or those of another session.
+            "42P05" | "26000" => Self::Unavailable(format!(
+                "a pooler gives each transaction another server process, and has lost a prepared statement: set PgBouncer's \
+                 max_prepared_statements (1.21 or newer) or its pool_mode to session, or connect directly ({message})"
+            )),
             // A value that a named constraint forbids.
             "23502" | "23514" => Self::Misuse(message),
             code if code.starts_with("08") => Self::Unavailable(message),

@@ -28,6 +28,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::copy::{Flip, GateCopy};
 pub use self::{copy::Refusal, known::Gate};
+use crate::error::warn_of;
 use crate::{
     error::StoreError,
     listener::Hear,
@@ -175,7 +176,7 @@ async fn keep_reading(
         match (read, gates.upgrade()) {
             (_, None) => return,
             (Ok(Ok(Ok(rows))), Some(gates)) => gates.copy().read(&rows, began),
-            (Ok(Ok(Err(error))), _) => tracing::warn!(%error, "the gates could not be read"),
+            (Ok(Ok(Err(error))), _) => warn_of!(error, "the gates could not be read"),
             (Ok(Err(_)), _) => tracing::warn!("reading the gates takes too long"),
             (Err(error), _) => tracing::error!(%error, "a reading of the gates broke down"),
         }

@@ -12,6 +12,12 @@ use std::{
 use sqlx::{PgPool, postgres::PgListener};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::{
+    error::{StoreError, warn_of},
+    store::Store,
+};
 
 /// `tidegate.submit` and `tidegate.wake` name a queue that has something to claim.
 const QUEUE_CHANNEL: &str = "tidegate_queue";
@@ -72,15 +78,28 @@ impl Hear for Wakeups {
     }
 }
 
-/// Listens until `shutdown`, connecting again whenever the connection is lost. Takes one connection of the pool.
-pub async fn listen(pool: PgPool, hearers: Vec<Box<dyn Hear>>, shutdown: CancellationToken) {
+/// Listens until `shutdown`, connecting again whenever the connection is lost. Takes one connection of the pool; `store`
+/// makes sure that what is said reaches it.
+pub async fn listen(
+    pool: PgPool,
+    store: Store,
+    hearers: Vec<Box<dyn Hear>>,
+    shutdown: CancellationToken,
+) {
     let mut pause = Duration::from_millis(100);
     loop {
         tokio::select! {
             () = shutdown.cancelled() => return,
-            heard = listen_once(&pool, &hearers) => match heard {
-                Ok(()) => pause = Duration::from_millis(100),
-                Err(error) => tracing::warn!(%error, pause_ms = pause.as_millis(), "not listening; polling goes on"),
+            heard = listen_once(&pool, &store, &hearers) => match heard {
+                Ok(End::Lost) => pause = Duration::from_millis(100),
+                Ok(End::NotOurs) => {
+                    tracing::warn!(
+                        "LISTEN does not reach this program, so it polls and is told of everything later: give it a connection \
+                         that no transaction pooler shares, with --listen-database-url"
+                    );
+                    return;
+                }
+                Err(error) => warn_of!(error, pause_ms = pause.as_millis(), "not listening; polling goes on"),
             },
         }
         tokio::select! {
@@ -90,9 +109,31 @@ pub async fn listen(pool: PgPool, hearers: Vec<Box<dyn Hear>>, shutdown: Cancell
     }
 }
 
+/// Why a connection listens no more.
+enum End {
+    /// It is lost.
+    Lost,
+    /// A pooler gives each transaction another server process: LISTEN would stay where others meet what it brings.
+    NotOurs,
+}
+
 /// Listens on one connection until it is lost.
-async fn listen_once(pool: &PgPool, hearers: &[Box<dyn Hear>]) -> sqlx::Result<()> {
+async fn listen_once(
+    pool: &PgPool,
+    store: &Store,
+    hearers: &[Box<dyn Hear>],
+) -> Result<End, StoreError> {
     let mut listener = PgListener::connect_with(pool).await?;
+    // On a channel that is used once: where LISTEN is not ours, it stays without consequence.
+    let channel = format!("tidegate_probe_{}", Uuid::new_v4().simple());
+    listener.listen(&channel).await?;
+    store.notify(&channel).await?;
+    match tokio::time::timeout(ANSWER, listener.try_recv()).await {
+        Ok(Ok(Some(_))) => listener.unlisten(&channel).await?,
+        Ok(Ok(None)) => return Ok(End::Lost),
+        Ok(Err(error)) => return Err(error.into()),
+        Err(_) => return Ok(End::NotOurs),
+    }
     listener
         .listen_all(hearers.iter().map(|hearer| hearer.channel()))
         .await?;
@@ -109,13 +150,13 @@ async fn listen_once(pool: &PgPool, hearers: &[Box<dyn Hear>]) -> sqlx::Result<(
                     }
                 }
             }
-            Ok(Ok(None)) => return Ok(()),
-            Ok(Err(error)) => return Err(error),
+            Ok(Ok(None)) => return Ok(End::Lost),
+            Ok(Err(error)) => return Err(error.into()),
             // Nothing to hear, or nobody there any more: a connection that is cut off says nothing either.
             Err(_) => {
                 let alive = sqlx::query("select 1").execute(&mut listener);
                 if tokio::time::timeout(ANSWER, alive).await.is_err() {
-                    return Err(sqlx::Error::PoolTimedOut);
+                    return Err(sqlx::Error::PoolTimedOut.into());
                 }
             }
         }

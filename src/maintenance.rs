@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::error::warn_of;
 use crate::store::Store;
 
 /// How often a process asks whether a duty is due.
@@ -29,7 +30,7 @@ pub async fn run(store: Store, shutdown: CancellationToken) {
             // Said once, not every second.
             Err(error) if !failing => {
                 failing = true;
-                tracing::warn!(%error, "maintenance is held up");
+                warn_of!(error, "maintenance is held up");
             }
             Err(_) => {}
         }

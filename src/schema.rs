@@ -3,13 +3,15 @@
 //! Migrations hold what has state and run once each. `sql/` holds what has none (functions, triggers, views, rules,
 //! grants): each of its files has one home and is applied again whenever any of them has changed.
 
-use std::{str::FromStr, time::Duration};
+mod session;
+
+use std::time::Duration;
 
 use include_dir::{Dir, include_dir};
 use sha2::{Digest, Sha256};
 use sqlx::PgPool;
-use tokio_postgres::NoTls;
 
+use self::session::{Session, Turns};
 use crate::database::{self, PoolSettings};
 
 static SQL: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/sql");
@@ -38,13 +40,19 @@ pub enum MigrateError {
     #[error("a migration failed, and nothing of it was kept")]
     Migration(#[source] refinery::Error),
     /// A file below `sql/` failed; the files before it were not kept either.
-    #[error("sql/{file} could not be applied, and nothing of sql/ was kept: {reason}")]
+    #[error("sql/{file} could not be applied, and nothing of sql/ was kept")]
     Sql {
         /// The file, below `sql/`.
         file: String,
         /// What the database said.
-        reason: String,
+        source: tokio_postgres::Error,
     },
+    /// The database is of a sort that Tidegate does not run on; nothing was changed.
+    #[error("nothing was changed: {0}")]
+    Unfit(String),
+    /// Other transactions kept locks for too long; nothing of what waited for them was kept.
+    #[error("other transactions keep locks that this needs; end them, or try again: {0}")]
+    Locked(String),
     /// The database refused something else.
     #[error("the database refused")]
     Database(#[source] tokio_postgres::Error),
@@ -105,28 +113,24 @@ pub fn fingerprint() -> String {
 pub async fn migrate(url: &str) -> Result<Migrated, MigrateError> {
     let mut session = Session::open(url).await?;
     session.lock().await?;
-    // Rather fail, and be run again, than stand in front of everybody who waits behind a lock on a hot table.
-    session.batch("set lock_timeout = '5s'").await?;
+    session.check_fitness().await?;
     if !session.has_pgmq_extension().await? {
         install_pgmq(url).await?;
     }
     session
         .batch("create schema if not exists tidegate")
         .await?;
-    let report = runner()
-        .run_async(&mut session.client)
-        .await
-        .map_err(MigrateError::Migration)?;
+    let migrations = session.pending().await?;
+    let turns = Turns::begin();
+    while let Err(error) = runner().run_async(&mut session.client).await {
+        turns.wait(&session, MigrateError::Migration(error)).await?;
+    }
     let sql_applied = session.needs_sql().await?;
-    if sql_applied {
-        session.apply_sql().await?;
+    while sql_applied && let Err(error) = session.apply_sql().await {
+        turns.wait(&session, error).await?;
     }
     Ok(Migrated {
-        migrations: report
-            .applied_migrations()
-            .iter()
-            .map(ToString::to_string)
-            .collect(),
+        migrations,
         sql_applied,
     })
 }
@@ -138,26 +142,8 @@ pub async fn migrate(url: &str) -> Result<Migrated, MigrateError> {
 /// As [`migrate`].
 pub async fn plan(url: &str) -> Result<Migrated, MigrateError> {
     let mut session = Session::open(url).await?;
-    let applied = if session.exists(HISTORY_TABLE).await? {
-        runner()
-            .get_applied_migrations_async(&mut session.client)
-            .await
-            .map_err(MigrateError::Migration)?
-    } else {
-        Vec::new()
-    };
-    let pending = runner()
-        .get_migrations()
-        .iter()
-        .filter(|migration| {
-            !applied
-                .iter()
-                .any(|done| done.version() == migration.version())
-        })
-        .map(ToString::to_string)
-        .collect();
     Ok(Migrated {
-        migrations: pending,
+        migrations: session.pending().await?,
         sql_applied: session.needs_sql().await?,
     })
 }
@@ -182,124 +168,4 @@ async fn install_pgmq(url: &str) -> Result<(), MigrateError> {
     let installed = pgmq::install::install_sql_from_embedded(&pool).await;
     pool.close().await;
     installed.map_err(MigrateError::Pgmq)
-}
-
-/// One connection of the migrating driver. Its lock lasts as long as it does.
-struct Session {
-    client: tokio_postgres::Client,
-}
-
-impl Session {
-    async fn open(url: &str) -> Result<Self, MigrateError> {
-        let config = tokio_postgres::Config::from_str(url).map_err(|error| {
-            MigrateError::Unavailable(format!("the database URL makes no sense: {error}"))
-        })?;
-        let (client, connection) = config
-            .connect(NoTls)
-            .await
-            .map_err(|error| MigrateError::Unavailable(reason(&error)))?;
-        // Ends by itself when the client is dropped.
-        tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "the migrating connection ended");
-            }
-        });
-        Ok(Self { client })
-    }
-
-    /// Waits for any other `migrate` of this database.
-    async fn lock(&self) -> Result<(), MigrateError> {
-        self.batch(&format!("select pg_advisory_lock({LOCK_KEY})"))
-            .await
-    }
-
-    async fn batch(&self, sql: &str) -> Result<(), MigrateError> {
-        self.client
-            .batch_execute(sql)
-            .await
-            .map_err(MigrateError::Database)
-    }
-
-    async fn exists(&self, table: &str) -> Result<bool, MigrateError> {
-        self.client
-            .query_one("select to_regclass($1) is not null", &[&table])
-            .await
-            .map(|row| row.get(0))
-            .map_err(MigrateError::Database)
-    }
-
-    async fn has_pgmq_extension(&self) -> Result<bool, MigrateError> {
-        self.client
-            .query_one(
-                "select exists (select from pg_extension where extname = 'pgmq')",
-                &[],
-            )
-            .await
-            .map(|row| row.get(0))
-            .map_err(MigrateError::Database)
-    }
-
-    /// Whether the files below `sql/` differ from those applied last.
-    async fn needs_sql(&self) -> Result<bool, MigrateError> {
-        if !self.exists("tidegate.schema_state").await? {
-            return Ok(true);
-        }
-        let applied = self
-            .client
-            .query_opt("select fingerprint from tidegate.schema_state", &[])
-            .await
-            .map_err(MigrateError::Database)?;
-        Ok(applied.is_none_or(|row| row.get::<_, String>(0) != fingerprint()))
-    }
-
-    /// Applies every file below `sql/` in one transaction, with the fingerprint.
-    async fn apply_sql(&mut self) -> Result<(), MigrateError> {
-        let transaction = self
-            .client
-            .transaction()
-            .await
-            .map_err(MigrateError::Database)?;
-        // A hot table is not waited for behind a long transaction with everybody else queueing up behind us.
-        transaction
-            .batch_execute("set local lock_timeout = '5s'; set local client_min_messages = warning")
-            .await
-            .map_err(MigrateError::Database)?;
-        for (file, sql) in sql_files() {
-            transaction
-                .batch_execute(sql)
-                .await
-                .map_err(|error| MigrateError::Sql {
-                    file: file.to_owned(),
-                    reason: reason(&error),
-                })?;
-        }
-        transaction
-            .batch_execute("select tidegate.make_partitions()")
-            .await
-            .map_err(MigrateError::Database)?;
-        transaction
-            .execute(
-                "insert into tidegate.schema_state as s (fingerprint, version) values ($1, $2)
-                 on conflict (only_row) do update
-                 set fingerprint = excluded.fingerprint, version = excluded.version, applied_at = clock_timestamp()",
-                &[&fingerprint(), &env!("CARGO_PKG_VERSION")],
-            )
-            .await
-            .map_err(MigrateError::Database)?;
-        transaction.commit().await.map_err(MigrateError::Database)
-    }
-}
-
-/// What the server said, with its hint; the driver's own text says only "db error".
-fn reason(error: &tokio_postgres::Error) -> String {
-    match error.as_db_error() {
-        Some(said) => match said.hint() {
-            Some(hint) => format!("{}; {hint}", said.message()),
-            None => said.message().to_owned(),
-        },
-        None => match std::error::Error::source(error) {
-            Some(source) => format!("{error}: {source}"),
-            None => error.to_string(),
-        },
-    }
 }

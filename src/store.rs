@@ -23,7 +23,8 @@ macro_rules! ask {
         };
         asked
             .await
-            .inspect_err(|error| store.troubles.note(error))?
+            .inspect(|_| store.troubles.answered(&store.pool))
+            .inspect_err(|error| store.troubles.note(error, &store.pool))?
     }};
 }
 

@@ -21,6 +21,7 @@ pub use self::{
     address::{Reach, reach},
     signature::{TOLERANCE, sign, verify},
 };
+use crate::error::warn_of;
 use crate::store::{Attempted, Delivery, Store};
 
 /// How often a process that has nothing to deliver asks again.
@@ -109,7 +110,7 @@ pub async fn run(store: Store, options: Options, shutdown: CancellationToken) {
                 Err(error) => {
                     // Said once, not every time.
                     if !failing {
-                        tracing::warn!(%error, "webhooks are held up");
+                        warn_of!(error, "webhooks are held up");
                     }
                     failing = true;
                     pause = DATABASE_PAUSE;

@@ -158,6 +158,7 @@ pub async fn run(
             .listen
             .clone()
             .unwrap_or_else(|| store.pool().clone()),
+        store.clone(),
         vec![Box::new(wakeups.clone()), Box::new(teller.clone())],
         helpers_end.clone(),
     ));

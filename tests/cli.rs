@@ -160,7 +160,7 @@ async fn a_command_that_cannot_work_says_what_to_do() {
             &["serve", "--listen", "127.0.0.1:0"],
             "check the URL",
         ),
-        ("nonsense", &["status"], "makes no sense"),
+        ("nonsense", &["status"], "cannot be read"),
         (&empty.url, &["status"], "tidegate migrate"),
         (
             &empty.url,

@@ -5,6 +5,7 @@
 create or replace function tidegate.act_for(p_actor text)
   returns text
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_before text := coalesce(current_setting('tidegate.actor', true), '');

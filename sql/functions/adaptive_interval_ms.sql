@@ -6,8 +6,8 @@ create or replace function tidegate.adaptive_interval_ms(policy tidegate.policy)
   language sql
   immutable
   parallel safe
-as $$
-  select coalesce(
+return (
+  coalesce(
     policy.adaptive_interval_ms, least(greatest(5000, 2 * policy.timeout_ms::bigint), 2147483647)::integer
-  );
-$$;
+  )
+);

@@ -6,6 +6,7 @@
 create or replace function tidegate.add_members(p_queue text, p_after bigint, p_batch integer, p_gate text default null)
   returns bigint
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_msg_ids bigint[];

@@ -6,6 +6,7 @@
 create or replace function tidegate.admit(p_kind tidegate.kind, p_submitter text, p_count integer)
   returns tidegate.admission
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_entry     text := coalesce(p_kind.readiness_queue, p_kind.tx_queue);

@@ -6,6 +6,7 @@
 create or replace function tidegate.apply_inbox(p_ids uuid[])
   returns bigint
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_response record;

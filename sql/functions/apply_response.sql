@@ -13,6 +13,7 @@ create or replace function tidegate.apply_response(
 )
   returns text
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_request tidegate.request;

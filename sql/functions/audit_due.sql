@@ -11,6 +11,7 @@ create or replace function tidegate.audit_due(
 )
   language sql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
   select
     case

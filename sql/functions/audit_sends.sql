@@ -12,6 +12,7 @@ create or replace function tidegate.audit_sends(p_request tidegate.request, p_no
   )
   language sql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
   with sent as (
     select e.*, tidegate.policy_at(p_request.kind, 'tx', e.at) as policy

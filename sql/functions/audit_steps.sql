@@ -10,6 +10,7 @@ create or replace function tidegate.audit_steps(p_request tidegate.request, p_no
   )
   language sql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
   with terms as (
     select interval '2 seconds' as slack, 30000 as lease_ms, '{completed,timed_out,failure}'::tidegate.request_status[] as ends

@@ -3,6 +3,7 @@ create or replace function tidegate.audit_whole(p_request tidegate.request, p_no
   returns table (detail jsonb, remark text, finding text)
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_lease_ms constant integer := 30000;

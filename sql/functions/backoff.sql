@@ -14,12 +14,12 @@ create or replace function tidegate.backoff(
   language sql
   immutable
   parallel safe
-as $$
-  select make_interval(secs => greatest(0, least(cap_ms,
+return (
+  make_interval(secs => greatest(0, least(cap_ms,
     case
       when base_ms = 0 then 0
       when greatest(attempt - 1, 0) * ln(factor::float8) > ln(greatest(cap_ms, 1)::float8 / base_ms) then cap_ms
       else base_ms * power(factor::float8, greatest(attempt - 1, 0))
     end + jitter_ms * random
-  )) / 1000);
-$$;
+  )) / 1000)
+);

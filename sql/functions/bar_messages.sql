@@ -15,6 +15,7 @@ create or replace function tidegate.bar_messages(
 )
   returns bigint[]
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_shut       text[] := p_breakers.shut;

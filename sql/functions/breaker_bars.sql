@@ -5,6 +5,7 @@ create or replace function tidegate.breaker_bars(p_kind text, p_stage tidegate.s
   returns boolean
   language sql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
   select exists (
     select

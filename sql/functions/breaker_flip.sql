@@ -14,6 +14,7 @@ create or replace function tidegate.breaker_flip(
 )
   returns boolean
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_breaker tidegate.breaker;

@@ -4,6 +4,7 @@ create or replace function tidegate.breakers_wait_ms(p_queue text, p_stage tideg
   returns numeric
   language sql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
   select coalesce(min(case
     when b.state = 'open' then greatest(0, extract(epoch from b.open_until - p_now) * 1000)

@@ -13,6 +13,7 @@ create or replace function tidegate.calls_since(
 )
   language sql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
   select
     coalesce(sum(c.requests), 0), coalesce(sum(c.calls), 0), coalesce(sum(c.failures), 0), coalesce(sum(c.timeouts), 0),

@@ -11,6 +11,7 @@ create or replace function tidegate.canonical(p_value jsonb, p_set_paths text[] 
   language plpgsql
   immutable
   parallel safe
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_text text;
@@ -20,8 +21,8 @@ begin
   end if;
   v_text := p_value::text;
   -- Most texts have no such zeros and are canonical as they are.
-  if v_text ~ '\.[0-9]*0([^0-9]|$)' then
-    v_text := regexp_replace(v_text, '("(?:[^"\\]|\\.)*")|(\.[0-9]*[1-9])0+(?![0-9])|\.0+(?![0-9])', '\1\2', 'g');
+  if v_text ~ '[.][0-9]*0([^0-9]|$)' then
+    v_text := regexp_replace(v_text, E'("(?:[^"\\\\]|\\\\.)*")|([.][0-9]*[1-9])0+(?![0-9])|[.]0+(?![0-9])', E'\\1\\2', 'g');
   end if;
   return v_text;
 end;

@@ -17,6 +17,7 @@ create or replace function tidegate.cheapest_poll(
   language sql
   immutable
   parallel safe
+  set search_path = pg_catalog, pg_temp
 as $$
   with candidate as (
     select distinct least(max_seconds, greatest(min_seconds, ceil(ms * (1 + spread) / 1000)))::integer as seconds

@@ -2,6 +2,7 @@
 create or replace function tidegate.close_gates(p_admission tidegate.admission, p_added bigint)
   returns void
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_admission.room <= p_added then

@@ -13,13 +13,13 @@ create or replace function tidegate.config_answers(
   language sql
   immutable
   parallel safe
-as $$
-  select p_name = tidegate.config_name(p_table, p_key, p_column)
+return (
+  p_name = tidegate.config_name(p_table, p_key, p_column)
     or (p_table = 'kind' and case p_column
       when 'processing_ms' then p_name = p_key || '.processing_seconds'
       when 'readiness_ms' then p_name = 'readiness_check_seconds'
       when 'tx_confirmation_ms' then p_name = 'tx_confirmation_ms'
       else false
     end)
-    or (p_whole and p_key <> '' and (p_key = p_name or starts_with(p_key, p_name || '.')));
-$$;
+    or (p_whole and p_key <> '' and (p_key = p_name or starts_with(p_key, p_name || '.')))
+);

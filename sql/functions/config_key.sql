@@ -5,13 +5,13 @@ create or replace function tidegate.config_key(p_columns text[], p_row jsonb)
   returns text
   language sql
   stable
-as $$
-  select case p_columns
+return (
+  case p_columns
     when array['only_row'] then ''
     when array['from_elapsed'] then tidegate.interval_seconds((p_row ->> 'from_elapsed')::interval)
     else (
       select string_agg(p_row ->> c.name, '.' order by c.place)
       from unnest(p_columns) with ordinality as c(name, place)
     )
-  end;
-$$;
+  end
+);

@@ -6,6 +6,7 @@ create or replace function tidegate.config_literal(p_name text, p_column tidegat
   returns jsonb
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_given    text := coalesce(btrim(p_value #>> '{}'), '');

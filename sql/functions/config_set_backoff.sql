@@ -5,6 +5,7 @@
 create or replace function tidegate.config_set_backoff(p_value jsonb)
   returns void
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_given text := coalesce(p_value #>> '{}', '');

@@ -4,12 +4,12 @@ create or replace function tidegate.config_value(p_type text, p_factor integer, 
   language sql
   stable
   parallel safe
-as $$
-  select case
+return (
+  case
     when p_type = 'number' then trim_scale(p_stored::numeric / p_factor)::text
     when p_type = 'list' and left(p_stored, 1) = '['
       then (select coalesce(string_agg(e.value, ',' order by e.place), '')
             from jsonb_array_elements_text(p_stored::jsonb) with ordinality as e(value, place))
     else p_stored
-  end;
-$$;
+  end
+);

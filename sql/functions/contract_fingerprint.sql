@@ -3,6 +3,7 @@ create or replace function tidegate.contract_fingerprint(p_kind text, p_payload 
   returns bytea
   language sql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
   select tidegate.fingerprint(p_payload, k.set_paths) from tidegate.kind as k where k.name = p_kind;
 $$;

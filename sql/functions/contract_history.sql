@@ -17,6 +17,7 @@ create or replace function tidegate.contract_history(
 )
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   select

@@ -18,6 +18,7 @@ create or replace function tidegate.contract_keys(
 )
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   select

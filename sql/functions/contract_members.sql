@@ -7,6 +7,7 @@ create or replace function tidegate.contract_members()
   returns table (type text, member text, takes text, about tidegate.stage, needed boolean)
   language sql
   immutable
+  set search_path = pg_catalog, pg_temp
 as $$
   values
     ('timeout_upper_bound', 'W_retry_le', 'time', null::tidegate.stage, true),

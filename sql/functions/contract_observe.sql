@@ -13,6 +13,7 @@ create or replace function tidegate.contract_observe(
 )
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_unmeasured constant text := 'nothing was measured in the last 5 minutes';

@@ -3,6 +3,7 @@ create or replace function tidegate.contract_refusal(p_assertion jsonb)
   returns text
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_type   text := case when jsonb_typeof(p_assertion) = 'object' then p_assertion ->> 'type' end;

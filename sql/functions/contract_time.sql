@@ -5,6 +5,7 @@ create or replace function tidegate.contract_time(p_value jsonb)
   returns interval
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_time interval;

@@ -9,12 +9,12 @@ create or replace function tidegate.deadline_fate(
   language sql
   immutable
   parallel safe
-as $$
-  select case
+return (
+  case
     when p_status = 'queued' and p_readiness_deadline_at <= p_now then 'unready'
     when p_status in ('queued', 'processing', 'tx_in_flight') and p_deadline_at <= p_now then 'overdue'
     when p_status = 'receipt_received' and p_due_at <= p_now then 'unanswered'
     when p_status = 'queued' and p_readiness_deadline_at is null then 'undated'
     when p_status = 'receipt_received' and p_due_at is null then 'undated'
-  end;
-$$;
+  end
+);

@@ -5,6 +5,7 @@ create or replace function tidegate.deadline_fates(p_ids uuid[], p_now timestamp
   returns table (id uuid, queue text, msg_id bigint, fate text)
   language sql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
   select d.id, d.queue, d.msg_id, d.fate
   from (

@@ -17,6 +17,7 @@ create or replace function tidegate.dedup_claim(
 )
   returns uuid
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_key   text := p_key;

@@ -15,6 +15,7 @@ create or replace function tidegate.dedup_claim_all(
 )
   returns uuid[]
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_window      interval := (select p.dedup_window from tidegate.policy as p where p.kind = p_kind.name and p.stage = 'tx');

@@ -13,6 +13,7 @@ create or replace function tidegate.dedup_find(
 )
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   select d.* into seen from tidegate.dedup as d where d.scope = p_scope and d.key = p_key;

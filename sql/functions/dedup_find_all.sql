@@ -12,6 +12,7 @@ create or replace function tidegate.dedup_find_all(
   returns uuid[]
   language sql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
   select array_agg(
     case

@@ -6,6 +6,7 @@ create or replace function tidegate.dedup_find_made(p_scope text, p_fingerprint 
   returns uuid
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_seen record;

@@ -16,6 +16,7 @@ create or replace function tidegate.default_policy(
 )
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_most         constant numeric := 2147483647;

@@ -3,6 +3,7 @@
 create or replace function tidegate.delete_messages(p_queue text, p_msg_ids bigint[], p_drained boolean)
   returns void
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now     constant timestamptz := clock_timestamp();

@@ -24,7 +24,7 @@ begin
     select c.relname::text as name, to_timestamp(substr(c.relname, 15) || ' +00', 'YYYY_MM_DD TZH') as day
     from pg_inherits as i
     join pg_class as c on c.oid = i.inhrelid
-    where i.inhparent = 'tidegate.request_event'::regclass and c.relname ~ '^request_event_\d{4}_\d\d_\d\d$'
+    where i.inhparent = 'tidegate.request_event'::regclass and c.relname ~ '^request_event_[0-9]{4}_[0-9]{2}_[0-9]{2}$'
   ) as p
   where p.day < clock_timestamp() - interval '2 days'
     and not exists (

@@ -16,6 +16,7 @@ create or replace function tidegate.end_requests(
 )
   returns table (id uuid, req_status tidegate.request_status)
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

@@ -10,6 +10,7 @@ create or replace function tidegate.enter_breakers(
 )
   returns tidegate.breakers_seen
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_look    constant interval := '250 milliseconds';

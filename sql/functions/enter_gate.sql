@@ -14,6 +14,7 @@ create or replace function tidegate.enter_gate(
   out waiting bigint
 )
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_each     constant integer := 16;

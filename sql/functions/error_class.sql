@@ -7,13 +7,13 @@ create or replace function tidegate.error_class(code text)
   language sql
   immutable
   parallel safe
-as $$
-  select case
+return (
+  case
     when code in ('timeout', 'connect') then code
     when code = 'connection_lost' then 'connect'
     when code in ('http_408', 'http_409', 'http_425', 'http_429') then 'throttled'
     when code ~ '^http_5[0-9]{2}$' then '5xx'
     when code ~ '^http_4[0-9]{2}$' then '4xx'
     else 'other'
-  end;
-$$;
+  end
+);

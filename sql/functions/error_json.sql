@@ -4,6 +4,4 @@ create or replace function tidegate.error_json(p_code text, p_message text, p_re
   language sql
   immutable
   parallel safe
-as $$
-  select jsonb_build_object('code', p_code, 'message', p_message, 'retryable', p_retryable);
-$$;
+return jsonb_build_object('code', p_code, 'message', p_message, 'retryable', p_retryable);

@@ -15,6 +15,7 @@ create or replace function tidegate.eta_inputs(
   returns tidegate.eta_terms
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_terms    tidegate.eta_terms;

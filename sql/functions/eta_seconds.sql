@@ -23,6 +23,7 @@ create or replace function tidegate.eta_seconds(
   language plpgsql
   immutable
   parallel safe
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_above numeric;  -- milliseconds, times every rate passed so far

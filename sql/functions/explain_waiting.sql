@@ -5,6 +5,7 @@ create or replace function tidegate.explain_waiting(p_request tidegate.request, 
   returns table (reason text, sentence text, figures jsonb)
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

@@ -4,6 +4,4 @@ create or replace function tidegate.fingerprint(p_payload jsonb, p_set_paths tex
   language sql
   immutable
   parallel safe
-as $$
-  select sha256(convert_to(tidegate.canonical(p_payload, p_set_paths), 'UTF8'));
-$$;
+return sha256(convert_to(tidegate.canonical(p_payload, p_set_paths), 'UTF8'));

@@ -7,6 +7,7 @@
 create or replace function tidegate.free_messages(p_queue text, p_msg_ids bigint[], p_visible timestamptz[])
   returns void
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_mark  regclass := tidegate.queue_counter(p_queue, 'mark');

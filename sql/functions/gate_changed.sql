@@ -2,6 +2,7 @@
 create or replace function tidegate.gate_changed(p_gate tidegate.gate, p_cause text, p_flipped boolean)
   returns void
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   insert into tidegate.gate_event (gate, epoch, state, depth, cause, on_behalf_of)

@@ -5,6 +5,7 @@ create or replace function tidegate.gate_count(p_gate tidegate.gate, p_counted i
   returns bigint
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_gate.queue is not null then

@@ -7,6 +7,7 @@
 create or replace function tidegate.gate_flip(p_gate text, p_state text, p_depth bigint, p_epoch bigint default null)
   returns boolean
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_gate tidegate.gate;

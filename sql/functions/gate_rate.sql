@@ -8,6 +8,7 @@ create or replace function tidegate.gate_rate(p_gate tidegate.gate, p_queue tide
   returns numeric
   language sql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
   select case
     when p_queue.paused then 0

@@ -13,6 +13,7 @@ create or replace function tidegate.gate_wait(p_kind tidegate.kind, p_submitter 
   returns integer
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now     constant timestamptz := clock_timestamp();

@@ -6,6 +6,7 @@ create or replace function tidegate.held_count(p_queue text, p_now timestamptz)
   returns bigint
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_held bigint;

@@ -6,6 +6,4 @@
 create or replace function tidegate.hold_off_recovery()
   returns void
   language sql
-as $$
-  select pg_advisory_xact_lock_shared(hashtextextended('tidegate.recover', 0));
-$$;
+return pg_advisory_xact_lock_shared(hashtextextended('tidegate.recover', 0));

@@ -4,6 +4,4 @@ create or replace function tidegate.interval_seconds(p_interval interval)
   language sql
   immutable
   parallel safe
-as $$
-  select trim_scale(extract(epoch from p_interval)) || 's';
-$$;
+return trim_scale(extract(epoch from p_interval)) || 's';

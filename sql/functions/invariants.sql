@@ -6,6 +6,7 @@ create or replace function tidegate.invariants()
   returns table (place integer, name text, says text, query text)
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

@@ -5,6 +5,7 @@ create or replace function tidegate.invariants_of_queues()
   returns table (name text, says text, query text)
   language sql
   immutable
+  set search_path = pg_catalog, pg_temp
 as $$
   select * from (values
     ('live_request_without_message',

@@ -5,6 +5,7 @@ create or replace function tidegate.invariants_of_requests()
   returns table (name text, says text, query text)
   language sql
   immutable
+  set search_path = pg_catalog, pg_temp
 as $$
   select * from (values
     ('status_without_its_time',

@@ -5,6 +5,7 @@ create or replace function tidegate.invariants_of_schema()
   returns table (name text, says text, query text)
   language sql
   immutable
+  set search_path = pg_catalog, pg_temp
 as $$
   select * from (values
     ('transition_rule_edited',

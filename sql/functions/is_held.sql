@@ -6,11 +6,11 @@ create or replace function tidegate.is_held(p_headers jsonb, p_visible timestamp
   language sql
   stable
   parallel safe
-as $$
-  select p_headers is not null and p_visible > p_now and coalesce(
+return (
+  p_headers is not null and p_visible > p_now and coalesce(
     p_visible <= p_now + make_interval(secs => case
       when jsonb_typeof(p_headers -> 'lease_ms') = 'number' then (p_headers ->> 'lease_ms')::float8 / 1000
     end),
     false
-  );
-$$;
+  )
+);

@@ -6,7 +6,7 @@ create or replace function tidegate.is_retried(retry_on text[], code text)
   language sql
   immutable
   parallel safe
-as $$
-  select tidegate.error_class(code) <> '4xx'
-    and array[tidegate.error_class(code), code, substring(code from '^http_(.*)$')] && retry_on;
-$$;
+return (
+  tidegate.error_class(code) <> '4xx'
+    and array[tidegate.error_class(code), code, substring(code from '^http_(.*)$')] && retry_on
+);

@@ -6,6 +6,7 @@ create or replace function tidegate.key_bucket(p_bucket interval, p_now timestam
   language sql
   stable
   parallel safe
+  set search_path = pg_catalog, pg_temp
 as $$
   select case
     when p_bucket is null then 'any time'

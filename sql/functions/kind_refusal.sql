@@ -5,6 +5,7 @@ create or replace function tidegate.kind_refusal(p_kind text)
   returns text
   language sql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
   select format(
     'Σ W_retry ≤ deadline of the kind does not hold: %s = %s > %s ms',

@@ -3,6 +3,7 @@ create or replace function tidegate.kinds_left(p_queue text, p_stage tidegate.st
   returns text[]
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_kinds is null

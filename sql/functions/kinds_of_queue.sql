@@ -5,6 +5,7 @@ create or replace function tidegate.kinds_of_queue(p_queue text, p_stage tidegat
   returns setof text
   language sql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
   select k.name
   from tidegate.kind as k

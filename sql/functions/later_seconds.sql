@@ -6,6 +6,7 @@ create or replace function tidegate.later_seconds(p_queue text, p_depth bigint, 
   returns integer
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now   constant timestamptz := clock_timestamp();

@@ -6,6 +6,7 @@
 create or replace function tidegate.learn_times(p_policy tidegate.policy, p_now timestamptz)
   returns boolean
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_enough  constant integer := 100;

@@ -2,6 +2,7 @@
 create or replace function tidegate.leave_gates(p_ids uuid[])
   returns void
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_gates text[];

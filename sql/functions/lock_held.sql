@@ -15,6 +15,7 @@ create or replace function tidegate.lock_held(
   out claimed timestamptz[]
 )
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_queues integer;

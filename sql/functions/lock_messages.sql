@@ -6,6 +6,7 @@
 create or replace function tidegate.lock_messages(p_queues text[], p_msg_ids bigint[])
   returns void
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_queue   text;

@@ -5,6 +5,7 @@
 create or replace function tidegate.lock_references(p_references text[])
   returns void
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_stripe bigint;

@@ -5,6 +5,7 @@
 create or replace function tidegate.lock_requests(p_ids uuid[], p_queues text[], p_msg_ids bigint[])
   returns void
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform from (

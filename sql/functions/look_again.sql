@@ -10,6 +10,7 @@ create or replace function tidegate.look_again(
 )
   returns boolean
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_due_at timestamptz;

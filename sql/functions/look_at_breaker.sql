@@ -5,6 +5,7 @@
 create or replace function tidegate.look_at_breaker(p_kind text, p_stage tidegate.stage, p_now timestamptz)
   returns boolean
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_breaker tidegate.breaker;

@@ -12,6 +12,7 @@ create or replace function tidegate.look_at_gate(
 )
   returns boolean
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_near  constant integer := 100;

@@ -6,6 +6,7 @@
 create or replace function tidegate.look_at_load(p_queue tidegate.queue, p_now timestamptz)
   returns boolean
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_span constant interval := '10 seconds';

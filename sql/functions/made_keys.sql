@@ -8,6 +8,7 @@ create or replace function tidegate.made_keys(p_kind tidegate.kind, p_payloads j
   returns text[]
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_scope text := p_kind.key_mode || ' ' || p_kind.name || ':' || coalesce(p_submitter, '') || ' ';

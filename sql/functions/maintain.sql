@@ -11,6 +11,8 @@ declare
   v_more  boolean;
   v_queue text;
 begin
+  -- A procedure that commits can have no `set`, and each commit ends what it has set itself.
+  perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
   -- Most calls find that somebody else has just done it all.
   if not exists (
     select from tidegate.maintenance as m where clock_timestamp() not between m.ran_at and m.ran_at + m.period
@@ -67,6 +69,7 @@ begin
         perform tidegate.duty_ends(v_duty, v_began);
       end if;
       commit;
+      perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
     end loop;
   end loop;
 end;

@@ -6,6 +6,7 @@ create or replace function tidegate.make_storage(p_queue text, p_stage tidegate.
   returns void
   language plpgsql
   set client_min_messages = warning
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_counter text;

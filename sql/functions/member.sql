@@ -6,6 +6,7 @@ create or replace function tidegate.member(p_value jsonb, p_path text)
   language plpgsql
   immutable
   parallel safe
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_name text;

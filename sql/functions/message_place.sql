@@ -16,6 +16,7 @@ create or replace function tidegate.message_place(
 )
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now     timestamptz := clock_timestamp();

@@ -7,11 +7,11 @@ create or replace function tidegate.message_request_id(p_message jsonb)
   language sql
   stable
   parallel safe
-as $$
-  select case
+return (
+  case
     when p_message ->> 'id' like '________-____-____-____-____________'
       and p_message ->> 'id' not like '%-%-%-%-%-%'
       and btrim(convert_to(p_message ->> 'id', 'UTF8'), '0123456789abcdef-') = ''
     then (p_message ->> 'id')::uuid
-  end;
-$$;
+  end
+);

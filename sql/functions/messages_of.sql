@@ -3,6 +3,7 @@ create or replace function tidegate.messages_of(p_queues text[], p_msg_ids bigin
   returns table (queue text, msg_id bigint, request_id uuid, present boolean, held boolean)
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

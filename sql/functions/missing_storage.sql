@@ -3,6 +3,7 @@ create or replace function tidegate.missing_storage()
   returns setof tidegate.queue
   language sql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
   select q.*
   from tidegate.queue as q

@@ -12,6 +12,7 @@ create or replace function tidegate.next_due(
   out more boolean
 )
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_overlap constant interval := '5 seconds';

@@ -12,6 +12,7 @@ create or replace function tidegate.nominal_eta(
   returns integer
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_place = 'awaiting_response' then

@@ -17,6 +17,7 @@ create or replace function tidegate.note_calls(
 )
   returns void
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_kept    constant integer := 16;

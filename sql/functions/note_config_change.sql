@@ -11,6 +11,7 @@ create or replace function tidegate.note_config_change(
 )
   returns void
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   insert into tidegate.config_change (on_behalf_of, operation, table_name, row_key, column_name, old_value, new_value)

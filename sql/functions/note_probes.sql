@@ -8,6 +8,7 @@ create or replace function tidegate.note_probes(
 )
   returns void
   language sql
+  set search_path = pg_catalog, pg_temp
 as $$
   update tidegate.breaker as b
   set

@@ -4,6 +4,7 @@
 create or replace function tidegate.note_recovery(p_run bigint, p_figures jsonb)
   returns void
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_figures jsonb;

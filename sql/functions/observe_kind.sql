@@ -4,6 +4,7 @@
 create or replace function tidegate.observe_kind(p_kind tidegate.kind, p_now timestamptz)
   returns void
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_enough   constant integer := 20;

@@ -6,6 +6,7 @@
 create or replace function tidegate.observe_queue(p_queue tidegate.queue, p_now timestamptz)
   returns void
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_window  constant interval := '30 seconds';

@@ -30,6 +30,7 @@ create or replace function tidegate.observed_eta(
 )
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_fresh        constant interval := '10 seconds';

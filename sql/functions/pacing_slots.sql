@@ -19,6 +19,7 @@ create or replace function tidegate.pacing_slots(
 )
   language plpgsql
   immutable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_reservation_ns constant bigint := 100000000;

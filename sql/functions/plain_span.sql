@@ -3,9 +3,9 @@ create or replace function tidegate.plain_span(p_span interval)
   returns text
   language sql
   stable
-as $$
-  select case
+return (
+  case
     when p_span < interval '1 minute' then round(greatest(extract(epoch from p_span), 0), 1) || ' s'
     else date_trunc('second', p_span)::text
-  end;
-$$;
+  end
+);

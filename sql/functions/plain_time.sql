@@ -3,6 +3,4 @@ create or replace function tidegate.plain_time(p_at timestamptz)
   returns text
   language sql
   stable
-as $$
-  select to_char(p_at, 'YYYY-MM-DD HH24:MI:SSTZH:TZM');
-$$;
+return to_char(p_at, 'YYYY-MM-DD HH24:MI:SSTZH:TZM');

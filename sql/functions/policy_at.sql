@@ -3,6 +3,7 @@ create or replace function tidegate.policy_at(p_kind text, p_stage tidegate.stag
   returns tidegate.policy_in_force
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_policy tidegate.policy_in_force;

@@ -6,6 +6,7 @@ create or replace function tidegate.policy_refusal(p_policy tidegate.policy)
   returns text
   language plpgsql
   immutable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_budget bigint := p_policy.deadline_ms::bigint - p_policy.margin_ms;

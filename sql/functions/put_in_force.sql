@@ -13,6 +13,7 @@ create or replace function tidegate.put_in_force(
 )
   returns integer
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_most   constant numeric := 2147483647;

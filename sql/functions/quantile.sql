@@ -6,6 +6,7 @@ create or replace function tidegate.quantile(times double precision[], share dou
   language sql
   immutable
   parallel safe
+  set search_path = pg_catalog, pg_temp
 as $$
   select times[least(n, greatest(1, floor(at)))::integer]
     + coalesce((at - floor(at)) * (times[floor(at)::integer + 1] - times[floor(at)::integer]), 0)

@@ -4,6 +4,7 @@
 create or replace function tidegate.queue_count(p_queue text, p_counted integer, out depth bigint, out waiting bigint)
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_mark bigint := coalesce(pg_sequence_last_value(tidegate.queue_counter(p_queue, 'mark')), 0);

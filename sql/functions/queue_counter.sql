@@ -12,6 +12,4 @@ create or replace function tidegate.queue_counter(p_queue text, p_counter text)
   returns regclass
   language sql
   stable
-as $$
-  select ('tidegate.' || quote_ident(p_counter || '_' || p_queue))::regclass;
-$$;
+return ('tidegate.' || quote_ident(p_counter || '_' || p_queue))::regclass;

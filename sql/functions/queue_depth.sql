@@ -3,6 +3,7 @@ create or replace function tidegate.queue_depth(p_queue text, p_counted integer 
   returns bigint
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_depth bigint := (select c.depth from tidegate.queue_count(p_queue, p_counted) as c);

@@ -5,6 +5,7 @@
 create or replace function tidegate.queue_depth_bound(p_queue text, out bound bigint, out waiting bigint)
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_few  constant integer := 256;

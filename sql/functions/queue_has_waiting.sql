@@ -3,6 +3,7 @@ create or replace function tidegate.queue_has_waiting(p_queue text, p_now timest
   returns boolean
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_waiting boolean;

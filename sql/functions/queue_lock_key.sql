@@ -5,6 +5,4 @@ create or replace function tidegate.queue_lock_key(p_queue text, p_purpose text)
   language sql
   immutable
   parallel safe
-as $$
-  select hashtextextended('tidegate.' || p_purpose || '.' || p_queue, 0);
-$$;
+return hashtextextended('tidegate.' || p_purpose || '.' || p_queue, 0);

@@ -3,6 +3,4 @@ create or replace function tidegate.queue_sequence(p_queue text)
   returns regclass
   language sql
   stable
-as $$
-  select ('pgmq.' || quote_ident('q_' || p_queue || '_msg_id_seq'))::regclass;
-$$;
+return ('pgmq.' || quote_ident('q_' || p_queue || '_msg_id_seq'))::regclass;

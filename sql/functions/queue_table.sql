@@ -4,6 +4,4 @@ create or replace function tidegate.queue_table(p_queue text)
   language sql
   immutable
   parallel safe
-as $$
-  select 'pgmq.' || quote_ident('q_' || p_queue);
-$$;
+return 'pgmq.' || quote_ident('q_' || p_queue);

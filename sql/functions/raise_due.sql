@@ -5,6 +5,7 @@
 create or replace function tidegate.raise_due(p_queue text, p_at timestamptz)
   returns void
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_counter regclass := tidegate.queue_counter(p_queue, 'due');

@@ -6,6 +6,7 @@
 create or replace function tidegate.raise_mark(p_queue text, p_first bigint, p_slack integer default 2000)
   returns void
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_counter regclass := tidegate.queue_counter(p_queue, 'mark');

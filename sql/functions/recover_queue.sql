@@ -16,6 +16,7 @@ create or replace function tidegate.recover_queue(
 )
   returns bigint
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_sequence   regclass := tidegate.queue_sequence(p_target_queue);

@@ -10,6 +10,7 @@ create or replace function tidegate.remove_members(
   out looked_at    bigint
 )
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_gates text[];

@@ -13,6 +13,7 @@ create or replace function tidegate.report_to_breakers(
 )
   returns void
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_breaker record;

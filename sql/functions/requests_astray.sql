@@ -18,6 +18,7 @@ create or replace function tidegate.requests_astray(
   language plpgsql
   stable
   set jit = off
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_after    uuid := coalesce(p_after, '00000000-0000-0000-0000-000000000000');

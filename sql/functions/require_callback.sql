@@ -3,6 +3,7 @@ create or replace function tidegate.require_callback(p_url text)
   returns void
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_target record;

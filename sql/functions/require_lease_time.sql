@@ -3,6 +3,7 @@ create or replace function tidegate.require_lease_time(p_lease_for interval)
   returns void
   language plpgsql
   immutable
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_lease_for is null or p_lease_for < interval '100 milliseconds' or p_lease_for > interval '1 day' then

@@ -5,6 +5,7 @@ create or replace function tidegate.require_queue(p_queue text, p_stage tidegate
   returns tidegate.queue
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_queue tidegate.queue;

@@ -6,6 +6,7 @@ create or replace function tidegate.require_read_committed(p_function text)
   returns void
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then

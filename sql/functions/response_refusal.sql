@@ -9,12 +9,12 @@ create or replace function tidegate.response_refusal(
   language sql
   immutable
   parallel safe
-as $$
-  select case
+return (
+  case
     when p_flow = 'proof' and p_accept is null then 'a proof is answered by a verdict: say accept => true or false'
     when p_flow <> 'proof' and p_accept is not null then 'only a proof is answered by a verdict'
     when p_flow = 'decrypt' and p_threshold > 1 and p_part is null then
       format('this request collects %s shares: name the share with part => …', p_threshold)
     when p_flow <> 'decrypt' and p_part is not null then 'only a decrypt is answered in shares'
-  end;
-$$;
+  end
+);

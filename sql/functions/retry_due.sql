@@ -13,6 +13,7 @@ create or replace function tidegate.retry_due(
 )
   returns timestamptz
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_longer constant numeric := p_policy.stretch * case when p_policy.congested then 2 else 1 end;

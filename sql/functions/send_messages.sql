@@ -10,6 +10,7 @@ create or replace function tidegate.send_messages(
 )
   returns void
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   execute format(

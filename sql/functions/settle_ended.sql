@@ -14,6 +14,7 @@ create or replace function tidegate.settle_ended(
 )
   returns table (id uuid, req_status tidegate.request_status)
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

@@ -22,6 +22,7 @@ create or replace function tidegate.sort_out(
   out refused bigint[]
 )
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_least record;

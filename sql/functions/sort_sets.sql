@@ -7,6 +7,7 @@ create or replace function tidegate.sort_sets(p_value jsonb, p_set_paths text[])
   language plpgsql
   immutable
   parallel safe
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_path text;

@@ -5,6 +5,4 @@ create or replace function tidegate.spread_seconds(from_seconds integer, to_seco
   returns integer
   language sql
   volatile
-as $$
-  select from_seconds + floor(random() * greatest(to_seconds - from_seconds, 0) + random())::integer
-$$;
+return from_seconds + floor(random() * greatest(to_seconds - from_seconds, 0) + random())::integer;

@@ -5,6 +5,7 @@ create or replace function tidegate.stands_for(p_id uuid)
   returns uuid
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_id     uuid := p_id;

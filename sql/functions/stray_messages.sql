@@ -3,6 +3,7 @@ create or replace function tidegate.stray_messages(p_queue tidegate.queue, p_msg
   returns bigint[]
   language sql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
   select array(
     select m.msg_id

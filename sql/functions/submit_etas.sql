@@ -14,6 +14,7 @@ create or replace function tidegate.submit_etas(
   returns tidegate.eta[]
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_made    constant integer := 32;

@@ -25,6 +25,7 @@ create or replace function tidegate.submit_requests(
     retry_after_seconds integer, spread_to numeric, eta_p50_ms bigint, eta_p90_ms bigint
   )
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

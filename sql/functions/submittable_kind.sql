@@ -5,6 +5,7 @@ create or replace function tidegate.submittable_kind(p_kind text)
   returns tidegate.kind
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_kind   tidegate.kind;

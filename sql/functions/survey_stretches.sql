@@ -7,6 +7,7 @@ create or replace function tidegate.survey_stretches(p_queue text, p_stretches b
   returns bigint
   language plpgsql
   set plan_cache_mode = force_generic_plan
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_counted record;

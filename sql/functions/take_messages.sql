@@ -23,6 +23,7 @@ create or replace function tidegate.take_messages(
   out ids         uuid[]
 )
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_mark_step constant integer := 4000;

@@ -17,6 +17,7 @@ create or replace function tidegate.take_past_breakers(
   out ids         uuid[]
 )
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_at_once constant integer := 200;

@@ -5,6 +5,7 @@
 create or replace function tidegate.try_lock(p_key bigint, p_shared boolean, p_wait interval)
   returns boolean
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_turn   constant interval := '200 milliseconds';

@@ -3,9 +3,10 @@ create or replace function tidegate.unknown_setting(p_name text)
   returns void
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_row   text := regexp_replace(p_name, '\.[^.]*$', '');
+  v_row   text := regexp_replace(p_name, '[.][^.]*$', '');
   v_known text;
 begin
   select string_agg(c.name, ', ') into v_known from tidegate.config as c where c.row_key = v_row and v_row <> p_name;

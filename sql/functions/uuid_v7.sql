@@ -7,6 +7,7 @@ create or replace function tidegate.uuid_v7(p_now timestamptz default clock_time
   language plpgsql
   volatile
   parallel safe
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_us bigint := (extract(epoch from p_now) * 1000000)::bigint;

@@ -4,6 +4,4 @@ create or replace function tidegate.uuid_v7_floor(p_at timestamptz)
   language sql
   immutable
   parallel safe
-as $$
-  select encode(int8send((extract(epoch from p_at) * 1000)::bigint << 16) || '\x0000000000000000'::bytea, 'hex')::uuid;
-$$;
+return encode(int8send((extract(epoch from p_at) * 1000)::bigint << 16) || decode('0000000000000000', 'hex'), 'hex')::uuid;

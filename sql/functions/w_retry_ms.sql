@@ -14,6 +14,7 @@ create or replace function tidegate.w_retry_ms(
   language plpgsql
   immutable
   parallel safe
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_step numeric := base_ms;

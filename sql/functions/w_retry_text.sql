@@ -3,8 +3,8 @@ create or replace function tidegate.w_retry_text(p_policy tidegate.policy)
   returns text
   language sql
   immutable
-as $$
-  select format(
+return (
+  format(
     '%s · %s%s = %s ms',
     p_policy.attempts, p_policy.timeout_ms,
     case when p_policy.attempts > 1 then (
@@ -24,5 +24,5 @@ as $$
     tidegate.w_retry_ms(
       p_policy.attempts, p_policy.timeout_ms, p_policy.base_ms, p_policy.factor, p_policy.cap_ms, p_policy.jitter_ms
     )
-  );
-$$;
+  )
+);

@@ -24,6 +24,7 @@ create or replace function tidegate.waiting_before(
   set enable_bitmapscan = off
   set enable_sort = off
   set jit = off
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_lag      constant integer := 32;    -- blocks; by more the low-water mark does not lag behind the head

@@ -8,11 +8,12 @@ create or replace function tidegate.webhook_host_port(p_url text)
   language sql
   immutable
   parallel safe
+  set search_path = pg_catalog, pg_temp
 as $$
   select lower(u.part[2]) || ':' || coalesce(u.part[3], case lower(u.part[1]) when 'https' then '443' else '80' end)
   from regexp_match(
     p_url,
-    '^(https?)://([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::([1-9][0-9]{0,4}))?(?:[/?][!-"$-\[\]-~]*)?$', 'i'
+    '^(https?)://([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|[[][0-9a-f:.]+])(?::([1-9][0-9]{0,4}))?(?:[/?][]!-"$-[^-~]*)?$', 'i'
   ) as u(part)
   where length(p_url) <= 2000;
 $$;

@@ -3,6 +3,4 @@ create or replace function tidegate.webhook_new_secret()
   returns text
   language sql
   volatile
-as $$
-  select 'whsec_' || replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', '');
-$$;
+return 'whsec_' || replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', '');

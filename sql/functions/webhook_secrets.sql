@@ -5,6 +5,7 @@ create or replace function tidegate.webhook_secrets(p_listed text)
   returns text[]
   language sql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
   select coalesce(array_agg(s.secret order by s.id desc) filter (where s.host is not null),
     array_agg(s.secret order by s.id desc), '{}')

@@ -11,6 +11,7 @@ create or replace function tidegate.webhook_target(
 )
   language plpgsql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_part  text[];
@@ -23,10 +24,10 @@ begin
     return;
   end if;
 
-  v_part := regexp_match(host_port, '^(.*):(\d+)$');
+  v_part := regexp_match(host_port, '^(.*):([0-9]+)$');
   v_names := array[v_part[1]];
   -- Addresses have no wildcards.
-  if v_part[1] ~ '\.[a-z][a-z0-9-]*$' then
+  if v_part[1] ~ '[.][a-z][a-z0-9-]*$' then
     v_names := v_names || array(
       select '*.' || substr(v_part[1], dot.place + 1)
       from generate_series(1, length(v_part[1])) as dot(place)

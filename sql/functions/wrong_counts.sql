@@ -3,6 +3,7 @@ create or replace function tidegate.wrong_counts()
   returns table (kind text, req_status tidegate.request_status, counted bigint, requests bigint)
   language sql
   stable
+  set search_path = pg_catalog, pg_temp
 as $$
   select c.kind, c.req_status, sum(c.counted)::bigint, sum(c.requests)::bigint
   from (

@@ -22,6 +22,7 @@ create or replace trigger queue_storage
 create or replace function tidegate.queue_identity()
   returns trigger
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   if (new.name, new.stage) is distinct from (old.name, old.stage) then
@@ -43,6 +44,7 @@ create or replace trigger queue_identity
 create or replace function tidegate.queue_wakes()
   returns trigger
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform pg_notify('tidegate_queue', new.name);

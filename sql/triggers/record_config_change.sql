@@ -118,6 +118,7 @@ create or replace trigger record_config_truncate
 create or replace function tidegate.policy_version()
   returns trigger
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   new.version := old.version;

@@ -7,6 +7,7 @@
 create or replace function tidegate.request_guard()
   returns trigger
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now timestamptz;

@@ -6,6 +6,7 @@
 create or replace function tidegate.request_history()
   returns trigger
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   insert into tidegate.request_event (

@@ -2,6 +2,7 @@
 create or replace function tidegate.request_removal()
   returns trigger
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   if tg_op = 'TRUNCATE' then

@@ -7,6 +7,7 @@
 create or replace function tidegate.webhook_outbox()
   returns trigger
   language plpgsql
+  set search_path = pg_catalog, pg_temp
 as $$
 begin
   if not exists (select from tidegate.kind as k where k.callback_url is not null)

@@ -148,7 +148,7 @@ impl Serve {
         ));
         parts.spawn(part(
             "the listener",
-            listener::listen(listened, node.hearers(), stop.clone()),
+            listener::listen(listened, store.clone(), node.hearers(), stop.clone()),
         ));
         if self.webhooks > 0 {
             let options = webhook::Options {

@@ -10,6 +10,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
+use crate::error::warn_of;
 use crate::{
     request::RequestId,
     store::{Progress, Store},
@@ -99,7 +100,7 @@ impl Reader {
                     }
                 }
                 // Those who asked are told by the end of their channels.
-                Err(error) => tracing::warn!(%error, "cannot read where requests stand"),
+                Err(error) => warn_of!(error, "cannot read where requests stand"),
             }
         }
     }

@@ -15,6 +15,7 @@ use serde_json::json;
 
 pub(super) use self::classes::*;
 use crate::error::StoreError;
+use crate::error::warn_of;
 
 /// What a problem's `type` is before its code.
 pub(super) const TYPE_PREFIX: &str = "urn:problem-type:tidegate:";
@@ -116,7 +117,7 @@ impl From<&StoreError> for Problem {
                 );
             }
             error if error.is_transient() => {
-                tracing::warn!(%error, "the database is unavailable");
+                warn_of!(error, "the database does not answer a call");
                 return DATABASE_UNAVAILABLE
                     .because("the database does not answer just now; what was asked may or may not have happened");
             }

@@ -13,6 +13,7 @@ use tokio::{
 };
 
 use super::{ENDED, MOVED, MOVED_CHANNEL};
+use crate::error::warn_of;
 use crate::{
     error::StoreError,
     listener::Hear,
@@ -203,7 +204,7 @@ impl Waiters {
                 // Said once, not every second.
                 Err(error) if !failing => {
                     failing = true;
-                    tracing::warn!(%error, "cannot look at what is waited for");
+                    warn_of!(error, "cannot look at what is waited for");
                 }
                 Err(_) => {}
             }

@@ -25,7 +25,7 @@ impl Store {
         begun
             .map(Effects)
             .map_err(StoreError::from)
-            .inspect_err(|error| self.troubles.note(error))
+            .inspect_err(|error| self.troubles.note(error, &self.pool))
     }
 
     /// Makes sure that the transaction is still the same, or what follows would commit by itself; and that it has not

@@ -70,6 +70,20 @@ impl Store {
         Ok(())
     }
 
+    /// Says something, though nothing in particular, on a channel.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn notify(&self, channel: &str) -> Result<(), StoreError> {
+        ask!(
+            self,
+            sqlx::query(include_str!("../../sql/queries/notify.sql")).bind(channel),
+            execute
+        );
+        Ok(())
+    }
+
     /// Announces requests that ended, and those that only moved: `tidegate.announce`.
     ///
     /// # Errors

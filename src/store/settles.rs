@@ -300,7 +300,7 @@ impl Store {
     ) -> Result<Vec<Moved>, StoreError> {
         let rows = receipt_query(queue, settles).fetch_all(transaction).await;
         let settled = rows.map_err(StoreError::from).and_then(moved);
-        settled.inspect_err(|error| self.troubles.note(error))
+        settled.inspect_err(|error| self.troubles.note(error, &self.pool))
     }
 
     /// `tidegate.settle_retry`: `tx_in_flight` → processing, or failure when no attempt is left.

@@ -10,6 +10,7 @@ use tokio::{task::AbortHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::meter::Meter;
+use crate::error::warn_of;
 use crate::store::{Lease, Store};
 
 /// How long a call runs before the database is asked whether its request still wants it.
@@ -191,7 +192,7 @@ impl Leases {
         let prolonged = match tokio::time::timeout(self.length / 15, asked).await {
             Ok(Ok(prolonged)) => prolonged,
             Ok(Err(error)) => {
-                tracing::warn!(queue.name = self.queue, %error, "cannot prolong leases");
+                warn_of!(error, queue.name = self.queue, "cannot prolong leases");
                 return;
             }
             Err(_) => {

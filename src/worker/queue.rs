@@ -22,6 +22,7 @@ use super::{
     settler::{self, Settler},
     timeouts::Timeouts,
 };
+use crate::error::warn_of;
 use crate::{
     error::StoreError,
     listener::Wakeups,
@@ -216,7 +217,12 @@ impl QueueWorker {
                 Err(error) => {
                     trouble =
                         (trouble * 2).clamp(Duration::from_millis(100), Duration::from_secs(5));
-                    tracing::warn!(queue.name = self.queue, %error, pause_ms = trouble.as_millis(), "cannot claim");
+                    warn_of!(
+                        error,
+                        queue.name = self.queue,
+                        pause_ms = trouble.as_millis(),
+                        "cannot claim"
+                    );
                     tokio::select! {
                         () = stop.cancelled() => return Ok(()),
                         () = tokio::time::sleep(trouble) => {}

@@ -19,6 +19,7 @@ use super::{
     effects::ToWrite,
     leases::Leases,
 };
+use crate::error::warn_of;
 use crate::{
     error::StoreError,
     listener::Wakeups,
@@ -238,7 +239,12 @@ impl Settler {
                 tracing::warn!(queue.name = self.queue, %error, "leases ran out before their outcomes could be stored");
                 return Ok(());
             }
-            tracing::warn!(queue.name = self.queue, %error, count = batch.len(), "cannot settle yet");
+            warn_of!(
+                error,
+                queue.name = self.queue,
+                count = batch.len(),
+                "cannot settle yet"
+            );
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_secs(2));
         }

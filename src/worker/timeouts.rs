@@ -10,6 +10,7 @@ use std::{
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
+use crate::error::warn_of;
 use crate::{
     adaptive_timeout::Estimator,
     request::Stage,
@@ -118,7 +119,11 @@ impl Timeouts {
                 }
             }
             Err(error) => {
-                tracing::warn!(kinds = kinds.join(" "), %error, "learned timeouts are not known; calls have those of their policies");
+                warn_of!(
+                    error,
+                    kinds = kinds.join(" "),
+                    "learned timeouts are not known; calls have those of their policies"
+                );
             }
         }
     }

@@ -49,7 +49,8 @@ impl Member {
             .await
             .unwrap();
         let options = HttpOptions::default();
-        let node = Node::new(Store::new(pool), &options);
+        let store = Store::new(pool);
+        let node = Node::new(store.clone(), &options);
         let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = tcp.local_addr().unwrap();
         let shutdown = CancellationToken::new();
@@ -59,7 +60,12 @@ impl Member {
                 ..PoolSettings::default()
             };
             let listened = database::connect_to_listen(&database.url, &settings).unwrap();
-            tokio::spawn(listener::listen(listened, node.hearers(), shutdown.clone()));
+            tokio::spawn(listener::listen(
+                listened,
+                store.clone(),
+                node.hearers(),
+                shutdown.clone(),
+            ));
         }
         let served = tokio::spawn(serve(tcp, node.router(&options), shutdown.clone()));
         let api = Api::of_server(address, shutdown, served);

@@ -28,6 +28,7 @@ impl Listening {
         let node = Self::deaf(&database.store, options).await;
         tokio::spawn(listener::listen(
             database.pool.clone(),
+            database.store.clone(),
             node.node.hearers(),
             node.api.shutdown.clone(),
         ));
@@ -87,6 +88,7 @@ impl Elsewhere {
         let stop = CancellationToken::new();
         tokio::spawn(listener::listen(
             pool,
+            store.clone(),
             vec![Box::new(teller.clone())],
             stop.clone(),
         ));
@@ -123,7 +125,7 @@ async fn until_listening(database: &TestDatabase, sessions: i64) {
             .number(
                 "select count(*) from pg_stat_activity
                  where datname = current_database() and query ilike '%listen%tidegate_%'
-                   and query not ilike '%pg_stat_activity%'",
+                   and query not ilike all (array['%pg_stat_activity%', '%tidegate_probe%'])",
             )
             .await
             >= sessions
