@@ -80,6 +80,7 @@ mod state_machine_docs;
 mod submit;
 mod submit_keys;
 mod support;
+mod surroundings;
 mod survey_plans;
 mod surveys;
 mod tidy;

@@ -7,6 +7,7 @@ create or replace function tidegate.make_storage(p_queue text, p_stage tidegate.
   language plpgsql
   set client_min_messages = warning
   set search_path = pg_catalog, pg_temp
+  set standard_conforming_strings = on
 as $$
 declare
   v_counter text;

@@ -52,7 +52,7 @@ impl Turns {
         if self.0.elapsed() >= PATIENCE {
             return Err(MigrateError::Locked(holders));
         }
-        tracing::info!(holders, "waiting for locks of other transactions");
+        tracing::warn!(holders, "waiting for locks of other transactions");
         tokio::time::sleep(PAUSE).await;
         Ok(())
     }

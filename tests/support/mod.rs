@@ -95,6 +95,11 @@ impl TestDatabase {
         }
     }
 
+    /// Empty, in an encoding that holds few characters.
+    pub async fn in_latin1() -> Self {
+        Self::copy_of(Template::Latin1).await
+    }
+
     /// Another session, outside the pool.
     pub async fn session(&self) -> PgConnection {
         PgConnection::connect(&self.url).await.unwrap()

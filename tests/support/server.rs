@@ -117,6 +117,8 @@ pub async fn admin() -> PgConnection {
 pub enum Template {
     /// Nothing: not even migrated.
     Empty,
+    /// Nothing, in the encoding LATIN1.
+    Latin1,
     /// Migrated, with the queues and kinds of the example, made by hand and without limits and times.
     Migrated,
     /// With the starter set of `tidegate init`, exact answers and gates that are wide open.
@@ -201,7 +203,7 @@ impl Template {
     /// The statements that make it from a migrated database.
     fn statements(self) -> Vec<&'static str> {
         let parts: &[&[&str]] = match self {
-            Self::Empty => &[],
+            Self::Empty | Self::Latin1 => &[],
             Self::Migrated => &[MADE_BY_HAND],
             Self::Initialised => &[INITIALISED],
             Self::Unlimited => &[INITIALISED, UNLIMITED],
@@ -217,7 +219,7 @@ impl Template {
             let today = chrono::Utc::now().format("%Y%m%d");
             format!("{today}_{}", &schema::fingerprint()[..16])
         });
-        if self == Self::Empty {
+        if matches!(self, Self::Empty | Self::Latin1) {
             return "template0".to_owned();
         }
         let mut statements = DefaultHasher::new();
@@ -268,8 +270,8 @@ impl Template {
 
     /// [`Template::ensure`], once in this process.
     async fn ensure_once(self) {
-        static ENSURED: [OnceCell<()>; 6] = [const { OnceCell::const_new() }; 6];
-        if self != Self::Empty {
+        static ENSURED: [OnceCell<()>; 7] = [const { OnceCell::const_new() }; 7];
+        if !matches!(self, Self::Empty | Self::Latin1) {
             let ensured = &ENSURED[self as usize];
             ensured.get_or_init(|| self.ensure()).await;
         }
@@ -310,6 +312,10 @@ pub async fn create(template: Template) -> String {
         _ => "",
     };
     let source = template.name();
+    let strategy = match template {
+        Template::Latin1 => "encoding 'LATIN1' locale 'C'",
+        _ => strategy,
+    };
     sqlx::raw_sql(&format!(
         "create database {name} template {source} {strategy}"
     ))
