@@ -26,6 +26,12 @@ setup: ## Install PostgreSQL's programs where that can be done without asking (D
 	  echo "PostgreSQL is needed: apt-get install postgresql, brew install postgresql@17, or set DATABASE_URL" >&2; exit 1; \
 	fi
 
+	@if command -v pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ] || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; \
+	then :; else \
+	  apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends pgbouncer \
+	  || echo "without pgbouncer its tests try nothing" >&2; \
+	fi
+
 .PHONY: demo
 demo: setup ## Show it all working, in under a minute after the build
 	cargo build -p tidegate -p tidegate-workers --bins

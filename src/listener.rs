@@ -97,7 +97,7 @@ pub async fn listen(
                         "LISTEN does not reach this program, so it polls and is told of everything later: give it a connection \
                          that no transaction pooler shares, with --listen-database-url"
                     );
-                    return;
+                    return shutdown.cancelled().await;
                 }
                 Err(error) => warn_of!(error, pause_ms = pause.as_millis(), "not listening; polling goes on"),
             },

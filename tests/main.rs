@@ -57,6 +57,7 @@ mod plans;
 mod policies;
 mod policy_library;
 mod policy_simulation;
+mod pooler;
 mod positions;
 mod races;
 mod rates;
