@@ -26,6 +26,8 @@ setup: ## Install PostgreSQL's programs where that can be done without asking (D
 	  echo "PostgreSQL is needed: apt-get install postgresql, brew install postgresql@17, or set DATABASE_URL" >&2; exit 1; \
 	fi
 
+.PHONY: setup-tests
+setup-tests: setup ## Install PgBouncer, too, where that can be done without asking: some tests go through it
 	@if command -v pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ] || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; \
 	then :; else \
 	  apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends pgbouncer \
@@ -38,15 +40,15 @@ demo: setup ## Show it all working, in under a minute after the build
 	"$(TARGET)/debug/tidegate" demo
 
 .PHONY: test
-test: setup ## Run every test, with the random ones in their short form
+test: setup-tests ## Run every test, with the random ones in their short form
 	cargo test --workspace
 
 .PHONY: t
-t: setup ## Run the tests whose names contain T, after an edit (T=gates, P=tidegate-workers for another package)
+t: setup-tests ## Run the tests whose names contain T, after an edit (T=gates, P=tidegate-workers for another package)
 	cargo test -p $(or $(P),tidegate --lib --test it) -- $(T)
 
 .PHONY: test-long
-test-long: setup ## Run every test, with the random ones in their long form: some six minutes
+test-long: setup-tests ## Run every test, with the random ones in their long form: some six minutes
 	TIDEGATE_TESTS=long cargo test --workspace
 
 .PHONY: mutants
