@@ -41,7 +41,13 @@ demo: setup ## Show it all working, in under a minute after the build
 
 .PHONY: test
 test: setup-tests ## Run every test, with the random ones in their short form
-	cargo test --workspace
+	cargo test --workspace --no-run
+	@# The programs of the other packages mostly wait, so they run beside the one that computes; what they print comes last.
+	@beside="$(TARGET)/test-beside.log"; \
+	{ cargo test --workspace --no-fail-fast --lib --bins --test faults --test processes && cargo test --workspace --doc; } \
+	  >"$$beside" 2>&1 & others=$$!; \
+	cargo test --workspace --test it; it=$$?; \
+	wait $$others; others=$$?; cat "$$beside"; exit $$((it | others))
 
 .PHONY: t
 t: setup-tests ## Run the tests whose names contain T, after an edit (T=gates, P=tidegate-workers for another package)

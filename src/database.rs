@@ -110,10 +110,12 @@ pub fn connect_to_listen(url: &str, settings: &PoolSettings) -> Result<PgPool, S
 }
 
 /// What every session sets, whatever the server's, the database's or the user's defaults are.
-const SETTINGS: [(&str, &str); 7] = [
+const SETTINGS: [(&str, &str); 8] = [
     // Acknowledged means durable.
     ("synchronous_commit", "on"),
     ("idle_in_transaction_session_timeout", "60s"),
+    // What a killed program has asked is not worked on any longer.
+    ("client_connection_check_interval", "1s"),
     ("jit", "off"),
     ("default_transaction_isolation", "read committed"),
     ("default_transaction_deferrable", "off"),

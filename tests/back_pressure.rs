@@ -697,7 +697,7 @@ async fn a_hundred_at_once_never_pass_the_mark_and_every_flip_is_told_once() {
         }));
     }
     let mut submitters = Vec::new();
-    for number in 0..50 {
+    for number in 0..campaign(30, 50) {
         let mut session = Session::open(&database).await;
         submitters.push(tokio::spawn(async move {
             let mut taken = 0;

@@ -536,15 +536,16 @@ async fn maintenance_goes_round_a_deep_queue_in_a_hurry_after_a_cap_was_made() {
         .execute("select tidegate.cap_set(kind => 'direct', high_water => 20000)")
         .await;
     assert_eq!(counted(&mut session, "kind direct").await, "10000");
-    session.execute("call tidegate.maintain()").await;
+    // A call gives no duty more than half a second, and the next one goes on.
+    while session.text("select is_new from tidegate.gate_round").await != "f" {
+        session.execute("call tidegate.maintain()").await;
+    }
     assert_eq!(counted(&mut session, "kind direct").await, "30000");
-    assert_eq!(
-        state(&mut session, "kind direct").await,
-        "too_many_requests 20001 1"
-    );
-    assert_eq!(
-        session.text("select is_new from tidegate.gate_round").await,
-        "f"
+    // By the count, or by a look at the gates on the way.
+    let closed = state(&mut session, "kind direct").await;
+    assert!(
+        ["too_many_requests 20000 1", "too_many_requests 20001 1"].contains(&closed.as_str()),
+        "{closed}"
     );
     sound(&database).await;
 }

@@ -34,7 +34,7 @@ declare
   -- Ids cannot tell times beyond these bounds.
   v_since    uuid := tidegate.uuid_v7_floor(least(greatest(list_requests.since, '1970-01-01Z'), '9999-01-01Z'));
   v_examined integer := 0;
-  v_instant  text;
+  v_last     uuid;
   v_row      record;
   v_found    uuid[] := '{}';
   v_next     uuid;
@@ -46,7 +46,10 @@ begin
   -- One more shows that there is a next page; a thousand more are enough to come to the end of any instant. Compared
   -- as pairs, so that no index but (kind, id) will do: the primary key would pass over every other kind's requests.
   for v_row in
-    select r.id, r.req_status, r.submitter
+    select
+      r.id,
+      (list_requests.states is null or r.req_status = any (list_requests.states))
+        and (list_requests.submitter is null or r.submitter = list_requests.submitter) as matches
     from tidegate.request as r
     where (r.kind, r.id) < (list_requests.kind, v_before) and (r.kind, r.id) >= (list_requests.kind, v_since)
     order by r.kind desc, r.id desc
@@ -58,15 +61,13 @@ begin
     end if;
     -- The next page begins below a whole microsecond, the first half of an id: who may not see the last request looked
     -- at does not learn its id.
-    if v_examined >= v_examine and left(v_row.id::text, 18) <> v_instant then
-      v_next := (v_instant || '-0000-000000000000')::uuid;
+    if v_examined >= v_examine and left(v_row.id::text, 18) <> left(v_last::text, 18) then
+      v_next := (left(v_last::text, 18) || '-0000-000000000000')::uuid;
       exit;
     end if;
     v_examined := v_examined + 1;
-    v_instant := left(v_row.id::text, 18);
-    if (list_requests.states is null or v_row.req_status = any(list_requests.states))
-      and (list_requests.submitter is null or v_row.submitter = list_requests.submitter)
-    then
+    v_last := v_row.id;
+    if v_row.matches then
       v_found := v_found || v_row.id;
     end if;
   end loop;

@@ -6,6 +6,7 @@ create or replace procedure tidegate.maintain()
   language plpgsql
 as $$
 declare
+  v_time  constant interval := '500 ms';
   v_duty  text;
   v_began timestamptz;
   v_more  boolean;
@@ -27,9 +28,10 @@ begin
   ] loop
     v_began := clock_timestamp();
     v_more := true;
-    -- Bounded: what is left after a hundred batches waits for the next call.
+    -- Bounded, so that no duty waits for another's backlog: what is left after its time waits for the next call.
     for v_batch in 1 .. 100 loop
-      exit when not v_more or (v_batch = 1 and not tidegate.duty_begins(v_duty));
+      exit when not v_more or clock_timestamp() not between v_began and v_began + v_time
+        or (v_batch = 1 and not tidegate.duty_begins(v_duty));
       v_more := false;
       -- A duty that fails says so, and does not keep the later ones from running.
       begin

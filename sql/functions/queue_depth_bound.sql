@@ -9,7 +9,7 @@ create or replace function tidegate.queue_depth_bound(p_queue text, out bound bi
 as $$
 declare
   v_few  constant integer := 256;
-  v_many constant integer := 10000;
+  v_many constant integer := 500;
   v_last bigint;
   v_mark bigint;
   v_due  timestamptz;

@@ -4,9 +4,6 @@
 -- in the current status, `age` since the submission; `retry_after_seconds` is 0 for a finished request. `spread_to` is
 -- the latest that jitter may make of it. `eta_p50_ms` and `eta_p90_ms` are there for kinds with `eta = 'observed'` once
 -- enough was observed; `predicted_seconds` is what the caller was told at submit.
--- An earlier version has other parameters or results.
-drop function if exists tidegate.request_outlook(uuid);
-
 create or replace function tidegate.request_outlook(
   inout id                uuid,
   out kind                text,

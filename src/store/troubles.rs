@@ -86,5 +86,8 @@ impl Troubles {
 fn place(pool: &PgPool) -> String {
     let options = pool.connect_options();
     let database = options.get_database().unwrap_or(options.get_username());
-    format!("{}:{}/{database}", options.get_host(), options.get_port())
+    match options.get_socket() {
+        Some(socket) => format!("{}/{database}", socket.display()),
+        None => format!("{}:{}/{database}", options.get_host(), options.get_port()),
+    }
 }
