@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::{
     cli::{err, out, run, tidegate},
-    support::{TestDatabase, eventually, race::Session, server, sql},
+    support::{TestDatabase, eventually, race::Session, server, sql, until_blocked},
     worker,
 };
 
@@ -293,4 +293,29 @@ async fn a_node_says_once_that_its_database_is_away_and_once_that_it_is_back() {
     assert!(away.contains("the database is away"), "{away}");
     assert!(away.contains(&database.name), "{away}");
     assert!(back.contains("the database is back"), "{back}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_program_has_asked_ends_though_what_it_waits_for_does_not() {
+    let database = TestDatabase::new().await;
+    let mut holder = Session::begin(&database).await;
+    holder
+        .execute("lock table tidegate.request in exclusive mode")
+        .await;
+    let mut killed = tidegate(&database.url)
+        .args(["submit", "direct"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    until_blocked(&database, 1).await;
+
+    killed.kill().await.unwrap();
+
+    eventually("its session has ended", || async {
+        let waiting = "select count(*) from pg_stat_activity
+                       where datname = current_database() and wait_event_type = 'Lock'";
+        database.number(waiting).await == 0
+    })
+    .await;
+    holder.rollback().await;
 }

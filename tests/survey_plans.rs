@@ -38,6 +38,10 @@ async fn nobody_who_asks_for_a_position_reads_the_queue() {
                 ),
                 (format!("select tidegate.request_position('{id}')"), 900),
                 (
+                    format!("select * from tidegate.request_eta where id = '{id}'"),
+                    900,
+                ),
+                (
                     "select queue_position from tidegate.submit('direct', '{}')".to_owned(),
                     900,
                 ),

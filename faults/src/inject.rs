@@ -43,7 +43,6 @@ enum Fault {
     TableLocked,
     QueuePurged,
     QueuePaused,
-    KindAdded,
     NetworkStalled,
     NetworkMute,
     NetworkCut,
@@ -60,7 +59,7 @@ enum Fault {
 const ENDING: Duration = Duration::from_secs(180);
 
 /// How often each comes in one round; a round is shuffled.
-const ROUND: [(Fault, usize); 27] = [
+const ROUND: [(Fault, usize); 26] = [
     (Fault::WorkerKilled, 4),
     (Fault::WorkerStopped, 1),
     (Fault::WorkerFrozen, 2),
@@ -79,7 +78,6 @@ const ROUND: [(Fault, usize); 27] = [
     (Fault::TableLocked, 1),
     (Fault::QueuePurged, 2),
     (Fault::QueuePaused, 1),
-    (Fault::KindAdded, 2),
     (Fault::NetworkStalled, 3),
     (Fault::NetworkMute, 2),
     (Fault::NetworkCut, 2),
@@ -112,7 +110,6 @@ impl Fault {
             Self::TableLocked => "table_locked",
             Self::QueuePurged => "queue_purged",
             Self::QueuePaused => "queue_paused",
-            Self::KindAdded => "kind_added",
             Self::NetworkStalled => "network_stalled",
             Self::NetworkMute => "network_mute",
             Self::NetworkCut => "network_cut",
@@ -240,7 +237,6 @@ impl Injector {
             Fault::TableLocked => self.lock_a_table(random).await,
             Fault::QueuePurged => self.purge_a_queue(random).await,
             Fault::QueuePaused => self.pause_a_queue(random).await,
-            Fault::KindAdded => self.add_a_kind(random).await,
             Fault::NetworkStalled => self.stall(random, false).await,
             Fault::NetworkMute => self.stall(random, true).await,
             Fault::NetworkCut => self.cut(random, false).await,

@@ -80,7 +80,8 @@ async fn nodes_agree_on_observed_etas_too() {
     let database = TestDatabase::new().await;
     database
         .execute(
-            "update tidegate.kind set eta = 'observed';
+            "update tidegate.setting set jitter = 0;
+             update tidegate.kind set eta = 'observed';
              insert into tidegate.finish_sample (
                kind, requests, answer_ms, predicted, error_ms, error_abs_ms, error_bins, p90_stated, p90_held
              )

@@ -138,8 +138,8 @@ async fn the_gates_are_read_every_two_seconds_however_many_ask() {
              end $do$",
         )
         .await;
-    let api = Api::of(&database).await;
     let began = Instant::now();
+    let api = Api::of(&database).await;
     told_at_last(&api, "/v1/direct", &json!({})).await;
 
     for _ in 0..10 {
