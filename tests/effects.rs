@@ -335,32 +335,39 @@ async fn a_request_that_its_own_worker_claims_again_before_it_is_settled_has_one
 async fn effects_of_a_batch_are_written_in_the_order_of_its_messages() {
     let database = with_ledger().await;
     let mut ids = Vec::new();
-    for _ in 0..200 {
-        ids.push(submit(&database, "plain").await.0);
-    }
-    let options = WorkerOptions {
-        batch: 50,
-        concurrency: 50,
-        ..options()
-    };
+    // On a busy machine outcomes may come one by one.
+    for round in 1..=5 {
+        for _ in 0..200 {
+            ids.push(submit(&database, "plain").await.0);
+        }
+        let options = WorkerOptions {
+            batch: 50,
+            concurrency: 50,
+            ..options()
+        };
 
-    run_until_ended(&database, 200, options).await;
+        run_until_ended(&database, 200 * round, options).await;
 
-    assert_exactly_once(&database).await;
-    let written: Vec<(uuid::Uuid, String)> =
-        sqlx::query_as("select request_id, transaction::text from public.ledger order by place")
-            .fetch_all(&database.pool)
-            .await
-            .unwrap();
-    let number = |id| ids.iter().position(|other| *other == id).unwrap();
-    let mut together = 0;
-    for pair in written.windows(2) {
-        if pair[0].1 == pair[1].1 {
-            together += 1;
-            assert!(number(pair[0].0) < number(pair[1].0));
+        assert_exactly_once(&database).await;
+        let written: Vec<(uuid::Uuid, String)> = sqlx::query_as(
+            "select request_id, transaction::text from public.ledger order by place",
+        )
+        .fetch_all(&database.pool)
+        .await
+        .unwrap();
+        let number = |id| ids.iter().position(|other| *other == id).unwrap();
+        let mut together = 0;
+        for pair in written.windows(2) {
+            if pair[0].1 == pair[1].1 {
+                together += 1;
+                assert!(number(pair[0].0) < number(pair[1].0));
+            }
+        }
+        if together > 0 {
+            return;
         }
     }
-    assert!(together > 0, "each was settled alone");
+    panic!("each was settled alone");
 }
 
 #[tokio::test(flavor = "multi_thread")]
