@@ -26,6 +26,12 @@ const QUEUE_CHANNEL: &str = "tidegate_queue";
 const QUIET: Duration = Duration::from_secs(30);
 const ANSWER: Duration = Duration::from_secs(5);
 
+/// The longest pause before a lost connection is made again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// When LISTEN is tried again where it did not reach this program: a pooler stays, and a database that stalled recovers.
+const NOT_OURS: Duration = Duration::from_secs(600);
+
 /// Somebody who is told what is said on one channel. Called from the task that listens, so it must not take long.
 pub trait Hear: Send + Sync {
     /// The channel.
@@ -87,24 +93,28 @@ pub async fn listen(
     shutdown: CancellationToken,
 ) {
     let mut pause = Duration::from_millis(100);
+    let mut told = false;
     loop {
         tokio::select! {
             () = shutdown.cancelled() => return,
             heard = listen_once(&pool, &store, &hearers) => match heard {
                 Ok(End::Lost) => pause = Duration::from_millis(100),
                 Ok(End::NotOurs) => {
-                    tracing::warn!(
-                        "LISTEN does not reach this program, so it polls and is told of everything later: give it a connection \
-                         that no transaction pooler shares, with --listen-database-url"
-                    );
-                    return shutdown.cancelled().await;
+                    if !told {
+                        tracing::warn!(
+                            "LISTEN does not reach this program, so it polls and is told of everything later: give it a \
+                             connection that no transaction pooler shares, with --listen-database-url"
+                        );
+                    }
+                    told = true;
+                    pause = NOT_OURS;
                 }
                 Err(error) => warn_of!(error, pause_ms = pause.as_millis(), "not listening; polling goes on"),
             },
         }
         tokio::select! {
             () = shutdown.cancelled() => return,
-            () = tokio::time::sleep(pause) => pause = (pause * 2).min(Duration::from_secs(5)),
+            () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
         }
     }
 }

@@ -158,41 +158,48 @@ impl Store {
     ///
     /// [`StoreError::NotMigrated`] or [`StoreError::Unavailable`].
     pub async fn check_ready(&self) -> Result<(), StoreError> {
-        let applied: Option<String> = ask!(
-            self,
-            sqlx::query_scalar(include_str!("../sql/queries/ready.sql")),
-            fetch_optional
-        );
-        match applied {
-            None => Err(StoreError::NotMigrated(
-                "its schema was never applied whole".to_owned(),
-            )),
-            Some(applied) => {
-                let own = schema::fingerprint();
-                if applied != own {
-                    tracing::debug!(applied, own, "the schema is of another build");
-                }
-                Ok(())
-            }
-        }
+        self.applied().await.map(|_| ())
     }
 
-    /// Whether the database takes writes.
+    /// As [`Store::check_ready`], and that the database takes writes.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Unavailable`]: it does not answer, or it is a standby or read-only.
+    /// As there; [`StoreError::Unavailable`], too, when it is a standby or read-only.
     pub async fn check_writable(&self) -> Result<(), StoreError> {
-        let read_only: bool = ask!(
-            self,
-            sqlx::query_scalar(include_str!("../sql/queries/read_only.sql")),
-            fetch_one
-        );
-        if read_only {
+        if self.applied().await?.read_only {
             return Err(StoreError::Unavailable(
                 "the database is read-only: a standby, or set so".to_owned(),
             ));
         }
         Ok(())
     }
+
+    /// The schema that is applied.
+    async fn applied(&self) -> Result<Applied, StoreError> {
+        let applied: Option<Applied> = ask!(
+            self,
+            sqlx::query_as(include_str!("../sql/queries/ready.sql")),
+            fetch_optional
+        );
+        let applied = applied.ok_or_else(|| {
+            StoreError::NotMigrated("its schema was never applied whole".to_owned())
+        })?;
+        let own = schema::fingerprint();
+        if applied.fingerprint != own {
+            tracing::debug!(
+                applied = applied.fingerprint,
+                own,
+                "the schema is of another build"
+            );
+        }
+        Ok(applied)
+    }
+}
+
+/// What `ready.sql` tells.
+#[derive(sqlx::FromRow)]
+struct Applied {
+    fingerprint: String,
+    read_only: bool,
 }

@@ -65,7 +65,7 @@ impl Pooler {
         std::fs::set_permissions(&settings, PermissionsExt::from_mode(0o644)).unwrap();
         let mut command = Command::new(program);
         if nix::unistd::geteuid().is_root() {
-            // The account of the tests' server: nobody else reaches its socket.
+            // Only the account of the tests' server reaches its socket.
             let account = match nix::unistd::User::from_name("postgres") {
                 Ok(Some(_)) => "postgres",
                 _ => "nobody",

@@ -105,7 +105,7 @@ async fn responses_that_no_request_can_have_expire_and_are_counted() {
     database
         .execute(
             "insert into tidegate.response_inbox (reference, response, received_at)
-             select 'nobody-' || i, '{}', clock_timestamp() - interval '61 minutes' from generate_series(1, 2500) as i;
+             select 'unknown-' || i, '{}', clock_timestamp() - interval '61 minutes' from generate_series(1, 2500) as i;
              insert into tidegate.response_inbox (reference, response) select 'new-' || i, '{}' from generate_series(1, 1500) as i",
         )
         .await;

@@ -18,8 +18,8 @@ comment on column tidegate.queue_position.visible_at is
 
 -- request_eta
 comment on view tidegate.request_eta is
-  'Every request, finished ones too: where it stands and when to ask for it again. By id it costs a millisecond, as a whole '
-  'that for each live request.';
+  'Every request, finished ones too: where it stands and when to ask for it again. By id that one is asked for, as by a poll; '
+  'as a whole each live request.';
 comment on column tidegate.request_eta.id is 'The request.';
 comment on column tidegate.request_eta.kind is 'Its kind.';
 comment on column tidegate.request_eta.req_status is 'Its status.';

@@ -39,7 +39,7 @@ begin
   where s.stage = 'tx' or new.flow = 'decrypt'
   on conflict do nothing;
 
-  -- A policy that nobody has changed follows its kind's deadlines.
+  -- An unchanged policy follows its kind's deadlines.
   if tg_op = 'UPDATE' then
     update tidegate.policy as p
     set

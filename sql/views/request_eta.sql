@@ -1,6 +1,6 @@
 -- tidegate.request_eta: where each request stands and when to ask for it again; 0 for finished ones
 --
--- Each live request is asked for by itself, as by a poll: one by its id costs a millisecond, all of them that for each.
+-- Each live request is asked for by itself, as by a poll: one by its id costs a poll, all of them one each.
 create or replace view tidegate.request_eta as
 select r.id, r.kind, r.req_status, r.queue, o.position, o.elapsed, o.retry_after_seconds, o.place
 from tidegate.request as r

@@ -30,7 +30,7 @@ const HEARD_OUT: usize = 64 * 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long it may pause: its sender waits for the answer, or has gone.
-const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// The largest buffer that a `Content-Length` alone is given, in bytes: the header costs its sender nothing.
 const TRUSTED: usize = 64 * 1024;

@@ -65,7 +65,6 @@ pub(super) async fn live() -> Json<Alive> {
     security(()),
 )]
 pub(super) async fn ready(State(api): State<Arc<Api>>) -> Result<Json<Ready>, Problem> {
-    api.store.check_ready().await?;
     api.store.check_writable().await?;
     Ok(Json(Ready {
         status: Readiness::Ready,
