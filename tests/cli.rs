@@ -228,12 +228,16 @@ async fn a_node_serves_until_it_is_told_to_stop() {
     assert!(node.wait().await.unwrap().success());
 }
 
-/// A node of its own process, and where it is.
-async fn serve(url: &str, options: &[&str]) -> (tokio::process::Child, String) {
-    let mut node = tidegate(url)
-        .args(["serve", "--listen", "127.0.0.1:0"])
-        .args(options)
+/// A node of its own process, on loopback unless the options say where, and where it is. Its log is its stderr.
+pub async fn serve(url: &str, options: &[&str]) -> (tokio::process::Child, String) {
+    let mut command = tidegate(url);
+    command.arg("serve").args(options);
+    if !options.contains(&"--listen") {
+        command.args(["--listen", "127.0.0.1:0"]);
+    }
+    let mut node = command
         .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(node.stdout.take().unwrap()).lines();

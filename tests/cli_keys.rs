@@ -5,12 +5,12 @@ use std::process::Stdio;
 use serde_json::Value;
 use tidegate::api_key::ApiKey;
 use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    io::{AsyncReadExt, AsyncWriteExt},
     process::{Child, Command},
 };
 
 use crate::{
-    cli::{err, out, run, tidegate},
+    cli::{err, out, run, serve, tidegate},
     support::{TestDatabase, eventually},
 };
 
@@ -163,20 +163,6 @@ async fn a_key_from_elsewhere_is_taken_once_however_often_it_is_given() {
     );
 }
 
-/// Starts a node, waits until it listens; the process and where it listens.
-async fn serve(database: &TestDatabase, listen: &str) -> (Child, String) {
-    let mut node = tidegate(&database.url)
-        .args(["serve", "--listen", listen])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(node.stdout.take().unwrap()).lines();
-    let line = lines.next_line().await.unwrap().unwrap();
-    let url = line.strip_prefix("listening on ").unwrap().to_owned();
-    (node, url)
-}
-
 async fn log_of(mut node: Child) -> String {
     let mut log = String::new();
     let mut stderr = node.stderr.take().unwrap();
@@ -189,7 +175,7 @@ async fn log_of(mut node: Child) -> String {
 async fn without_a_key_a_node_listens_on_loopback_only_and_says_so() {
     let database = TestDatabase::new().await;
 
-    let (node, url) = serve(&database, "0.0.0.0:0").await;
+    let (node, url) = serve(&database.url, &["--listen", "0.0.0.0:0"]).await;
 
     assert!(url.starts_with("http://127.0.0.1:"), "{url}");
     assert_eq!(
@@ -220,10 +206,10 @@ async fn without_a_key_a_node_listens_on_loopback_only_and_says_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_on_loopback_says_when_everybody_may_do_everything() {
     let database = TestDatabase::new().await;
-    let (open, _) = serve(&database, "127.0.0.1:0").await;
+    let (open, _) = serve(&database.url, &["--listen", "127.0.0.1:0"]).await;
     let create = ["key", "create", "first", "--scope", "submit"];
     run(&database.url, &create).await;
-    let (guarded, _) = serve(&database, "127.0.0.1:0").await;
+    let (guarded, _) = serve(&database.url, &["--listen", "127.0.0.1:0"]).await;
 
     assert!(log_of(open).await.contains("no API key yet"));
     assert!(!log_of(guarded).await.contains("no API key yet"));
@@ -247,7 +233,7 @@ async fn with_a_key_a_node_listens_where_it_is_told_even_when_the_key_is_revoked
             )
             .await;
         }
-        let (node, url) = serve(&database, "0.0.0.0:0").await;
+        let (node, url) = serve(&database.url, &["--listen", "0.0.0.0:0"]).await;
         assert!(url.starts_with("http://0.0.0.0:"), "{url}");
         let url = url.replace("0.0.0.0", "127.0.0.1");
         let client = reqwest::Client::builder().no_proxy().build().unwrap();

@@ -10,7 +10,7 @@ use tokio::{
 };
 
 use crate::{
-    cli::{err, out, run, tidegate},
+    cli::{err, out, run, serve},
     support::{TestDatabase, eventually},
 };
 
@@ -145,16 +145,8 @@ async fn where_listen_is_not_its_own_a_node_polls_and_says_so_once() {
         let Some(pooler) = Pooler::start(&database, pool_mode).await else {
             return;
         };
-        let mut node = tidegate(&database.url)
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .args(["--listen-database-url", &pooler.url])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut said = BufReader::new(node.stdout.take().unwrap()).lines();
-        let listening = said.next_line().await.unwrap().unwrap();
-        let url = listening.replace("listening on ", "") + "/v1/direct";
+        let (mut node, url) = serve(&database.url, &["--listen-database-url", &pooler.url]).await;
+        let url = url + "/v1/direct";
         let mut log = BufReader::new(node.stderr.take().unwrap()).lines();
         let mut lines = Vec::new();
         if warnings == 1 {

@@ -7,7 +7,7 @@ use tidegate::telemetry::metrics::Metrics;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::{
-    cli::{err, out, run, tidegate},
+    cli::{err, out, run, serve, tidegate},
     support::{TestDatabase, eventually, race::Session, server, sql, until_blocked},
     worker,
 };
@@ -239,15 +239,8 @@ async fn migrate_beside_an_open_transaction_keeps_no_submission_waiting_and_goes
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_says_once_that_its_database_is_away_and_once_that_it_is_back() {
     let database = TestDatabase::new().await;
-    let mut node = tidegate(&database.url)
-        .args(["serve", "--listen", "127.0.0.1:0"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut said = BufReader::new(node.stdout.take().unwrap()).lines();
-    let listening = said.next_line().await.unwrap().unwrap();
-    let url = listening.replace("listening on ", "") + "/v1/direct";
+    let (mut node, url) = serve(&database.url, &[]).await;
+    let url = url + "/v1/direct";
     let mut log = BufReader::new(node.stderr.take().unwrap()).lines();
     let client = reqwest::Client::new();
     let post = async || {
