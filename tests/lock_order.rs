@@ -9,7 +9,7 @@ use crate::support::{
     TestDatabase,
     actors::{ACTS, KINDS, Shared, accepted, add_bucketed, perform, settle_down},
     campaign,
-    race::{NOTHING, Session, submit_many},
+    race::{NOTHING, Session, leases, submit_many},
     until_blocked,
 };
 
@@ -118,7 +118,7 @@ async fn all_at_once(limits: bool, losses: bool, gates_flip: bool) {
         let mut random = StdRng::seed_from_u64(u64::from(seed) * 10 + actor);
         tasks.push(tokio::spawn(async move {
             let mut errors = Vec::new();
-            for round in 0..campaign(40, 250) {
+            for round in 0..campaign(if gates_flip { 60 } else { 40 }, 250) {
                 // Work that moves requests on is done more often than work that ends them.
                 let act = match random.random_range(0..4) {
                     0 => ["claim_readiness", "claim_tx"][round % 2],
@@ -248,4 +248,63 @@ async fn no_lost_message_comes_back_while_somebody_locks_the_rows_of_several_req
     until_blocked(&database, 1).await;
     sweep.commit().await;
     assert_eq!(recovery.finish().await.1, ["0"]);
+}
+
+/// Who holds a queue's drain lock must not wait for the lock of its mark: a claim takes them the other way round.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_gives_back_and_removes_at_once_waits_for_the_mark_before_it_drains() {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute(
+            "update tidegate.policy set semantics = 'at_most_once' where kind = 'direct' and stage = 'tx'",
+        )
+        .await;
+    let errors = r#"array['{"code": "connect"}', '{"code": "http_400"}']::jsonb[]"#;
+    for (act, queue, kind) in [
+        ("settle_not_yet", "readiness", "public_decrypt"),
+        ("settle_retry", "tx", "direct"),
+        ("recover", "tx", "direct"),
+    ] {
+        let mut session = Session::open(&database).await;
+        submit_many(&database, kind, 2).await;
+        let held = session.claim(queue, 2).await;
+        let at_once = "array_fill(interval '0', array[2])";
+        let statement = match act {
+            "settle_not_yet" => format!(
+                "select count(*) from tidegate.settle_not_yet({}, {at_once}, {errors})",
+                leases(&held)
+            ),
+            "settle_retry" => format!(
+                "select count(*) from tidegate.settle_retry({}, {errors}, {at_once}, array[false, true])",
+                leases(&held)
+            ),
+            _ => {
+                submit_many(&database, "direct", 1).await;
+                session
+                    .execute("delete from pgmq.q_tx where headers is null")
+                    .await;
+                "select rebuilt from tidegate.recover(reset_all => true, force => true)".to_owned()
+            }
+        };
+
+        session
+            .execute("update tidegate.gate set state = 'too_many_requests'")
+            .await;
+        let mut other = Session::begin(&database).await;
+        let key = |sort| format!("tidegate.queue_lock_key('{queue}', '{sort}')");
+        other
+            .execute(&format!("select pg_advisory_xact_lock({})", key("mark")))
+            .await;
+        let running = session.start(&statement);
+        until_blocked(&database, 1).await;
+        let free = other
+            .text(&format!(
+                "select pg_try_advisory_xact_lock({})",
+                key("drain")
+            ))
+            .await;
+        assert_eq!(free, "t", "{act} drains first");
+        other.rollback().await;
+        running.finish().await;
+    }
 }

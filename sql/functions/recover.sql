@@ -135,7 +135,8 @@ begin
     ) as d
     where d.lost or d.missing
     group by d.queue, d.target_queue
-    order by d.target_queue
+    -- Those that have messages to delete come last, see recover_queue.
+    order by d.target_queue, d.queue nulls first
   loop
     reset := reset + coalesce(cardinality(v_state.reset_ids), 0);
     ended := ended + coalesce(cardinality(v_state.unknown_ids), 0);

@@ -122,10 +122,11 @@ begin
   into v_moved
   from moved as m;
 
-  perform tidegate.delete_messages(v_held.queue, v_moved.done, true);
+  -- First: deleting may wait for the queue's drain lock, which comes after the mark's.
   if v_moved.kept is not null then
     perform tidegate.free_messages(v_held.queue, v_moved.kept, v_moved.visible);
   end if;
+  perform tidegate.delete_messages(v_held.queue, v_moved.done, true);
   perform tidegate.note_calls(
     'tx', v_moved.kinds, v_moved.first, v_moved.outcomes, v_moved.retried, v_moved.places, took_ms, hedges, v_moved.claimed
   );
