@@ -35,7 +35,7 @@ begin
           'config_history', 'config_name', 'config_value', 'interval_seconds', 'w_retry_ms', 'error_class', 'is_retried',
            'calls_since', 'breaker_bars', 'adaptive_interval_ms', 'explain')
           then array['tidegate_reader', 'tidegate_api', 'tidegate_worker', 'tidegate_admin']
-        when p.proname in ('contract_check', 'audit_replay', 'invariants', 'check_invariants')
+        when p.proname in ('contract_check', 'audit_replay', 'invariants', 'check_invariants', 'invariant_slice')
           then array['tidegate_reader', 'tidegate_admin']
         when p.proname in ('watch', 'announce', 'moved_since')
           then array['tidegate_api', 'tidegate_worker', 'tidegate_admin']

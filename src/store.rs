@@ -67,7 +67,7 @@ pub use self::{
     explanations::Reason,
     gate_copy::GateRow,
     gates::{CapMarks, Gate, GateChange, GateHold, Watched},
-    invariants::Violation,
+    invariants::{Invariant, Slice, Violation},
     keys::{CreatedKey, KeyChange, ListedKey, RevokedKey},
     lists::{ListedRequest, Page, PageWish},
     news::{Progress, Seen},

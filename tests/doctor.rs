@@ -55,6 +55,22 @@ async fn lived_in() -> (TestDatabase, Session) {
     (database, session)
 }
 
+/// What is found in slices of five requests, of what can be looked for in slices.
+const VIOLATIONS_BY_SLICE: &str = "
+    with recursive slice as (
+      select s.id_from, null::uuid as id_before from tidegate.invariant_slice(null, 5) as s
+      union all
+      select n.id_from, s.id_from from slice as s cross join lateral tidegate.invariant_slice(s.id_from, 5) as n
+      where s.id_from is not null
+    )
+    select v.name, sum(v.violations)
+    from slice as s
+    cross join lateral tidegate.check_invariants(
+      array(select i.name from tidegate.invariant as i where i.by_request and i.name = any('{$found}')), s.id_from, s.id_before
+    ) as v
+    group by v.name
+    order by v.name";
+
 /// Does SQL past every trigger, looks, and undoes it.
 async fn found_after(session: &mut Session, sql: &str) -> Vec<String> {
     session.execute("begin").await;
@@ -63,6 +79,13 @@ async fn found_after(session: &mut Session, sql: &str) -> Vec<String> {
         .await;
     session.execute(sql).await;
     let found = session.texts(VIOLATIONS).await;
+
+    let by_request = "select v.name, v.violations from tidegate.invariant_violation as v
+                      join tidegate.invariant as i on i.name = v.name and i.by_request order by v.name";
+    let whole = session.texts(by_request).await;
+    let sliced = VIOLATIONS_BY_SLICE.replace("$found", &found.join(","));
+    assert_eq!(session.texts(&sliced).await, whole, "{sql}");
+
     session.execute("rollback").await;
     found
 }

@@ -53,12 +53,16 @@ comment on function tidegate.invariants_of_configuration is
   'Internal: what must hold of kinds, policies and breakers.';
 comment on function tidegate.invariants_of_schema is
   'Internal: what must hold of the rules, triggers, indexes and duties that everything else stands on.';
-comment on function tidegate.check_invariants is 'Every invariant that does not hold, in one snapshot; none when all is well.';
+comment on function tidegate.check_invariants is
+  'Every invariant that does not hold, in one snapshot, or those named, of a range of requests; none when all is well.';
+comment on function tidegate.invariant_slice is
+  'The slice of requests that ends before a request (null: the newest): where it begins, and how many it has.';
 comment on view tidegate.invariant is 'Everything that must hold, and the query that shows what breaks it.';
 comment on column tidegate.invariant.place is 'Its place in the list.';
 comment on column tidegate.invariant.name is 'Its name: what is there when it is broken.';
 comment on column tidegate.invariant.says is 'What it says, in words.';
 comment on column tidegate.invariant.query is 'A query that answers with a row for each violation.';
+comment on column tidegate.invariant.by_request is 'Whether it can be asked of a range of requests; these read all of them.';
 comment on view tidegate.invariant_violation is 'What must hold and does not; empty when all is well.';
 comment on column tidegate.invariant_violation.name is 'The name of the invariant: what is there and should not be.';
 comment on column tidegate.invariant_violation.says is 'What the invariant says, in words.';

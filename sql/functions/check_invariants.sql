@@ -1,9 +1,17 @@
 -- tidegate.check_invariants: every invariant that does not hold, in one snapshot
 --
 -- `violations` counts what breaks it, `samples` are the first ten of those, `query` shows them all. Changes nothing, and locks
--- nothing. Reads every request, message and step of history: seconds for a million requests. A query that fails counts as
--- a violation, with what the database said as its sample.
-create or replace function tidegate.check_invariants()
+-- nothing. Reads every request, message and step of history: seconds for a million requests. For more of them it is asked in
+-- steps, as `tidegate doctor` does: `names` says which invariants (null: all), `id_from` and `id_before` of which requests those
+-- are asked that are `by_request`. A query that fails counts as a violation, with what the database said as its sample.
+-- An earlier version has no parameters; the view that stands on it is made again.
+drop function if exists tidegate.check_invariants() cascade;
+
+create or replace function tidegate.check_invariants(
+  names     text[] default null,
+  id_from   uuid default null,
+  id_before uuid default null
+)
   returns table (place integer, name text, says text, violations bigint, samples text[], query text)
   language plpgsql
   stable
@@ -16,7 +24,11 @@ as $$
 declare
   v_invariant record;
 begin
-  for v_invariant in select * from tidegate.invariants() as i order by i.place loop
+  for v_invariant in
+    select * from tidegate.invariants(check_invariants.id_from, check_invariants.id_before) as i
+    where names is null or i.name = any(names)
+    order by i.place
+  loop
     place := v_invariant.place;
     name := v_invariant.name;
     says := v_invariant.says;

@@ -1,9 +1,14 @@
 -- tidegate.invariants: everything that must hold at any moment: its name, what it says, and the query that shows what breaks it
 --
 -- Each query answers with one column, `id`, a row for each violation, and may be run as it stands. What is legal for a
--- moment, such as a gate whose mark was reached just now, is no violation until it has lasted.
-create or replace function tidegate.invariants()
-  returns table (place integer, name text, says text, query text)
+-- moment, such as a gate whose mark was reached just now, is no violation until it has lasted. Queries that read all
+-- requests, or their history, are `by_request`: with `id_from` and `id_before` they read only the requests from the one up to,
+-- but not including, the other.
+-- An earlier version has no parameters; the views that stand on it are made again.
+drop function if exists tidegate.invariants() cascade;
+
+create or replace function tidegate.invariants(id_from uuid default null, id_before uuid default null)
+  returns table (place integer, name text, says text, query text, by_request boolean)
   language plpgsql
   stable
   set search_path = pg_catalog, pg_temp
@@ -22,6 +27,11 @@ declare
     from tidegate.queue as q
     where to_regclass(tidegate.queue_table(q.name)) is not null
   );
+  -- `{of r.id}` stands for the range, and goes with its "and" or "where" when there is none.
+  v_all     constant text := 'where \{of [a-z_.]+\}(?!\s+and)|\{of [a-z_.]+\}\s+and\s+|\s+and\s+\{of [a-z_.]+\}';
+  v_range   constant text := concat_ws(
+    ' and ', '\1 >= ' || quote_literal(id_from), '\1 < ' || quote_literal(id_before)
+  );
 begin
   v_message := E'(\n  ' || coalesce(
     v_message,
@@ -31,7 +41,14 @@ begin
   return query
     select
       row_number() over (order by i.chapter, i.line)::integer, i.name, i.says,
-      replace(btrim(i.query, E' \n'), '{message}', v_message)
+      replace(
+        case v_range
+          when '' then regexp_replace(btrim(i.query, E' \n'), v_all, '', 'g')
+          else regexp_replace(btrim(i.query, E' \n'), '\{of ([a-z_.]+)\}', v_range, 'g')
+        end,
+        '{message}', v_message
+      ),
+      i.query like '%{of %'
     from (
       select 1 as chapter, * from tidegate.invariants_of_queues() with ordinality as q(name, says, query, line)
       union all

@@ -13,7 +13,7 @@ as $$
      $q$
 select r.id::text as id
 from tidegate.request as r
-where not exists (select from tidegate.kind as k where k.name = r.kind)
+where {of r.id} and not exists (select from tidegate.kind as k where k.name = r.kind)
      $q$),
     ('kind_in_a_queue_of_the_wrong_stage',
      'a kind''s queues serve the stages it uses them for',

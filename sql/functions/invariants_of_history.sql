@@ -13,12 +13,13 @@ as $$
      $q$
 select r.id::text as id
 from tidegate.request as r
-left join tidegate.request_event as e on e.request_id = r.id and e.transition_no = r.transition_no
-where (e.to_status, e.cause) is distinct from (r.req_status, r.cause)
+left join tidegate.request_event as e on e.request_id = r.id and e.transition_no = r.transition_no and {of e.request_id}
+where (e.to_status, e.cause) is distinct from (r.req_status, r.cause) and {of r.id}
 union all
 select r.id::text
 from tidegate.request_event as e
-join tidegate.request as r on r.id = e.request_id and r.transition_no < e.transition_no
+join tidegate.request as r on r.id = e.request_id and r.transition_no < e.transition_no and {of r.id}
+where {of e.request_id}
 group by r.id
      $q$),
     ('history_with_a_gap',
@@ -30,6 +31,7 @@ from (
     e.request_id, e.transition_no, e.from_status,
     lag(e.transition_no, 1, 0) over life as before_no, lag(e.to_status) over life as before
   from tidegate.request_event as e
+  where {of e.request_id}
   window life as (partition by e.request_id order by e.transition_no)
 ) as s
 where s.transition_no <> s.before_no + 1 or s.from_status is distinct from s.before
@@ -40,7 +42,8 @@ where s.transition_no <> s.before_no + 1 or s.from_status is distinct from s.bef
 with step as materialized (
   select r.flow, e.from_status, e.to_status, e.cause
   from tidegate.request_event as e
-  join tidegate.request as r on r.id = e.request_id
+  join tidegate.request as r on r.id = e.request_id and {of r.id}
+  where {of e.request_id}
   group by r.flow, e.from_status, e.to_status, e.cause
 ), illegal as materialized (
   select s.*
@@ -57,8 +60,8 @@ from illegal as i
 cross join lateral (
   select v.request_id, v.transition_no
   from tidegate.request_event as v
-  join tidegate.request as r on r.id = v.request_id and r.flow = i.flow
-  where v.from_status is not distinct from i.from_status and v.to_status = i.to_status and v.cause = i.cause
+  join tidegate.request as r on r.id = v.request_id and r.flow = i.flow and {of r.id}
+  where {of v.request_id} and v.from_status is not distinct from i.from_status and v.to_status = i.to_status and v.cause = i.cause
 ) as e
      $q$),
     ('history_partition_missing',
@@ -80,7 +83,7 @@ select 'request_event_default' where to_regclass('tidegate.request_event_default
      $q$
 select e.request_id::text as id
 from tidegate.request_event as e
-where not exists (select from tidegate.request as r where r.id = e.request_id)
+where not exists (select from tidegate.request as r where r.id = e.request_id and {of r.id}) and {of e.request_id}
 group by e.request_id
 having not bool_or(e.to_status in ('completed', 'timed_out', 'failure'))
      $q$),
@@ -89,8 +92,8 @@ having not bool_or(e.to_status in ('completed', 'timed_out', 'failure'))
      $q$
 select r.id::text as id
 from tidegate.request as r
-join tidegate.request_event as e on e.request_id = r.id and e.transition_no = r.transition_no
-where case
+join tidegate.request_event as e on e.request_id = r.id and e.transition_no = r.transition_no and {of e.request_id}
+where {of r.id} and case
   when e.to_status = 'queued' then r.tx_attempt <> 0
   when e.from_status = 'queued' then r.tx_attempt <> 0 or r.readiness_attempt <> e.attempt
   else r.tx_attempt <> e.attempt
@@ -113,7 +116,7 @@ select r.id::text as id
 from tidegate.request as r
 join allowed as a
   on a.kind = r.kind and a.stage = case r.req_status when 'queued' then 'readiness' else 'tx' end::tidegate.stage
-where case r.req_status
+where {of r.id} and case r.req_status
   when 'queued' then r.readiness_attempt - r.readiness_waits > a.attempts
   when 'processing' then r.tx_attempt - r.tx_unsent > a.attempts + 1
   when 'tx_in_flight' then r.tx_attempt - r.tx_unsent > a.attempts + 1

@@ -13,7 +13,7 @@ as $$
      $q$
 select r.id::text as id
 from tidegate.request as r
-where r.req_status in ('queued', 'processing', 'tx_in_flight')
+where {of r.id} and r.req_status in ('queued', 'processing', 'tx_in_flight')
   and not exists (
     select
     from {message} as m
@@ -223,9 +223,9 @@ from (
   select g.name as gate, r.id, r.submitted_at
   from tidegate.gate as g
   join tidegate.request as r on g.kind = r.kind or g.submitter = r.submitter
-  where g.queue is null and r.req_status in ('queued', 'processing', 'tx_in_flight')
+  where {of r.id} and g.queue is null and r.req_status in ('queued', 'processing', 'tx_in_flight')
 ) as l
-full join tidegate.gate_member as m on m.gate = l.gate and m.request_id = l.id
+full join (select * from tidegate.gate_member as c where {of c.request_id}) as m on m.gate = l.gate and m.request_id = l.id
 left join tidegate.request as r on r.id = m.request_id
 where (m.gate is null and l.submitted_at < statement_timestamp() - interval '1 minute'
     and not exists (select from tidegate.gate_round as o where o.is_new))

@@ -13,7 +13,8 @@ as $$
      $q$
 select r.id::text as id
 from tidegate.request as r
-where (r.finished_at is not null) <> (r.req_status in ('completed', 'timed_out', 'failure'))
+where {of r.id} and (
+  (r.finished_at is not null) <> (r.req_status in ('completed', 'timed_out', 'failure'))
   or case r.req_status
     when 'queued' then r.queued_at
     when 'processing' then r.processing_at
@@ -21,22 +22,25 @@ where (r.finished_at is not null) <> (r.req_status in ('completed', 'timed_out',
     when 'receipt_received' then r.receipt_received_at
     else r.finished_at
   end is null
+)
      $q$),
     ('ended_request_that_names_a_message',
      'a row in no queue names no message, unless it was put there by hand',
      $q$
 select r.id::text as id
 from tidegate.request as r
-where r.req_status not in ('queued', 'processing', 'tx_in_flight') and num_nonnulls(r.queue, r.msg_id) > 0
+where {of r.id} and r.req_status not in ('queued', 'processing', 'tx_in_flight') and num_nonnulls(r.queue, r.msg_id) > 0
   and r.cause <> 'hand_edit'
-  and not exists (select from tidegate.request_event as e where e.request_id = r.id and e.cause = 'hand_edit')
+  and not exists (
+    select from tidegate.request_event as e where e.request_id = r.id and e.cause = 'hand_edit' and {of e.request_id}
+  )
      $q$),
     ('time_still_to_come',
      'what is on record of a request has happened',
      $q$
 select r.id::text as id
 from tidegate.request as r
-where statement_timestamp() + interval '1 minute' < greatest(
+where {of r.id} and statement_timestamp() + interval '1 minute' < greatest(
   r.submitted_at, r.queued_at, r.processing_at, r.tx_in_flight_at, r.receipt_received_at, r.finished_at
 )
      $q$),
@@ -46,7 +50,7 @@ where statement_timestamp() + interval '1 minute' < greatest(
 select r.id::text as id
 from tidegate.request as r
 left join tidegate.awaiting_response as a on a.request_id = r.id
-where case r.req_status
+where {of r.id} and case r.req_status
   when 'queued' then not isfinite(r.deadline_at) or r.readiness_deadline_at is null or not isfinite(r.readiness_deadline_at)
   when 'receipt_received' then a.due_at is null or not isfinite(a.due_at)
   else r.req_status in ('processing', 'tx_in_flight') and (r.deadline_at is null or not isfinite(r.deadline_at))
@@ -58,7 +62,7 @@ end
 select r.id::text as id
 from tidegate.request as r
 left join tidegate.awaiting_response as a on a.request_id = r.id
-where statement_timestamp() - interval '1 minute' > case r.req_status
+where {of r.id} and statement_timestamp() - interval '1 minute' > case r.req_status
   when 'queued' then least(r.deadline_at, r.readiness_deadline_at)
   when 'processing' then r.deadline_at
   when 'tx_in_flight' then r.deadline_at
@@ -78,23 +82,24 @@ where r.req_status is distinct from 'receipt_received'
      $q$
 select r.id::text as id
 from tidegate.request as r
-where r.req_status = 'completed' and r.flow <> 'proof' and r.response is null and r.cause <> 'hand_edit'
+where {of r.id} and r.req_status = 'completed' and r.flow <> 'proof' and r.response is null and r.cause <> 'hand_edit'
      $q$),
     ('response_of_a_live_request',
      'a request has no response before its end',
      $q$
 select r.id::text as id
 from tidegate.request as r
-where r.response is not null and r.req_status not in ('completed', 'timed_out', 'failure')
+where {of r.id} and r.response is not null and r.req_status not in ('completed', 'timed_out', 'failure')
      $q$),
     ('completed_without_its_shares',
      'a request that was completed by its shares has as many as it takes',
      $q$
 select r.id::text as id
 from tidegate.request as r
-left join (select p.request_id, count(*) as shares from tidegate.response_part as p group by p.request_id) as s
-  on s.request_id = r.id
-where r.cause = 'threshold_reached' and coalesce(s.shares, 0) < r.response_threshold
+left join (
+  select p.request_id, count(*) as shares from tidegate.response_part as p where {of p.request_id} group by p.request_id
+) as s on s.request_id = r.id
+where {of r.id} and r.cause = 'threshold_reached' and coalesce(s.shares, 0) < r.response_threshold
      $q$),
     ('share_of_a_request_that_awaits_none',
      'shares are kept of requests that have been sent and take them',
@@ -102,7 +107,8 @@ where r.cause = 'threshold_reached' and coalesce(s.shares, 0) < r.response_thres
 select p.request_id || ' ' || p.part as id
 from tidegate.response_part as p
 join tidegate.request as r on r.id = p.request_id
-where r.flow <> 'decrypt' or r.req_status in ('queued', 'processing', 'tx_in_flight')
+where {of p.request_id} and {of r.id}
+  and (r.flow <> 'decrypt' or r.req_status in ('queued', 'processing', 'tx_in_flight'))
      $q$),
     ('shares_reached_and_not_completed',
      'a request whose shares have reached their threshold is completed',
@@ -110,7 +116,7 @@ where r.flow <> 'decrypt' or r.req_status in ('queued', 'processing', 'tx_in_fli
 select r.id::text as id
 from tidegate.request as r
 join tidegate.response_part as p on p.request_id = r.id
-where r.req_status = 'receipt_received' and r.response_threshold > 1
+where {of p.request_id} and {of r.id} and r.req_status = 'receipt_received' and r.response_threshold > 1
 group by r.id, r.response_threshold
 having count(*) >= r.response_threshold
      $q$),
@@ -119,7 +125,7 @@ having count(*) >= r.response_threshold
      $q$
 select r.id::text as id
 from tidegate.request as r
-where r.reference is not null
+where {of r.id} and r.reference is not null
   and not exists (select from tidegate.request_reference as f where f.reference = r.reference)
      $q$),
     ('reference_of_another_request',
@@ -128,7 +134,7 @@ where r.reference is not null
 select f.reference as id
 from tidegate.request_reference as f
 join tidegate.request as r on r.id = f.request_id
-where r.reference is distinct from f.reference
+where {of f.request_id} and {of r.id} and r.reference is distinct from f.reference
      $q$),
     ('leftover_of_a_removed_request',
      'references, shares, kept responses and deliveries go with their request',
@@ -140,7 +146,7 @@ from (
   union all select 'response', i.request_id from tidegate.response_inbox as i where i.request_id is not null
   union all select 'delivery', w.request_id from tidegate.webhook_delivery as w
 ) as o
-where not exists (select from tidegate.request as r where r.id = o.request_id)
+where {of o.request_id} and not exists (select from tidegate.request as r where r.id = o.request_id and {of r.id})
      $q$),
     ('response_left_in_the_inbox',
      'an early response is applied when its request awaits one, and marked late when it has ended',
@@ -158,7 +164,7 @@ where not i.late and r.req_status not in ('queued', 'processing', 'tx_in_flight'
 select w.request_id::text as id
 from tidegate.webhook_delivery as w
 join tidegate.request as r on r.id = w.request_id
-where r.req_status not in ('completed', 'timed_out', 'failure')
+where {of w.request_id} and {of r.id} and r.req_status not in ('completed', 'timed_out', 'failure')
      $q$),
     ('end_that_nobody_is_told',
      'a request that was submitted with a callback has a delivery when it has ended, for as long as deliveries are kept',
@@ -166,7 +172,7 @@ where r.req_status not in ('completed', 'timed_out', 'failure')
 select r.id::text as id
 from tidegate.request as r
 cross join tidegate.webhook_policy as p
-where r.callback_url is not null and r.req_status in ('completed', 'timed_out', 'failure')
+where {of r.id} and r.callback_url is not null and r.req_status in ('completed', 'timed_out', 'failure')
   and r.finished_at > statement_timestamp() - p.retention
   and not exists (select from tidegate.webhook_delivery as w where w.request_id = r.id)
      $q$),
@@ -176,10 +182,12 @@ where r.callback_url is not null and r.req_status in ('completed', 'timed_out', 
 select v.request_id::text as id
 from tidegate.redrive as v
 left join tidegate.request as o on o.id = v.request_id
-where o.req_status not in ('failure', 'timed_out')
+where {of v.request_id} and (
+  o.req_status not in ('failure', 'timed_out')
   or (not exists (select from tidegate.request as n where n.id = v.redriven_as)
     and not exists (select from tidegate.request_event as e where e.request_id = v.redriven_as)
     and v.at > statement_timestamp() - interval '1 day')
+)
      $q$),
     ('key_of_no_request',
      'an idempotency key stands for a request that was there',

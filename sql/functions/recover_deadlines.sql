@@ -28,8 +28,7 @@ as $$
 declare
   v_now    timestamptz := clock_timestamp();
   v_after  uuid := coalesce(recover_deadlines.after, '00000000-0000-0000-0000-000000000000');
-  v_last   constant uuid := 'ffffffff-ffff-ffff-ffff-ffffffffffff';
-  v_until  uuid;
+  v_live   uuid[];
   v_window integer := greatest(batch, least(50 * batch, 50000));
   v_found  record;
 begin
@@ -48,12 +47,14 @@ begin
   end if;
 
   -- First how far this batch goes: what ends meanwhile must not let it pass over what it has not looked at.
-  select r.id into v_until
-  from tidegate.request as r
-  where r.id > v_after and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
-    and (recover_deadlines.kind is null or r.kind = recover_deadlines.kind)
-  order by r.id
-  offset v_window - 1 limit 1;
+  v_live := array(
+    select r.id
+    from tidegate.request as r
+    where r.id > v_after and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
+      and (recover_deadlines.kind is null or r.kind = recover_deadlines.kind)
+    order by r.id
+    limit v_window
+  );
 
   -- Row by row, so that it ends with the last one that is wanted.
   select array_agg(l.id order by l.id) as ids, array_agg(l.queue order by l.id) as queues,
@@ -68,7 +69,7 @@ begin
           select a.due_at from tidegate.awaiting_response as a where a.request_id = r.id
         ) end as due_at
       from tidegate.request as r
-      where r.id > v_after and r.id <= coalesce(v_until, v_last)
+      where r.id >= v_live[1] and r.id <= v_live[cardinality(v_live)]
         and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
         and (recover_deadlines.kind is null or r.kind = recover_deadlines.kind)
       order by r.id
@@ -79,12 +80,8 @@ begin
     order by r.id
     limit batch
   ) as l;
-  next_after := case when cardinality(v_found.ids) = batch then v_found.ids[batch] else v_until end;
-  select count(*) into examined
-  from tidegate.request as r
-  where r.id > v_after and r.id <= coalesce(recover_deadlines.next_after, v_last)
-    and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
-    and (recover_deadlines.kind is null or r.kind = recover_deadlines.kind);
+  next_after := case when cardinality(v_found.ids) = batch then v_found.ids[batch] else v_live[v_window] end;
+  examined := case when next_after is null then cardinality(v_live) else array_position(v_live, next_after) end;
   if v_found.ids is null then
     return;
   end if;

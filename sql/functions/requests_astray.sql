@@ -22,16 +22,17 @@ create or replace function tidegate.requests_astray(
 as $$
 declare
   v_after    uuid := coalesce(p_after, '00000000-0000-0000-0000-000000000000');
-  v_last     constant uuid := 'ffffffff-ffff-ffff-ffff-ffffffffffff';
-  v_until    uuid;
+  v_live     uuid[];
   v_messages text;
 begin
   -- First how far this walk goes: what ends meanwhile must not let it pass over what it has not looked at.
-  select r.id into v_until
-  from tidegate.request as r
-  where r.id > v_after and r.req_status in ('queued', 'processing', 'tx_in_flight') and (p_kind is null or r.kind = p_kind)
-  order by r.id
-  offset p_window - 1 limit 1;
+  v_live := array(
+    select r.id
+    from tidegate.request as r
+    where r.id > v_after and r.req_status in ('queued', 'processing', 'tx_in_flight') and (p_kind is null or r.kind = p_kind)
+    order by r.id
+    limit p_window
+  );
 
   select coalesce(string_agg(format(
     $sql$
@@ -54,7 +55,7 @@ begin
         from (
           select r.id, r.kind, r.submitter, r.req_status, r.queue, r.msg_id
           from tidegate.request as r
-          where r.id > $1 and r.id <= $4
+          where r.id >= $1 and r.id <= $4
             and r.req_status in ('queued', 'processing', 'tx_in_flight') and ($2 is null or r.kind = $2)
           order by r.id
           offset 0
@@ -76,15 +77,12 @@ begin
   )
   into ids, queues, msg_ids
   using
-    v_after, p_kind, p_batch, coalesce(v_until, v_last), p_reset_all, clock_timestamp(),
+    v_live[1], p_kind, p_batch, v_live[cardinality(v_live)], p_reset_all, clock_timestamp(),
     exists (select from tidegate.gate as g where g.queue is null),
     array(select q.name from tidegate.queue as q where q.stage = 'readiness'),
     array(select q.name from tidegate.queue as q where q.stage = 'tx');
 
-  next_after := case when cardinality(ids) = p_batch then ids[p_batch] else v_until end;
-  select count(*) into examined
-  from tidegate.request as r
-  where r.id > v_after and r.id <= coalesce(requests_astray.next_after, v_last)
-    and r.req_status in ('queued', 'processing', 'tx_in_flight') and (p_kind is null or r.kind = p_kind);
+  next_after := case when cardinality(ids) = p_batch then ids[p_batch] else v_live[p_window] end;
+  examined := case when next_after is null then cardinality(v_live) else array_position(v_live, next_after) end;
 end;
 $$;

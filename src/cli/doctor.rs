@@ -1,19 +1,24 @@
 //! `tidegate doctor`
 
-use std::{process::ExitCode, time::Instant};
+mod findings;
+
+use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
-use serde_json::json;
+use humantime::parse_duration;
 
+use self::findings::Findings;
 use super::DatabaseArgs;
-use crate::store::Violation;
 
 /// What `doctor` answers when something is wrong, besides 0 for nothing and 1 for an error of its own.
 const SOMETHING_IS_WRONG: u8 = 3;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Exit status: 0 nothing is wrong, 3 something is, 1 error.")]
+#[command(after_help = "Exit status: 0 nothing wrong was found, 3 something was, 1 error.")]
 pub(super) struct Doctor {
+    /// After this time, requests not read yet are left out, the oldest; 0s: never
+    #[arg(long, value_name = "DURATION", default_value = "50s", value_parser = parse_duration)]
+    time_limit: Duration,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -23,51 +28,27 @@ impl Doctor {
     pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
         let connected = database.connect(1).await?;
         let store = &connected.store;
-        let checked = store.invariant_count().await?;
-        let began = Instant::now();
-        let violations = store.invariant_violations().await?;
-        let seconds = began.elapsed().as_secs_f64();
+        let counts = store.request_overview().await?;
+        let requests = counts.iter().map(|count| count.requests).sum();
+        let limit = (!self.time_limit.is_zero()).then_some(self.time_limit);
+        let mut findings = Findings::new(store.invariants().await?, requests, limit);
 
+        // What was found by then is printed, also when the database goes or somebody presses Ctrl-C.
+        let looked = tokio::select! {
+            looked = findings.look(store) => looked,
+            _ = tokio::signal::ctrl_c() => Ok(()),
+        };
+        let report = findings.report();
         if self.json {
-            let findings = json!({
-                "sound": violations.is_empty(),
-                "checked": checked,
-                "seconds": seconds,
-                "violations": violations,
-            });
-            outln!("{}", serde_json::to_string_pretty(&findings)?);
+            outln!("{}", serde_json::to_string_pretty(&report)?);
         } else {
-            for violation in &violations {
-                print(violation);
-            }
-            match violations.len() {
-                0 => outln!("all {checked} invariants hold (looked for {seconds:.1} s)"),
-                broken => {
-                    outln!(
-                        "{broken} of {checked} invariants do not hold (looked for {seconds:.1} s)"
-                    );
-                    outln!(
-                        "`tidegate recover` puts right what it can; what else to do, docs/operations.md says by name"
-                    );
-                }
-            }
+            report.print();
         }
-        Ok(if violations.is_empty() {
+        looked?;
+        Ok(if findings.is_sound() {
             ExitCode::SUCCESS
         } else {
             ExitCode::from(SOMETHING_IS_WRONG)
         })
     }
-}
-
-/// What is wrong, where, and how to see all of it.
-fn print(violation: &Violation) {
-    outln!("{}: {}", violation.name, violation.violations);
-    outln!("  it should be so: {}", violation.says);
-    outln!("  it is not with: {}", violation.samples.join(", "));
-    outln!("  all of them:");
-    for line in violation.query.lines() {
-        outln!("    {line}");
-    }
-    outln!();
 }

@@ -1,50 +1,110 @@
 //! What must hold, and does not.
 
-use serde::Serialize;
+use std::time::Duration;
+
 use sqlx::FromRow;
+use uuid::Uuid;
 
 use super::Store;
 use crate::error::StoreError;
 
-/// An invariant that does not hold.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
-pub struct Violation {
-    /// Its name: what is there and should not be.
+/// What must hold at any moment.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct Invariant {
+    /// Its name: what is there when it is broken.
     pub name: String,
     /// What it says.
     pub says: String,
+    /// The query that shows what breaks it.
+    pub query: String,
+    /// Whether it can be asked of a [`Slice`]; these read all requests or their history.
+    pub by_request: bool,
+}
+
+/// How often an invariant does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct Violation {
+    /// The invariant's name.
+    pub name: String,
     /// How often it is broken.
     pub violations: i64,
     /// The first ten of those.
     pub samples: Vec<String>,
-    /// The query that shows them all.
-    pub query: String,
+}
+
+/// Requests next to each other by id, and so by age.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Slice {
+    /// The first of them; none: no bound.
+    pub from: Option<Uuid>,
+    /// The first that is none of them any more; none: no bound.
+    pub before: Option<Uuid>,
 }
 
 impl Store {
-    /// Every invariant that does not hold, in one snapshot: the view `tidegate.invariant_violation`.
+    /// Everything that must hold: the view `tidegate.invariant`.
     ///
     /// # Errors
     ///
     /// Database trouble.
-    pub async fn invariant_violations(&self) -> Result<Vec<Violation>, StoreError> {
+    pub async fn invariants(&self) -> Result<Vec<Invariant>, StoreError> {
         Ok(ask!(
             self,
-            sqlx::query_as(include_str!("../../sql/queries/invariant_violations.sql")),
+            sqlx::query_as(include_str!("../../sql/queries/invariants.sql")),
             fetch_all
         ))
     }
 
-    /// How many invariants there are.
+    /// Those of the named invariants that do not hold, in one snapshot: `tidegate.check_invariants`. Those by request are
+    /// asked of a slice only. None when the database was not through in time.
     ///
     /// # Errors
     ///
     /// Database trouble.
-    pub async fn invariant_count(&self) -> Result<i64, StoreError> {
-        Ok(ask!(
+    pub async fn check_invariants(
+        &self,
+        names: &[&str],
+        slice: Slice,
+        within: Duration,
+    ) -> Result<Option<Vec<Violation>>, StoreError> {
+        let mut transaction = self.pool.begin().await?;
+        sqlx::query(include_str!("../../sql/queries/statement_timeout.sql"))
+            .bind(format!("{}ms", within.as_millis().max(1)))
+            .execute(&mut *transaction)
+            .await?;
+        let checked = sqlx::query_as(include_str!("../../sql/queries/check_invariants.sql"))
+            .bind(names)
+            .bind(slice.from)
+            .bind(slice.before)
+            .fetch_all(&mut *transaction)
+            .await;
+        match checked {
+            Ok(found) => Ok(Some(found)),
+            Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some("57014") => {
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The slice of about `batch` requests that ends before one (none: the newest), and how many it has:
+    /// `tidegate.invariant_slice`.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn invariant_slice(
+        &self,
+        before: Option<Uuid>,
+        batch: i32,
+    ) -> Result<(Slice, i64), StoreError> {
+        let (from, requests) = ask!(
             self,
-            sqlx::query_scalar(include_str!("../../sql/queries/invariant_count.sql")),
+            sqlx::query_as(include_str!("../../sql/queries/invariant_slice.sql"))
+                .bind(before)
+                .bind(batch),
             fetch_one
-        ))
+        );
+        Ok((Slice { from, before }, requests))
     }
 }

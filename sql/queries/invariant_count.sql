@@ -1,2 +1,0 @@
--- no parameters
-select count(*) from tidegate.invariant;
