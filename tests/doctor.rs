@@ -1,19 +1,23 @@
 //! Does `doctor` find whatever is wrong by its name, and nothing where nothing is?
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use rand::{SeedableRng, rngs::StdRng};
 use serde_json::Value;
 
 use crate::{
-    cli::{err, out, run},
+    cli::{err, out, run, tidegate},
     support::{
         TestDatabase,
         actors::{ACTS, KINDS, Shared, perform, settle_down},
         race::{NOTHING, Session, a_bit_of_everything, receipt, submit_many},
+        until_blocked,
     },
 };
 
@@ -745,4 +749,48 @@ async fn what_is_legal_for_a_moment_is_no_violation() {
     assert_eq!(session.texts(VIOLATIONS).await, NOTHING);
     database.execute("call tidegate.maintain()").await;
     assert_eq!(session.texts(VIOLATIONS).await, NOTHING);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_found_by_then_is_told_when_the_time_is_over_or_somebody_breaks_it_off() {
+    let (database, mut session) = lived_in().await;
+    session
+        .execute("insert into pgmq.q_tx (vt, message) values ('-infinity', '[]')")
+        .await;
+
+    let hurried = run(&database.url, &["doctor", "--time-limit", "1ms"]).await;
+    assert_eq!(hurried.status.code(), Some(0), "{}", out(&hurried));
+    for words in [
+        "no violation of ",
+        "read were the newest 0 of about ",
+        "not looked at, or not to the end: ended_request_with_message, ",
+        "`tidegate doctor --time-limit 0s` reads everything",
+    ] {
+        assert!(out(&hurried).contains(words), "{words}: {}", out(&hurried));
+    }
+
+    let mut holder = Session::begin(&database).await;
+    holder
+        .execute("lock table tidegate.redrive in access exclusive mode")
+        .await;
+    let broken_off = tidegate(&database.url)
+        .args(["doctor", "--json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until_blocked(&database, 1).await;
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(broken_off.id().unwrap()).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    let broken_off = broken_off.wait_with_output().await.unwrap();
+    assert_eq!(broken_off.status.code(), Some(3));
+    let said: Value = serde_json::from_slice(&broken_off.stdout).unwrap();
+    assert_eq!(said["violations"][0]["name"], "message_without_request");
+    assert_eq!(said["complete"], false);
+    assert_eq!(said["requests_read"], 0);
+    holder.rollback().await;
+
+    let whole = run(&database.url, &["doctor", "--json", "--time-limit", "0s"]).await;
+    let said: Value = serde_json::from_slice(&whole.stdout).unwrap();
+    assert_eq!(said["complete"], true, "{said}");
+    assert_eq!(said["requests_read"], said["requests"]);
 }

@@ -49,6 +49,8 @@ pub(super) struct Report<'a> {
     requests: i64,
     requests_read: i64,
     read_back_to: Option<DateTime<Utc>>,
+    #[serde(skip)]
+    all_read: bool,
     violations: Vec<Broken<'a>>,
 }
 
@@ -203,6 +205,7 @@ impl Findings {
             requests: self.requests,
             requests_read: self.read,
             read_back_to: self.back_to.and_then(submitted_at),
+            all_read: self.all_read,
             violations: violations.collect(),
         }
     }
@@ -243,16 +246,24 @@ impl Report<'_> {
         if self.complete {
             return;
         }
-        if let Some(back_to) = self.read_back_to {
+        if !self.all_read {
+            let back_to = self.read_back_to.map_or_else(String::new, |time| {
+                format!(
+                    ", back to {}",
+                    time.to_rfc3339_opts(SecondsFormat::Secs, true)
+                )
+            });
             outln!(
-                "read are the newest {} of about {} requests, back to {}",
+                "read were the newest {} of about {} requests{back_to}",
                 self.requests_read,
-                self.requests,
-                back_to.to_rfc3339_opts(SecondsFormat::Secs, true)
+                self.requests
             );
         }
         if !self.unfinished.is_empty() {
-            outln!("not looked at to the end: {}", self.unfinished.join(", "));
+            outln!(
+                "not looked at, or not to the end: {}",
+                self.unfinished.join(", ")
+            );
         }
         outln!("`tidegate doctor --time-limit 0s` reads everything");
     }
