@@ -28,9 +28,12 @@ declare
     where to_regclass(tidegate.queue_table(q.name)) is not null
   );
   -- `{of r.id}` stands for the range, and goes with its "and" or "where" when there is none.
-  v_all     constant text := 'where \{of [a-z_.]+\}(?!\s+and)|\{of [a-z_.]+\}\s+and\s+|\s+and\s+\{of [a-z_.]+\}';
+  v_of      constant text := '[{]of ([a-z_.]+)[}]';
+  v_all     constant text := format(
+    'where %1$s(?![[:space:]]+and)|%1$s[[:space:]]+and[[:space:]]+|[[:space:]]+and[[:space:]]+%1$s', v_of
+  );
   v_range   constant text := concat_ws(
-    ' and ', '\1 >= ' || quote_literal(id_from), '\1 < ' || quote_literal(id_before)
+    ' and ', E'\\1 >= ' || quote_literal(id_from), E'\\1 < ' || quote_literal(id_before)
   );
 begin
   v_message := E'(\n  ' || coalesce(
@@ -44,7 +47,7 @@ begin
       replace(
         case v_range
           when '' then regexp_replace(btrim(i.query, E' \n'), v_all, '', 'g')
-          else regexp_replace(btrim(i.query, E' \n'), '\{of ([a-z_.]+)\}', v_range, 'g')
+          else regexp_replace(btrim(i.query, E' \n'), v_of, v_range, 'g')
         end,
         '{message}', v_message
       ),
