@@ -101,6 +101,8 @@ pub struct Evidence {
     pub exactly_once: HashSet<String>,
     /// Kinds whose sends leave once or not at all.
     pub at_most_once: HashSet<String>,
+    /// Kinds that carry an outage of half their deadline, and that half, in microseconds.
+    pub carried_us: HashMap<String, i64>,
     /// How many shares complete a request, by kind, where that is more than one.
     pub thresholds: HashMap<String, usize>,
     /// The downstream's log.

@@ -161,6 +161,8 @@ impl Fleet {
                 "64",
                 "--kind",
                 "single_shot",
+                "--kind",
+                "patient",
                 "--check-url",
                 &format!("{service}/check/{{kind}}"),
                 "--send-url",

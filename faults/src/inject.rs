@@ -19,6 +19,8 @@ use crate::{
     journal::Journal,
     load::{self, Load},
     options::Options,
+    proxy::Flow,
+    scene::PATIENT_DEADLINE,
     server::Server,
 };
 
@@ -43,12 +45,14 @@ enum Fault {
     TableLocked,
     QueuePurged,
     QueuePaused,
+    KindPassing,
     NetworkStalled,
     NetworkMute,
     NetworkCut,
     NetworkHalfOpen,
     DownstreamStalled,
     DownstreamCut,
+    DownstreamAway,
     DuplicateStorm,
     Nonsense,
     /// Once in a run, and only in one with a standby.
@@ -59,7 +63,7 @@ enum Fault {
 const ENDING: Duration = Duration::from_secs(180);
 
 /// How often each comes in one round; a round is shuffled.
-const ROUND: [(Fault, usize); 26] = [
+const ROUND: [(Fault, usize); 28] = [
     (Fault::WorkerKilled, 4),
     (Fault::WorkerStopped, 1),
     (Fault::WorkerFrozen, 2),
@@ -78,12 +82,14 @@ const ROUND: [(Fault, usize); 26] = [
     (Fault::TableLocked, 1),
     (Fault::QueuePurged, 2),
     (Fault::QueuePaused, 1),
+    (Fault::KindPassing, 2),
     (Fault::NetworkStalled, 3),
     (Fault::NetworkMute, 2),
     (Fault::NetworkCut, 2),
     (Fault::NetworkHalfOpen, 2),
     (Fault::DownstreamStalled, 1),
     (Fault::DownstreamCut, 1),
+    (Fault::DownstreamAway, 1),
     (Fault::DuplicateStorm, 2),
     (Fault::Nonsense, 1),
 ];
@@ -110,12 +116,14 @@ impl Fault {
             Self::TableLocked => "table_locked",
             Self::QueuePurged => "queue_purged",
             Self::QueuePaused => "queue_paused",
+            Self::KindPassing => "kind_passing",
             Self::NetworkStalled => "network_stalled",
             Self::NetworkMute => "network_mute",
             Self::NetworkCut => "network_cut",
             Self::NetworkHalfOpen => "network_half_open",
             Self::DownstreamStalled => "downstream_stalled",
             Self::DownstreamCut => "downstream_cut",
+            Self::DownstreamAway => "downstream_away",
             Self::DuplicateStorm => "duplicate_storm",
             Self::Nonsense => "nonsense",
             Self::Failover => "failover",
@@ -133,6 +141,7 @@ const fn is_alone(fault: Fault) -> bool {
             | Fault::DatabaseReadOnly
             | Fault::QueuePurged
             | Fault::QueuePaused
+            | Fault::KindPassing
             | Fault::TableLocked
             | Fault::Failover
     )
@@ -237,12 +246,24 @@ impl Injector {
             Fault::TableLocked => self.lock_a_table(random).await,
             Fault::QueuePurged => self.purge_a_queue(random).await,
             Fault::QueuePaused => self.pause_a_queue(random).await,
+            Fault::KindPassing => self.pass_a_kind(random).await,
             Fault::NetworkStalled => self.stall(random, false).await,
             Fault::NetworkMute => self.stall(random, true).await,
             Fault::NetworkCut => self.cut(random, false).await,
             Fault::NetworkHalfOpen => self.cut(random, true).await,
-            Fault::DownstreamStalled => self.lose_the_downstream(random, true).await,
-            Fault::DownstreamCut => self.lose_the_downstream(random, false).await,
+            Fault::DownstreamStalled => {
+                let time = seconds(random, 0.5..5.0);
+                self.lose_the_downstream(sort, time, Flow::Stalled).await
+            }
+            Fault::DownstreamCut => {
+                let time = seconds(random, 0.5..5.0);
+                self.lose_the_downstream(sort, time, Flow::Refused).await
+            }
+            Fault::DownstreamAway => {
+                let flow = *any(&[Flow::Stalled, Flow::Refused], random);
+                self.lose_the_downstream(sort, PATIENT_DEADLINE / 2, flow)
+                    .await
+            }
             Fault::Failover => self.fail_over(random).await,
             Fault::DuplicateStorm => {
                 let count = random.random_range(100..600);

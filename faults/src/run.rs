@@ -222,6 +222,11 @@ async fn evidence(
     let mut evidence = Evidence {
         exactly_once: of(scene::Semantics::ExactlyOnce),
         at_most_once: of(scene::Semantics::AtMostOnce),
+        carried_us: [(
+            "patient".to_owned(),
+            i64::try_from(scene::PATIENT_DEADLINE.as_micros())? / 2,
+        )]
+        .into(),
         thresholds: [("user_decrypt".to_owned(), scene::THRESHOLD)].into(),
         promises: entries.promises,
         told: entries.told,

@@ -1,5 +1,7 @@
 //! What the fleet works on: kinds, queues, limits, and how the downstream behaves.
 
+use std::time::Duration;
+
 use sqlx::PgConnection;
 use tidegate::{
     database::{self, PoolSettings},
@@ -36,7 +38,7 @@ pub enum Semantics {
 }
 
 /// All kinds of a run.
-pub const KINDS: [Kind; 6] = [
+pub const KINDS: [Kind; 7] = [
     kind("direct", "direct", 30, Semantics::AtLeastOnce, "tx"),
     kind(
         "input_proof",
@@ -67,7 +69,11 @@ pub const KINDS: [Kind; 6] = [
         "tx",
     ),
     kind("booking", "booking", 15, Semantics::ExactlyOnce, "bookings"),
+    kind("patient", "patient", 10, Semantics::AtLeastOnce, "tx"),
 ];
+
+/// The deadline of `patient` requests, whose policy is the one that a new kind comes with: it carries an outage of half of it.
+pub const PATIENT_DEADLINE: Duration = Duration::from_secs(20);
 
 const fn kind(
     name: &'static str,
@@ -142,6 +148,8 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<()> {
          where stage = 'tx';
          update tidegate.policy set base_ms = 100, cap_ms = 2000, jitter_ms = 50, timeout_ms = 2000
          where stage = 'readiness';
+         insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms, deadline)
+         values ('patient', 'direct', 'tx', 500, 100, '{patient} seconds');
          update tidegate.policy set semantics = 'at_most_once' where kind = 'single_shot' and stage = 'tx';
          update tidegate.policy set semantics = 'exactly_once' where kind = 'booking' and stage = 'tx';
          -- Nothing keeps an effect from being written twice but the engine.
@@ -149,6 +157,7 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<()> {
            request_id uuid not null, booked_at timestamptz not null default clock_timestamp()
          );",
         timeout = options.response_timeout.as_secs(),
+        patient = PATIENT_DEADLINE.as_secs(),
     );
     for limit in limits(options) {
         statements += &format!(
@@ -204,6 +213,8 @@ pub fn downstream(options: &Options) -> Vec<String> {
         "single_shot:direct",
         "--kind",
         "booking:direct",
+        "--kind",
+        "patient:direct",
     ]
     .map(str::to_owned)
     .to_vec()

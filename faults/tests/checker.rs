@@ -21,6 +21,7 @@ const ENDED: &str = "every request has reached exactly one terminal status";
 const LEGAL: &str = "events form a legal path";
 const TOLD_BY_EVENTS: &str = "events tell what the row says";
 const POISON: &str = "poison payloads end in failure with their reason";
+const CARRIED: &str = "a default policy gives up no request in half of its deadline";
 const REST: &str = "no queue holds a message when all is at rest";
 const PROMISED: &str = "every request that was promised exists, with its own payload";
 const TOLD: &str = "what callers were told of an end is what it was";
@@ -40,7 +41,7 @@ const CHECKS: &str = "no more readiness checks run at once than allowed";
 const BESIDES: &str = "nothing unexpected was answered, and no process ended by itself";
 
 /// A request of the story: number, kind, flow, payload, its history as `status/cause` after the entry.
-const LIVES: [(u128, &str, &str, &str, &str); 7] = [
+const LIVES: [(u128, &str, &str, &str, &str); 8] = [
     (
         1,
         "direct",
@@ -90,6 +91,13 @@ const LIVES: [(u128, &str, &str, &str, &str); 7] = [
         "direct",
         "f",
         "processing/submitted failure/cancelled",
+    ),
+    (
+        8,
+        "patient",
+        "direct",
+        "g",
+        "processing/submitted failure/deadline_exceeded",
     ),
 ];
 
@@ -220,6 +228,7 @@ async fn told(
         ],
         exactly_once: ["booking".to_owned()].into(),
         at_most_once: ["single_shot".to_owned()].into(),
+        carried_us: [("patient".to_owned(), 1_000_000)].into(),
         thresholds: [("user_decrypt".to_owned(), 3)].into(),
         limits: vec![Limited {
             queue: "tx".to_owned(),
@@ -319,6 +328,25 @@ async fn histories_that_cannot_be_are_found() {
 }
 
 #[tokio::test]
+async fn a_request_that_is_given_up_too_early_is_found() {
+    for (cause, rules) in [
+        ("deadline_exceeded", &[CARRIED][..]),
+        ("attempts_exhausted", &[CARRIED]),
+        ("cancelled", &[]),
+    ] {
+        let sql = format!(
+            "update tidegate.request_event set cause = '{cause}' where request_id = '{}' and transition_no = 2",
+            id(8)
+        );
+        let verdict = told(&sql, &[], |evidence| {
+            evidence.carried_us.insert("patient".to_owned(), 1_000_001);
+        })
+        .await;
+        assert_eq!(broken(&verdict), rules, "{cause}");
+    }
+}
+
+#[tokio::test]
 async fn a_lost_request_is_found() {
     let lost = format!(
         "delete from tidegate.request where id = '{0}'; delete from tidegate.request_event where request_id = '{0}'",
@@ -365,10 +393,10 @@ async fn a_response_that_was_taken_and_is_nowhere_is_found() {
 #[tokio::test]
 async fn a_key_that_was_lost_is_found_and_one_that_was_free_again_is_none() {
     let life = "processing/submitted tx_in_flight/claimed failure/rejected";
-    found(&insert(8, "direct", "direct", "a", life), &[KEYS]).await;
+    found(&insert(18, "direct", "direct", "a", life), &[KEYS]).await;
     // The first has failed before the second came.
     let (failed, second) = (
-        insert(8, "direct", "direct", "a", life).replace("18000", "17000"),
+        insert(18, "direct", "direct", "a", life).replace("18000", "17000"),
         String::new(),
     );
     found(&(failed + &second), &[]).await;
@@ -384,7 +412,7 @@ async fn a_key_that_was_lost_is_found_and_one_that_was_free_again_is_none() {
 #[tokio::test]
 async fn a_submission_without_a_key_that_was_made_twice_is_found() {
     let life = "processing/submitted failure/cancelled";
-    found(&insert(8, "direct", "direct", "b", life), &[SINGLE]).await;
+    found(&insert(18, "direct", "direct", "b", life), &[SINGLE]).await;
 }
 
 #[tokio::test]

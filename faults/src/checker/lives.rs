@@ -78,6 +78,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
     let mut told = Check::of("events tell what the row says");
     let mut poison = Check::of("poison payloads end in failure with their reason");
     let mut rest = Check::of("no queue holds a message when all is at rest");
+    let mut carried = Check::of("a default policy gives up no request in half of its deadline");
     for (id, life) in &evidence.lives {
         ended.examine();
         let ends = life
@@ -110,6 +111,18 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
             );
         }
 
+        if let Some(carried_us) = evidence.carried_us.get(&*life.kind) {
+            carried.examine();
+            if let (Some(first), Some(last)) = (life.events.first(), life.events.last()) {
+                let lived_us = last.at_us - first.at_us;
+                let is_given_up =
+                    matches!(&*last.cause, "attempts_exhausted" | "deadline_exceeded");
+                if is_given_up && !life.poison && lived_us < *carried_us {
+                    carried.violated(*id, format!("{} after {lived_us} us", last.cause));
+                }
+            }
+        }
+
         if life.poison {
             poison.examine();
             let is_over = &*life.status == "failure" && life.error.is_some();
@@ -130,7 +143,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
             rest.violated(None, format!("{left} messages are left in {queue}"));
         }
     }
-    vec![ended, legal, told, poison, rest]
+    vec![ended, legal, told, poison, rest, carried]
 }
 
 fn illegal(life: &Life) -> Option<String> {

@@ -222,6 +222,38 @@ impl Injector {
         Ok(())
     }
 
+    /// An operator adds a kind that no worker has a stage for, to a queue that all work on. Its requests are cancelled, and
+    /// all that is left of it is removed.
+    pub(super) async fn pass_a_kind(&self, random: &mut StdRng) -> anyhow::Result<()> {
+        let time = seconds(random, 1.0..5.0);
+        let name = format!("passing_{:08x}", random.random::<u32>());
+        let running = self.journal.inject(
+            "kind_passing",
+            &format!("{name} for {:.1} s, with requests", time.as_secs_f64()),
+        );
+        self.by_hand(&format!(
+            "insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms)
+             values ('{name}', 'direct', 'tx', 500, 100) on conflict do nothing"
+        ))
+        .await?;
+        self.by_hand(&format!(
+            "select from tidegate.submit_batch('{name}', array_fill('{{}}'::jsonb, array[20]))"
+        ))
+        .await?;
+        sleep(time).await;
+        let of_it = format!("from tidegate.request as r where r.kind = '{name}'");
+        self.by_hand(&format!("select tidegate.cancel(r.id) {of_it}"))
+            .await?;
+        self.by_hand(&format!(
+            "delete from tidegate.request_event as e where e.request_id in (select r.id {of_it});
+             delete {of_it};
+             delete from tidegate.kind where name = '{name}'"
+        ))
+        .await?;
+        self.journal.over(&running);
+        Ok(())
+    }
+
     /// Runs `tidegate recover`, `doctor` or the like until it has done its work; returns what it has found, if anything.
     ///
     /// # Errors

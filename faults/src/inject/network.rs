@@ -1,5 +1,7 @@
 //! Faults of networks: between a process and the database, and between workers and the downstream.
 
+use std::time::Duration;
+
 use rand::{Rng, rngs::StdRng};
 use tokio::time::sleep;
 
@@ -74,24 +76,15 @@ impl Injector {
     /// Workers do not reach the downstream, or hear nothing of it.
     pub(super) async fn lose_the_downstream(
         &self,
-        random: &mut StdRng,
-        stalled: bool,
+        sort: &'static str,
+        time: Duration,
+        flow: Flow,
     ) -> anyhow::Result<()> {
-        let time = seconds(random, 0.5..5.0);
-        let sort = if stalled {
-            "downstream_stalled"
-        } else {
-            "downstream_cut"
-        };
         let running = self
             .journal
-            .inject(sort, &format!("for {:.1} s", time.as_secs_f64()));
+            .inject(sort, &format!("{flow:?} for {:.1} s", time.as_secs_f64()));
         let network = &self.fleet.to_downstream;
-        network.flow(if stalled {
-            Flow::Stalled
-        } else {
-            Flow::Refused
-        });
+        network.flow(flow);
         sleep(time).await;
         network.heal();
         self.journal.over(&running);

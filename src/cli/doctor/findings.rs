@@ -211,7 +211,7 @@ impl Findings {
     }
 }
 
-/// When a request was submitted: its id (UUIDv7) says so.
+/// When a request was submitted: its id says so.
 fn submitted_at(id: Uuid) -> Option<DateTime<Utc>> {
     let (seconds, nanos) = id.get_timestamp()?.to_unix();
     DateTime::from_timestamp(i64::try_from(seconds).ok()?, nanos)
