@@ -260,8 +260,7 @@ impl Injector {
                 self.lose_the_downstream(sort, time, Flow::Refused).await
             }
             Fault::DownstreamAway => {
-                let flow = *any(&[Flow::Stalled, Flow::Refused], random);
-                self.lose_the_downstream(sort, PATIENT_DEADLINE / 2, flow)
+                self.lose_the_downstream(sort, PATIENT_DEADLINE / 2, Flow::Refused)
                     .await
             }
             Fault::Failover => self.fail_over(random).await,

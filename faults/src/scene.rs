@@ -148,8 +148,8 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<()> {
          where stage = 'tx';
          update tidegate.policy set base_ms = 100, cap_ms = 2000, jitter_ms = 50, timeout_ms = 2000
          where stage = 'readiness';
-         insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms, deadline)
-         values ('patient', 'direct', 'tx', 500, 100, '{patient} seconds');
+         insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms, deadline, readiness_timeout)
+         values ('patient', 'direct', 'tx', 500, 100, '{patient} seconds', '{patient} seconds');
          update tidegate.policy set semantics = 'at_most_once' where kind = 'single_shot' and stage = 'tx';
          update tidegate.policy set semantics = 'exactly_once' where kind = 'booking' and stage = 'tx';
          -- Nothing keeps an effect from being written twice but the engine.

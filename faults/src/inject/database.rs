@@ -242,14 +242,14 @@ impl Injector {
         .await?;
         sleep(time).await;
         let of_it = format!("from tidegate.request as r where r.kind = '{name}'");
-        self.by_hand(&format!("select tidegate.cancel(r.id) {of_it}"))
-            .await?;
-        self.by_hand(&format!(
-            "delete from tidegate.request_event as e where e.request_id in (select r.id {of_it});
-             delete {of_it};
-             delete from tidegate.kind where name = '{name}'"
-        ))
-        .await?;
+        for statement in [
+            format!("select tidegate.cancel(r.id) {of_it}"),
+            format!("delete from tidegate.request_event where request_id in (select r.id {of_it})"),
+            format!("delete {of_it}"),
+            format!("delete from tidegate.kind where name = '{name}'"),
+        ] {
+            self.by_hand(&statement).await?;
+        }
         self.journal.over(&running);
         Ok(())
     }
