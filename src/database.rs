@@ -110,10 +110,12 @@ pub fn connect_to_listen(url: &str, settings: &PoolSettings) -> Result<PgPool, S
 }
 
 /// What every session sets, whatever the server's, the database's or the user's defaults are.
-const SETTINGS: [(&str, &str); 8] = [
+const SETTINGS: [(&str, &str); 9] = [
     // Acknowledged means durable.
     ("synchronous_commit", "on"),
     ("idle_in_transaction_session_timeout", "60s"),
+    // Functions that must not wait for long say so themselves.
+    ("lock_timeout", "0"),
     // What a killed program has asked is not worked on any longer.
     ("client_connection_check_interval", "1s"),
     ("jit", "off"),

@@ -93,7 +93,6 @@ impl StoreError {
                         || code.starts_with("53")
                         || code == "55P03"
                         || code == "57014"
-                        || code == "25006"
                 }),
             _ => false,
         }
@@ -150,12 +149,16 @@ impl From<sqlx::Error> for StoreError {
             "TG009" => Self::CallbackRefused(message),
             // Other locks that do not come are PostgreSQL's to tell.
             "55P03" if message.starts_with("gate \"") => Self::GateBusy(message),
+            "42P01" if message.contains("\"pgmq.q_") => Self::NotMigrated(format!(
+                "{message}; if a queue was removed at this moment, try again"
+            )),
             // Undefined schema, table, function, column or type: the schema is missing or from another time.
             "3F000" | "42P01" | "42883" | "42703" | "42704" => Self::NotMigrated(message),
             // Shutting down, starting up, connection lost, no connections allowed, too many of them, no such database or
             // role.
             "57P01" | "57P02" | "57P03" | "57P05" | "55000" | "53300" | "3D000" | "28000"
             | "28P01" => Self::Unavailable(message),
+            "25006" => Self::Unavailable(format!("it takes no writes ({message})")),
             // Prepared statements of one session meet another server process, or those of another session.
             "42P05" | "26000" => Self::Unavailable(format!(
                 "a pooler gives each transaction another server process, and has lost a prepared statement: set PgBouncer's \

@@ -759,7 +759,7 @@ async fn what_was_found_by_then_is_told_when_the_time_is_over_or_somebody_breaks
         .await;
 
     let hurried = run(&database.url, &["doctor", "--time-limit", "1ms"]).await;
-    assert_eq!(hurried.status.code(), Some(0), "{}", out(&hurried));
+    assert_eq!(hurried.status.code(), Some(1), "{}", out(&hurried));
     for words in [
         "no violation of ",
         "read were the newest 0 of about ",
@@ -793,4 +793,23 @@ async fn what_was_found_by_then_is_told_when_the_time_is_over_or_somebody_breaks
     let said: Value = serde_json::from_slice(&whole.stdout).unwrap();
     assert_eq!(said["complete"], true, "{said}");
     assert_eq!(said["requests_read"], said["requests"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_goes_meanwhile_is_no_violation() {
+    let (database, _session) = lived_in().await;
+    database
+        .execute("insert into tidegate.queue (name, stage) values ('short_lived', 'tx')")
+        .await;
+    let mut holder = Session::begin(&database).await;
+    holder.execute("lock table pgmq.q_readiness").await;
+
+    let doctor = Session::open(&database).await.start(VIOLATIONS);
+    until_blocked(&database, 1).await;
+    database
+        .execute("delete from tidegate.queue where name = 'short_lived'")
+        .await;
+    holder.rollback().await;
+
+    assert_eq!(doctor.finish().await.1, NOTHING);
 }

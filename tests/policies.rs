@@ -393,13 +393,13 @@ async fn a_lengthened_backoff_ends_nothing_that_the_declared_one_would_carry_on(
              select tidegate.put_in_force('direct', 'tx', 8, false, 'retry_rate', null, clock_timestamp())",
         )
         .await;
-    // The third backoff is 8 s, lengthened 64 s; the last attempt begins before 119 s have passed.
+    // The third backoff is 8 s, lengthened 64 s; the last attempt begins before 119 s have passed, with time for two calls.
     for (passed, waits) in [
         ("0 s", Some(64.0)),
-        ("50 s", Some(64.0)),
-        // As long as leaves the next attempt its five seconds.
-        ("60 s", Some(54.0)),
-        ("100 s", Some(14.0)),
+        ("45 s", Some(64.0)),
+        ("50 s", Some(59.0)),
+        ("60 s", Some(49.0)),
+        ("100 s", Some(9.0)),
         // The declared one, and no shorter.
         ("109 s", Some(8.0)),
         ("112 s", None),

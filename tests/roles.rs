@@ -280,6 +280,16 @@ async fn an_api_submits_answers_cancels_and_maintains_and_nothing_else() {
 }
 
 /// What everybody may read.
+async fn reads_of(session: &mut PgConnection, relation: &str) {
+    for what in ["count(*)", "min(t::text)"] {
+        column(
+            session,
+            &format!("select {what} from tidegate.{relation} as t"),
+        )
+        .await;
+    }
+}
+
 async fn reads(session: &mut PgConnection) {
     for view in [
         "request_eta",
@@ -295,12 +305,7 @@ async fn reads(session: &mut PgConnection) {
         "kind",
         "policy",
     ] {
-        column(session, &format!("select count(*) from tidegate.{view}")).await;
-        column(
-            session,
-            &format!("select t::text from tidegate.{view} as t limit 1"),
-        )
-        .await;
+        reads_of(session, view).await;
     }
     run(session, "select tidegate.request_position(r.id), tidegate.request_retry_after(r.id), o.place from tidegate.request as r, tidegate.request_outlook(r.id) as o").await;
     run(
@@ -327,6 +332,17 @@ async fn a_reader_reads_every_view_and_changes_nothing() {
     }
     let mut reader = login(&database, "reader").await;
     reads(&mut reader).await;
+    let views = "select c.relname::text from pg_class as c
+                 where c.relnamespace = 'tidegate'::regnamespace and c.relkind = 'v'";
+    for view in column(&mut reader, views).await {
+        reads_of(&mut reader, &view).await;
+    }
+    run(
+        &mut reader,
+        "select tidegate.check_invariants('{live_request_without_message}', s.id_from, null)
+         from tidegate.invariant_slice(null, 10) as s",
+    )
+    .await;
     for audit in [
         "select from tidegate.request as r cross join lateral tidegate.audit_replay(r.id)",
         r#"select from tidegate.contract_check('[{"type": "semantics", "sem": "at_least_once", "no_side_effect_dup": true},

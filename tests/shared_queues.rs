@@ -1,9 +1,12 @@
 //! Does a worker take the kinds that it has stages for, and leave the rest of a queue to others?
 
 use serde_json::json;
+use sqlx::Executor;
 use tidegate::{
+    error::StoreError,
     request::{Request, RequestError, RequestId},
     stage::{Receipt, Sent, Stages, Transact},
+    store::Store,
     telemetry::metrics::overview::Overview,
     worker::{self, WorkerError, WorkerOptions},
 };
@@ -259,4 +262,33 @@ async fn exactly_once_needs_a_stage_that_writes_its_effect_with_the_receipt() {
     start(&database, others).await.unwrap();
     let keeps = all_stages().transact_with_effect("direct", Writes);
     start(&database, keeps).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_whose_user_may_not_claim_ends_and_says_so() {
+    let database = TestDatabase::new().await;
+    drop(crate::roles::login(&database, "reader").await);
+    let pool = sqlx::postgres::PgPoolOptions::new()
+        .after_connect(|session, _| {
+            Box::pin(async move {
+                session
+                    .execute("set session authorization tidegate_test_reader")
+                    .await?;
+                Ok(())
+            })
+        })
+        .connect(&database.url)
+        .await
+        .unwrap();
+
+    let stop = CancellationToken::new();
+    let refused = worker::run(Store::new(pool), all_stages(), of_tx(), stop).await;
+
+    assert!(
+        matches!(
+            &refused,
+            Err(WorkerError::Store(StoreError::NotPermitted(_)))
+        ),
+        "{refused:?}"
+    );
 }

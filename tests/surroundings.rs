@@ -167,6 +167,25 @@ async fn what_a_server_or_database_sets_for_its_sessions_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn programs_have_timeouts_of_their_own() {
+    let database = TestDatabase::empty().await;
+    let mut first = Session::open(&database).await;
+    for name in ["statement_timeout", "lock_timeout"] {
+        first
+            .execute(&format!(
+                "do $$ begin execute format('alter database %I set {name} = 1', current_database()); end $$"
+            ))
+            .await;
+    }
+
+    set_up(&database).await;
+    for words in [&["submit", "direct"][..], &["recover"], &["doctor"]] {
+        let ran = run(&database.url, words).await;
+        assert!(ran.status.success(), "{words:?}: {}", err(&ran));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn migrate_refuses_a_database_of_another_encoding_before_it_changes_anything() {
     let database = TestDatabase::in_latin1().await;
     let refused = run(&database.url, &["migrate"]).await;

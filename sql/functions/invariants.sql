@@ -11,6 +11,7 @@ create or replace function tidegate.invariants(id_from uuid default null, id_bef
   returns table (place integer, name text, says text, query text, by_request boolean)
   language plpgsql
   stable
+  security definer
   set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column

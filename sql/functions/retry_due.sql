@@ -1,9 +1,9 @@
 -- tidegate.retry_due: when the next attempt of a stage is due, or null when it would begin at `p_until` or later
 --
 -- After `p_after`, the downstream's own wish, if the policy respects it; else after the backoff. A backoff that healing or
--- congestion has lengthened ends nothing that the declared one would carry on: where only the declared one fits, the wait is as
--- long as leaves the next attempt its timeout. Backoffs after more attempts than the policy has, because some used none, are a
--- second at least.
+-- congestion has lengthened ends nothing that the declared one would carry on: it is cut, down to the declared one, so that the
+-- next attempt has time for its calls (of a repeated send: for a receipt, and the send). Backoffs after more attempts than the
+-- policy has, because some used none, are a second at least.
 create or replace function tidegate.retry_due(
   p_policy  tidegate.policy_in_force,
   p_attempt integer,
@@ -33,9 +33,10 @@ begin
       v_declared := greatest(v_declared, interval '1 second');
     end if;
   end if;
-  if p_now + v_wait >= p_until then
-    v_wait := greatest(v_declared, p_until - p_now - p_policy.timeout_ms * interval '1 ms');
-  end if;
+  v_wait := least(v_wait, greatest(
+    v_declared,
+    p_until - p_now - p_policy.timeout_ms * case p_policy.stage when 'tx' then 2 else 1 end * interval '1 ms'
+  ));
   return case when p_now + v_wait < p_until then p_now + v_wait end;
 end;
 $$;

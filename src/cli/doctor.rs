@@ -14,7 +14,9 @@ use super::DatabaseArgs;
 const SOMETHING_IS_WRONG: u8 = 3;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Exit status: 0 nothing wrong was found, 3 something was, 1 error.")]
+#[command(
+    after_help = "Exit status: 0 nothing wrong was found, 3 something was, 1 error, or something was not looked at at all."
+)]
 pub(super) struct Doctor {
     /// After this time, requests not read yet are left out, the oldest; 0s: never
     #[arg(long, value_name = "DURATION", default_value = "50s", value_parser = parse_duration)]
@@ -45,10 +47,12 @@ impl Doctor {
             report.print();
         }
         looked?;
-        Ok(if findings.is_sound() {
+        Ok(if !findings.is_sound() {
+            ExitCode::from(SOMETHING_IS_WRONG)
+        } else if findings.has_looked() {
             ExitCode::SUCCESS
         } else {
-            ExitCode::from(SOMETHING_IS_WRONG)
+            ExitCode::FAILURE
         })
     }
 }

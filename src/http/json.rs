@@ -10,9 +10,13 @@ const DEPTH_MAX: usize = 128;
 /// The largest power of ten of an IEEE double, which is as far as JSON is interoperable (RFC 7493, section 2.2).
 const EXPONENT_MAX: u32 = 308;
 
+/// How many digits the exponents of all numbers may unfold into.
+const UNFOLDED_MAX: u32 = 1_000_000;
+
 /// Why this JSON cannot be taken, if it cannot. `json` is valid JSON text.
 pub(super) fn objection(json: &[u8]) -> Option<String> {
     let mut depth = 0_usize;
+    let mut unfolded = 0_u32;
     let mut bytes = json.iter();
     while let Some(byte) = bytes.next() {
         match byte {
@@ -25,10 +29,19 @@ pub(super) fn objection(json: &[u8]) -> Option<String> {
             }
             b']' | b'}' => depth = depth.saturating_sub(1),
             // Outside strings an E occurs only in numbers (the e's of `true` and `false` have no digits after them).
-            b'e' | b'E' if exponent(bytes.as_slice()) > EXPONENT_MAX => {
-                return Some(format!(
-                    "it holds a number with an exponent beyond {EXPONENT_MAX}"
-                ));
+            b'e' | b'E' => {
+                let exponent = exponent(bytes.as_slice());
+                if exponent > EXPONENT_MAX {
+                    return Some(format!(
+                        "it holds a number with an exponent beyond {EXPONENT_MAX}"
+                    ));
+                }
+                unfolded += exponent;
+                if unfolded > UNFOLDED_MAX {
+                    return Some(format!(
+                        "written out, its numbers have more than {UNFOLDED_MAX} digits more"
+                    ));
+                }
             }
             _ => {}
         }
@@ -91,6 +104,14 @@ mod tests {
         let json = format!("[{}0]", "[],{},".repeat(1000));
 
         assert_eq!(objection(json.as_bytes()), None);
+    }
+
+    #[test]
+    fn many_exponents_that_unfold_into_more_than_the_text_are_refused() {
+        let numbers = |count| format!("[{}0]", "1e308,".repeat(count));
+
+        assert_eq!(objection(numbers(3246).as_bytes()), None);
+        assert!(objection(numbers(3247).as_bytes()).is_some());
     }
 
     #[test]

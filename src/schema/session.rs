@@ -97,7 +97,7 @@ impl Session {
         session
             .batch(&format!(
                 "set search_path = pg_catalog, pg_temp; set default_transaction_isolation = 'read committed';
-                 set standard_conforming_strings = on; set lock_timeout = '{LOCK_TIMEOUT}'"
+                 set standard_conforming_strings = on; set statement_timeout = 0; set lock_timeout = '{LOCK_TIMEOUT}'"
             ))
             .await?;
         Ok(session)

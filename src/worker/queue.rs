@@ -214,6 +214,8 @@ impl QueueWorker {
                         _ => Next::Now,
                     }
                 }
+                // Nothing that goes by: whoever runs this process has to know.
+                Err(error @ StoreError::NotPermitted(_)) => return Err(error.into()),
                 Err(error) => {
                     trouble =
                         (trouble * 2).clamp(Duration::from_millis(100), Duration::from_secs(5));

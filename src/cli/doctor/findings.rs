@@ -30,6 +30,7 @@ pub(super) struct Findings {
     until: Option<Instant>,
     invariants: Vec<Invariant>,
     violations: Vec<Violation>,
+    /// Those that are looked at as a whole, and were not yet.
     unfinished: Vec<String>,
     requests: i64,
     read: i64,
@@ -72,13 +73,14 @@ impl Findings {
         time_limit: Option<Duration>,
     ) -> Self {
         let began = Instant::now();
+        let whole = invariants.iter().filter(|invariant| !invariant.by_request);
         Self {
+            unfinished: whole.map(|invariant| invariant.name.clone()).collect(),
             began,
             told: began,
             until: time_limit.map(|limit| began + limit),
             invariants,
             violations: Vec::new(),
-            unfinished: Vec::new(),
             requests,
             read: 0,
             back_to: None,
@@ -112,9 +114,9 @@ impl Findings {
                 }
                 None => None,
             };
-            match found {
-                Some(found) => self.note(found),
-                None => self.unfinished.push(invariant.name.clone()),
+            if let Some(found) = found {
+                self.note(found);
+                self.unfinished.retain(|name| *name != invariant.name);
             }
         }
 
@@ -182,6 +184,11 @@ impl Findings {
 
     pub(super) fn is_sound(&self) -> bool {
         self.violations.is_empty()
+    }
+
+    /// Whether everything was looked at, if not in all requests.
+    pub(super) fn has_looked(&self) -> bool {
+        self.unfinished.is_empty() && (self.all_read || self.back_to.is_some())
     }
 
     /// What was found, in the order of the invariants.
