@@ -54,7 +54,7 @@ struct Limits {
     /// The largest request body, in bytes; a larger one gets 413
     #[arg(long, default_value_t = HttpOptions::default().body_limit)]
     body_limit: usize,
-    /// The largest head of a request, its headers included, in bytes, at least 8192; a larger one gets 431
+    /// The largest head of a request, its headers included, in bytes, at least 8192; a much larger one gets 431
     #[arg(long, default_value_t = ConnectionOptions::default().head_limit)]
     head_limit: usize,
     /// Calls of `/v1` under way at once; one more gets 503

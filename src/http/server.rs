@@ -26,7 +26,7 @@ use super::waiting::Shutdown;
 pub struct ConnectionOptions {
     /// Connections at once; one more is told 503 and closed.
     pub connection_limit: usize,
-    /// The largest head of a request, in bytes, at least 8 KiB; a larger one gets 431.
+    /// The largest head of a request, in bytes, at least 8 KiB; a much larger one gets 431.
     pub head_limit: usize,
     /// How long a connection may take to send a request's head; also how long it may stay idle between requests.
     pub idle_timeout: Duration,
