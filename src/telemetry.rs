@@ -8,9 +8,12 @@ use tracing_subscriber::EnvFilter;
 
 /// Starts logging. Called once, by binaries.
 pub fn start(default_filter: &str) {
-    // The store says that the database is away; the pool would say so again, for each connection.
-    let filter = EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| EnvFilter::new(format!("{default_filter},sqlx_core::pool=error")));
+    // The store says that the database is away; the pool and the server's notices would say so again, for each connection.
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
+        EnvFilter::new(format!(
+            "{default_filter},sqlx_core::pool=error,sqlx::postgres::notice=error"
+        ))
+    });
     let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(stderr)

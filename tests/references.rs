@@ -130,3 +130,23 @@ async fn responses_that_no_request_can_have_expire_and_are_counted() {
     assert_eq!(database.value(recovered).await, "0 false");
     assert_eq!(database.number(left).await, 1499);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_response_with_the_receipt_that_answers_nothing_yet_leaves_the_reference_taken() {
+    let database = TestDatabase::unlimited().await;
+    let mut session = Session::open(&database).await;
+    for kind in ["user_decrypt", "input_proof"] {
+        submit_many(&database, kind, 2).await;
+        if kind == "user_decrypt" {
+            let held = session.claim("readiness", 2).await;
+            session.execute(&settle("settle_passed", &held, "")).await;
+        }
+        let held = session.claim("tx", 2).await;
+        let receipts = format!("array['{kind}', '{kind}'], array['{{}}', '{{}}']::jsonb[]");
+        session
+            .execute(&settle("settle_receipt", &held, &receipts))
+            .await;
+        assert_eq!(database.status(held[0].id).await, "receipt_received");
+        assert_eq!(database.status(held[1].id).await, "failure", "{kind}");
+    }
+}

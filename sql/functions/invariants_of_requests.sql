@@ -121,12 +121,15 @@ group by r.id, r.response_threshold
 having count(*) >= r.response_threshold
      $q$),
     ('request_without_its_reference',
-     'the reference of a receipt leads to a request',
+     'the reference of a receipt leads to a request, and that of one that awaits its response to itself',
      $q$
 select r.id::text as id
 from tidegate.request as r
 where {of r.id} and r.reference is not null
-  and not exists (select from tidegate.request_reference as f where f.reference = r.reference)
+  and not exists (
+    select from tidegate.request_reference as f
+    where f.reference = r.reference and (f.request_id = r.id or r.req_status <> 'receipt_received')
+  )
      $q$),
     ('reference_of_another_request',
      'a reference leads to the request whose receipt brought it',

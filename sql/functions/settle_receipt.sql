@@ -4,8 +4,8 @@
 -- per lease, or null) are answers that came with the receipt: a `direct` request completes with it in this very step,
 -- others are answered as if it had come a moment later. Responses that came before their receipt are applied.
 -- `took_ms` and `hedges` (one per lease, or null): how long the call took, and how many more were made for it.
--- A reference stands for one live request: one whose reference another awaits its response under ends in failure
--- (outcome_unknown), because no response could be told to be its own.
+-- A reference stands for one live request: one whose reference another awaits its response under, and that is not answered by
+-- its receipt, ends in failure (outcome_unknown), because no response could be told to be its own.
 -- Returns the requests that moved and where they are now; a missing one was not this holder's any more.
 -- An earlier version has other parameters.
 drop function if exists tidegate.settle_receipt(tidegate.lease[], text[], jsonb[]);
@@ -51,10 +51,14 @@ begin
     into v_taken
     from (
       select
-        h.at, h.id, refs[h.place] as reference, coalesce(responses[h.place] is not null, false) as answered,
-        nullif(first_value(h.id) over same, h.id) as earlier
+        h.at, h.id, refs[h.place] as reference, a.answered, nullif(first_value(h.id) over same, h.id) as earlier
       from unnest(v_held.ids, v_held.places) with ordinality as h(id, place, at)
-      window same as (partition by refs[h.place] order by responses[h.place] is not null, h.place)
+      join tidegate.request as r on r.id = h.id
+      cross join lateral (
+        -- A share or what comes with a proof answers nothing yet.
+        select coalesce(responses[h.place] is not null and r.flow <> 'proof' and r.response_threshold = 1, false) as answered
+      ) as a
+      window same as (partition by refs[h.place] order by a.answered, h.place)
     ) as n
     left join tidegate.request_reference as f on f.reference = n.reference and f.request_id <> n.id
     left join tidegate.request as o on o.id = f.request_id and o.req_status not in ('completed', 'timed_out', 'failure');
