@@ -96,7 +96,7 @@ impl Transact for Stage {
             .header("Idempotency-Key", request.id.to_string())
             .json(&payload);
         match self.answer(call).await {
-            Ok((200, body)) => Sent::Receipt(receipt(&body)),
+            Ok((200 | 202, body)) => Sent::Receipt(receipt(&body)),
             Ok((422, _)) => Sent::Rejected(RequestError::new("rejected", "no", false)),
             Ok((status, _)) => Sent::Retry {
                 error: RequestError::new(format!("http_{status}"), "the downstream fails", true),
@@ -114,7 +114,7 @@ impl Transact for Stage {
     async fn find_receipt(&self, request: &Request) -> Result<Option<Receipt>, RequestError> {
         let url = format!("{}/receipt/booking/{}", self.downstream, request.id);
         match self.answer(self.client.get(url)).await? {
-            (200, body) => Ok(Some(receipt(&body))),
+            (200 | 202, body) => Ok(Some(receipt(&body))),
             (404, _) => Ok(None),
             (status, _) => Err(RequestError::new(
                 format!("http_{status}"),

@@ -143,13 +143,13 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<()> {
          update tidegate.queue set max_concurrency = {CHECKS_AT_ONCE} where name = 'readiness';
          update tidegate.gate set high_water = 3000, low_water = 1500 where queue in ('readiness', 'tx');
          update tidegate.gate set high_water = 1000, low_water = 500 where queue = 'bookings';
-         update tidegate.kind set response_timeout = interval '{timeout} seconds';
          update tidegate.policy set attempts = 8, base_ms = 100, cap_ms = 2000, jitter_ms = 50, timeout_ms = 2000
          where stage = 'tx';
          update tidegate.policy set base_ms = 100, cap_ms = 2000, jitter_ms = 50, timeout_ms = 2000
          where stage = 'readiness';
          insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms, deadline, readiness_timeout)
          values ('patient', 'direct', 'tx', 500, 100, '{patient} seconds', '{patient} seconds');
+         update tidegate.kind set response_timeout = interval '{timeout} seconds';
          update tidegate.policy set semantics = 'at_most_once' where kind = 'single_shot' and stage = 'tx';
          update tidegate.policy set semantics = 'exactly_once' where kind = 'booking' and stage = 'tx';
          -- Nothing keeps an effect from being written twice but the engine.
