@@ -3,7 +3,10 @@
 //! Times are the database's: of the change, from its record; of what follows, from the history of the requests or from
 //! the clock when it was seen.
 
-use std::sync::Arc;
+use std::{
+    sync::{Arc, Mutex},
+    time::{self, Duration},
+};
 
 use serde_json::json;
 use tidegate::{
@@ -124,18 +127,30 @@ async fn the_eta_of_a_waiting_request_follows_every_change_at_every_node_within_
         ),
     ] {
         // Asked all along: the way home of whoever made the change does not count.
+        let slowest = Mutex::new(Duration::ZERO);
         let seen = async {
             for (number, node) in nodes.iter().enumerate() {
                 eventually(
                     &format!("node {number} says {eta} s: {name} {value}"),
-                    || async { node.get(poll).await.body["eta_seconds"] == eta },
+                    || async {
+                        let asked = time::Instant::now();
+                        let says = node.get(poll).await.body["eta_seconds"] == eta;
+                        let mut slowest = slowest.lock().unwrap();
+                        *slowest = slowest.max(asked.elapsed());
+                        says
+                    },
                 )
                 .await;
             }
             since_change(&database).await
         };
         let ((), took) = tokio::join!(door.set(&database, &nodes[0], name, value), seen);
-        assert!(took < 1.0, "{door:?} {name} {value}: {took} s");
+        // What a starved machine takes for an answer is not the node's.
+        let asking = slowest.into_inner().unwrap().as_secs_f64();
+        assert!(
+            took < 1.0 + 2.0 * asking,
+            "{door:?} {name} {value}: {took} s, answers in {asking} s"
+        );
     }
 }
 
