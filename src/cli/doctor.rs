@@ -35,7 +35,7 @@ impl Doctor {
         let limit = (!self.time_limit.is_zero()).then_some(self.time_limit);
         let mut findings = Findings::new(store.invariants().await?, requests, limit);
 
-        // What was found by then is printed, also when the database goes or somebody presses Ctrl-C.
+        // The findings so far are printed in any case: after an error and after Ctrl-C, too.
         let looked = tokio::select! {
             looked = findings.look(store) => looked,
             _ = tokio::signal::ctrl_c() => Ok(()),

@@ -214,7 +214,7 @@ impl QueueWorker {
                         _ => Next::Now,
                     }
                 }
-                // Nothing that goes by: whoever runs this process has to know.
+                // A missing right does not come back by waiting, so the worker ends with the error.
                 Err(error @ StoreError::NotPermitted(_)) => return Err(error.into()),
                 Err(error) => {
                     trouble =
