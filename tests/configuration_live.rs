@@ -3,10 +3,7 @@
 //! Times are the database's: of the change, from its record; of what follows, from the history of the requests or from
 //! the clock when it was seen.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::{self, Duration},
-};
+use std::sync::Arc;
 
 use serde_json::json;
 use tidegate::{
@@ -20,7 +17,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::{
     cli::{err, run},
     http::Api,
-    support::{TestDatabase, campaign, eventually, race::submit_many},
+    support::{TestDatabase, eventually, race::submit_many},
 };
 
 /// The ways to change a setting.
@@ -127,30 +124,18 @@ async fn the_eta_of_a_waiting_request_follows_every_change_at_every_node_within_
         ),
     ] {
         // Asked all along: the way home of whoever made the change does not count.
-        let slowest = Mutex::new(Duration::ZERO);
         let seen = async {
             for (number, node) in nodes.iter().enumerate() {
                 eventually(
                     &format!("node {number} says {eta} s: {name} {value}"),
-                    || async {
-                        let asked = time::Instant::now();
-                        let says = node.get(poll).await.body["eta_seconds"] == eta;
-                        let mut slowest = slowest.lock().unwrap();
-                        *slowest = slowest.max(asked.elapsed());
-                        says
-                    },
+                    || async { node.get(poll).await.body["eta_seconds"] == eta },
                 )
                 .await;
             }
             since_change(&database).await
         };
         let ((), took) = tokio::join!(door.set(&database, &nodes[0], name, value), seen);
-        // What a starved machine takes for an answer is not the node's.
-        let asking = slowest.into_inner().unwrap().as_secs_f64();
-        assert!(
-            took < 1.0 + 2.0 * asking,
-            "{door:?} {name} {value}: {took} s, answers in {asking} s"
-        );
+        assert!(took < 1.0, "{door:?} {name} {value}: {took} s");
     }
 }
 
@@ -251,7 +236,7 @@ async fn all_workers_keep_the_pace_of_a_new_rate_within_a_second_of_its_change()
 
     // Of the two seconds from one second after the change on: what the new rate gives, the most (D × 2 + burst, and what
     // is claimed up to 100 ms ahead) and, where it is faster than before, no less than half of it.
-    let changes = [
+    for (door, value, least, most) in [
         (Door::Function, "20", 20, 43),
         (Door::CommandLine, "2", 2, 6),
         (Door::Http, "25", 25, 54),
@@ -263,8 +248,7 @@ async fn all_workers_keep_the_pace_of_a_new_rate_within_a_second_of_its_change()
         ),
         (Door::Http, "0", 0, 0),
         (Door::CommandLine, "30", 30, 64),
-    ];
-    for (door, value, least, most) in changes.into_iter().take(campaign(4, 6)) {
+    ] {
         door.set(&database, &api, "tx.per_seconds", value).await;
         let sent = sends(&database, 1.0, 3.0).await;
         assert!(

@@ -109,7 +109,7 @@ async fn three_processes_share_one_learned_timeout_that_outlives_any_of_them() {
             "select count(*) - max(r.reported)
              from tidegate.timeout_report as r
              join tidegate.request_event as e
-               on e.worker = r.worker and e.from_status = 'tx_in_flight' and e.at < r.at - interval '2 seconds'
+               on e.worker = r.worker and e.from_status = 'tx_in_flight' and e.at < r.at - interval '500 milliseconds'
              where r.worker = 'one'",
         )
         .await;
