@@ -1,9 +1,6 @@
 //! Does a position deep in a queue cost a look at a few of its messages only?
 
-use crate::support::{
-    TestDatabase,
-    race::{Session, submit_many},
-};
+use crate::support::{TestDatabase, race::Session};
 
 /// Sequential scans of the queue so far, and rows of it read by index.
 async fn reads(session: &mut Session) -> (i64, i64) {
@@ -17,10 +14,7 @@ async fn reads(session: &mut Session) -> (i64, i64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_who_asks_for_a_position_reads_the_queue() {
-    let database = TestDatabase::unlimited().await;
-    for _ in 0..6 {
-        submit_many(&database, "direct", 10_000).await;
-    }
+    let database = TestDatabase::deep().await;
     let mut session = Session::open(&database).await;
     for vacuumed in [false, true] {
         if vacuumed {

@@ -228,7 +228,7 @@ where
             tokio::time::Instant::now() < deadline,
             "never came true: {what}"
         );
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

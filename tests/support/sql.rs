@@ -129,9 +129,11 @@ pub fn leases(claims: &[Claim]) -> String {
     format!("array[{}]::tidegate.lease[]", leases.join(", "))
 }
 
-/// Everything the database knows about its requests, as text to compare: a part for each table, headed `== table`.
+/// Everything the database knows about its requests, as text to compare: a part for each table, headed `== table`, a line
+/// for each row.
 pub async fn everything(session: &mut PgConnection) -> String {
-    let mut parts = vec![format!("\n== messages\n{}", messages(session).await)];
+    let messages = "(select 'readiness' as queue, * from pgmq.q_readiness union all select 'tx', * from pgmq.q_tx)";
+    let mut parts = vec![part("messages", messages)];
     for table in [
         "request",
         "request_event",
@@ -143,23 +145,15 @@ pub async fn everything(session: &mut PgConnection) -> String {
         "queue_drain",
         "request_overview",
     ] {
-        parts.push(format!(
-            "\n== {table}\n{}",
-            table_text(session, table).await
-        ));
+        parts.push(part(table, &format!("tidegate.{table}")));
     }
-    parts.concat()
+    value(session, &format!("select {}", parts.join(" || "))).await
 }
 
-/// The messages of the built-in queues, as text to compare.
-pub async fn messages(session: &mut PgConnection) -> String {
-    value(
-        session,
-        "select coalesce(jsonb_pretty(jsonb_agg(to_jsonb(m) order by queue, msg_id)), '') from (
-           select 'readiness' as queue, * from pgmq.q_readiness union all select 'tx', * from pgmq.q_tx
-         ) as m",
+fn part(name: &str, rows: &str) -> String {
+    format!(
+        "(select E'\\n== {name}\\n' || coalesce(string_agg(t::text, E'\\n' order by t::text), '') from {rows} as t)"
     )
-    .await
 }
 
 /// A table of schema `tidegate`, as text to compare.

@@ -1,14 +1,20 @@
 //! One breaker for three worker processes, before a service that fails and recovers.
 
 use std::{
+    collections::HashSet,
     process::Stdio,
     sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
     },
 };
 
-use axum::{Json, Router, extract::State, http::StatusCode, routing::post};
+use axum::{
+    Json, Router,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    routing::post,
+};
 use serde_json::{Value, json};
 use tokio::{
     net::TcpListener,
@@ -23,11 +29,17 @@ use super::{
 #[derive(Default)]
 struct Service {
     broken: AtomicBool,
-    sends: AtomicU64,
+    /// The request and the attempt of each send.
+    sends: Mutex<Vec<String>>,
 }
 
-async fn send(State(service): State<Arc<Service>>) -> (StatusCode, Json<Value>) {
-    service.sends.fetch_add(1, Ordering::SeqCst);
+async fn send(
+    State(service): State<Arc<Service>>,
+    headers: HeaderMap,
+) -> (StatusCode, Json<Value>) {
+    let said = |name| headers[name].to_str().unwrap();
+    let send = format!("{} {}", said("idempotency-key"), said("tidegate-attempt"));
+    service.sends.lock().unwrap().push(send);
     if service.broken.load(Ordering::SeqCst) {
         return (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({})));
     }
@@ -113,11 +125,35 @@ async fn three_processes_share_one_breaker_that_trips_probes_and_closes() {
         probes > 0 && probes <= 2 * half_open,
         "{probes} calls in {half_open} times half open"
     );
-    let claimed = database
-        .number("select count(*) from tidegate.request_event where cause = 'claimed'")
-        .await;
+
+    // Each send is an attempt that was claimed, and each attempt that was settled is one send. What ran out of its lease or
+    // was released before its send is no send.
+    let attempts = async |which: &str| -> HashSet<String> {
+        let attempts = database
+            .column(&format!(
+                "select e.request_id || ' ' || e.attempt
+                 from (
+                   select e.*, lead(e.cause) over (partition by e.request_id order by e.transition_no) as followed_by
+                   from tidegate.request_event as e
+                 ) as e
+                 where e.cause = 'claimed' and {which}"
+            ))
+            .await;
+        attempts.into_iter().collect()
+    };
+    let claimed = attempts("true").await;
+    let settled = attempts("e.followed_by not in ('claimed', 'released', 'recovered')").await;
+    let sends = service.sends.lock().unwrap();
+    let sent: HashSet<_> = sends.iter().cloned().collect();
+    assert_eq!(sent.len(), sends.len(), "an attempt was sent twice");
     assert_eq!(
-        service.sends.load(Ordering::SeqCst),
-        u64::try_from(claimed).unwrap()
+        sent.difference(&claimed).next(),
+        None,
+        "sent and not claimed"
+    );
+    assert_eq!(
+        settled.difference(&sent).next(),
+        None,
+        "settled and not sent"
     );
 }
