@@ -91,15 +91,15 @@ async fn thousands_who_wait_cost_a_few_statements_and_all_get_their_answer() {
         .collect();
     node.until_waiting(all).await;
 
-    // What was asked before is counted late, so the first windows may hold some of that.
+    // The server counts a statement up to ten seconds late: four windows hold all that was asked before.
     let mut per_look = Vec::new();
-    for _ in 0..8 {
+    for window in 0..8 {
         let before = statements(&database).await;
         for _ in 0..3 {
             node.until_looked().await;
         }
         per_look.push((statements(&database).await - before) / 3);
-        if per_look.last() <= Some(&10) {
+        if window >= 3 && per_look.last() <= Some(&10) {
             break;
         }
     }
@@ -140,8 +140,7 @@ async fn thousands_who_wait_cost_a_few_statements_and_all_get_their_answer() {
     assert_eq!(answered, over_http);
     let took = began.elapsed();
     node.until_waiting(0).await;
-    // A hundred in each statement when they come together; late counts of before are among these, and what is asked each
-    // second in any case.
+    // A hundred in each statement when they come together, and what is asked each second in any case.
     let asked = statements(&database).await - before;
     let each_second = per_look.last().copied().unwrap_or_default();
     let seconds = i64::try_from(began.elapsed().as_secs()).unwrap();
