@@ -12,8 +12,8 @@ as $$
      'every request is of a kind',
      $q$
 select r.id::text as id
-from tidegate.request as r
-where {of r.id} and not exists (select from tidegate.kind as k where k.name = r.kind)
+from {request} as r
+where not exists (select from tidegate.kind as k where k.name = r.kind)
      $q$),
     ('kind_in_a_queue_of_the_wrong_stage',
      'a kind''s queues serve the stages it uses them for',

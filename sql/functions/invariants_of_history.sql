@@ -12,15 +12,18 @@ as $$
      'the last step of a request''s history led to the status of its row, by the cause on record there',
      $q$
 select r.id::text as id
-from tidegate.request as r
-left join tidegate.request_event as e on e.request_id = r.id and e.transition_no = r.transition_no and {of e.request_id}
-where (e.to_status, e.cause) is distinct from (r.req_status, r.cause) and {of r.id}
+from {request} as r
+where not exists (
+  select
+  from {step} as e
+  where e.request_id = r.id and e.is_latest
+    and (e.to_status, e.cause) is not distinct from (r.req_status, r.cause)
+)
 union all
-select r.id::text
-from tidegate.request_event as e
-join tidegate.request as r on r.id = e.request_id and r.transition_no < e.transition_no and {of r.id}
-where {of e.request_id}
-group by r.id
+select e.request_id::text
+from {step} as e
+where e.is_beyond
+group by e.request_id
      $q$),
     ('history_with_a_gap',
      'each step of a history has the number after the one before, and comes from where that led',
@@ -30,8 +33,7 @@ from (
   select
     e.request_id, e.transition_no, e.from_status,
     lag(e.transition_no, 1, 0) over life as before_no, lag(e.to_status) over life as before
-  from tidegate.request_event as e
-  where {of e.request_id}
+  from {step} as e
   window life as (partition by e.request_id order by e.transition_no)
 ) as s
 where s.transition_no <> s.before_no + 1 or s.from_status is distinct from s.before
@@ -40,11 +42,10 @@ where s.transition_no <> s.before_no + 1 or s.from_status is distinct from s.bef
      'each step of a request''s history is one that its flow allows',
      $q$
 with step as materialized (
-  select r.flow, e.from_status, e.to_status, e.cause
-  from tidegate.request_event as e
-  join tidegate.request as r on r.id = e.request_id and {of r.id}
-  where {of e.request_id}
-  group by r.flow, e.from_status, e.to_status, e.cause
+  select e.row_flow as flow, e.from_status, e.to_status, e.cause
+  from {step} as e
+  where e.row_flow is not null
+  group by e.row_flow, e.from_status, e.to_status, e.cause
 ), illegal as materialized (
   select s.*
   from step as s
@@ -59,9 +60,9 @@ select e.request_id || ' ' || e.transition_no as id
 from illegal as i
 cross join lateral (
   select v.request_id, v.transition_no
-  from tidegate.request_event as v
-  join tidegate.request as r on r.id = v.request_id and r.flow = i.flow and {of r.id}
-  where {of v.request_id} and v.from_status is not distinct from i.from_status and v.to_status = i.to_status and v.cause = i.cause
+  from {step} as v
+  where v.row_flow = i.flow and v.from_status is not distinct from i.from_status and v.to_status = i.to_status
+    and v.cause = i.cause
 ) as e
      $q$),
     ('history_partition_missing',
@@ -82,21 +83,20 @@ select 'request_event_default' where to_regclass('tidegate.request_event_default
      'no live request has gone: what is removed has ended',
      $q$
 select e.request_id::text as id
-from tidegate.request_event as e
-where not exists (select from tidegate.request as r where r.id = e.request_id and {of r.id}) and {of e.request_id}
+from {step} as e
+where e.row_flow is null
 group by e.request_id
 having not bool_or(e.to_status in ('completed', 'timed_out', 'failure'))
      $q$),
     ('attempts_counted_wrongly',
      'a row counts the sends, and the checks when they are over, that the last step of its history tells',
      $q$
-select r.id::text as id
-from tidegate.request as r
-join tidegate.request_event as e on e.request_id = r.id and e.transition_no = r.transition_no and {of e.request_id}
-where {of r.id} and case
-  when e.to_status = 'queued' then r.tx_attempt <> 0
-  when e.from_status = 'queued' then r.tx_attempt <> 0 or r.readiness_attempt <> e.attempt
-  else r.tx_attempt <> e.attempt
+select e.request_id::text as id
+from {step} as e
+where e.is_latest and case
+  when e.to_status = 'queued' then e.row_tx_attempt <> 0
+  when e.from_status = 'queued' then e.row_tx_attempt <> 0 or e.row_readiness_attempt <> e.attempt
+  else e.row_tx_attempt <> e.attempt
 end
      $q$),
     ('attempts_beyond_the_policy',
@@ -113,10 +113,10 @@ with allowed as materialized (
   from tidegate.policy as p
 )
 select r.id::text as id
-from tidegate.request as r
+from {request} as r
 join allowed as a
   on a.kind = r.kind and a.stage = case r.req_status when 'queued' then 'readiness' else 'tx' end::tidegate.stage
-where {of r.id} and case r.req_status
+where case r.req_status
   when 'queued' then r.readiness_attempt - r.readiness_waits > a.attempts
   when 'processing' then r.tx_attempt - r.tx_unsent > a.attempts + 1
   when 'tx_in_flight' then r.tx_attempt - r.tx_unsent > a.attempts + 1

@@ -12,8 +12,8 @@ as $$
      'a request that is queued, processing or in flight has the message that its row names, in a queue of its stage',
      $q$
 select r.id::text as id
-from tidegate.request as r
-where {of r.id} and r.req_status in ('queued', 'processing', 'tx_in_flight')
+from {request} as r
+where r.req_status in ('queued', 'processing', 'tx_in_flight')
   and not exists (
     select
     from {message} as m

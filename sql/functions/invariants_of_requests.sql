@@ -12,8 +12,8 @@ as $$
      'a row has the time at which it came to its status, and an end if and only if it has ended',
      $q$
 select r.id::text as id
-from tidegate.request as r
-where {of r.id} and (
+from {request} as r
+where (
   (r.finished_at is not null) <> (r.req_status in ('completed', 'timed_out', 'failure'))
   or case r.req_status
     when 'queued' then r.queued_at
@@ -28,19 +28,19 @@ where {of r.id} and (
      'a row in no queue names no message, unless it was put there by hand',
      $q$
 select r.id::text as id
-from tidegate.request as r
-where {of r.id} and r.req_status not in ('queued', 'processing', 'tx_in_flight') and num_nonnulls(r.queue, r.msg_id) > 0
+from {request} as r
+where r.req_status not in ('queued', 'processing', 'tx_in_flight') and num_nonnulls(r.queue, r.msg_id) > 0
   and r.cause <> 'hand_edit'
   and not exists (
-    select from tidegate.request_event as e where e.request_id = r.id and e.cause = 'hand_edit' and {of e.request_id}
+    select from {step} as e where e.request_id = r.id and e.cause = 'hand_edit'
   )
      $q$),
     ('time_still_to_come',
      'what is on record of a request has happened',
      $q$
 select r.id::text as id
-from tidegate.request as r
-where {of r.id} and statement_timestamp() + interval '1 minute' < greatest(
+from {request} as r
+where statement_timestamp() + interval '1 minute' < greatest(
   r.submitted_at, r.queued_at, r.processing_at, r.tx_in_flight_at, r.receipt_received_at, r.finished_at
 )
      $q$),
@@ -48,9 +48,9 @@ where {of r.id} and statement_timestamp() + interval '1 minute' < greatest(
      'every status that is not the last has a deadline',
      $q$
 select r.id::text as id
-from tidegate.request as r
+from {request} as r
 left join tidegate.awaiting_response as a on a.request_id = r.id
-where {of r.id} and case r.req_status
+where case r.req_status
   when 'queued' then not isfinite(r.deadline_at) or r.readiness_deadline_at is null or not isfinite(r.readiness_deadline_at)
   when 'receipt_received' then a.due_at is null or not isfinite(a.due_at)
   else r.req_status in ('processing', 'tx_in_flight') and (r.deadline_at is null or not isfinite(r.deadline_at))
@@ -60,9 +60,9 @@ end
      'a request does not outlive its deadline by more than a minute',
      $q$
 select r.id::text as id
-from tidegate.request as r
+from {request} as r
 left join tidegate.awaiting_response as a on a.request_id = r.id
-where {of r.id} and statement_timestamp() - interval '1 minute' > case r.req_status
+where statement_timestamp() - interval '1 minute' > case r.req_status
   when 'queued' then least(r.deadline_at, r.readiness_deadline_at)
   when 'processing' then r.deadline_at
   when 'tx_in_flight' then r.deadline_at
@@ -81,25 +81,25 @@ where r.req_status is distinct from 'receipt_received'
      'a completed request has its response; a proof may have none',
      $q$
 select r.id::text as id
-from tidegate.request as r
-where {of r.id} and r.req_status = 'completed' and r.flow <> 'proof' and r.response is null and r.cause <> 'hand_edit'
+from {request} as r
+where r.req_status = 'completed' and r.flow <> 'proof' and r.response is null and r.cause <> 'hand_edit'
      $q$),
     ('response_of_a_live_request',
      'a request has no response before its end',
      $q$
 select r.id::text as id
-from tidegate.request as r
-where {of r.id} and r.response is not null and r.req_status not in ('completed', 'timed_out', 'failure')
+from {request} as r
+where r.response is not null and r.req_status not in ('completed', 'timed_out', 'failure')
      $q$),
     ('completed_without_its_shares',
      'a request that was completed by its shares has as many as it takes',
      $q$
 select r.id::text as id
-from tidegate.request as r
+from {request} as r
 left join (
   select p.request_id, count(*) as shares from tidegate.response_part as p where {of p.request_id} group by p.request_id
 ) as s on s.request_id = r.id
-where {of r.id} and r.cause = 'threshold_reached' and coalesce(s.shares, 0) < r.response_threshold
+where r.cause = 'threshold_reached' and coalesce(s.shares, 0) < r.response_threshold
      $q$),
     ('share_of_a_request_that_awaits_none',
      'shares are kept of requests that have been sent and take them',
@@ -114,9 +114,9 @@ where {of p.request_id} and {of r.id}
      'a request whose shares have reached their threshold is completed',
      $q$
 select r.id::text as id
-from tidegate.request as r
+from {request} as r
 join tidegate.response_part as p on p.request_id = r.id
-where {of p.request_id} and {of r.id} and r.req_status = 'receipt_received' and r.response_threshold > 1
+where {of p.request_id} and r.req_status = 'receipt_received' and r.response_threshold > 1
 group by r.id, r.response_threshold
 having count(*) >= r.response_threshold
      $q$),
@@ -124,8 +124,8 @@ having count(*) >= r.response_threshold
      'the reference of a receipt leads to a request, and that of one that awaits its response to itself',
      $q$
 select r.id::text as id
-from tidegate.request as r
-where {of r.id} and r.reference is not null
+from {request} as r
+where r.reference is not null
   and not exists (
     select from tidegate.request_reference as f
     where f.reference = r.reference and (f.request_id = r.id or r.req_status <> 'receipt_received')
@@ -173,9 +173,9 @@ where {of w.request_id} and {of r.id} and r.req_status not in ('completed', 'tim
      'a request that was submitted with a callback has a delivery when it has ended, for as long as deliveries are kept',
      $q$
 select r.id::text as id
-from tidegate.request as r
+from {request} as r
 cross join tidegate.webhook_policy as p
-where {of r.id} and r.callback_url is not null and r.req_status in ('completed', 'timed_out', 'failure')
+where r.callback_url is not null and r.req_status in ('completed', 'timed_out', 'failure')
   and r.finished_at > statement_timestamp() - p.retention
   and not exists (select from tidegate.webhook_delivery as w where w.request_id = r.id)
      $q$),

@@ -7,7 +7,7 @@ use std::{process::ExitCode, time::Duration};
 use clap::Args;
 use humantime::parse_duration;
 
-use self::findings::Findings;
+use self::findings::{CONNECTIONS, Findings};
 use super::DatabaseArgs;
 
 /// What `doctor` answers when something is wrong, besides 0 for nothing and 1 for an error of its own.
@@ -28,7 +28,7 @@ pub(super) struct Doctor {
 
 impl Doctor {
     pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
-        let connected = database.connect(1).await?;
+        let connected = database.connect(CONNECTIONS).await?;
         let store = &connected.store;
         let counts = store.request_overview().await?;
         let requests = counts.iter().map(|count| count.requests).sum();

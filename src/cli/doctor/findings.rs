@@ -1,9 +1,13 @@
 //! What `tidegate doctor` has found, and how much it has read.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
+use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use crate::{
@@ -16,6 +20,12 @@ const STEP_LIMIT: Duration = Duration::from_secs(20);
 
 /// How long a slice is meant to take.
 const STEP: Duration = Duration::from_secs(1);
+
+/// How many steps are under way at once, each on a connection of its own.
+const AT_ONCE: usize = 2;
+
+/// A connection for each step, and one that finds the next slice.
+pub(super) const CONNECTIONS: u32 = 3;
 
 /// Requests in a slice: at first, at least, at most.
 const BATCH: (i32, i32, i32) = (10_000, 1_000, 200_000);
@@ -65,6 +75,37 @@ struct Broken<'a> {
     query: &'a str,
 }
 
+/// Invariants that are being looked at.
+struct Step(JoinHandle<Result<Ended, StoreError>>);
+
+/// The invariants of a step, the violations (none when the database was not through in time), and how long it took.
+type Ended = (Vec<String>, Option<Vec<Violation>>, Duration);
+
+impl Step {
+    fn begin(store: &Store, names: Vec<String>, slice: Slice, patience: Duration) -> Self {
+        let store = store.clone();
+        Self(tokio::spawn(async move {
+            let began = Instant::now();
+            let asked: Vec<_> = names.iter().map(String::as_str).collect();
+            let found = store.check_invariants(&asked, slice, patience).await?;
+            Ok((names, found, began.elapsed()))
+        }))
+    }
+
+    async fn end(mut self) -> Result<Ended, StoreError> {
+        match (&mut self.0).await {
+            Ok(ended) => ended,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+}
+
+impl Drop for Step {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 impl Findings {
     /// Nothing yet, of so many requests; without a time limit everything will be read.
     pub(super) fn new(
@@ -88,65 +129,85 @@ impl Findings {
         }
     }
 
-    /// Looks at everything, in steps: at what is small as a whole, then at requests and their history in slices, the
-    /// newest first.
+    /// Looks at everything, in steps, [`AT_ONCE`] of them at a time: at what is small as a whole, then at requests and
+    /// their history in slices, the newest first.
     ///
     /// # Errors
     ///
     /// Database trouble, other than a step that takes too long.
     pub(super) async fn look(&mut self, store: &Store) -> Result<(), StoreError> {
-        let (by_request, whole): (Vec<_>, Vec<_>) = self
-            .invariants
-            .clone()
-            .into_iter()
-            .partition(|i| i.by_request);
-        for (done, invariant) in whole.iter().enumerate() {
-            self.tell(&format!(
-                "{done} of {} invariants that need no slices",
-                whole.len()
-            ));
-            let found = match self.patience() {
-                Some(patience) => {
-                    let name = [&*invariant.name];
-                    store
-                        .check_invariants(&name, Slice::default(), patience)
-                        .await?
-                }
-                None => None,
+        self.look_at_whole(store).await?;
+        self.look_at_slices(store).await
+    }
+
+    async fn look_at_whole(&mut self, store: &Store) -> Result<(), StoreError> {
+        let mut names = self.unfinished.clone().into_iter();
+        let (mut running, all) = (VecDeque::new(), names.len());
+        loop {
+            while running.len() < AT_ONCE
+                && let Some(patience) = self.patience()
+                && let Some(name) = names.next()
+            {
+                let step = Step::begin(store, vec![name], Slice::default(), patience);
+                running.push_back(step);
+            }
+            let Some(step) = running.pop_front() else {
+                return Ok(());
             };
-            if let Some(found) = found {
+            let left = self.unfinished.len();
+            self.tell(&format!(
+                "{} of {all} invariants that need no slices",
+                all - left
+            ));
+            if let (names, Some(found), _) = step.end().await? {
                 self.note(found);
-                self.unfinished.retain(|name| *name != invariant.name);
+                self.unfinished.retain(|name| !names.contains(name));
             }
         }
+    }
 
-        let names: Vec<_> = by_request.iter().map(|i| &*i.name).collect();
+    async fn look_at_slices(&mut self, store: &Store) -> Result<(), StoreError> {
+        let names = self.invariants.iter().filter(|i| i.by_request);
+        let names: Vec<_> = names.map(|i| i.name.clone()).collect();
         let (mut batch, least, most) = BATCH;
-        while let Some(patience) = self.patience() {
+        // The slices under way, each with the number of its requests, and where the next one ends; none: it was the last.
+        let mut running = VecDeque::new();
+        let mut next = Some(None);
+        loop {
+            while running.len() < AT_ONCE
+                && let Some(patience) = self.patience()
+                && let Some(before) = next
+            {
+                let (slice, requests) = store.invariant_slice(before, batch).await?;
+                let step = Step::begin(store, names.clone(), slice, patience);
+                running.push_back((step, slice, batch, requests));
+                next = slice.from.map(Some);
+            }
+            let Some((step, slice, asked, requests)) = running.pop_front() else {
+                return Ok(());
+            };
             self.tell(&format!(
                 "{} of about {} requests",
                 self.read, self.requests
             ));
-            let began = Instant::now();
-            let (slice, requests) = store.invariant_slice(self.back_to, batch).await?;
-            match store.check_invariants(&names, slice, patience).await? {
-                Some(found) => self.note(found),
-                None if batch == least => break,
-                None => {
-                    batch = (batch / 8).max(least);
-                    continue;
+            let (_, found, took) = step.end().await?;
+            let Some(found) = found else {
+                if asked == least || self.patience().is_none() {
+                    return Ok(());
                 }
-            }
+                // Again, with fewer.
+                batch = (asked / 8).max(least);
+                running.clear();
+                next = Some(slice.before);
+                continue;
+            };
+            self.note(found);
             self.read += requests;
             self.back_to = slice.from;
-            if slice.from.is_none() {
-                self.all_read = true;
-                break;
-            }
-            let wished = f64::from(batch) * STEP.as_secs_f64() / began.elapsed().as_secs_f64();
+            self.all_read = slice.from.is_none();
+            let wished = f64::from(asked) * STEP.as_secs_f64() / took.as_secs_f64();
             batch = (wished as i32).clamp(least, most);
         }
-        Ok(())
     }
 
     /// How long the next step may take; none when the time is over.
