@@ -5,7 +5,7 @@ use crate::evidence::Evidence;
 
 pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
     let mut check =
-        Check::of("an exactly_once request has one effect if it is completed, or else none");
+        Check::of("an exactly_once request has one effect if it has its receipt, or else none");
     for (id, life) in &evidence.lives {
         let effects = evidence.effects.get(id).copied().unwrap_or_default();
         if !evidence.exactly_once.contains(&*life.kind) {
@@ -15,10 +15,16 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
             continue;
         }
         check.examine();
-        if effects != u32::from(&*life.status == "completed") {
+        // The effect is written with the receipt, whose response may still fail to come.
+        let has_receipt = life.events.iter().any(|event| &*event.cause == "receipt");
+        if effects != u32::from(has_receipt) {
+            let receipt = if has_receipt { "a" } else { "no" };
             check.violated(
                 *id,
-                format!("it is {} and has {effects} effects", life.status),
+                format!(
+                    "it is {} with {receipt} receipt and has {effects} effects",
+                    life.status
+                ),
             );
         }
     }
