@@ -16,7 +16,10 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
         }
         check.examine();
         // The effect is written with the receipt, whose response may still fail to come.
-        let has_receipt = life.events.iter().any(|event| &*event.cause == "receipt");
+        let has_receipt = life.events.iter().any(|event| {
+            event.from.as_deref() == Some("tx_in_flight")
+                && matches!(&*event.to, "receipt_received" | "completed")
+        });
         if effects != u32::from(has_receipt) {
             let receipt = if has_receipt { "a" } else { "no" };
             check.violated(

@@ -22,10 +22,10 @@ const STEP_LIMIT: Duration = Duration::from_secs(20);
 const STEP: Duration = Duration::from_secs(1);
 
 /// How many steps are under way at once, each on a connection of its own.
-const AT_ONCE: usize = 3;
+const AT_ONCE: usize = 2;
 
 /// A connection for each step, and one that finds the next slice.
-pub(super) const CONNECTIONS: u32 = 4;
+pub(super) const CONNECTIONS: u32 = 3;
 
 /// Requests in a slice: at first, at least, at most.
 const BATCH: (i32, i32, i32) = (10_000, 1_000, 200_000);
