@@ -140,12 +140,10 @@ async fn thousands_who_wait_cost_a_few_statements_and_all_get_their_answer() {
     assert_eq!(answered, over_http);
     let took = began.elapsed();
     node.until_waiting(0).await;
-    // A hundred in each statement when they come together, and what is asked each second in any case.
+    // A hundred in each statement when they come together.
     let asked = statements(&database).await - before;
-    let each_second = per_look.last().copied().unwrap_or_default();
-    let seconds = i64::try_from(began.elapsed().as_secs()).unwrap();
     assert!(
-        asked < i64::try_from(over_http / 4).unwrap() + each_second * seconds,
+        asked < i64::try_from(over_http / 4).unwrap(),
         "{asked} statements for {over_http} answers in {took:?}"
     );
     eprintln!(
