@@ -20,7 +20,7 @@ use tidegate::{
 use tokio::sync::Barrier;
 
 use crate::{
-    support::{TestDatabase, eventually},
+    support::{TestDatabase, eventually, race::Session, until_blocked},
     worker::{Running, all_stages, until},
 };
 
@@ -184,6 +184,46 @@ async fn without_an_estimator_calls_have_the_longest_timeout_and_it_is_learned_f
         Some("direct.tx normal t, public_decrypt.readiness normal t")
     );
     running.stop().await;
+    let reported = database
+        .number("select sum(reported) from tidegate.timeout_report")
+        .await;
+    assert_eq!(
+        reported,
+        i64::try_from(service.calls.load(Ordering::SeqCst)).unwrap(),
+        "every call"
+    );
+}
+
+/// A process stops while its report waits for another session: the report repeats, and a second one has the later calls.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_in_the_middle_of_a_report_loses_no_call() {
+    let database = adaptive(500).await;
+    let service = Service::default();
+    let stages = all_stages().transact("direct", service.clone());
+    let running = Running::start(&database.store, stages, named("stopped"));
+    eventually("the first report has arrived", || async {
+        database.submit("direct").await;
+        database
+            .number("select count(*) from tidegate.timeout_report")
+            .await
+            == 1
+    })
+    .await;
+
+    let mut other = Session::begin(&database).await;
+    other
+        .execute("select from tidegate.timeout_estimator for update")
+        .await;
+    let first = database.submit("direct").await;
+    until(&database, first, "completed").await;
+    until_blocked(&database, 1).await;
+    let later = database.submit("direct").await;
+    until(&database, later, "completed").await;
+    running.stop.cancel();
+    until_blocked(&database, 2).await;
+    other.commit().await;
+    running.stop().await;
+
     let reported = database
         .number("select sum(reported) from tidegate.timeout_report")
         .await;

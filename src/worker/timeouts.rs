@@ -175,7 +175,7 @@ impl Timeouts {
                     }
                 }
             };
-            // A report that is broken off may have arrived: the last one looks.
+            // The report that is broken off may have arrived, which the last reports find out.
             tokio::select! {
                 () = end.cancelled() => break,
                 () = round => {}
@@ -186,9 +186,10 @@ impl Timeouts {
             }
         }
         let last = async {
-            for learned in self.all() {
-                if !self.forget_idle(&learned) {
-                    self.report(&learned).await;
+            // A report that was broken off repeats as it was; a second one has the calls that ended after it.
+            for learned in self.all().iter().flat_map(|learned| [learned; 2]) {
+                if !self.forget_idle(learned) {
+                    self.report(learned).await;
                 }
             }
         };
@@ -258,8 +259,8 @@ impl Timeouts {
     /// Forgets a timeout that nobody has used for an interval: whoever does begins with what the fleet knows then.
     fn forget_idle(&self, learned: &Arc<Learned>) -> bool {
         let mut all = self.learned();
-        // One is the map's, one the caller's; a call would have another.
-        let is_idle = Arc::strong_count(learned) == 2 && learned.inner().estimator.is_idle();
+        // The map has one while it is there, the caller another; a call would have a third.
+        let is_idle = Arc::strong_count(learned) <= 2 && learned.inner().estimator.is_idle();
         if is_idle {
             all.remove(&(learned.stage, learned.kind.clone()));
         }
