@@ -3,18 +3,25 @@
 -- Each query answers with one column, `id`, a row for each violation, and may be run as it stands. What is legal for a
 -- moment, such as a gate whose mark was reached just now, is no violation until it has lasted. Queries that read all
 -- requests, or their history, are `by_request`: with `id_from` and `id_before` they read only the requests from the one up to,
--- but not including, the other; when `shared`, from the relations `request_slice` and `step_slice`, which `check_invariants`
--- defines around them.
--- Earlier versions have other parameters; the views that stand on them are made again.
+-- but not including, the other. Where the subject of an invariant is one request (`r`) or one step of its history (`s`), its
+-- query is made of the `condition` that breaks it, on the rows of `source`, whose identifier is `row_id`: `check_invariants`
+-- reads each source once.
+-- Earlier versions have other parameters and columns; the views that stand on them are made again.
 drop function if exists tidegate.invariants() cascade;
 drop function if exists tidegate.invariants(uuid, uuid) cascade;
+drop function if exists tidegate.invariants(uuid, uuid, boolean) cascade;
 
-create or replace function tidegate.invariants(
-  id_from   uuid default null,
-  id_before uuid default null,
-  shared    boolean default false
-)
-  returns table (place integer, name text, says text, query text, by_request boolean)
+create or replace function tidegate.invariants(id_from uuid default null, id_before uuid default null)
+  returns table (
+    place      integer,
+    name       text,
+    says       text,
+    query      text,
+    by_request boolean,
+    source     text,
+    row_id     text,
+    condition  text
+  )
   language plpgsql
   stable
   security definer
@@ -22,7 +29,7 @@ create or replace function tidegate.invariants(
 as $$
 #variable_conflict use_column
 declare
-  v_message text := (
+  v_message  text := (
     select string_agg(
       format(
         'select %L::text as queue, %L::text as stage, msg_id, enqueued_at, vt, headers, '
@@ -34,60 +41,66 @@ declare
     from tidegate.queue as q
     where to_regclass(tidegate.queue_table(q.name)) is not null
   );
-  -- `{of r.id}` stands for the range, and goes with its "and" or "where" when there is none.
-  v_of      constant text := '[{]of ([a-z_.]+)[}]';
-  v_all     constant text := format(
-    'where %1$s(?![[:space:]]+and)|%1$s[[:space:]]+and[[:space:]]+|[[:space:]]+and[[:space:]]+%1$s', v_of
-  );
-  v_range   constant text := concat_ws(
+  v_requests constant text := '(select * from tidegate.request as r where {of r.id}) as r';
+  -- Each step of a history with those beside it, and with what the row of its request says. A request without a history has
+  -- a row here, too. Both sides come in the order of their primary keys, which saves sorting them.
+  v_steps    constant text := '(
+  select
+    coalesce(l.request_id, r.id) as request_id, l.transition_no, l.from_status, l.to_status, l.cause, l.attempt,
+    l.previous_no, l.previous_status, l.next_no,
+    r.flow, r.transition_no as row_transition_no, r.req_status as row_status, r.cause as row_cause,
+    r.tx_attempt as row_tx_attempt, r.readiness_attempt as row_readiness_attempt
+  from (
+    select
+      e.request_id, e.transition_no, e.from_status, e.to_status, e.cause, e.attempt,
+      lag(e.transition_no, 1, 0) over life as previous_no, lag(e.to_status) over life as previous_status,
+      lead(e.transition_no) over life as next_no
+    from tidegate.request_event as e
+    where {of e.request_id}
+    window life as (partition by e.request_id order by e.transition_no)
+  ) as l
+  full join (select * from tidegate.request as r where {of r.id}) as r on r.id = l.request_id
+) as s';
+  v_range    constant text := concat_ws(
     ' and ', E'\\1 >= ' || quote_literal(id_from), E'\\1 < ' || quote_literal(id_before)
   );
-  -- `{request}` and `{step}` stand for the requests and the history in it, each step with what the row of its request says.
-  v_request text := 'tidegate.request';
-  v_step    text := E'(
-  select
-    e.*, e.transition_no = r.transition_no as is_latest, e.transition_no > r.transition_no as is_beyond,
-    r.flow as row_flow, r.tx_attempt as row_tx_attempt, r.readiness_attempt as row_readiness_attempt
-  from tidegate.request_event as e
-  left join tidegate.request as r on r.id = e.request_id
-  where {of e.request_id}
-)';
+  -- `{of r.id}` stands for the range, and goes with its "and" or "where" when there is none.
+  v_of       text := '[{]of ([a-z_.]+)[}]';
 begin
+  if v_range = '' then
+    v_of := format(
+      '[[:space:]]+where %1$s(?![[:space:]]+and)|%1$s[[:space:]]+and[[:space:]]+|[[:space:]]+and[[:space:]]+%1$s', v_of
+    );
+  end if;
   v_message := E'(\n  ' || coalesce(
     v_message,
     'select null::text as queue, null::text as stage, null::bigint as msg_id, null::timestamptz as enqueued_at, '
       'null::timestamptz as vt, null::jsonb as headers, null::uuid as request_id where false'
   ) || E'\n)';
-  if shared then
-    v_request := 'request_slice';
-    v_step := 'step_slice';
-  elsif v_range <> '' then
-    v_request := '(select * from tidegate.request as r where {of r.id})';
-  end if;
   return query
     select
-      row_number() over (order by i.chapter, i.line)::integer, i.name, i.says,
-      replace(
-        case v_range
-          when '' then regexp_replace(q.query, v_all, '', 'g')
-          else regexp_replace(q.query, v_of, v_range, 'g')
-        end,
-        '{message}', v_message
-      ),
-      i.query like any (array['%{of %', '%{request}%', '%{step}%'])
+      row_number() over (order by i.chapter, i.line)::integer, i.name, i.says, regexp_replace(t.query, v_of, v_range, 'g'),
+      t.query ~ '[{]of ', regexp_replace(o.source, v_of, v_range, 'g'), o.row_id,
+      case when o.source is not null then c.condition end
     from (
-      select 1 as chapter, * from tidegate.invariants_of_queues() with ordinality as q(name, says, query, line)
+      select 1 as chapter, * from tidegate.invariants_of_queues() with ordinality as q(name, says, subject, query, line)
       union all
-      select 2, * from tidegate.invariants_of_history() with ordinality as h(name, says, query, line)
+      select 2, * from tidegate.invariants_of_history() with ordinality as h(name, says, subject, query, line)
       union all
-      select 3, * from tidegate.invariants_of_requests() with ordinality as r(name, says, query, line)
+      select 3, * from tidegate.invariants_of_requests() with ordinality as r(name, says, subject, query, line)
       union all
-      select 4, * from tidegate.invariants_of_configuration() with ordinality as c(name, says, query, line)
+      select 4, * from tidegate.invariants_of_configuration() with ordinality as c(name, says, subject, query, line)
       union all
-      select 5, * from tidegate.invariants_of_schema() with ordinality as s(name, says, query, line)
+      select 5, * from tidegate.invariants_of_schema() with ordinality as s(name, says, subject, query, line)
     ) as i
+    left join (
+      values ('request', v_requests, 'r.id::text'), ('step', v_steps, 'concat_ws('' '', s.request_id, s.transition_no)')
+    ) as o(subject, source, row_id) on o.subject = i.subject
     cross join lateral (
-      values (replace(replace(btrim(i.query, E' \n'), '{request}', v_request), '{step}', v_step))
-    ) as q(query);
+      values (replace(btrim(i.query, E' \n'), '{message}', v_message))
+    ) as c(condition)
+    cross join lateral (
+      values (concat(E'select ' || o.row_id || E' as id\nfrom ' || o.source || E'\nwhere ', c.condition))
+    ) as t(query);
 end;
 $$;

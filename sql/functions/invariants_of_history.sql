@@ -1,72 +1,39 @@
 -- tidegate.invariants_of_history: what must hold between requests and their history
 --
 -- As `invariants`.
+-- An earlier version has other columns.
+drop function if exists tidegate.invariants_of_history();
+
 create or replace function tidegate.invariants_of_history()
-  returns table (name text, says text, query text)
+  returns table (name text, says text, subject text, query text)
   language sql
   immutable
   set search_path = pg_catalog, pg_temp
 as $$
   select * from (values
     ('history_does_not_end_at_the_status',
-     'the last step of a request''s history led to the status of its row, by the cause on record there',
+     'the last step of a request''s history led to the status of its row, by the cause on record there', 'step',
      $q$
-select r.id::text as id
-from {request} as r
-where not exists (
-  select
-  from {step} as e
-  where e.request_id = r.id and e.is_latest
-    and (e.to_status, e.cause) is not distinct from (r.req_status, r.cause)
-)
-union all
-select e.request_id::text
-from {step} as e
-where e.is_beyond
-group by e.request_id
+s.flow is not null and s.next_no is null
+and (s.transition_no, s.to_status, s.cause) is distinct from (s.row_transition_no, s.row_status, s.row_cause)
      $q$),
     ('history_with_a_gap',
-     'each step of a history has the number after the one before, and comes from where that led',
+     'each step of a history has the number after the one before, and comes from where that led', 'step',
      $q$
-select s.request_id || ' ' || s.transition_no as id
-from (
-  select
-    e.request_id, e.transition_no, e.from_status,
-    lag(e.transition_no, 1, 0) over life as before_no, lag(e.to_status) over life as before
-  from {step} as e
-  window life as (partition by e.request_id order by e.transition_no)
-) as s
-where s.transition_no <> s.before_no + 1 or s.from_status is distinct from s.before
+s.transition_no <> s.previous_no + 1 or s.from_status is distinct from s.previous_status
      $q$),
     ('history_with_an_illegal_step',
-     'each step of a request''s history is one that its flow allows',
+     'each step of a request''s history is one that its flow allows', 'step',
      $q$
-with step as materialized (
-  select e.row_flow as flow, e.from_status, e.to_status, e.cause
-  from {step} as e
-  where e.row_flow is not null
-  group by e.row_flow, e.from_status, e.to_status, e.cause
-), illegal as materialized (
-  select s.*
-  from step as s
-  where not exists (
-    select
-    from tidegate.transition_rule as t
-    where t.flow = s.flow and t.from_status is not distinct from s.from_status and t.to_status = s.to_status
-      and s.cause in (t.cause, 'hand_edit')
-  )
+s.flow is not null
+and (s.flow, s.from_status is null, coalesce(s.from_status, s.to_status), s.to_status, s.cause) not in (
+  select t.flow, t.from_status is null, coalesce(t.from_status, t.to_status), t.to_status, c.cause
+  from tidegate.transition_rule as t
+  cross join lateral (values (t.cause), ('hand_edit')) as c(cause)
 )
-select e.request_id || ' ' || e.transition_no as id
-from illegal as i
-cross join lateral (
-  select v.request_id, v.transition_no
-  from {step} as v
-  where v.row_flow = i.flow and v.from_status is not distinct from i.from_status and v.to_status = i.to_status
-    and v.cause = i.cause
-) as e
      $q$),
     ('history_partition_missing',
-     'history has its default partition, and that of today one of its own, if anybody makes partitions',
+     'history has its default partition, and that of today one of its own, if anybody makes partitions', null,
      $q$
 select p.name as id
 from (
@@ -80,27 +47,21 @@ union all
 select 'request_event_default' where to_regclass('tidegate.request_event_default') is null
      $q$),
     ('history_of_a_lost_request',
-     'no live request has gone: what is removed has ended',
+     'no live request has gone: what is removed has ended', 'step',
      $q$
-select e.request_id::text as id
-from {step} as e
-where e.row_flow is null
-group by e.request_id
-having not bool_or(e.to_status in ('completed', 'timed_out', 'failure'))
+s.flow is null and s.next_no is null and s.to_status not in ('completed', 'timed_out', 'failure')
      $q$),
     ('attempts_counted_wrongly',
-     'a row counts the sends, and the checks when they are over, that the last step of its history tells',
+     'a row counts the sends, and the checks when they are over, that the last step of its history tells', 'step',
      $q$
-select e.request_id::text as id
-from {step} as e
-where e.is_latest and case
-  when e.to_status = 'queued' then e.row_tx_attempt <> 0
-  when e.from_status = 'queued' then e.row_tx_attempt <> 0 or e.row_readiness_attempt <> e.attempt
-  else e.row_tx_attempt <> e.attempt
+s.transition_no = s.row_transition_no and case
+  when s.to_status = 'queued' then s.row_tx_attempt <> 0
+  when s.from_status = 'queued' then s.row_tx_attempt <> 0 or s.row_readiness_attempt <> s.attempt
+  else s.row_tx_attempt <> s.attempt
 end
      $q$),
     ('attempts_beyond_the_policy',
-     'a live request has no more checks and sends behind it than its policy ever allowed, and one look for a receipt',
+     'a live request has no more checks and sends behind it than its policy ever allowed, and one look for a receipt', null,
      $q$
 with allowed as materialized (
   select
@@ -113,14 +74,14 @@ with allowed as materialized (
   from tidegate.policy as p
 )
 select r.id::text as id
-from {request} as r
+from tidegate.request as r
 join allowed as a
   on a.kind = r.kind and a.stage = case r.req_status when 'queued' then 'readiness' else 'tx' end::tidegate.stage
-where case r.req_status
+where {of r.id} and case r.req_status
   when 'queued' then r.readiness_attempt - r.readiness_waits > a.attempts
   when 'processing' then r.tx_attempt - r.tx_unsent > a.attempts + 1
   when 'tx_in_flight' then r.tx_attempt - r.tx_unsent > a.attempts + 1
 end
      $q$)
-  ) as i(name, says, query);
+  ) as i(name, says, subject, query);
 $$;

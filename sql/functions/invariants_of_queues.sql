@@ -1,28 +1,28 @@
 -- tidegate.invariants_of_queues: what must hold between requests and messages, and of what queues and gates stand on
 --
 -- As `invariants`. `{message}` stands for all messages of all queues.
+-- An earlier version has other columns.
+drop function if exists tidegate.invariants_of_queues();
+
 create or replace function tidegate.invariants_of_queues()
-  returns table (name text, says text, query text)
+  returns table (name text, says text, subject text, query text)
   language sql
   immutable
   set search_path = pg_catalog, pg_temp
 as $$
   select * from (values
     ('live_request_without_message',
-     'a request that is queued, processing or in flight has the message that its row names, in a queue of its stage',
+     'a request that is queued, processing or in flight has the message that its row names, in a queue of its stage', 'request',
      $q$
-select r.id::text as id
-from {request} as r
-where r.req_status in ('queued', 'processing', 'tx_in_flight')
-  and not exists (
-    select
-    from {message} as m
-    where m.queue = r.queue and m.msg_id = r.msg_id and m.request_id = r.id
-      and m.stage = case when r.req_status = 'queued' then 'readiness' else 'tx' end
-  )
+r.req_status in ('queued', 'processing', 'tx_in_flight') and (
+  select count(*)
+  from {message} as m
+  where m.queue = r.queue and m.msg_id = r.msg_id and m.request_id = r.id
+    and m.stage = case when r.req_status = 'queued' then 'readiness' else 'tx' end
+) = 0
      $q$),
     ('ended_request_with_message',
-     'a request that awaits its response or has ended has no message',
+     'a request that awaits its response or has ended has no message', null,
      $q$
 select r.id::text as id
 from {message} as m
@@ -35,7 +35,7 @@ where r.req_status not in ('queued', 'processing', 'tx_in_flight')
   ) is true
      $q$),
     ('message_without_request',
-     'a message stands for a request',
+     'a message stands for a request', null,
      $q$
 select m.queue || ' ' || m.msg_id as id
 from {message} as m
@@ -43,7 +43,7 @@ left join tidegate.request as r on r.id = m.request_id
 where r.id is null
      $q$),
     ('message_beside_its_request',
-     'the row of a live request names its message',
+     'the row of a live request names its message', null,
      $q$
 select m.queue || ' ' || m.msg_id as id
 from {message} as m
@@ -51,7 +51,7 @@ join tidegate.request as r on r.id = m.request_id
 where r.req_status in ('queued', 'processing', 'tx_in_flight') and (r.queue, r.msg_id) is distinct from (m.queue, m.msg_id)
      $q$),
     ('request_held_and_not_in_flight',
-     'the message of a request that is processing has no holder',
+     'the message of a request that is processing has no holder', null,
      $q$
 select r.id::text as id
 from {message} as m
@@ -59,7 +59,7 @@ join tidegate.request as r on r.id = m.request_id and r.queue = m.queue and r.ms
 where r.req_status = 'processing' and m.headers is not null
      $q$),
     ('request_in_flight_and_not_held',
-     'the message of a request in flight has a holder, even if its lease has run out',
+     'the message of a request in flight has a holder, even if its lease has run out', null,
      $q$
 select r.id::text as id
 from {message} as m
@@ -67,7 +67,7 @@ join tidegate.request as r on r.id = m.request_id and r.queue = m.queue and r.ms
 where r.req_status = 'tx_in_flight' and m.headers is null
      $q$),
     ('lease_that_is_none',
-     'a lease names its holder, its nonce and its length, and does not last for longer',
+     'a lease names its holder, its nonce and its length, and does not last for longer', null,
      $q$
 select m.queue || ' ' || m.msg_id as id
 from {message} as m
@@ -79,7 +79,7 @@ where m.headers is not null and case
 end
      $q$),
     ('message_put_off_beyond_its_deadline',
-     'a message is not put off for longer than its request may live',
+     'a message is not put off for longer than its request may live', null,
      $q$
 select m.queue || ' ' || m.msg_id as id
 from {message} as m
@@ -87,7 +87,7 @@ join tidegate.request as r on r.id = m.request_id and r.queue = m.queue and r.ms
 where m.headers is null and m.vt > r.deadline_at + interval '2 minutes' and m.vt > statement_timestamp() + interval '2 minutes'
      $q$),
     ('message_hidden_by_a_mark',
-     'no message that may be taken lies below its queue''s low-water mark, unless somebody looks for such ones',
+     'no message that may be taken lies below its queue''s low-water mark, unless somebody looks for such ones', null,
      $q$
 select m.queue || ' ' || m.msg_id as id
 from {message} as m
@@ -98,7 +98,7 @@ where m.vt = '-infinity' and m.msg_id < pg_sequence_last_value(to_regclass('tide
   )
      $q$),
     ('queue_without_storage',
-     'a queue has its pgmq table and its counters',
+     'a queue has its pgmq table and its counters', null,
      $q$
 select q.name as id
 from tidegate.queue as q
@@ -108,7 +108,7 @@ where to_regclass('pgmq.' || quote_ident('q_' || q.name)) is null
 group by q.name
      $q$),
     ('queue_numbers_used_twice',
-     'a queue draws numbers above those of its messages',
+     'a queue draws numbers above those of its messages', null,
      $q$
 select m.queue as id
 from {message} as m
@@ -118,7 +118,7 @@ having max(m.msg_id) > coalesce(
 )
      $q$),
     ('pacing_far_ahead',
-     'the next send of a queue is not reserved further ahead than claims reserve',
+     'the next send of a queue is not reserved further ahead than claims reserve', null,
      $q$
 select q.name as id
 from tidegate.queue as q
@@ -127,7 +127,7 @@ where q.per_seconds > 0
     > extract(epoch from clock_timestamp()) + 60 + 2 * (q.burst + 1) / q.per_seconds
      $q$),
     ('survey_does_not_add_up',
-     'a stretch of a queue''s survey is of a queue that exists, and counts what its blocks count',
+     'a stretch of a queue''s survey is of a queue that exists, and counts what its blocks count', null,
      $q$
 select s.queue || ' ' || s.stretch as id
 from tidegate.queue_survey as s
@@ -135,12 +135,12 @@ where s.waiting <> (select sum(b) from unnest(s.waiting_by_block) as b)
   or not exists (select from tidegate.queue as q where q.name = s.queue)
      $q$),
     ('queue_without_gate',
-     'a queue has a gate',
+     'a queue has a gate', null,
      $q$
 select q.name as id from tidegate.queue as q where not exists (select from tidegate.gate as g where g.queue = q.name)
      $q$),
     ('gate_open_above_its_mark',
-     'a gate that nobody holds closes within seconds when the depth behind it reaches the high-water mark',
+     'a gate that nobody holds closes within seconds when the depth behind it reaches the high-water mark', null,
      $q$
 with since as materialized (
   -- While somebody looks at gates each second, one that he has not come to yet is left to him.
@@ -171,7 +171,7 @@ where g.state = 'accepting' and not g.forced and g.changed_at < since.at
   )
      $q$),
     ('gate_closed_below_its_mark',
-     'a gate that nobody holds opens within seconds when the depth behind it reaches the low-water mark',
+     'a gate that nobody holds opens within seconds when the depth behind it reaches the low-water mark', null,
      $q$
 with since as materialized (
   select
@@ -203,7 +203,7 @@ where g.state = 'too_many_requests' and not g.forced and g.changed_at < since.at
   )
      $q$),
     ('gate_state_without_its_event',
-     'the last change of a gate on record led to its state, at the depth it tells; one that never changed accepts',
+     'the last change of a gate on record led to its state, at the depth it tells; one that never changed accepts', null,
      $q$
 select g.name as id
 from tidegate.gate as g
@@ -216,7 +216,7 @@ where case
 end
      $q$),
     ('cap_counts_wrongly',
-     'a cap counts the requests of its kind or submitter that are in queues, and no others',
+     'a cap counts the requests of its kind or submitter that are in queues, and no others', null,
      $q$
 select coalesce(l.gate, m.gate) || ' ' || coalesce(l.id, m.request_id) as id
 from (
@@ -232,5 +232,5 @@ where (m.gate is null and l.submitted_at < statement_timestamp() - interval '1 m
   or (l.gate is null and exists (select from tidegate.gate as g where g.name = m.gate)
     and coalesce(r.finished_at, r.receipt_received_at, '-infinity') < statement_timestamp() - interval '1 minute')
      $q$)
-  ) as i(name, says, query);
+  ) as i(name, says, subject, query);
 $$;

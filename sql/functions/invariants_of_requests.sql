@@ -1,76 +1,64 @@
 -- tidegate.invariants_of_requests: what must hold of requests and of what belongs to them
 --
 -- As `invariants`.
+-- An earlier version has other columns.
+drop function if exists tidegate.invariants_of_requests();
+
 create or replace function tidegate.invariants_of_requests()
-  returns table (name text, says text, query text)
+  returns table (name text, says text, subject text, query text)
   language sql
   immutable
   set search_path = pg_catalog, pg_temp
 as $$
   select * from (values
     ('status_without_its_time',
-     'a row has the time at which it came to its status, and an end if and only if it has ended',
+     'a row has the time at which it came to its status, and an end if and only if it has ended', 'request',
      $q$
-select r.id::text as id
-from {request} as r
-where (
-  (r.finished_at is not null) <> (r.req_status in ('completed', 'timed_out', 'failure'))
-  or case r.req_status
-    when 'queued' then r.queued_at
-    when 'processing' then r.processing_at
-    when 'tx_in_flight' then r.tx_in_flight_at
-    when 'receipt_received' then r.receipt_received_at
-    else r.finished_at
-  end is null
-)
+(r.finished_at is not null) <> (r.req_status in ('completed', 'timed_out', 'failure'))
+or case r.req_status
+  when 'queued' then r.queued_at
+  when 'processing' then r.processing_at
+  when 'tx_in_flight' then r.tx_in_flight_at
+  when 'receipt_received' then r.receipt_received_at
+  else r.finished_at
+end is null
      $q$),
     ('ended_request_that_names_a_message',
-     'a row in no queue names no message, unless it was put there by hand',
+     'a row in no queue names no message, unless it was put there by hand', 'request',
      $q$
-select r.id::text as id
-from {request} as r
-where r.req_status not in ('queued', 'processing', 'tx_in_flight') and num_nonnulls(r.queue, r.msg_id) > 0
-  and r.cause <> 'hand_edit'
-  and not exists (
-    select from {step} as e where e.request_id = r.id and e.cause = 'hand_edit'
-  )
+r.req_status not in ('queued', 'processing', 'tx_in_flight') and num_nonnulls(r.queue, r.msg_id) > 0
+and 'hand_edit' <> all(array(select e.cause from tidegate.request_event as e where e.request_id = r.id) || r.cause)
      $q$),
     ('time_still_to_come',
-     'what is on record of a request has happened',
+     'what is on record of a request has happened', 'request',
      $q$
-select r.id::text as id
-from {request} as r
-where statement_timestamp() + interval '1 minute' < greatest(
+statement_timestamp() + interval '1 minute' < greatest(
   r.submitted_at, r.queued_at, r.processing_at, r.tx_in_flight_at, r.receipt_received_at, r.finished_at
 )
      $q$),
     ('live_request_without_deadline',
-     'every status that is not the last has a deadline',
+     'every status that is not the last has a deadline', 'request',
      $q$
-select r.id::text as id
-from {request} as r
-left join tidegate.awaiting_response as a on a.request_id = r.id
-where case r.req_status
+case r.req_status
   when 'queued' then not isfinite(r.deadline_at) or r.readiness_deadline_at is null or not isfinite(r.readiness_deadline_at)
-  when 'receipt_received' then a.due_at is null or not isfinite(a.due_at)
+  when 'receipt_received' then (
+    select isfinite(a.due_at) from tidegate.awaiting_response as a where a.request_id = r.id
+  ) is not true
   else r.req_status in ('processing', 'tx_in_flight') and (r.deadline_at is null or not isfinite(r.deadline_at))
 end
      $q$),
     ('request_past_its_deadline',
-     'a request does not outlive its deadline by more than a minute',
+     'a request does not outlive its deadline by more than a minute', 'request',
      $q$
-select r.id::text as id
-from {request} as r
-left join tidegate.awaiting_response as a on a.request_id = r.id
-where statement_timestamp() - interval '1 minute' > case r.req_status
+statement_timestamp() - interval '1 minute' > case r.req_status
   when 'queued' then least(r.deadline_at, r.readiness_deadline_at)
   when 'processing' then r.deadline_at
   when 'tx_in_flight' then r.deadline_at
-  when 'receipt_received' then a.due_at
+  when 'receipt_received' then (select a.due_at from tidegate.awaiting_response as a where a.request_id = r.id)
 end
      $q$),
     ('response_awaited_for_nobody',
-     'only requests that await a response are noted as such',
+     'only requests that await a response are noted as such', null,
      $q$
 select a.request_id::text as id
 from tidegate.awaiting_response as a
@@ -78,31 +66,23 @@ left join tidegate.request as r on r.id = a.request_id
 where r.req_status is distinct from 'receipt_received'
      $q$),
     ('completed_request_without_response',
-     'a completed request has its response; a proof may have none',
+     'a completed request has its response; a proof may have none', 'request',
      $q$
-select r.id::text as id
-from {request} as r
-where r.req_status = 'completed' and r.flow <> 'proof' and r.response is null and r.cause <> 'hand_edit'
+r.req_status = 'completed' and r.flow <> 'proof' and r.response is null and r.cause <> 'hand_edit'
      $q$),
     ('response_of_a_live_request',
-     'a request has no response before its end',
+     'a request has no response before its end', 'request',
      $q$
-select r.id::text as id
-from {request} as r
-where r.response is not null and r.req_status not in ('completed', 'timed_out', 'failure')
+r.response is not null and r.req_status not in ('completed', 'timed_out', 'failure')
      $q$),
     ('completed_without_its_shares',
-     'a request that was completed by its shares has as many as it takes',
+     'a request that was completed by its shares has as many as it takes', 'request',
      $q$
-select r.id::text as id
-from {request} as r
-left join (
-  select p.request_id, count(*) as shares from tidegate.response_part as p where {of p.request_id} group by p.request_id
-) as s on s.request_id = r.id
-where r.cause = 'threshold_reached' and coalesce(s.shares, 0) < r.response_threshold
+r.cause = 'threshold_reached'
+and (select count(*) from tidegate.response_part as p where p.request_id = r.id) < r.response_threshold
      $q$),
     ('share_of_a_request_that_awaits_none',
-     'shares are kept of requests that have been sent and take them',
+     'shares are kept of requests that have been sent and take them', null,
      $q$
 select p.request_id || ' ' || p.part as id
 from tidegate.response_part as p
@@ -111,28 +91,22 @@ where {of p.request_id} and {of r.id}
   and (r.flow <> 'decrypt' or r.req_status in ('queued', 'processing', 'tx_in_flight'))
      $q$),
     ('shares_reached_and_not_completed',
-     'a request whose shares have reached their threshold is completed',
+     'a request whose shares have reached their threshold is completed', 'request',
      $q$
-select r.id::text as id
-from {request} as r
-join tidegate.response_part as p on p.request_id = r.id
-where {of p.request_id} and r.req_status = 'receipt_received' and r.response_threshold > 1
-group by r.id, r.response_threshold
-having count(*) >= r.response_threshold
+r.req_status = 'receipt_received' and r.response_threshold > 1
+and (select count(*) from tidegate.response_part as p where p.request_id = r.id) >= r.response_threshold
      $q$),
     ('request_without_its_reference',
-     'the reference of a receipt leads to a request, and that of one that awaits its response to itself',
+     'the reference of a receipt leads to a request, and that of one that awaits its response to itself', 'request',
      $q$
-select r.id::text as id
-from {request} as r
-where r.reference is not null
-  and not exists (
-    select from tidegate.request_reference as f
-    where f.reference = r.reference and (f.request_id = r.id or r.req_status <> 'receipt_received')
-  )
+r.reference is not null and (
+  select f.request_id = r.id or r.req_status <> 'receipt_received'
+  from tidegate.request_reference as f
+  where f.reference = r.reference
+) is not true
      $q$),
     ('reference_of_another_request',
-     'a reference leads to the request whose receipt brought it',
+     'a reference leads to the request whose receipt brought it', null,
      $q$
 select f.reference as id
 from tidegate.request_reference as f
@@ -140,7 +114,7 @@ join tidegate.request as r on r.id = f.request_id
 where {of f.request_id} and {of r.id} and r.reference is distinct from f.reference
      $q$),
     ('leftover_of_a_removed_request',
-     'references, shares, kept responses and deliveries go with their request',
+     'references, shares, kept responses and deliveries go with their request', null,
      $q$
 select o.what || ' ' || o.request_id as id
 from (
@@ -152,7 +126,7 @@ from (
 where {of o.request_id} and not exists (select from tidegate.request as r where r.id = o.request_id and {of r.id})
      $q$),
     ('response_left_in_the_inbox',
-     'an early response is applied when its request awaits one, and marked late when it has ended',
+     'an early response is applied when its request awaits one, and marked late when it has ended', null,
      $q$
 select i.id::text as id
 from tidegate.response_inbox as i
@@ -162,7 +136,7 @@ where not i.late and r.req_status not in ('queued', 'processing', 'tx_in_flight'
   and greatest(i.received_at, coalesce(r.finished_at, r.receipt_received_at)) < statement_timestamp() - interval '1 minute'
      $q$),
     ('delivery_of_a_live_request',
-     'nobody is told of an end that has not come',
+     'nobody is told of an end that has not come', null,
      $q$
 select w.request_id::text as id
 from tidegate.webhook_delivery as w
@@ -171,16 +145,14 @@ where {of w.request_id} and {of r.id} and r.req_status not in ('completed', 'tim
      $q$),
     ('end_that_nobody_is_told',
      'a request that was submitted with a callback has a delivery when it has ended, for as long as deliveries are kept',
+     'request',
      $q$
-select r.id::text as id
-from {request} as r
-cross join tidegate.webhook_policy as p
-where r.callback_url is not null and r.req_status in ('completed', 'timed_out', 'failure')
-  and r.finished_at > statement_timestamp() - p.retention
-  and not exists (select from tidegate.webhook_delivery as w where w.request_id = r.id)
+r.callback_url is not null and r.req_status in ('completed', 'timed_out', 'failure')
+and r.finished_at > statement_timestamp() - (select p.retention from tidegate.webhook_policy as p)
+and (select count(*) from tidegate.webhook_delivery as w where w.request_id = r.id) = 0
      $q$),
     ('redrive_of_what_has_not_failed',
-     'only what has failed or timed out was submitted again, as a request that was there',
+     'only what has failed or timed out was submitted again, as a request that was there', null,
      $q$
 select v.request_id::text as id
 from tidegate.redrive as v
@@ -193,7 +165,7 @@ where {of v.request_id} and (
 )
      $q$),
     ('key_of_no_request',
-     'an idempotency key stands for a request that was there',
+     'an idempotency key stands for a request that was there', null,
      $q$
 select d.scope || ' ' || d.key as id
 from tidegate.dedup as d
@@ -202,7 +174,7 @@ where d.expires_at > statement_timestamp()
   and not exists (select from tidegate.request_event as e where e.request_id = d.request_id)
      $q$),
     ('counts_do_not_add_up',
-     'requests are counted by kind and status as many as there are',
+     'requests are counted by kind and status as many as there are', null,
      $q$
 select c.kind || ' ' || c.req_status as id
 from (
@@ -215,5 +187,5 @@ from (
 group by c.kind, c.req_status
 having sum(c.requests) <> 0
      $q$)
-  ) as i(name, says, query);
+  ) as i(name, says, subject, query);
 $$;

@@ -1,15 +1,18 @@
 -- tidegate.invariants_of_schema: what must hold of the rules, triggers, indexes and duties that everything else stands on
 --
 -- As `invariants`. The rules of the state machine are told here once more, or an edit of both could not be seen.
+-- An earlier version has other columns.
+drop function if exists tidegate.invariants_of_schema();
+
 create or replace function tidegate.invariants_of_schema()
-  returns table (name text, says text, query text)
+  returns table (name text, says text, subject text, query text)
   language sql
   immutable
   set search_path = pg_catalog, pg_temp
 as $$
   select * from (values
     ('transition_rule_edited',
-     'the rules of the state machine are those that it was made with',
+     'the rules of the state machine are those that it was made with', null,
      $q$
 with made as (
   select f.flow, m.from_status, m.to_status, c.cause
@@ -47,7 +50,7 @@ from (
 ) as e
      $q$),
     ('guard_switched_off',
-     'the triggers that guard the tables and write history are there, and every trigger is switched on',
+     'the triggers that guard the tables and write history are there, and every trigger is switched on', null,
      $q$
 with trigger as materialized (
   select c.relname || ' ' || t.tgname as name, t.tgenabled in ('O', 'A') as is_on
@@ -75,7 +78,7 @@ union all
 select t.name from trigger as t where not t.is_on
      $q$),
     ('index_is_invalid',
-     'every index may be used',
+     'every index may be used', null,
      $q$
 select i.indexrelid::regclass::text as id
 from pg_catalog.pg_index as i
@@ -83,7 +86,7 @@ join pg_catalog.pg_class as c on c.oid = i.indexrelid
 where c.relnamespace in ('tidegate'::regnamespace, 'pgmq'::regnamespace) and not (i.indisvalid and i.indisready)
      $q$),
     ('single_row_missing',
-     'settings, the policy of webhooks, the look round caps and the version of the schema have their one row',
+     'settings, the policy of webhooks, the look round caps and the version of the schema have their one row', null,
      $q$
 select s.name as id
 from (
@@ -95,7 +98,7 @@ from (
 where s.number <> 1
      $q$),
     ('duty_missing',
-     'every duty of maintenance is on its list, and is done at least once a day',
+     'every duty of maintenance is on its list, and is done at least once a day', null,
      $q$
 select d.name as id
 from unnest(array[
@@ -107,5 +110,5 @@ from unnest(array[
 left join tidegate.maintenance as m on m.duty = d.name
 where m.period is null or m.period > interval '1 day'
      $q$)
-  ) as i(name, says, query);
+  ) as i(name, says, subject, query);
 $$;
