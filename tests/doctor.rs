@@ -59,12 +59,12 @@ async fn lived_in() -> (TestDatabase, Session) {
     (database, session)
 }
 
-/// What is found in slices of five requests, of what can be looked for in slices.
+/// What is found in slices of a tenth of a second, of what can be looked for in slices.
 const VIOLATIONS_BY_SLICE: &str = "
     with recursive slice as (
-      select s.id_from, null::uuid as id_before from tidegate.invariant_slice(null, 5) as s
+      select s.id_from, null::uuid as id_before from tidegate.invariant_slice(null, '100 ms') as s
       union all
-      select n.id_from, s.id_from from slice as s cross join lateral tidegate.invariant_slice(s.id_from, 5) as n
+      select n.id_from, s.id_from from slice as s cross join lateral tidegate.invariant_slice(s.id_from, '100 ms') as n
       where s.id_from is not null
     )
     select v.name, sum(v.violations)

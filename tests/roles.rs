@@ -340,7 +340,7 @@ async fn a_reader_reads_every_view_and_changes_nothing() {
     run(
         &mut reader,
         "select tidegate.check_invariants('{live_request_without_message}', s.id_from, null)
-         from tidegate.invariant_slice(null, 10) as s",
+         from tidegate.invariant_slice(null, '1 second') as s",
     )
     .await;
     for audit in [

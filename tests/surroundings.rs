@@ -1,6 +1,6 @@
 //! Does everything hold whatever else is in the database, on the server or between them?
 
-use std::process::Stdio;
+use std::{process::Stdio, time::Duration};
 
 use sqlx::{Connection, PgConnection};
 use tidegate::telemetry::metrics::Metrics;
@@ -227,6 +227,7 @@ async fn migrate_beside_an_open_transaction_keeps_no_submission_waiting_and_goes
         let mut lines = BufReader::new(migrating.stderr.take().unwrap()).lines();
         let mut session = Session::open(&database).await;
         session.execute("set lock_timeout = '1s'").await;
+        let mut submissions = tokio::time::interval(Duration::from_millis(5));
         let mut told = 0;
         while told < 3 {
             tokio::select! {
@@ -234,7 +235,8 @@ async fn migrate_beside_an_open_transaction_keeps_no_submission_waiting_and_goes
                     let line = line.unwrap().expect("it waits");
                     told += usize::from(line.contains("waiting for locks"));
                 }
-                submitted = session.attempt("select outcome from tidegate.submit('direct', '{}')") => {
+                _ = submissions.tick() => {
+                    let submitted = session.attempt("select outcome from tidegate.submit('direct', '{}')").await;
                     assert_eq!(submitted.unwrap(), ["accepted"], "{held}");
                 }
             }

@@ -56,7 +56,7 @@ comment on function tidegate.invariants_of_schema is
 comment on function tidegate.check_invariants is
   'Every invariant that does not hold, in one snapshot, or those named, of a range of requests; none when all is well.';
 comment on function tidegate.invariant_slice is
-  'The slice of requests that ends before a request (null: the newest): where it begins, and how many it has.';
+  'The slice of the requests of a span that ends before a request (null: the newest): where it begins, and how many it has.';
 comment on view tidegate.invariant is 'Everything that must hold, and the query that shows what breaks it.';
 comment on column tidegate.invariant.place is 'Its place in the list.';
 comment on column tidegate.invariant.name is 'Its name: what is there when it is broken.';

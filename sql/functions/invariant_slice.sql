@@ -1,10 +1,14 @@
 -- tidegate.invariant_slice: the slice of requests that ends before `before` (null: the newest): where it begins, how many it has
 --
--- It has about `batch` requests, and about four times as many steps of history: the history of removed requests outlives them.
--- `id_from` is null when nothing older is left.
+-- It begins `span` before the newest request that is older than `before`, or the newest history: that of removed requests
+-- outlives them. Ids tell the time, so the slice is found by one, however many requests it has. `id_from` is null when nothing
+-- older is left.
+-- An earlier version has other parameters.
+drop function if exists tidegate.invariant_slice(uuid, integer);
+
 create or replace function tidegate.invariant_slice(
   before       uuid,
-  batch        integer,
+  span         interval,
   out id_from  uuid,
   out requests bigint
 )
@@ -16,17 +20,18 @@ create or replace function tidegate.invariant_slice(
   set plan_cache_mode = force_custom_plan
 as $$
 declare
-  v_before  uuid := coalesce(invariant_slice.before, 'ffffffff-ffff-ffff-ffff-ffffffffffff');
-  v_request uuid;
-  v_step    uuid;
+  v_before uuid := coalesce(invariant_slice.before, 'ffffffff-ffff-ffff-ffff-ffffffffffff');
+  v_newest uuid := greatest(
+    (select r.id from tidegate.request as r where r.id < v_before order by r.id desc limit 1),
+    (select e.request_id from tidegate.request_event as e where e.request_id < v_before order by e.request_id desc limit 1)
+  );
+  v_at     timestamptz;
 begin
-  select r.id into v_request from tidegate.request as r where r.id < v_before order by r.id desc offset batch limit 1;
-  select e.request_id into v_step
-  from tidegate.request_event as e
-  where e.request_id < v_before
-  order by e.request_id desc
-  offset 4 * batch limit 1;
-  id_from := greatest(v_request, v_step);
+  if v_newest is not null then
+    -- The first 48 bits are milliseconds.
+    v_at := to_timestamp(('x' || left(replace(v_newest::text, '-', ''), 12))::bit(48)::bigint / 1000.0);
+    id_from := tidegate.uuid_v7_floor(greatest(v_at - span, 'epoch'));
+  end if;
   select count(*) into requests
   from tidegate.request as r
   where r.id >= coalesce(id_from, '00000000-0000-0000-0000-000000000000') and r.id < v_before;

@@ -87,7 +87,7 @@ impl Store {
         }
     }
 
-    /// The slice of about `batch` requests that ends before one (none: the newest), and how many it has:
+    /// The slice of the requests of a `span` that ends before one (none: the newest), and how many it has:
     /// `tidegate.invariant_slice`.
     ///
     /// # Errors
@@ -96,13 +96,13 @@ impl Store {
     pub async fn invariant_slice(
         &self,
         before: Option<Uuid>,
-        batch: i32,
+        span: Duration,
     ) -> Result<(Slice, i64), StoreError> {
         let (from, requests) = ask!(
             self,
             sqlx::query_as(include_str!("../../sql/queries/invariant_slice.sql"))
                 .bind(before)
-                .bind(batch),
+                .bind(span.as_millis() as i64),
             fetch_one
         );
         Ok((Slice { from, before }, requests))

@@ -27,8 +27,15 @@ const AT_ONCE: usize = 2;
 /// A connection for each step, and one that finds the next slice.
 pub(super) const CONNECTIONS: u32 = 3;
 
-/// Requests in a slice: at first, at least, at most.
-const BATCH: (i32, i32, i32) = (10_000, 1_000, 200_000);
+/// The time that a slice's requests were submitted in: at first, at least, at most.
+const SPAN: (Duration, Duration, Duration) = (
+    Duration::from_secs(60),
+    Duration::from_millis(1),
+    Duration::from_secs(30 * 86_400),
+);
+
+/// How much longer or shorter the next slice may be: there may be more requests in it than its length promises.
+const STRETCH: f64 = 8.0;
 
 /// How often progress is told.
 const TOLD_EVERY: Duration = Duration::from_secs(2);
@@ -169,7 +176,7 @@ impl Findings {
     async fn look_at_slices(&mut self, store: &Store) -> Result<(), StoreError> {
         let names = self.invariants.iter().filter(|i| i.by_request);
         let names: Vec<_> = names.map(|i| i.name.clone()).collect();
-        let (mut batch, least, most) = BATCH;
+        let (mut span, least, most) = SPAN;
         // The slices under way, each with the number of its requests, and where the next one ends; none: it was the last.
         let mut running = VecDeque::new();
         let mut next = Some(None);
@@ -178,9 +185,9 @@ impl Findings {
                 && let Some(patience) = self.patience()
                 && let Some(before) = next
             {
-                let (slice, requests) = store.invariant_slice(before, batch).await?;
+                let (slice, requests) = store.invariant_slice(before, span).await?;
                 let step = Step::begin(store, names.clone(), slice, patience);
-                running.push_back((step, slice, batch, requests));
+                running.push_back((step, slice, span, requests));
                 next = slice.from.map(Some);
             }
             let Some((step, slice, asked, requests)) = running.pop_front() else {
@@ -196,7 +203,7 @@ impl Findings {
                     return Ok(());
                 }
                 // Again, with fewer.
-                batch = (asked / 8).max(least);
+                span = asked.div_f64(STRETCH).max(least);
                 running.clear();
                 next = Some(slice.before);
                 continue;
@@ -205,8 +212,8 @@ impl Findings {
             self.read += requests;
             self.back_to = slice.from;
             self.all_read = slice.from.is_none();
-            let wished = f64::from(asked) * STEP.as_secs_f64() / took.as_secs_f64();
-            batch = (wished as i32).clamp(least, most);
+            let stretch = STEP.div_duration_f64(took).clamp(1.0 / STRETCH, STRETCH);
+            span = asked.mul_f64(stretch).clamp(least, most);
         }
     }
 
