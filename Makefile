@@ -50,7 +50,7 @@ test: setup-tests ## Run every test, with the random ones in their short form
 	wait $$others; others=$$?; cat "$$beside"; exit $$((it | others))
 
 .PHONY: t
-t: setup-tests ## Run the tests whose names contain T, after an edit (T=gates, P=tidegate-workers for another package)
+t: setup-tests ## Run the tests whose names contain T, after an edit (T=gate, P=tidegate-workers for another package)
 	cargo test -p $(or $(P),tidegate --lib --test it) -- $(T)
 
 .PHONY: test-long

@@ -12,7 +12,7 @@
 
 #[path = "adaptive_timeout/chart.rs"]
 mod chart;
-#[path = "adaptive_timeout/simulation.rs"]
+#[path = "../tests/timeout/simulation/mod.rs"]
 mod simulation;
 #[path = "adaptive_timeout/table.rs"]
 mod table;

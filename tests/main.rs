@@ -1,91 +1,134 @@
-//! All integration tests, in one program: each module answers a question of its own.
+//! All integration tests, in one program: a folder for each subject, a module for each question.
 #![allow(missing_docs, clippy::unwrap_used, unreachable_pub, reason = "tests")]
 
-mod adaptive_timeout_scenarios;
+mod access {
+    pub mod api_keys;
+    pub mod roles;
+}
 mod agreement;
-mod api_keys;
-mod audit;
-mod back_pressure;
-mod breakers;
-mod calls;
-mod canonical;
-mod caps;
-mod claim_fates;
-mod claimers;
-mod cli;
-mod cli_contracts;
-mod cli_gates;
-mod cli_keys;
-mod clock;
-mod comments;
-mod configuration;
-mod configuration_doors;
-mod configuration_history;
-mod configuration_live;
-mod constraints;
-mod contracts;
-mod deadlines;
-mod doctor;
-mod duties;
-mod effects;
-mod embedded_postgres;
-mod endings;
-mod eta_quality;
-mod explain;
-mod fencing;
-mod gates;
-mod guards;
-mod hand_edits;
-mod hedging;
-mod history;
+mod audit {
+    pub mod contracts;
+    pub mod replay;
+}
+mod breaker {
+    pub mod breakers;
+    pub mod claims;
+}
+mod claim {
+    pub mod claimers;
+    pub mod clock;
+    pub mod concurrency;
+    pub mod fates;
+    pub mod fencing;
+    pub mod old_snapshots;
+    pub mod pacing_model;
+    pub mod rates;
+}
+mod cli {
+    pub mod commands;
+    pub mod contracts;
+    pub mod gates;
+    pub mod keys;
+}
+mod config {
+    pub mod doors;
+    pub mod history;
+    pub mod kinds;
+    pub mod live;
+    pub mod names;
+}
+mod database {
+    pub mod embedded_postgres;
+    pub mod lock_order;
+    pub mod pooler;
+    pub mod surroundings;
+}
+mod eta {
+    pub mod observed;
+    pub mod quality;
+    pub mod retry_after;
+}
+mod gate {
+    pub mod back_pressure;
+    pub mod quotas;
+    pub mod refusals;
+}
+mod house {
+    pub mod comments;
+    pub mod sql_docs;
+    pub mod state_machine_docs;
+    pub mod tidy;
+}
 mod http;
-mod inbox;
-mod invariant_checker;
-mod kinds;
-mod learned_timeouts;
-mod limits;
-mod lists;
-mod lock_order;
-mod low_water_mark;
-mod made_keys;
-mod news;
-mod observed_eta;
-mod outages;
-mod pacing_model;
-mod partitions;
-mod plans;
-mod policies;
-mod policy_library;
-mod policy_simulation;
-mod pooler;
-mod positions;
-mod races;
-mod rates;
-mod rebuilt_queues;
-mod recovery;
-mod recovery_at_once;
-mod recovery_whole;
-mod redrive;
-mod references;
-mod responses;
-mod retention;
-mod retry_after;
-mod review_policies;
-mod review_rust;
-mod roles;
-mod shared_queues;
-mod shares;
-mod snapshot;
-mod sql_docs;
-mod state_machine_docs;
-mod submit;
-mod submit_keys;
+mod invariant {
+    pub mod checker;
+    pub mod doctor;
+}
+mod maintenance {
+    pub mod duties;
+    pub mod retention;
+}
+mod policy {
+    pub mod congestion;
+    pub mod hedging;
+    pub mod library;
+    pub mod outages;
+    pub mod policies;
+    pub mod simulation;
+}
+mod queue {
+    pub mod positions;
+    pub mod survey_plans;
+    pub mod surveys;
+    pub mod watermark;
+}
+mod recovery {
+    pub mod at_once;
+    pub mod losses;
+    pub mod rebuilt_queues;
+    pub mod redrive;
+    pub mod whole;
+}
+mod request {
+    pub mod constraints;
+    pub mod deadlines;
+    pub mod endings;
+    pub mod explain;
+    pub mod guards;
+    pub mod hand_edits;
+    pub mod history;
+    pub mod lists;
+    pub mod partitions;
+    pub mod plans;
+    pub mod races;
+    pub mod transitions;
+}
+mod respond {
+    pub mod inbox;
+    pub mod references;
+    pub mod responses;
+    pub mod shares;
+}
+mod settle {
+    pub mod effects;
+    pub mod uncertain_sends;
+}
+mod submit {
+    pub mod canonical;
+    pub mod keys;
+    pub mod made_keys;
+    pub mod submission;
+}
 mod support;
-mod surroundings;
-mod survey_plans;
-mod surveys;
-mod tidy;
-mod timeouts;
-mod transitions;
-mod webhooks;
-mod worker;
+mod timeout {
+    pub mod calls;
+    pub mod estimator;
+    pub mod scenarios;
+}
+mod webhook;
+mod worker {
+    pub mod calls;
+    pub mod lives;
+    pub mod news;
+    pub mod shared_queues;
+}

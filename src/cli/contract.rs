@@ -13,7 +13,7 @@ use super::{
 use crate::store::ContractRow;
 
 /// What holds of the built-in kinds as they come.
-const BUILT_IN: &str = include_str!("../../contracts/built_in.json");
+const BUILT_IN: &str = include_str!("contract/built_in.json");
 
 /// What `check` answers when something does not hold, besides 0 for a kept contract and 1 for an error of its own.
 const VIOLATED: u8 = 3;

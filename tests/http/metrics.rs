@@ -113,7 +113,7 @@ fn catalogued() -> BTreeSet<(String, String, Vec<String>)> {
 /// One worker's life: every figure that a worker has.
 async fn worker_figures(database: &TestDatabase) -> Figures {
     let metrics = Metrics::new();
-    crate::worker::run_to_the_end(database, metrics.clone()).await;
+    crate::worker::lives::run_to_the_end(database, metrics.clone()).await;
     Figures::read(&metrics.render())
 }
 

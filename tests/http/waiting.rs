@@ -257,8 +257,8 @@ async fn a_worker_ends_what_a_caller_waits_for() {
     let stop = CancellationToken::new();
     let worker = tokio::spawn(tidegate::worker::run(
         database.store.clone(),
-        crate::worker::all_stages().transact("direct", Slow),
-        crate::worker::options(),
+        crate::worker::lives::all_stages().transact("direct", Slow),
+        crate::worker::lives::options(),
         stop.clone(),
     ));
 

@@ -1,0 +1,11 @@
+//! Tests of the fault suite: a short run, a failover, and a checker that finds what is wrong.
+#![allow(missing_docs, clippy::unwrap_used, unreachable_pub, reason = "tests")]
+
+#[path = "../../support/mod.rs"]
+mod support;
+
+mod checker;
+mod failover;
+mod fault_table;
+mod proxy;
+mod short_run;

@@ -1,0 +1,856 @@
+//! Does `doctor` find whatever is wrong by its name, and nothing where nothing is?
+
+use std::{
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use rand::{SeedableRng, rngs::StdRng};
+use serde_json::Value;
+
+use crate::{
+    cli::commands::{err, out, run, tidegate},
+    support::{
+        TestDatabase,
+        actors::{ACTS, KINDS, Shared, perform, settle_down},
+        race::{NOTHING, Session, a_bit_of_everything, receipt, submit_many},
+        until_blocked,
+    },
+};
+
+const VIOLATIONS: &str = "select name from tidegate.invariant_violation order by name";
+
+/// A database with a request in every situation, all of it as it should be, and a while old.
+async fn lived_in() -> (TestDatabase, Session) {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute(
+            "select tidegate.make_partitions();
+             update tidegate.policy set breaker_error_rate = 0.5 where kind = 'direct';
+             select tidegate.cap_set(kind => 'input_proof', high_water => 1000)",
+        )
+        .await;
+    receipt(&database, "direct", Some("awaited")).await;
+    let shares = receipt(&database, "user_decrypt", Some("shares")).await;
+    for part in ["a", "b"] {
+        database
+            .execute(&format!(
+                "select tidegate.respond('1', id => '{shares}', part => '{part}')"
+            ))
+            .await;
+    }
+    for (kind, status) in [
+        ("direct", "completed"),
+        ("direct", "failure"),
+        ("input_proof", "completed"),
+        ("public_decrypt", "timed_out"),
+        ("public_decrypt", "completed"),
+    ] {
+        database.request_in(kind, status).await;
+    }
+    database
+        .execute("select tidegate.submit('direct', '{}', idempotency_key => 'key')")
+        .await;
+    let session = a_bit_of_everything(&database).await;
+    database.execute("call tidegate.maintain()").await;
+    (database, session)
+}
+
+/// What is found in slices of a tenth of a second, of what can be looked for in slices.
+const VIOLATIONS_BY_SLICE: &str = "
+    with recursive slice as (
+      select s.id_from, null::uuid as id_before from tidegate.invariant_slice(null, '100 ms') as s
+      union all
+      select n.id_from, s.id_from from slice as s cross join lateral tidegate.invariant_slice(s.id_from, '100 ms') as n
+      where s.id_from is not null
+    )
+    select v.name, sum(v.violations)
+    from slice as s
+    cross join lateral tidegate.check_invariants(
+      array(select i.name from tidegate.invariant as i where i.by_request and i.name = any('{$found}')), s.id_from, s.id_before
+    ) as v
+    group by v.name
+    order by v.name";
+
+/// How often the history was read in this session.
+async fn reads_of_history(session: &mut Session) -> i64 {
+    session.texts("select pg_stat_force_next_flush()").await;
+    let reads = "select sum(seq_scan + coalesce(idx_scan, 0)) from pg_stat_user_tables where relname like 'request_event_%'";
+    session.text(reads).await.parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slice_is_read_once_for_all_invariants() {
+    let (_database, mut session) = lived_in().await;
+    let mut reads = Vec::new();
+    for names in ["array['history_with_a_gap']", "null"] {
+        let before = reads_of_history(&mut session).await;
+        session
+            .texts(&format!(
+                "select name from tidegate.check_invariants(
+                   array(select name from tidegate.invariant where by_request and name = any(coalesce({names}, array[name]))),
+                   id_before => 'ffffffff-ffff-ffff-ffff-ffffffffffff')"
+            ))
+            .await;
+        reads.push(reads_of_history(&mut session).await - before);
+    }
+    // What has been submitted again is looked up, too.
+    assert!(reads[0] > 0 && reads[1] <= 2 * reads[0], "{reads:?}");
+}
+
+/// Does SQL past every trigger, looks, and undoes it; what can be looked for in slices is found in slices, too.
+async fn found_after(session: &mut Session, sql: &str) -> Vec<String> {
+    session.execute("begin").await;
+    session
+        .execute("set local session_replication_role = replica")
+        .await;
+    session.execute(sql).await;
+    let whole = "select v.name || ' ' || v.violations || case when i.by_request then ' by request' else '' end
+                 from tidegate.invariant_violation as v join tidegate.invariant as i on i.name = v.name order by v.name";
+    let whole = session.texts(whole).await;
+    let found: Vec<_> = (whole.iter())
+        .map(|line| line.split(' ').next().unwrap().to_owned())
+        .collect();
+    let by_request: Vec<_> = (whole.iter())
+        .filter_map(|line| line.strip_suffix(" by request"))
+        .collect();
+    if !by_request.is_empty() {
+        let sliced = VIOLATIONS_BY_SLICE.replace("$found", &found.join(","));
+        assert_eq!(session.texts(&sliced).await, by_request, "{sql}");
+    }
+    session.execute("rollback").await;
+    found
+}
+
+/// What breaks an invariant, by its name; others that it breaks besides.
+const SEEDS: &[(&str, &str, &[&str])] = &[
+    (
+        "live_request_without_message",
+        "delete from pgmq.q_readiness where msg_id = (select max(msg_id) from pgmq.q_readiness)",
+        &[],
+    ),
+    (
+        "live_request_without_message",
+        "update tidegate.request set queue = 'nowhere' where req_status = 'tx_in_flight'",
+        &["message_beside_its_request"],
+    ),
+    (
+        "ended_request_with_message",
+        "insert into pgmq.q_tx (vt, message)
+         select '-infinity', jsonb_build_object('id', id) from tidegate.request where req_status = 'completed' limit 1;
+         update tidegate.request set finished_at = finished_at - interval '1 hour' where req_status = 'completed'",
+        &[],
+    ),
+    (
+        "message_without_request",
+        "insert into pgmq.q_tx (vt, message) values ('-infinity', '[]')",
+        &[],
+    ),
+    (
+        "message_beside_its_request",
+        "insert into pgmq.q_tx (vt, message) select '-infinity', message from pgmq.q_tx limit 1",
+        &[],
+    ),
+    (
+        "request_held_and_not_in_flight",
+        "update pgmq.q_tx set headers = '{\"nonce\": 1}' where headers is null",
+        &["lease_that_is_none"],
+    ),
+    (
+        "request_in_flight_and_not_held",
+        "update pgmq.q_tx set headers = null",
+        &[],
+    ),
+    (
+        "message_put_off_beyond_its_deadline",
+        "update pgmq.q_tx set vt = 'infinity' where headers is null",
+        &[],
+    ),
+    (
+        "message_hidden_by_a_mark",
+        "select setval('tidegate.mark_readiness', 1000000);
+         update tidegate.maintenance set ran_at = '-infinity' where duty = 'rescan_queues'",
+        &[],
+    ),
+    (
+        "queue_without_storage",
+        "drop sequence tidegate.hand_tx",
+        &[],
+    ),
+    (
+        "queue_numbers_used_twice",
+        "insert into pgmq.q_tx (msg_id, vt, message) overriding system value values (1000000, '-infinity', '[]')",
+        &["message_without_request"],
+    ),
+    (
+        "pacing_far_ahead",
+        "update tidegate.queue set per_seconds = 10 where name = 'tx';
+         select setval('tidegate.pacing_tx', ((extract(epoch from now()) + 3600) * 1000000000)::bigint)",
+        &[],
+    ),
+    (
+        "survey_does_not_add_up",
+        "insert into tidegate.queue_survey values ('tx', 7, 5, '{1,2}')",
+        &[],
+    ),
+    (
+        "queue_without_gate",
+        "delete from tidegate.gate where queue = 'tx'",
+        &[],
+    ),
+    (
+        "gate_open_above_its_mark",
+        "update tidegate.gate set high_water = 1, low_water = 0, changed_at = '2026-01-01' where queue = 'readiness';
+         update tidegate.config_change set at = '2026-01-01';
+         update pgmq.q_readiness set enqueued_at = enqueued_at - interval '1 hour'",
+        &[],
+    ),
+    (
+        "gate_closed_below_its_mark",
+        "update tidegate.gate set state = 'too_many_requests', changed_at = '2026-01-01' where queue = 'readiness';
+         update tidegate.config_change set at = '2026-01-01';
+         delete from tidegate.queue_drain",
+        &["gate_state_without_its_event"],
+    ),
+    (
+        "gate_closed_below_its_mark",
+        "delete from tidegate.gate_member;
+         update tidegate.config_change set at = '2026-01-01';
+         update tidegate.gate set state = 'too_many_requests', changed_at = '2026-01-01' where kind = 'input_proof'",
+        &["gate_state_without_its_event"],
+    ),
+    (
+        "gate_state_without_its_event",
+        "insert into tidegate.gate_event (gate, epoch, state, depth, cause) values ('tx', 0, 'too_many_requests', 1, 'test')",
+        &[],
+    ),
+    (
+        "cap_counts_wrongly",
+        "insert into tidegate.gate_member (gate, request_id) values ('kind input_proof', tidegate.uuid_v7())",
+        &[],
+    ),
+    (
+        "cap_counts_wrongly",
+        "delete from tidegate.gate_member; update tidegate.gate_round set is_new = false;
+         update tidegate.request set submitted_at = submitted_at - interval '1 hour' where kind = 'input_proof'",
+        &[],
+    ),
+    (
+        "history_does_not_end_at_the_status",
+        "update tidegate.request set transition_no = transition_no + 1 where req_status = 'queued'",
+        &[],
+    ),
+    (
+        "history_with_a_gap",
+        "delete from tidegate.request_event where cause = 'claimed'",
+        &["history_does_not_end_at_the_status"],
+    ),
+    (
+        "history_with_an_illegal_step",
+        "update tidegate.request_event set cause = 'rejected' where cause = 'submitted'",
+        &["history_does_not_end_at_the_status"],
+    ),
+    (
+        "history_partition_missing",
+        "do $$ begin execute format('drop table tidegate.%I', 'request_event_' || to_char(now() at time zone 'UTC', 'YYYY_MM_DD')); end $$",
+        &["history_does_not_end_at_the_status"],
+    ),
+    (
+        "status_without_its_time",
+        "update tidegate.request set finished_at = now() where req_status = 'queued'",
+        &[],
+    ),
+    (
+        "ended_request_that_names_a_message",
+        "update tidegate.request set queue = 'tx' where req_status = 'completed'",
+        &[],
+    ),
+    (
+        "live_request_without_deadline",
+        "update tidegate.request set readiness_deadline_at = null where req_status = 'queued'",
+        &[],
+    ),
+    (
+        "live_request_without_deadline",
+        "delete from tidegate.awaiting_response",
+        &[],
+    ),
+    (
+        "request_past_its_deadline",
+        "update tidegate.request set deadline_at = now() - interval '1 hour' where req_status = 'processing'",
+        &[],
+    ),
+    (
+        "response_awaited_for_nobody",
+        "insert into tidegate.awaiting_response select id, now() from tidegate.request where req_status = 'queued' limit 1",
+        &[],
+    ),
+    (
+        "completed_request_without_response",
+        "update tidegate.request set response = null where req_status = 'completed' and kind = 'direct'",
+        &[],
+    ),
+    (
+        "shares_reached_and_not_completed",
+        "insert into tidegate.response_part (request_id, part)
+         select id, 'c' from tidegate.request where kind = 'user_decrypt'",
+        &[],
+    ),
+    (
+        "request_without_its_reference",
+        "insert into tidegate.request_reference
+         select 'led_astray', id from tidegate.request where req_status = 'completed' and reference is null limit 1;
+         update tidegate.request set reference = 'led_astray'
+         where req_status = 'receipt_received' and reference is distinct from 'awaited'",
+        &["reference_of_another_request"],
+    ),
+    (
+        "request_without_its_reference",
+        "delete from tidegate.request_reference where reference = 'awaited'",
+        &[],
+    ),
+    (
+        "leftover_of_a_removed_request",
+        "insert into tidegate.response_part (request_id, part) values (tidegate.uuid_v7(), 'c')",
+        &[],
+    ),
+    (
+        "response_left_in_the_inbox",
+        "insert into tidegate.response_inbox (reference, response, received_at) values ('awaited', '1', '2026-01-01');
+         update tidegate.request set receipt_received_at = '2026-01-01' where reference = 'awaited'",
+        &[],
+    ),
+    (
+        "delivery_of_a_live_request",
+        "insert into tidegate.webhook_delivery (request_id, id, url, host_port)
+         select id, tidegate.uuid_v7(), 'http://a', 'a:80' from tidegate.request where req_status = 'queued' limit 1",
+        &[],
+    ),
+    (
+        "redrive_of_what_has_not_failed",
+        "insert into tidegate.redrive (request_id, redriven_as)
+         select id, tidegate.uuid_v7() from tidegate.request where req_status = 'queued' limit 1",
+        &[],
+    ),
+    (
+        "redrive_of_what_has_not_failed",
+        "insert into tidegate.redrive (request_id, redriven_as)
+         select id, tidegate.uuid_v7() from tidegate.request where req_status = 'failure' limit 1",
+        &[],
+    ),
+    (
+        "key_of_no_request",
+        "update tidegate.dedup set request_id = tidegate.uuid_v7()",
+        &[],
+    ),
+    (
+        "counts_do_not_add_up",
+        "insert into tidegate.request_count_delta (kind, req_status, delta) values ('direct', 'queued', 1)",
+        &[],
+    ),
+    (
+        "request_of_no_kind",
+        "delete from tidegate.kind where name = 'input_proof'; delete from tidegate.policy where kind = 'input_proof'",
+        &[],
+    ),
+    (
+        "kind_in_a_queue_of_the_wrong_stage",
+        "update tidegate.kind set tx_queue = 'readiness' where name = 'direct'",
+        &[],
+    ),
+    (
+        "kind_without_policy",
+        "delete from tidegate.policy where kind = 'public_decrypt' and stage = 'readiness'",
+        &[],
+    ),
+    (
+        "policy_not_in_force",
+        "update tidegate.policy_in_force set attempts = 99 where kind = 'input_proof'",
+        &[],
+    ),
+    (
+        "policy_not_in_force",
+        "update tidegate.policy_in_force set timeout_ms = timeout_ms * 10 where kind = 'input_proof'",
+        &[],
+    ),
+    (
+        "policy_not_in_force",
+        "delete from tidegate.policy_in_force where kind = 'input_proof'",
+        &[],
+    ),
+    (
+        "kind_left_to_no_worker",
+        "insert into tidegate.worker (name, stages, queues, kinds) values ('some', '{tx}', '{readiness,tx}', '{none}')",
+        &[],
+    ),
+    (
+        "policy_over_its_budget",
+        "update tidegate.policy set deadline_ms = 2000 where kind = 'input_proof';
+         update tidegate.policy_in_force set deadline_ms = 2000 where kind = 'input_proof'",
+        &[],
+    ),
+    (
+        "kind_forgets_before_its_keys",
+        "update tidegate.kind set retention = '1 second' where name = 'direct'",
+        &[],
+    ),
+    (
+        "breaker_does_not_fit_its_policy",
+        "delete from tidegate.breaker",
+        &[],
+    ),
+    (
+        "breaker_open_for_too_long",
+        "update tidegate.breaker set state = 'open', open_until = now() + interval '1 hour'",
+        &["breaker_state_without_its_event"],
+    ),
+    (
+        "guard_switched_off",
+        "alter table tidegate.request disable trigger request_guard",
+        &[],
+    ),
+    (
+        "index_is_invalid",
+        "update pg_index set indisvalid = false where indexrelid = 'tidegate.request_kind_id_idx'::regclass",
+        &[],
+    ),
+    (
+        "single_row_missing",
+        "delete from tidegate.setting",
+        &[],
+    ),
+    (
+        "lease_that_is_none",
+        "update pgmq.q_tx set headers = '{}' where headers is not null",
+        &[],
+    ),
+    (
+        "lease_that_is_none",
+        "update pgmq.q_readiness set vt = 'infinity' where headers is not null",
+        &[],
+    ),
+    (
+        "ended_request_with_message",
+        "insert into pgmq.q_tx (vt, message)
+         select '-infinity', jsonb_build_object('id', id) from tidegate.request where req_status = 'receipt_received' limit 1",
+        &[],
+    ),
+    (
+        "gate_closed_below_its_mark",
+        "update tidegate.maintenance set ran_at = '-infinity' where duty = 'look_at_gates';
+         update tidegate.config_change set at = '2026-01-01';
+         update tidegate.gate set state = 'too_many_requests', changed_at = '2026-01-01' where kind = 'input_proof'",
+        &["gate_state_without_its_event"],
+    ),
+    (
+        "gate_state_without_its_event",
+        "update tidegate.gate set state = 'too_many_requests', forced = true where queue = 'tx'",
+        &[],
+    ),
+    (
+        "gate_state_without_its_event",
+        "update tidegate.gate set depth = 7 where queue = 'tx'",
+        &[],
+    ),
+    (
+        "gate_open_above_its_mark",
+        "update tidegate.maintenance set ran_at = '-infinity' where duty = 'look_at_gates';
+         update tidegate.gate set high_water = 1, low_water = 0, changed_at = '2026-01-01' where queue = 'readiness';
+         update tidegate.config_change set at = '2026-01-01';
+         update pgmq.q_readiness set enqueued_at = enqueued_at - interval '2 seconds'",
+        &[],
+    ),
+    (
+        "history_does_not_end_at_the_status",
+        "insert into tidegate.request_event (request_id, transition_no, from_status, to_status, at, attempt, cause)
+         select id, 2, 'processing', 'tx_in_flight', now(), 1, 'claimed' from tidegate.request
+         where transition_no = 1 and req_status = 'processing' limit 1",
+        &[],
+    ),
+    (
+        "history_of_a_lost_request",
+        "delete from tidegate.request where reference = 'awaited'",
+        &["counts_do_not_add_up", "leftover_of_a_removed_request", "response_awaited_for_nobody"],
+    ),
+    (
+        "attempts_counted_wrongly",
+        "update tidegate.request set tx_attempt = tx_attempt + 1 where req_status = 'tx_in_flight'",
+        &[],
+    ),
+    (
+        "attempts_beyond_the_policy",
+        "update tidegate.request set readiness_attempt = 9999 where req_status = 'queued'",
+        &[],
+    ),
+    (
+        "history_partition_missing",
+        "drop table tidegate.request_event_default",
+        &[],
+    ),
+    (
+        "time_still_to_come",
+        "update tidegate.request set finished_at = now() + interval '1 day' where req_status = 'completed'",
+        &[],
+    ),
+    (
+        "live_request_without_deadline",
+        "update tidegate.request set deadline_at = 'infinity' where req_status in ('processing', 'tx_in_flight')",
+        &[],
+    ),
+    (
+        "response_of_a_live_request",
+        "update tidegate.request set response = '1' where req_status = 'processing'",
+        &[],
+    ),
+    (
+        "completed_without_its_shares",
+        "update tidegate.request set cause = 'threshold_reached', response_threshold = 3
+         where req_status = 'completed' and kind = 'public_decrypt';
+         update tidegate.request_event as e set cause = 'threshold_reached'
+         from tidegate.request as r
+         where r.id = e.request_id and r.req_status = 'completed' and r.kind = 'public_decrypt' and e.cause = 'response'",
+        &[],
+    ),
+    (
+        "share_of_a_request_that_awaits_none",
+        "insert into tidegate.response_part (request_id, part)
+         select id, 'c' from tidegate.request where req_status = 'queued'",
+        &[],
+    ),
+    (
+        "reference_of_another_request",
+        "update tidegate.request_reference set request_id = (select id from tidegate.request where req_status = 'queued' limit 1)
+         where reference = 'awaited'",
+        &["request_without_its_reference"],
+    ),
+    (
+        "end_that_nobody_is_told",
+        "update tidegate.request set callback_url = 'http://a' where req_status = 'completed'",
+        &[],
+    ),
+    (
+        "breaker_state_without_its_event",
+        "update tidegate.breaker set state = 'half_open'",
+        &[],
+    ),
+    (
+        "breaker_counts_no_probes_that_are_there",
+        "update tidegate.breaker set probes = 1, probe_until = now()",
+        &[],
+    ),
+    (
+        "guard_switched_off",
+        "alter table tidegate.kind disable trigger all",
+        &[],
+    ),
+    (
+        "guard_switched_off",
+        "drop trigger policy_budget on tidegate.policy",
+        &[],
+    ),
+    (
+        "transition_rule_edited",
+        "delete from tidegate.transition_rule where cause = 'cancelled'",
+        &[],
+    ),
+    (
+        "transition_rule_edited",
+        "insert into tidegate.transition_rule values ('direct', 'processing', 'completed', 'response')",
+        &[],
+    ),
+    (
+        "duty_missing",
+        "delete from tidegate.maintenance where duty = 'expire_by_deadline'",
+        &[],
+    ),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_inconsistency_is_found_by_its_name_and_nothing_else_is() {
+    let (_database, mut session) = lived_in().await;
+    assert_eq!(session.texts(VIOLATIONS).await, NOTHING);
+
+    let mut wrong = Vec::new();
+    for (name, sql, besides) in SEEDS {
+        let found = found_after(&mut session, sql).await;
+        let mut expected = [&[*name], *besides].concat();
+        expected.sort_unstable();
+        if found != expected {
+            wrong.push(format!("{sql}: found {found:?}, expected {expected:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+
+    let names = session.texts("select name from tidegate.invariant").await;
+    for name in names {
+        assert!(
+            SEEDS.iter().any(|(seed, ..)| *seed == name),
+            "nothing seeds {name}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_query_shows_what_was_counted_and_sampled() {
+    let (_database, mut session) = lived_in().await;
+    session
+        .execute(
+            "set session_replication_role = replica;
+             delete from pgmq.q_readiness;
+             set session_replication_role = origin",
+        )
+        .await;
+
+    let (query, expected) = {
+        let found = session
+            .text("select violations || ' ' || samples[1] || ' ' || query from tidegate.invariant_violation")
+            .await;
+        let (expected, query) = found.split_at(found.find(" select").unwrap());
+        (query.to_owned(), expected.to_owned())
+    };
+    let shown = session
+        .text(&format!("select count(*), min(id) from ({query}) as v"))
+        .await;
+    assert_eq!(shown, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_trigger_and_every_duty_is_on_the_doctors_lists() {
+    let (_database, mut session) = lived_in().await;
+
+    for (invariant, there) in [
+        (
+            "guard_switched_off",
+            "select c.relname || ' ' || t.tgname
+             from pg_trigger as t join pg_class as c on c.oid = t.tgrelid
+             where c.relnamespace = 'tidegate'::regnamespace and not t.tgisinternal and t.tgparentid = 0",
+        ),
+        ("duty_missing", "select duty from tidegate.maintenance"),
+    ] {
+        let forgotten = format!(
+            "select t.name
+             from ({there}) as t(name)
+             join tidegate.invariant as i on i.name = '{invariant}' and strpos(i.query, quote_literal(t.name)) = 0"
+        );
+        assert_eq!(session.texts(&forgotten).await, NOTHING, "{invariant}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_that_fails_counts_as_a_violation() {
+    let (_database, mut session) = lived_in().await;
+    session
+        .execute("begin; alter table tidegate.queue_survey rename to renamed")
+        .await;
+
+    let said = session
+        .text("select name || ': ' || samples[1] from tidegate.invariant_violation")
+        .await;
+
+    assert!(
+        said.starts_with("survey_does_not_add_up: it could not be checked: relation"),
+        "{said}"
+    );
+}
+
+/// Everything that workers and callers do; not what operators do, which may well leave something to be found.
+const FLEET: [&str; 19] = [
+    "claim_readiness",
+    "claim_tx",
+    "claim_readiness",
+    "claim_tx",
+    "settle_passed",
+    "settle_not_yet",
+    "settle_failed",
+    "settle_receipt",
+    "settle_retry",
+    "settle_rejected",
+    "release_tx",
+    "extend",
+    "cancel",
+    "respond_by_id",
+    "respond_by_reference",
+    "submit",
+    "submit_batch",
+    "recover",
+    "maintain",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_a_fleet_works_there_is_no_false_alarm() {
+    assert!(FLEET.iter().all(|act| ACTS.contains(act)));
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute(
+            "update tidegate.policy set base_ms = 5, factor = 1, cap_ms = 5, jitter_ms = 0;
+             update tidegate.maintenance set period = '1 millisecond';
+             update tidegate.gate set high_water = 60, low_water = 40;
+             select tidegate.make_partitions()",
+        )
+        .await;
+    let mut shared = Arc::new(Shared::default());
+    Arc::get_mut(&mut shared).unwrap().gates_flip = true;
+    for kind in KINDS {
+        let ids = submit_many(&database, kind, 10).await;
+        shared.ids.lock().unwrap().extend(ids);
+    }
+    let done = Arc::new(AtomicBool::new(false));
+    let mut tasks = Vec::new();
+    for actor in 0..4 {
+        let mut session = Session::open(&database).await;
+        let (shared, done) = (Arc::clone(&shared), Arc::clone(&done));
+        tasks.push(tokio::spawn(async move {
+            let mut random = StdRng::seed_from_u64(actor);
+            let mut acts = 0;
+            while !done.load(Ordering::Relaxed) || acts < 100 {
+                let act = FLEET[rand::Rng::random_range(&mut random, 0..FLEET.len())];
+                let error = perform(act, &mut session, &shared, &mut random).await;
+                assert_eq!(error, None);
+                acts += 1;
+            }
+        }));
+    }
+
+    let mut doctor = Session::open(&database).await;
+    for _ in 0..12 {
+        assert_eq!(
+            doctor
+                .texts("select name, violations, samples, query from tidegate.invariant_violation")
+                .await,
+            NOTHING
+        );
+    }
+    done.store(true, Ordering::Relaxed);
+    for task in tasks {
+        task.await.unwrap();
+    }
+    settle_down(&database).await;
+    assert_eq!(doctor.texts(VIOLATIONS).await, NOTHING);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_line_names_what_is_wrong_and_shows_the_query() {
+    let (database, mut session) = lived_in().await;
+    let fine = run(&database.url, &["doctor"]).await;
+    assert_eq!(fine.status.code(), Some(0), "{}{}", out(&fine), err(&fine));
+    assert!(out(&fine).contains("invariants hold"), "{}", out(&fine));
+
+    session.texts("select pgmq.purge_queue('tx')").await;
+    let wrong = run(&database.url, &["doctor"]).await;
+    assert_eq!(wrong.status.code(), Some(3));
+    for words in [
+        "live_request_without_message: ",
+        "it should be so: a request that is queued",
+        "    select r.id::text as id",
+        "from pgmq.q_tx",
+        "1 of ",
+        "`tidegate recover` puts right what it can",
+    ] {
+        assert!(out(&wrong).contains(words), "{words}: {}", out(&wrong));
+    }
+    let wrong = run(&database.url, &["doctor", "--json"]).await;
+    assert_eq!(wrong.status.code(), Some(3));
+    let said: Value = serde_json::from_slice(&wrong.stdout).unwrap();
+    assert_eq!(said["sound"], false);
+    assert_eq!(
+        said["violations"][0]["name"],
+        "live_request_without_message"
+    );
+    assert!(said["violations"][0]["violations"].as_i64() > Some(0));
+
+    run(&database.url, &["recover"]).await;
+    let fine = run(&database.url, &["doctor", "--json"]).await;
+    assert_eq!(fine.status.code(), Some(0), "{}", out(&fine));
+    let said: Value = serde_json::from_slice(&fine.stdout).unwrap();
+    assert_eq!(said["sound"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_legal_for_a_moment_is_no_violation() {
+    let (database, mut session) = lived_in().await;
+    // A mark that was lowered just now, a cap that is gone before those it counts, a deadline and a response of this moment.
+    session
+        .execute(
+            "update pgmq.q_readiness set enqueued_at = enqueued_at - interval '1 hour';
+             set session_replication_role = replica;
+             update tidegate.gate set changed_at = '2026-01-01';
+             set session_replication_role = origin;
+             update tidegate.gate set high_water = 2, low_water = 1 where queue = 'readiness';
+             select tidegate.cap_remove('kind input_proof');
+             update tidegate.request set deadline_at = now() where req_status = 'processing';
+             insert into tidegate.response_inbox (reference, response) values ('awaited', '1')",
+        )
+        .await;
+
+    assert_eq!(session.texts(VIOLATIONS).await, NOTHING);
+    database.execute("call tidegate.maintain()").await;
+    assert_eq!(session.texts(VIOLATIONS).await, NOTHING);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_found_by_then_is_told_when_the_time_is_over_or_somebody_breaks_it_off() {
+    let (database, mut session) = lived_in().await;
+    session
+        .execute("insert into pgmq.q_tx (vt, message) values ('-infinity', '[]')")
+        .await;
+
+    let hurried = run(&database.url, &["doctor", "--time-limit", "1ms"]).await;
+    assert_eq!(hurried.status.code(), Some(1), "{}", out(&hurried));
+    for words in [
+        "no violation of ",
+        "read were the newest 0 of about ",
+        "not looked at, or not to the end: ended_request_with_message, ",
+        "`tidegate doctor --time-limit 0s` reads everything",
+    ] {
+        assert!(out(&hurried).contains(words), "{words}: {}", out(&hurried));
+    }
+
+    let mut holder = Session::begin(&database).await;
+    holder
+        .execute("lock table tidegate.redrive in access exclusive mode")
+        .await;
+    let broken_off = tidegate(&database.url)
+        .args(["doctor", "--json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until_blocked(&database, 1).await;
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(broken_off.id().unwrap()).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    let broken_off = broken_off.wait_with_output().await.unwrap();
+    assert_eq!(broken_off.status.code(), Some(3));
+    let said: Value = serde_json::from_slice(&broken_off.stdout).unwrap();
+    assert_eq!(said["violations"][0]["name"], "message_without_request");
+    assert_eq!(said["complete"], false);
+    assert_eq!(said["requests_read"], 0);
+    holder.rollback().await;
+
+    let whole = run(&database.url, &["doctor", "--json", "--time-limit", "0s"]).await;
+    let said: Value = serde_json::from_slice(&whole.stdout).unwrap();
+    assert_eq!(said["complete"], true, "{said}");
+    assert_eq!(said["requests_read"], said["requests"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_goes_meanwhile_is_no_violation() {
+    let (database, _session) = lived_in().await;
+    database
+        .execute("insert into tidegate.queue (name, stage) values ('short_lived', 'tx')")
+        .await;
+    let mut holder = Session::begin(&database).await;
+    holder.execute("lock table pgmq.q_readiness").await;
+
+    let url = database.url.clone();
+    let doctor = tokio::spawn(async move { run(&url, &["doctor"]).await });
+    until_blocked(&database, 1).await;
+    database
+        .execute("delete from tidegate.queue where name = 'short_lived'")
+        .await;
+    holder.rollback().await;
+
+    let said = doctor.await.unwrap();
+    assert_eq!(said.status.code(), Some(0), "{}", out(&said));
+}
