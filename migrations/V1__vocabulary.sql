@@ -22,3 +22,43 @@ create type tidegate.lease as (
   msg_id bigint,
   nonce  bigint
 );
+
+-- What an ETA depends on besides the place and position of a request.
+create type tidegate.eta_terms as (
+  tx_queue_size bigint,
+  drain_tps     numeric,
+  concurrency   integer,
+  safety_margin numeric,
+  min_seconds   integer,
+  max_seconds   integer,
+  jitter        numeric
+);
+
+-- When to come back: `seconds`, or with jitter up to `spread_to`; with what probability the answer is there by when.
+create type tidegate.eta as (
+  seconds   integer,
+  spread_to numeric,
+  p50_ms    bigint,
+  p90_ms    bigint
+);
+
+-- What a submission finds at its gates. `room`: how many more they let in, none when one is closed; `counted`: the gates
+-- whose depth was counted, `depths` those depths, before the submission; `waiting`: how many wait in the queue, if that
+-- was seen on the way.
+create type tidegate.admission as (
+  room    bigint,
+  closed  boolean,
+  counted text[],
+  depths  bigint[],
+  waiting bigint
+);
+
+-- What a claim finds at the breakers of its stage: kinds to leave and until when, kinds to probe and how many times, and how
+-- many requests at most in all (null: no bound).
+create type tidegate.breakers_seen as (
+  shut       text[],
+  shut_until timestamptz[],
+  probing    text[],
+  free       integer[],
+  room       bigint
+);

@@ -40,7 +40,17 @@ create table tidegate.request (
   reference             text,
   payload               jsonb not null,
   response              jsonb,
-  error                 jsonb
+  error                 jsonb,
+  -- What the caller was told at submit; written once, with the row. Numerics, because they need no alignment: behind an
+  -- integer's padding, which moves with the length of what stands before it, the log of every update would repeat the payload.
+  eta_seconds           numeric,
+  eta_p90_ms            numeric,
+  -- In the row, so that whoever ends a request sees at no cost whether somebody wants to know.
+  callback_url          text,
+  -- Checks that said "not yet" and sends that certainly did not leave use no attempt of their policy.
+  readiness_waits       integer not null default 0,
+  checks_failing_since  timestamptz,
+  tx_unsent             integer not null default 0
 ) with (
   fillfactor = 30,
   autovacuum_vacuum_scale_factor = 0.02,
@@ -108,15 +118,51 @@ create table tidegate.response_inbox (
 );
 create index response_inbox_request_id_idx on tidegate.response_inbox (request_id) where request_id is not null;
 create index response_inbox_reference_idx on tidegate.response_inbox (reference) where not late;
+create index response_inbox_early_idx on tidegate.response_inbox (id) where not late;
 
+-- Responses under references that no request has: looked at in slices, deleted when no request can have them any more.
+create sequence tidegate.inbox_cursor minvalue 0;
+create table tidegate.inbox_total (
+  expired  bigint not null default 0,
+  only_row boolean primary key default true,
+  constraint inbox_total_has_one_row check (only_row)
+);
+insert into tidegate.inbox_total default values;
+
+-- A key goes when its window ends, and not by anybody's reckoning. In UTC, where each day has 24 hours.
 create table tidegate.dedup (
-  scope       text not null,
-  key         text not null,
-  fingerprint bytea not null,
-  request_id  uuid not null,
-  first_seen  timestamptz not null,
-  expires_at  timestamptz not null,
+  scope        text not null,
+  key          text not null,
+  fingerprint  bytea not null,
+  request_id   uuid not null,
+  first_seen   timestamptz not null,
+  expires_at   timestamptz not null,
+  dedup_window interval,
   primary key (scope, key),
-  constraint dedup_expires_after_it_is_seen check (expires_at > first_seen)
+  constraint dedup_expires_after_it_is_seen check (expires_at > first_seen),
+  constraint dedup_expires_when_its_window_ends
+    check (dedup_window is null or expires_at at time zone 'UTC' = first_seen at time zone 'UTC' + dedup_window)
 );
 create index dedup_expires_at_idx on tidegate.dedup (expires_at);
+
+-- Append-only: the submissions of a kind that one node has let in since it last wrote.
+create table tidegate.submission_sample (
+  kind      text not null,
+  at        timestamptz not null default clock_timestamp(),
+  submitted integer not null,
+  replayed  integer not null,
+  constraint submission_sample_counts_replays_as_submitted check (replayed >= 0 and replayed <= submitted)
+);
+create index submission_sample_kind_at_idx on tidegate.submission_sample (kind, at);
+
+-- Failed and timed-out requests that were submitted again, and as what. Refers to nothing: the new one may go first, and what
+-- was submitted again stays so.
+create table tidegate.redrive (
+  request_id   uuid primary key,
+  redriven_as  uuid not null,
+  at           timestamptz not null default clock_timestamp(),
+  actor        text not null default session_user,
+  on_behalf_of text,
+  constraint redrive_makes_another_request check (redriven_as <> request_id)
+);
+create index redrive_redriven_as_idx on tidegate.redrive (redriven_as);

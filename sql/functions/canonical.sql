@@ -3,9 +3,6 @@
 -- jsonb already orders keys; only numbers keep their written scale (1.0 is not 1 as text). So the zeros that end a
 -- fraction are taken out of jsonb's own text, and strings are passed over. One pass and no recursion, however deep
 -- the JSON. The order of an array matters, unless `p_set_paths` names it (see `sort_sets`).
--- An earlier version has other parameters.
-drop function if exists tidegate.canonical(jsonb);
-
 create or replace function tidegate.canonical(p_value jsonb, p_set_paths text[] default null)
   returns text
   language plpgsql

@@ -6,9 +6,6 @@
 -- are asked that are `by_request`. Requests, and steps of history, are read once for all that say what breaks one of them; when
 -- that fails, each is asked by itself. A query that fails then counts as a violation, with what the database said as its
 -- sample; one that fails because a queue's table has gone since is asked again without it.
--- An earlier version has no parameters; the view that stands on it is made again.
-drop function if exists tidegate.check_invariants() cascade;
-
 create or replace function tidegate.check_invariants(
   names     text[] default null,
   id_from   uuid default null,

@@ -4,9 +4,6 @@
 -- across the fleet, because counting and taking happen under one lock per queue; the slot of a dead worker comes
 -- back with its lease. `kinds` (null: all): requests of other kinds are left to other workers. Returns fewer rows than
 -- asked, or none, when fewer wait, no slot is free or the queue is paused. Commit before checking anything.
--- An earlier version has other results.
-drop function if exists tidegate.claim_readiness(text, text, integer, interval);
-
 create or replace function tidegate.claim_readiness(
   queue     text,
   worker    text,

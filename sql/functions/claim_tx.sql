@@ -9,9 +9,6 @@
 -- request in this stage are removed on the way. A request found in flight has lost its sender: it is handed out with
 -- `attempt` > 1, so that the stage looks for a receipt first; with at_most_once semantics it ends as outcome_unknown.
 -- `attempt` > `attempts_max` means: look, but do not send again.
--- An earlier version has other results.
-drop function if exists tidegate.claim_tx(text, text, integer, interval);
-
 create or replace function tidegate.claim_tx(
   queue     text,
   worker    text,

@@ -2,9 +2,6 @@
 --
 -- At most 60000: then ask again. A new submission, a pause lifted or a limit raised can end the wait early. `kinds` as for a
 -- claim (null: all): while requests of other kinds wait, submissions notify no one, so at most 200.
--- An earlier version has other parameters.
-drop function if exists tidegate.claim_wait_ms(text);
-
 create or replace function tidegate.claim_wait_ms(queue text, kinds text[] default null)
   returns integer
   language plpgsql

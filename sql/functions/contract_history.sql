@@ -3,9 +3,6 @@
 -- How many there are; how many completed more than once; how many were sent again; and how many of those although their policy
 -- of that time was at_most_once and the send before may have left: neither given back, nor settled as one that had not left.
 -- One request of each sort comes with it.
--- An earlier version has other results.
-drop function if exists tidegate.contract_history(text);
-
 create or replace function tidegate.contract_history(
   p_kind              text,
   out requests        bigint,

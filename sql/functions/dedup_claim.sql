@@ -4,9 +4,6 @@
 -- window, a failure or a timeout), else the earlier request's. Of two first arrivals at once one waits for the
 -- other here and then finds its request. Without `p_key` the scope is a made key, to be stored in buckets of `p_bucket`,
 -- and then under its lock (see `lock_made_keys`).
--- An earlier version has other parameters.
-drop function if exists tidegate.dedup_claim(text, text, bytea, interval, uuid);
-
 create or replace function tidegate.dedup_claim(
   p_scope       text,
   p_key         text,

@@ -2,9 +2,6 @@
 --
 -- `p_keys` are the callers' keys, `p_made` those of `made_keys`. Returns, in the order given, the id that each request
 -- stands for: its own when it is new, the first one's when a key comes twice. The scope of a key is its kind and submitter.
--- An earlier version has other parameters.
-drop function if exists tidegate.dedup_claim_all(tidegate.kind, jsonb[], text[], text, uuid[]);
-
 create or replace function tidegate.dedup_claim_all(
   p_kind      tidegate.kind,
   p_payloads  jsonb[],

@@ -3,9 +3,6 @@
 -- `p_keys` are the callers' keys, `p_made` those of `made_keys`. In the order given; null where a key stands for none, and
 -- for a request without a key. Writes nothing.
 -- Raises TG004 when a key stands for a request with another payload.
--- An earlier version has other parameters.
-drop function if exists tidegate.dedup_find_all(text, jsonb[], text[], text);
-
 create or replace function tidegate.dedup_find_all(
   p_kind tidegate.kind, p_payloads jsonb[], p_keys text[], p_made text[], p_submitter text
 )

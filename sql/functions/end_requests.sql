@@ -4,9 +4,6 @@
 -- then moves the rows that are still in one of `p_from` and still name that message; a holder's settle then finds
 -- its message gone and moves nothing. `p_causes` names the cause for each status in `p_from`. Returns what moved.
 -- Who ends more than one request holds recovery off first (see `hold_off_recovery`).
--- An earlier version has one parameter more.
-drop function if exists tidegate.end_requests(uuid[], tidegate.request_status[], tidegate.request_status, text[], jsonb, boolean);
-
 create or replace function tidegate.end_requests(
   p_ids    uuid[],
   p_from   tidegate.request_status[],

@@ -3,9 +3,6 @@
 -- `p_queue` is the queue the request is in (rows keep theirs when a kind is pointed elsewhere); `p_counted` says how
 -- exactly the tx queue is counted (see `waiting_before`). A paused queue counts as
 -- stopped, and so does one whose calls for this kind a breaker holds back: its limit is 0.
--- An earlier version has other parameters or results.
-drop function if exists tidegate.eta_inputs(tidegate.kind, text, tidegate.request_status, integer);
-
 create or replace function tidegate.eta_inputs(
   p_kind    tidegate.kind,
   p_queue   text,

@@ -6,9 +6,6 @@
 -- mark, as far as some thousands. `forced_wait` and `still_wait` are the least that a refused caller is told, in seconds:
 -- while the gate is held by hand, and while nothing moves in its queue or too much there is put off. `nodes`: how many API
 -- nodes listen now. `keyed` are all kinds that make keys of their own: their requests may repeat one that was taken.
--- An earlier version has other results.
-drop function if exists tidegate.gate_copy();
-
 create or replace function tidegate.gate_copy()
   returns table (
     name text, queue text, kind text, submitter text, kinds text[], passed_by text[], state text, forced boolean,

@@ -6,9 +6,6 @@
 -- without which it will not fall so far; of several gates the longest. While nothing moves, and at a gate that an operator
 -- holds closed, no less than an awaited response asks for after the same time (see `response_backoff_seconds`), for nobody
 -- knows when that ends.
--- An earlier version has other parameters.
-drop function if exists tidegate.gate_wait(tidegate.kind);
-
 create or replace function tidegate.gate_wait(p_kind tidegate.kind, p_submitter text, p_count bigint, p_added bigint default 0)
   returns integer
   language plpgsql

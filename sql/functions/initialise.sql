@@ -6,7 +6,6 @@
 --
 -- `example` makes queues and kinds first: `relayer` has the queues `readiness` and `tx` and the kinds `public_decrypt`,
 -- `user_decrypt`, `input_proof` and `direct`. Those that are there stay as they are. TG007 for an example that there is not.
-drop function if exists tidegate.initialise();
 create or replace function tidegate.initialise(example text default null)
   returns table (subject text, name text, value text)
   language plpgsql

@@ -3,9 +3,6 @@
 -- It begins `span` before the newest request that is older than `before`, or the newest history: that of removed requests
 -- outlives them. Ids tell the time, so the slice is found by one, however many requests it has. `id_from` is null when nothing
 -- older is left.
--- An earlier version has other parameters.
-drop function if exists tidegate.invariant_slice(uuid, integer);
-
 create or replace function tidegate.invariant_slice(
   before       uuid,
   span         interval,

@@ -6,11 +6,6 @@
 -- but not including, the other. Where the subject of an invariant is one request (`r`) or one step of its history (`s`), its
 -- query is made of the `condition` that breaks it, on the rows of `source`, whose identifier is `row_id`: `check_invariants`
 -- reads each source once.
--- Earlier versions have other parameters and columns; the views that stand on them are made again.
-drop function if exists tidegate.invariants() cascade;
-drop function if exists tidegate.invariants(uuid, uuid) cascade;
-drop function if exists tidegate.invariants(uuid, uuid, boolean) cascade;
-
 create or replace function tidegate.invariants(id_from uuid default null, id_before uuid default null)
   returns table (
     place      integer,

@@ -1,9 +1,6 @@
 -- tidegate.invariants_of_configuration: what must hold of kinds, policies and breakers
 --
 -- As `invariants`.
--- An earlier version has other columns.
-drop function if exists tidegate.invariants_of_configuration();
-
 create or replace function tidegate.invariants_of_configuration()
   returns table (name text, says text, subject text, query text)
   language sql

@@ -1,9 +1,6 @@
 -- tidegate.invariants_of_history: what must hold between requests and their history
 --
 -- As `invariants`.
--- An earlier version has other columns.
-drop function if exists tidegate.invariants_of_history();
-
 create or replace function tidegate.invariants_of_history()
   returns table (name text, says text, subject text, query text)
   language sql

@@ -1,9 +1,6 @@
 -- tidegate.invariants_of_queues: what must hold between requests and messages, and of what queues and gates stand on
 --
 -- As `invariants`. `{message}` stands for all messages of all queues.
--- An earlier version has other columns.
-drop function if exists tidegate.invariants_of_queues();
-
 create or replace function tidegate.invariants_of_queues()
   returns table (name text, says text, subject text, query text)
   language sql

@@ -1,9 +1,6 @@
 -- tidegate.invariants_of_requests: what must hold of requests and of what belongs to them
 --
 -- As `invariants`.
--- An earlier version has other columns.
-drop function if exists tidegate.invariants_of_requests();
-
 create or replace function tidegate.invariants_of_requests()
   returns table (name text, says text, subject text, query text)
   language sql

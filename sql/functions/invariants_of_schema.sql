@@ -1,9 +1,6 @@
 -- tidegate.invariants_of_schema: what must hold of the rules, triggers, indexes and duties that everything else stands on
 --
 -- As `invariants`. The rules of the state machine are told here once more, or an edit of both could not be seen.
--- An earlier version has other columns.
-drop function if exists tidegate.invariants_of_schema();
-
 create or replace function tidegate.invariants_of_schema()
   returns table (name text, says text, subject text, query text)
   language sql

@@ -3,9 +3,6 @@
 -- Returns, in the same order, the messages' numbers, their request ids, the place of each lease in the array given (from
 -- 1), and when each was claimed; nulls when none is held any more. A message that another claim is taking at this moment
 -- is waited for, and then its nonce is looked at again. Raises TG007 when the leases name more than one queue.
--- An earlier version has other results.
-drop function if exists tidegate.lock_held(tidegate.lease[]);
-
 create or replace function tidegate.lock_held(
   p_leases    tidegate.lease[],
   out queue   text,

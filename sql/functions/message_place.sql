@@ -3,9 +3,6 @@
 -- `queue_position` is the number of waiting messages with a smaller number; 0 for a held one; `p_counted` says how
 -- exactly (see `waiting_before`). All null when the message is gone. `visible_in` is what is left of a backoff or a
 -- delayed start, null when it may be taken now.
--- An earlier version has other parameters or results.
-drop function if exists tidegate.message_place(text, bigint);
-
 create or replace function tidegate.message_place(
   p_queue            text,
   p_msg_id           bigint,

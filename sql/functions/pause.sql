@@ -1,7 +1,6 @@
 -- tidegate.pause: stops (or, with `paused` false, resumes) claims from a queue, everywhere; what is held goes on
 --
 -- Returns the queues whose state changed; null for `queue` means all of them. `actor` is who asked, for the history.
-drop function if exists tidegate.pause(text, boolean);
 create or replace function tidegate.pause(queue text default null, paused boolean default true, actor text default null)
   returns setof text
   language plpgsql

@@ -14,9 +14,6 @@
 -- Queues whose tables somebody has dropped get them back first (see `recover_storage`); gates that what was rebuilt has
 -- filled close. `dry_run` counts and changes nothing, and leaves out what a deadline has overtaken: `recover_deadlines`
 -- ends that. `run` is whose record counts it.
--- An earlier version has other parameters and results.
-drop function if exists tidegate.recover(integer, uuid, boolean, text, boolean, boolean);
-
 create or replace function tidegate.recover(
   batch          integer default 1000,
   after          uuid default null,

@@ -12,9 +12,6 @@
 -- semantics. Towards the downstream the new request is another one: whatever the old one has done there may be done again. A
 -- caller who repeats the old idempotency key gets the new request.
 -- `dry_run` counts what there is to redrive, of all kinds, and changes nothing.
--- An earlier version has other results.
-drop function if exists tidegate.redrive(integer, uuid, text, timestamptz, text, boolean, text);
-
 create or replace function tidegate.redrive(
   batch                   integer default 100,
   after                   uuid default null,

@@ -4,9 +4,6 @@
 -- looked at, and returns how many it removed and where to go on (`next_after`, null at the end). A message counts only if its
 -- request's row names it. `dry_run` counts only; `run` is
 -- whose record counts them.
--- An earlier version has other parameters.
-drop function if exists tidegate.remove_strays(text, integer, bigint, boolean);
-
 create or replace function tidegate.remove_strays(
   queue          text,
   batch          integer default 1000,

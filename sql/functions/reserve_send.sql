@@ -3,9 +3,6 @@
 -- For a request whose reserved time has passed while its earlier receipt was looked for, and for a hedge. `send_in` is how
 -- long after `reserved_at` (this database's clock) it may start, 0 in a queue without a rate limit; null when no slot is
 -- free within the next 100 ms: ask again after `wait_ms`.
--- An earlier version has other results.
-drop function if exists tidegate.reserve_send(text);
-
 create or replace function tidegate.reserve_send(
   queue text, out send_in interval, out wait_ms integer, out reserved_at timestamptz
 )

@@ -1,9 +1,6 @@
 -- tidegate.settle_ended: from one status to failure, for requests that their stage ended, with the error given
 --
 -- The inner form of `settle_failed` (queued → failure) and `settle_rejected` (tx_in_flight → failure).
--- An earlier version has other parameters.
-drop function if exists tidegate.settle_ended(tidegate.lease[], jsonb[], tidegate.request_status, text);
-
 create or replace function tidegate.settle_ended(
   p_leases  tidegate.lease[],
   p_errors  jsonb[],

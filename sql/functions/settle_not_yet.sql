@@ -9,9 +9,6 @@
 -- made for it. The policy is the one in force when the check began.
 --
 -- Returns what became of each request still held; a missing one was not this holder's any more.
--- An earlier version has other parameters.
-drop function if exists tidegate.settle_not_yet(tidegate.lease[], interval[]);
-
 create or replace function tidegate.settle_not_yet(
   leases  tidegate.lease[],
   after   interval[] default null,

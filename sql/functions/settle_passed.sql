@@ -4,9 +4,6 @@
 -- more (lease taken over, cancelled, timed out): drop the outcome. `wake` tells that nothing waited in that queue
 -- before, so its workers may be asleep. `took_ms` and `hedges` (one per lease, or null): how long the check took, and how
 -- many more were made for it.
--- An earlier version has other parameters.
-drop function if exists tidegate.settle_passed(tidegate.lease[]);
-
 create or replace function tidegate.settle_passed(
   leases  tidegate.lease[],
   took_ms integer[] default null,

@@ -7,9 +7,6 @@
 -- A reference stands for one live request: one whose reference another awaits its response under, and that is not answered by
 -- its receipt, ends in failure (outcome_unknown), because no response could be told to be its own.
 -- Returns the requests that moved and where they are now; a missing one was not this holder's any more.
--- An earlier version has other parameters.
-drop function if exists tidegate.settle_receipt(tidegate.lease[], text[], jsonb[]);
-
 create or replace function tidegate.settle_receipt(
   leases    tidegate.lease[],
   refs      text[] default null,

@@ -3,9 +3,6 @@
 -- `errors` (one per lease): {"code", "message", "retryable"}. `took_ms` and `hedges` (one per lease, or null): how long the
 -- call took, and how many more were made for it. Returns the requests that moved; a missing one was not this holder's any
 -- more.
--- An earlier version has other parameters.
-drop function if exists tidegate.settle_rejected(tidegate.lease[], jsonb[]);
-
 create or replace function tidegate.settle_rejected(
   leases  tidegate.lease[],
   errors  jsonb[],

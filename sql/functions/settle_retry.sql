@@ -11,9 +11,6 @@
 -- outcome_unknown when it may have left, now or with an earlier attempt); when its attempts are used up; when the next
 -- attempt would begin later than its deadline, or that of the stage, which counts from the first attempt, less the policy's
 -- margin. Returns what became of each request still held.
--- An earlier version has other parameters.
-drop function if exists tidegate.settle_retry(tidegate.lease[], jsonb[], interval[], boolean[]);
-
 create or replace function tidegate.settle_retry(
   leases        tidegate.lease[],
   errors        jsonb[],

@@ -5,9 +5,6 @@
 -- `p_each` as many as there is room for, else all or none, and with one refused, all are. Reads keys and does not claim
 -- them: what a refused request took would have to be given back.
 -- Raises TG011 for a batch that a gate would never have room for.
--- An earlier version has other parameters.
-drop function if exists tidegate.sort_out(tidegate.kind, jsonb[], text[], text, bigint, boolean);
-
 create or replace function tidegate.sort_out(
   p_kind      tidegate.kind,
   p_payloads  jsonb[],

@@ -8,9 +8,6 @@
 -- The locks of the gates first, then those of made keys, then dedup keys (in key order), then messages, then rows; the gate
 -- that closes comes last. Each message's number is drawn before, because the row names it. A submission that finds its
 -- queue empty wakes the workers when it commits.
--- An earlier version has other parameters or results.
-drop function if exists tidegate.submit_requests(text, jsonb[], text[], text, text, timestamptz);
-
 create or replace function tidegate.submit_requests(
   p_kind       text,
   p_payloads   jsonb[],

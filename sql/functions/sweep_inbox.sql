@@ -4,9 +4,6 @@
 -- goes on from there; `everything` looks at all. A response under a reference that no request has is deleted, and counted,
 -- once it is older than the longest deadline of a kind: no receipt can bring its reference any more. Returns how many
 -- responses it applied.
--- An earlier version has other parameters.
-drop function if exists tidegate.sweep_inbox(integer);
-
 create or replace function tidegate.sweep_inbox(batch integer default 1000, everything boolean default false)
   returns bigint
   language plpgsql

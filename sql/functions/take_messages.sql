@@ -9,9 +9,6 @@
 --
 -- With `p_kinds`, requests of other kinds stay where they are, and neither mark passes them. A message without a request is
 -- taken by any claim.
--- An earlier version has other parameters.
-drop function if exists tidegate.take_messages(text, integer, jsonb, timestamptz, timestamptz);
-
 create or replace function tidegate.take_messages(
   p_queue         text,
   p_limit         integer,

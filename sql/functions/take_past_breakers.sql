@@ -2,9 +2,6 @@
 --
 -- What stands in front is put off, a bounded number of messages a claim, so that kinds whose downstream works are reached
 -- through those whose does not. More than are wanted are only taken where nothing but such ones stood.
--- An earlier version has other parameters.
-drop function if exists tidegate.take_past_breakers(text, integer, jsonb, timestamptz, timestamptz, tidegate.breakers_seen);
-
 create or replace function tidegate.take_past_breakers(
   p_queue         text,
   p_limit         integer,

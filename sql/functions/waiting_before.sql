@@ -7,9 +7,6 @@
 --
 -- Of what the survey does not know, `p_counted` messages are counted, the others by the difference of their numbers: an
 -- upper bound. Without `p_counted` everything is counted, one by one where no survey has been made lately.
--- It takes the place of this one.
-drop function if exists tidegate.waiting_about(text, integer, timestamptz);
-
 create or replace function tidegate.waiting_before(
   p_queue   text,
   p_msg_id  bigint,

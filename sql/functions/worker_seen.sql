@@ -1,9 +1,6 @@
 -- tidegate.worker_seen: a worker says that it is alive (and stopping, when `stopping`); call it every 10 s or so
 --
 -- `kinds`: those that it has a stage for; null: all.
--- An earlier version has other parameters.
-drop function if exists tidegate.worker_seen(text, text[], text[], boolean);
-
 create or replace function tidegate.worker_seen(
   name     text,
   stages   text[],

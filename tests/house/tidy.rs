@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use tidegate::schema;
@@ -222,6 +223,40 @@ fn sql_is_lower_case_schema_qualified_and_within_the_margin() {
             }
         }
         assert!(!text.contains("enable_seqscan"), "{name} bends the planner");
+    }
+}
+
+/// The migrations that a release has are part of every database that it made.
+#[test]
+fn migrations_of_a_release_stay_as_they_are() {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git")
+            .arg("-C")
+            .arg(root())
+            .args(arguments)
+            .output();
+        output.map_or_else(
+            |_| String::new(),
+            |output| String::from_utf8(output.stdout).unwrap(),
+        )
+    };
+    for tag in git(&["tag", "--list", "v*"]).lines() {
+        let changed = git(&[
+            "diff",
+            "--name-status",
+            "--no-renames",
+            tag,
+            "--",
+            "migrations",
+        ]);
+        let changed: Vec<_> = changed
+            .lines()
+            .filter(|line| !line.starts_with('A'))
+            .collect();
+        assert!(
+            changed.is_empty(),
+            "since {tag}: {changed:?}; add a migration instead"
+        );
     }
 }
 

@@ -1,34 +1,26 @@
--- What the last minutes showed, from which the observed ETA is made, and how good the predictions were.
+-- What is kept of queues and kinds so that positions and ETAs are cheap and true, and how good the predictions were.
 
-alter table tidegate.setting add column jitter numeric not null default 0.1;
-alter table tidegate.setting add constraint setting_jitter_is_zero_to_one check (jitter between 0 and 1);
-
--- What an ETA depends on besides the place and position of a request.
-create type tidegate.eta_terms as (
-  tx_queue_size bigint,
-  drain_tps     numeric,
-  concurrency   integer,
-  safety_margin numeric,
-  min_seconds   integer,
-  max_seconds   integer,
-  jitter        numeric
+create table tidegate.queue_survey (
+  queue            text not null,
+  stretch          bigint not null,
+  waiting          integer not null,
+  waiting_by_block smallint[] not null,
+  primary key (queue, stretch),
+  constraint queue_survey_counts_up_to_sixty_four_blocks check (cardinality(waiting_by_block) between 1 and 64),
+  constraint queue_survey_waiting_is_not_negative check (waiting >= 0)
+) with (
+  -- Every poll reads it, and the stretches at the head of a queue change all the time.
+  fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200
 );
 
--- When to come back: `seconds`, or with jitter up to `spread_to`; with what probability the answer is there by when.
-create type tidegate.eta as (
-  seconds   integer,
-  spread_to numeric,
-  p50_ms    bigint,
-  p90_ms    bigint
+-- Append-only: messages that left a queue because their stage ended them.
+create table tidegate.queue_drain (
+  queue   text not null,
+  at      timestamptz not null default clock_timestamp(),
+  drained integer not null,
+  held_ms bigint
 );
-
--- What the caller was told at submit. Written once, with the row. Numerics, because they need no alignment: behind an
--- integer's padding, which moves with the length of what stands before it, the log of every update would repeat the
--- payload.
-alter table tidegate.request add column eta_seconds numeric;
-alter table tidegate.request add column eta_p90_ms numeric;
-
-alter table tidegate.queue_drain add column held_ms bigint;
+create index queue_drain_at_idx on tidegate.queue_drain (at);
 
 -- Append-only: one row for the requests of a kind that one statement ended; folded into `eta_quality_total` and
 -- `answer_sample` by maintenance.
@@ -103,5 +95,3 @@ create table tidegate.kind_pace (
   still_since     timestamptz,
   observed_at     timestamptz not null
 ) with (fillfactor = 50);
-
-insert into tidegate.maintenance (duty, period) values ('observe', '1 second');

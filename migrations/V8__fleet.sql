@@ -1,4 +1,4 @@
--- What the fleet keeps about itself: who is alive, how far each duty has come, counts and drains.
+-- What the fleet keeps about itself: who is alive, how far each duty has come, counts, recoveries, the version.
 
 create table tidegate.worker (
   name         text primary key,
@@ -6,7 +6,9 @@ create table tidegate.worker (
   queues       text[] not null,
   started_at   timestamptz not null default clock_timestamp(),
   last_seen_at timestamptz not null default clock_timestamp(),
-  stopped_at   timestamptz
+  stopped_at   timestamptz,
+  -- Those that it has stages for; null: all.
+  kinds        text[]
 );
 
 -- The maintenance duties: how often each runs, when it last did, for how long, and how far it has come
@@ -22,14 +24,25 @@ create table tidegate.maintenance (
 );
 
 insert into tidegate.maintenance (duty, period) values
+  ('adjust_policies', '1 second'),
+  ('count_members', '1 second'),
   ('expire_by_deadline', '1 second'),
   ('expire_by_readiness', '1 second'),
   ('expire_responses', '1 second'),
+  ('fold_calls', '1 second'),
+  ('look_at_breakers', '1 second'),
+  ('look_at_gates', '1 second'),
+  ('observe', '1 second'),
+  ('survey_queues', '1 second'),
   ('sweep_inbox', '1 second'),
-  ('rescan_queues', '2 seconds'),
   ('fold_counts', '2 seconds'),
+  ('rescan_queues', '2 seconds'),
   ('expire_keys', '10 seconds'),
+  ('expire_requests', '1 minute'),
+  ('expire_webhooks', '1 minute'),
   ('forget_workers', '1 minute'),
+  ('drop_partitions', '1 hour'),
+  ('expire_events', '1 hour'),
   ('make_partitions', '1 hour');
 
 -- Append-only: transitions per statement, folded into `request_count` by maintenance.
@@ -46,13 +59,23 @@ create table tidegate.request_count (
   primary key (kind, req_status)
 );
 
--- Append-only: messages that left a queue because their stage ended them.
-create table tidegate.queue_drain (
-  queue   text not null,
-  at      timestamptz not null default clock_timestamp(),
-  drained integer not null
+-- One row a run of `recover`, or a batch of it by hand that found something. Kept for good: they are few.
+create table tidegate.recovery (
+  id           bigint generated always as identity primary key,
+  began_at     timestamptz not null default clock_timestamp(),
+  last_at      timestamptz not null default clock_timestamp(),
+  ended_at     timestamptz,
+  actor        text not null default session_user,
+  on_behalf_of text,
+  options      jsonb,
+  figures      jsonb not null default '{}'
+) with (fillfactor = 50);
+
+-- How far retention has come, kind by kind: every request of a kind up to this id was looked at in this round.
+create table tidegate.retention_walk (
+  kind  text primary key,
+  after uuid not null
 );
-create index queue_drain_at_idx on tidegate.queue_drain (at);
 
 -- What `migrate` last applied; the fingerprint covers every file below sql/.
 create table tidegate.schema_state (

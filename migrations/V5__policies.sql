@@ -1,41 +1,4 @@
--- Policies that are enforced: what holds now, what was measured, breakers, and every change with its reason.
-
-alter table tidegate.policy add column hedge_safe boolean not null default false;
-alter table tidegate.policy add column heal_retry_rate numeric default 0.2;
-alter table tidegate.policy add column heal_timeout_rate numeric default 0.05;
-alter table tidegate.policy add column stretch_max numeric not null default 8;
-alter table tidegate.policy add constraint policy_heal_rates_are_shares
-  check (heal_retry_rate > 0 and heal_retry_rate <= 1 and heal_timeout_rate > 0 and heal_timeout_rate <= 1);
-alter table tidegate.policy add constraint policy_stretch_is_one_to_a_hundred check (stretch_max between 1 and 100);
-
--- Nothing has looked at these until now: what was set is kept only where somebody has chosen it.
-alter table tidegate.policy alter column retry_on set default '{5xx,timeout,connect,throttled,other}';
-update tidegate.policy as p set retry_on = '{5xx,timeout,connect,throttled,other}' where p.retry_on = '{5xx,timeout,connect}';
-update tidegate.policy as p
-set
-  hedge_safe = p.stage = 'readiness',
-  hedge_max = case p.stage when 'readiness' then least(p.hedge_max, 10) else 0 end,
-  -- Phases that do not fit have never cut a call off: the timeout goes on to be one for the whole call.
-  timeout_mode = case
-    when p.timeout_mode = 'phased' and coalesce(p.connect_ms::bigint + p.first_byte_ms + p.body_ms > p.timeout_ms, true)
-      then 'fixed'
-    else p.timeout_mode
-  end;
-update tidegate.policy as p set heal_timeout_rate = 0.005 where p.stage = 'readiness';
-alter table tidegate.policy add constraint policy_hedges_only_what_is_safe check (hedge_max = 0 or hedge_safe);
-alter table tidegate.policy add constraint policy_hedges_at_most_ten check (hedge_max <= 10);
-alter table tidegate.policy add constraint policy_phases_fit_the_timeout check (
-  timeout_mode <> 'phased'
-  or (connect_ms is not null and first_byte_ms is not null and body_ms is not null
-      and connect_ms::bigint + first_byte_ms + body_ms <= timeout_ms)
-);
-
-alter table tidegate.setting add column heal_window interval not null default '30 seconds';
-alter table tidegate.setting add column heal_pause interval not null default '10 seconds';
-alter table tidegate.setting add constraint setting_heal_window_is_a_second_to_ten_minutes
-  check (heal_window between interval '1 second' and interval '10 minutes');
-alter table tidegate.setting add constraint setting_heal_pause_is_zero_to_an_hour
-  check (heal_pause between interval '0' and interval '1 hour');
+-- Policies that are enforced: what holds now, what was measured, breakers, and every change with its reason; learned timeouts.
 
 -- What holds now, one row a policy: the declared one, stretched while its stage heals or its queue is congested, with
 -- the timeout that its mode has found. Attempts begin under it.
@@ -47,7 +10,6 @@ create table tidegate.policy_in_force (
   stretch             numeric not null default 1,
   congested           boolean not null default false,
   attempts            integer not null,
-  attempts_declared   integer not null,
   base_ms             integer not null,
   factor              numeric not null,
   cap_ms              integer not null,
@@ -63,6 +25,8 @@ create table tidegate.policy_in_force (
   connect_ms          integer,
   first_byte_ms       integer,
   body_ms             integer,
+  timeout_mode        text not null,
+  margin_ms           integer not null,
   primary key (kind, stage),
   constraint policy_in_force_is_of_a_policy foreign key (kind, stage) references tidegate.policy on delete cascade
 ) with (fillfactor = 50);
@@ -167,15 +131,78 @@ create table tidegate.queue_load (
   rho       numeric
 ) with (fillfactor = 50);
 
-insert into tidegate.maintenance (duty, period) values
-  ('fold_calls', '1 second'), ('look_at_breakers', '1 second'), ('adjust_policies', '1 second');
+-- The learned timeout of one dependency. `version` counts its closed and folded intervals: whoever has judged by another
+-- one writes nothing. Nanoseconds are whole, so that nothing drifts on its way through here.
+create table tidegate.timeout_estimator (
+  kind                text not null,
+  stage               tidegate.stage not null,
+  version             bigint not null,
+  state               text not null,
+  srtt_ns             bigint,
+  rttvar_ns           bigint,
+  srto_ns             bigint,
+  k_margin            integer not null,
+  timeout_ns          bigint not null,
+  failure_rate        float8,
+  load_rps            float8,
+  min_ns              bigint,
+  min_before_ns       bigint,
+  usual_ns            bigint,
+  usual_before_ns     bigint,
+  min_age             integer not null,
+  high_load_intervals integer not null default 0,
+  high_load_rps       float8,
+  interval_no         bigint not null,
+  began_at            timestamptz not null,
+  requests            bigint not null,
+  responses           bigint not null,
+  failures            bigint not null,
+  late                bigint not null,
+  sum_ns              bigint not null,
+  updated_at          timestamptz not null,
+  primary key (kind, stage),
+  constraint timeout_estimator_is_of_a_policy foreign key (kind, stage) references tidegate.policy on delete cascade,
+  constraint timeout_estimator_version_is_positive check (version > 0),
+  constraint timeout_estimator_state_is_known check (state in ('normal', 'high_load')),
+  constraint timeout_estimator_k_margin_is_at_least_one check (k_margin >= 1),
+  constraint timeout_estimator_timeout_is_positive check (timeout_ns > 0),
+  constraint timeout_estimator_times_are_not_negative
+    check (
+      srtt_ns >= 0 and rttvar_ns >= 0 and srto_ns >= 0 and min_ns >= 0 and min_before_ns >= 0
+      and usual_ns >= 0 and usual_before_ns >= 0
+    ),
+  constraint timeout_estimator_variance_is_of_a_mean check ((srtt_ns is null) = (rttvar_ns is null)),
+  constraint timeout_estimator_failure_rate_is_a_share check (failure_rate between 0 and 1),
+  -- Below infinity: not a number is above it.
+  constraint timeout_estimator_loads_are_rates
+    check (load_rps >= 0 and load_rps < 'infinity' and high_load_rps >= 0 and high_load_rps < 'infinity'),
+  constraint timeout_estimator_remembers_a_load_in_high_load_only check (high_load_rps is null or state = 'high_load'),
+  constraint timeout_estimator_counts_are_not_negative check (
+    min_age >= 0 and high_load_intervals >= 0 and interval_no >= 0 and requests >= 0 and responses >= 0 and failures >= 0
+    and late >= 0 and sum_ns >= 0
+  )
+) with (fillfactor = 50);
 
--- What a claim finds at the breakers of its stage: kinds to leave and until when, kinds to probe and how many times, and how
--- many requests at most in all (null: no bound).
-create type tidegate.breakers_seen as (
-  shut       text[],
-  shut_until timestamptz[],
-  probing    text[],
-  free       integer[],
-  room       bigint
-);
+-- What each process last folded into an estimator: by its load the others know how much they are together.
+create table tidegate.timeout_report (
+  kind         text not null,
+  stage        tidegate.stage not null,
+  worker       text not null,
+  sequence     bigint not null,
+  at           timestamptz not null,
+  requests     bigint not null,
+  responses    bigint not null,
+  failures     bigint not null,
+  min_ns       bigint,
+  mean_ns      bigint,
+  deviation_ns bigint,
+  load_rps     float8 not null,
+  in_flight    bigint not null,
+  reported     bigint not null default 0,
+  primary key (kind, stage, worker),
+  constraint timeout_report_is_of_a_policy foreign key (kind, stage) references tidegate.policy on delete cascade,
+  constraint timeout_report_times_are_not_negative check (min_ns >= 0 and mean_ns >= 0 and deviation_ns >= 0),
+  constraint timeout_report_load_is_a_rate check (load_rps >= 0 and load_rps < 'infinity'),
+  constraint timeout_report_counts_are_not_negative
+    check (sequence >= 0 and requests >= 0 and responses >= 0 and failures >= 0 and reported >= 0 and in_flight >= 0)
+) with (fillfactor = 50);

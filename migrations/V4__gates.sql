@@ -1,0 +1,60 @@
+-- Gates that close and open by themselves, for queues and, as caps, for kinds and submitters.
+
+-- A gate watches one thing: a queue, the requests of a kind, or those of a submitter. Its name says which.
+create table tidegate.gate (
+  name       text primary key generated always as (coalesce(queue, 'kind ' || kind, 'submitter ' || submitter)) stored,
+  queue      text references tidegate.queue on delete cascade,
+  kind       text references tidegate.kind on delete cascade,
+  submitter  text,
+  state      text not null default 'accepting',
+  mode       text not null default 'strict',
+  high_water integer not null default 30,
+  low_water  integer not null default 15,
+  depth      bigint not null default 0,
+  epoch      bigint not null default 0,
+  forced     boolean not null default false,
+  changed_at timestamptz not null default clock_timestamp(),
+  constraint gate_queue_has_one unique (queue),
+  constraint gate_kind_has_one unique (kind),
+  constraint gate_submitter_has_one unique (submitter),
+  constraint gate_watches_one_thing check (num_nonnulls(queue, kind, submitter) = 1),
+  constraint gate_submitter_has_1_to_200_characters check (length(submitter) between 1 and 200),
+  constraint gate_state_is_known check (state in ('accepting', 'too_many_requests')),
+  constraint gate_mode_is_known check (mode in ('strict', 'soft')),
+  constraint gate_low_water_is_below_high_water check (low_water >= 0 and low_water < high_water)
+);
+
+-- Append-only. `on_behalf_of`: who took or released a gate by hand, as the program that asked says.
+create table tidegate.gate_event (
+  id           bigint generated always as identity,
+  gate         text not null,
+  epoch        bigint not null,
+  state        text not null,
+  depth        bigint not null,
+  cause        text not null,
+  actor        text not null default session_user,
+  on_behalf_of text,
+  at           timestamptz not null default clock_timestamp(),
+  primary key (gate, epoch)
+);
+
+-- What the gates of kinds and submitters watch: their requests that are in a queue. Written only for those that have one.
+-- Refers to nothing: every submission would lock its gate's row, and fail where the gate has just gone.
+create table tidegate.gate_member (
+  gate       text not null,
+  request_id uuid not null,
+  primary key (gate, request_id)
+);
+create index gate_member_request_idx on tidegate.gate_member (request_id);
+
+-- How far the look round has come that finds what these gates should count and do not, or should not and do.
+create table tidegate.gate_round (
+  only_row   boolean primary key default true,
+  queue      text not null default '',
+  msg_id     bigint not null default 0,
+  gate       text not null default '',
+  request_id uuid not null default '00000000-0000-0000-0000-000000000000',
+  is_new     boolean not null default false,
+  constraint gate_round_has_one_row check (only_row)
+);
+insert into tidegate.gate_round default values;
