@@ -3,6 +3,7 @@
 //! Migrations hold what has state and run once each. `sql/` holds what has none (functions, triggers, views, rules,
 //! grants): each of its files has one home and is applied again whenever any of them has changed.
 
+mod order;
 mod session;
 
 use std::time::Duration;
@@ -67,24 +68,21 @@ pub struct Migrated {
     pub sql_applied: bool,
 }
 
-/// The files below `sql/` that make up the schema, in the order of `sql/index.txt`.
-///
-/// # Panics
-///
-/// When the index names a file that is not there: the build is broken.
+/// The files below `sql/` that make up the schema, each after those that it needs.
 #[must_use]
 pub fn sql_files() -> Vec<(&'static str, &'static str)> {
-    let text = |path: &str| SQL.get_file(path).and_then(|file| file.contents_utf8());
-    text("index.txt")
-        .unwrap_or_default()
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty() && !line.starts_with('#'))
-        .map(|path| match text(path) {
-            Some(sql) => (path, sql),
-            None => panic!("sql/index.txt names {path}, which is not there"),
-        })
-        .collect()
+    order::in_order(below(&SQL))
+}
+
+fn below(directory: &'static Dir<'static>) -> Vec<order::File> {
+    let files = directory.files().filter_map(|file| {
+        let path = file.path().to_str()?;
+        Some((path, file.contents_utf8()?))
+    });
+    let folders = directory
+        .dirs()
+        .filter(|folder| !folder.path().ends_with("queries"));
+    files.chain(folders.flat_map(below)).collect()
 }
 
 /// A fingerprint of every migration and every file below `sql/`: databases with the same one have the same schema.
@@ -95,7 +93,9 @@ pub fn fingerprint() -> String {
         hash.update(migration.to_string());
         hash.update(migration.sql().unwrap_or_default());
     }
-    for (path, sql) in sql_files() {
+    let mut files = below(&SQL);
+    files.sort_unstable();
+    for (path, sql) in files {
         hash.update(path);
         hash.update(sql);
     }

@@ -54,6 +54,7 @@ mod gate {
     pub mod refusals;
 }
 mod house {
+    pub mod bodies;
     pub mod comments;
     pub mod sql_docs;
     pub mod state_machine_docs;

@@ -232,7 +232,8 @@ impl Session {
             .map_err(MigrateError::Database)?;
         transaction
             .batch_execute(&format!(
-                "set local client_min_messages = warning; set local lock_timeout = '5s'; {KEEP_VACUUM_AWAY};
+                "set local client_min_messages = warning; set local check_function_bodies = off;
+                 set local lock_timeout = '5s'; {KEEP_VACUUM_AWAY};
                  set local lock_timeout = '{LOCK_TIMEOUT}'"
             ))
             .await

@@ -506,7 +506,10 @@ async fn applying_the_roles_again_takes_back_what_was_granted_on_keys() {
         .await;
 
     let roles = tidegate::schema::sql_files();
-    let (_, roles) = roles.iter().find(|(path, _)| *path == "roles.sql").unwrap();
+    let (_, roles) = roles
+        .iter()
+        .find(|(path, _)| *path == "grants.sql")
+        .unwrap();
     database.execute(roles).await;
 
     let mut reader = login(&database, "reader").await;

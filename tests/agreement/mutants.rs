@@ -10,7 +10,7 @@ use crate::support::campaign;
 #[derive(Debug)]
 struct Mutant {
     name: &'static str,
-    /// The file below `sql/functions/`, what stands in it once, and what stands there instead.
+    /// The function whose file it is, what stands in it once, and what stands there instead.
     changes: &'static [(&'static str, &'static str, &'static str)],
 }
 
@@ -189,8 +189,8 @@ impl Mutant {
     fn sql(&self) -> Vec<String> {
         let files = schema::sql_files();
         let changed = self.changes.iter().map(|(function, from, to)| {
-            let path = format!("functions/{function}.sql");
-            let file = files.iter().find(|(name, _)| *name == path);
+            let path = format!("/{function}.sql");
+            let file = files.iter().find(|(name, _)| name.ends_with(&path));
             let (_, sql) = file.unwrap_or_else(|| panic!("{}: there is no {path}", self.name));
             assert_eq!(
                 sql.matches(from).count(),

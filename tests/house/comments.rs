@@ -63,7 +63,7 @@ async fn every_object_has_a_comment() {
 
     assert!(
         without.is_empty(),
-        "{} without a comment (see sql/comments/): {without:#?}",
+        "{} without a comment: {without:#?}",
         without.len()
     );
     // The list itself is whole: one of each sort is on it.

@@ -1,0 +1,44 @@
+-- tidegate.allow: lets group roles call a function; the file of each function that they may call ends with it
+--
+-- `roles` are named without `tidegate_`. The roles are made here, because every grant needs them: group roles without login, to
+-- grant to the roles that log in. One that is missing and may not be made is left out.
+do $$
+declare
+  v_role text;
+begin
+  foreach v_role in array array['tidegate_reader', 'tidegate_api', 'tidegate_worker', 'tidegate_admin'] loop
+    if to_regrole(v_role) is null then
+      begin
+        execute format('create role %I nologin', v_role);
+      exception
+        when duplicate_object or unique_violation then null;
+        when insufficient_privilege then
+          raise warning 'role % is missing and % may not create it', v_role, current_user;
+      end;
+    end if;
+  end loop;
+end;
+$$;
+
+create or replace function tidegate.allow(p_function text, p_roles text[])
+  returns void
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_role      text;
+  v_signature regprocedure;
+begin
+  for v_role, v_signature in
+    select 'tidegate_' || r.name, p.oid
+    from unnest(p_roles) as r(name)
+    cross join pg_proc as p
+    where p.pronamespace = 'tidegate'::regnamespace and p.proname = p_function
+      and to_regrole('tidegate_' || r.name) is not null
+  loop
+    execute format('grant execute on routine %s to %I', v_signature, v_role);
+  end loop;
+end;
+$$;
+
+comment on function tidegate.allow is 'Internal: lets group roles call a function.';

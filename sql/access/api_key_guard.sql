@@ -1,0 +1,42 @@
+-- tidegate.api_key_guard: numbers every change of a key, and keeps what a key means
+--
+-- Changes are made one at a time and numbered in the order of their commits, so whoever has seen version n misses
+-- nothing by asking for what is above n (`key_changes`). A key is never deleted, never becomes another, and once revoked
+-- stays so: nodes that know of one key never serve without keys again.
+create or replace function tidegate.api_key_guard()
+  returns trigger
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if tg_op in ('DELETE', 'TRUNCATE') then
+    raise exception using
+      errcode = 'TG007', message = 'API keys are revoked, not deleted', hint = 'select * from tidegate.key_revoke(id)';
+  end if;
+  if tg_op = 'UPDATE' and (new.id <> old.id or new.secret_hash <> old.secret_hash) then
+    raise exception using
+      errcode = 'TG007', message = format('API key %s stays what it is: make another one', old.id);
+  end if;
+  if tg_op = 'UPDATE' and old.revoked_at is not null and new.revoked_at is distinct from old.revoked_at then
+    raise exception using
+      errcode = 'TG007', message = format('API key %s is revoked, and stays so: make another one', old.id);
+  end if;
+
+  perform pg_advisory_xact_lock(hashtextextended('tidegate.api_key', 0));
+  -- A statement of its own, because its snapshot has to be younger than the lock.
+  select coalesce(max(k.version), 0) + 1 into new.version from tidegate.api_key as k;
+  return new;
+end;
+$$;
+
+create or replace trigger api_key_guard
+before insert or update or delete on tidegate.api_key
+for each row execute function tidegate.api_key_guard();
+
+create or replace trigger api_key_stays
+before truncate on tidegate.api_key
+for each statement execute function tidegate.api_key_guard();
+
+comment on function tidegate.api_key_guard is
+  'Trigger on api_key: numbers every change; keys are never deleted, never become others, and stay revoked (TG007).';

@@ -1,0 +1,57 @@
+-- tidegate.key_create: a new API key, of which only the SHA-256 is stored
+--
+-- `id` is the part between the underscores of `tg_ID_SECRET`; `secret_hash` is the SHA-256 of the whole key text. No
+-- slow hash is needed: the secret has 256 random bits, so it cannot be guessed from its hash. Requests submitted with
+-- the key belong to `submitter`, which is `name` unless given; keys of one submitter see the same requests.
+-- Returns the key with outcome `created`; `unchanged` when just this key is there already, so that a repeated set-up is
+-- harmless. Raises TG007 for a live name or an id that is taken; a named constraint says what else makes no sense.
+create or replace function tidegate.key_create(
+  id          text,
+  name        text,
+  secret_hash bytea,
+  scopes      text[],
+  submitter   text default null
+)
+  returns table (outcome text, key_submitter text)
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_submitter text := coalesce(key_create.submitter, key_create.name);
+  v_scopes    text[] := array(select distinct s from unnest(key_create.scopes) as s order by s);
+  v_known     tidegate.api_key;
+begin
+  insert into tidegate.api_key as k (id, name, secret_hash, scopes, submitter, version)
+  values (key_create.id, key_create.name, key_create.secret_hash, v_scopes, v_submitter, 0)
+  on conflict do nothing;
+  if found then
+    return query select 'created', v_submitter;
+    return;
+  end if;
+
+  select * into v_known from tidegate.api_key as k where k.id = key_create.id;
+  if not found then
+    raise exception using
+      errcode = 'TG007',
+      message = format('there is a key named "%s" already', key_create.name),
+      hint = format('revoke it, or give the new one another name and `--submitter %s`', v_submitter);
+  end if;
+  if v_known.revoked_at is null and v_known.secret_hash = key_create.secret_hash and v_known.name = key_create.name
+    and v_known.scopes = v_scopes and v_known.submitter = v_submitter
+  then
+    return query select 'unchanged', v_submitter;
+    return;
+  end if;
+  raise exception using
+    errcode = 'TG007',
+    message = format('key %s is there already, %s', key_create.id, case
+      when v_known.revoked_at is not null then 'and is revoked' else 'with another secret, name, submitter or scope'
+    end);
+end;
+$$;
+
+comment on function tidegate.key_create is
+  'A new API key, of which only a hash is stored; unchanged when just this key is there already.';
+select tidegate.allow('key_create', '{admin}');

@@ -1,0 +1,53 @@
+-- tidegate.audit_replay: rebuilds one request's life from its history, and holds every step against the rules and the bounds
+--
+-- One row a step, in order, with `after`: how long after the submission. `finding` is null for a step that is as it should
+-- be; `remark` says what is legal and worth knowing. Rows without a `transition_no` close the list: first the figures of the
+-- whole, then one row for each finding about it. A life is sound when no row has a finding.
+-- Raises TG006 when there is no such request, or nothing of its history.
+create or replace function tidegate.audit_replay(id uuid)
+  returns table (
+    transition_no integer, at timestamptz, after interval, from_status tidegate.request_status,
+    to_status tidegate.request_status, cause text, attempt integer, worker text, detail jsonb, remark text, finding text
+  )
+  language plpgsql
+  stable
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  v_now     constant timestamptz := clock_timestamp();
+  v_request tidegate.request;
+  v_events  bigint;
+begin
+  select * into v_request from tidegate.request as r where r.id = audit_replay.id;
+  select count(*) into v_events from tidegate.request_event as e where e.request_id = audit_replay.id;
+  if v_request.id is null or v_events = 0 then
+    raise exception using
+      errcode = 'TG006',
+      message = case
+        when v_request.id is not null then format('nothing of the history of request %s is on record', audit_replay.id)
+        when v_events > 0 then
+          format('there is no request %s any more, only %s steps of its history', audit_replay.id, v_events)
+        else format('there is no request %s', audit_replay.id)
+      end;
+  end if;
+
+  return query
+    select
+      s.transition_no, s.at, s.at - v_request.submitted_at, s.from_status, s.to_status, s.cause, s.attempt, s.worker, s.detail,
+      s.remark, s.finding
+    from tidegate.audit_steps(v_request, v_now) as s;
+  return query
+    select
+      null::integer, null::timestamptz, null::interval, null::tidegate.request_status, null::tidegate.request_status,
+      null::text, null::integer, null::text, w.detail, w.remark, w.finding
+    from tidegate.audit_whole(v_request, v_now) as w;
+end;
+$$;
+
+comment on function tidegate.audit_replay is
+  'Rebuilds a request''s life from its history and holds each step against the rules and bounds; finding null: sound.';
+select tidegate.allow('audit_replay', '{reader,admin}');

@@ -1,0 +1,144 @@
+-- tidegate.contract_observe: one member of an assertion against what is there: what was seen, the bound, whether it holds
+--
+-- Where nothing was measured, nothing was dropped, late or repeated: it holds, and says so.
+create or replace function tidegate.contract_observe(
+  p_kind       text,
+  p_stage      tidegate.stage,
+  p_member     text,
+  p_bound      jsonb,
+  out holds    boolean,
+  out observed text,
+  out bound    text,
+  out detail   text
+)
+  language plpgsql
+  stable
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_unmeasured constant text := 'nothing was measured in the last 5 minutes';
+  v_policy     tidegate.policy;
+  v_force      tidegate.policy_in_force;
+  v_time       interval := case when p_member in ('W_retry_le', 'window', 'span_reorder_le')
+    then tidegate.contract_time(p_bound) end;
+  v_figures    numeric[];
+  v_found      record;
+  v_history    record;
+  v_probe      boolean;
+begin
+  select * into v_policy from tidegate.policy as p where p.kind = p_kind and p.stage = p_stage;
+  select * into v_force from tidegate.policy_in_force as f where f.kind = p_kind and f.stage = p_stage;
+  bound := concat_ws(' ', p_member, nullif(coalesce(v_time::text, p_bound #>> '{}'), 'true'));
+
+  case p_member
+    when 'W_retry_le' then
+      v_figures := array[
+        tidegate.w_retry_ms(v_policy.attempts, v_policy.timeout_ms, v_policy.base_ms, v_policy.factor, v_policy.cap_ms,
+          v_policy.jitter_ms),
+        -- However long its backoffs are, no retry is granted later.
+        least(
+          tidegate.w_retry_ms(v_force.attempts, v_force.timeout_ms, v_force.base_ms, v_force.factor, v_force.cap_ms,
+            v_force.jitter_ms),
+          v_policy.deadline_ms - v_policy.margin_ms
+        )
+      ];
+      holds := greatest(v_figures[1], v_figures[2]) * interval '1 ms' <= v_time;
+      observed := format('%s ms', trim_scale(round(v_figures[1], 3)));
+      bound := format('%s %s ms', p_member, trim_scale(extract(epoch from v_time) * 1000));
+      detail := tidegate.w_retry_text(v_policy) || case
+        when v_figures[1] <> v_figures[2] then
+          format('; in force (version %s): %s ms', v_force.version, trim_scale(round(v_figures[2], 3)))
+        else ''
+      end;
+
+    when 'p_ok_ge' then
+      select c.calls, c.failures, coalesce(c.failures::numeric / nullif(c.calls, 0), 0) as p_drop into v_found
+      from tidegate.calls_since(p_kind, p_stage, clock_timestamp() - interval '5 minutes') as c;
+      v_figures := array[1 - power(v_found.p_drop, v_force.attempts::numeric)];
+      holds := v_figures[1] >= (p_bound #>> '{}')::numeric;
+      -- Not rounded up to what it does not reach.
+      observed := 'p_ok ' || trim_scale(trunc(v_figures[1], 6));
+      detail := case when v_found.calls = 0 then v_unmeasured || ': judged by no drops'
+        else format('p_drop = %s / %s calls = %s in 5 minutes; 1 − p_drop^%s',
+          v_found.failures, v_found.calls, round(v_found.p_drop, 6), v_force.attempts) end;
+
+    when 'key_stability' then
+      v_found := tidegate.contract_keys(p_kind, null);
+      -- Keys in another order and numbers in another form are the same payload; another number is another one.
+      v_probe :=
+        tidegate.contract_fingerprint(p_kind, '{"b": [1.0, 2.50], "a": {"d": 1e1, "c": null}}')
+          = tidegate.contract_fingerprint(p_kind, '{"a": {"c": null, "d": 10.0}, "b": [1, 2.5]}')
+        and tidegate.contract_fingerprint(p_kind, '{"b": 1}') <> tidegate.contract_fingerprint(p_kind, '{"b": 1.01}');
+      holds := v_found.differing = 0 and v_probe;
+      observed := format('%s of %s keys', v_found.keys - v_found.differing, v_found.keys);
+      detail := case
+        when not v_probe then 'key order or number form changes the fingerprint of the probe'
+        when v_found.differing > 0 then
+          format('%s keys no longer have the fingerprint of their payload, such as that of request %s',
+            v_found.differing, v_found.example)
+        else 'have the fingerprint of their payload; key order and number form do not matter'
+      end;
+
+    when 'window' then
+      holds := v_policy.dedup_window = v_time;
+      observed := format('dedup_window %s', v_policy.dedup_window);
+
+    when 'span_reorder_le' then
+      v_found := tidegate.contract_keys(p_kind, v_time);
+      holds := v_policy.span_reorder <= v_time and v_policy.dedup_window >= v_time and v_found.short = 0;
+      observed := format('span_reorder %s, dedup_window %s', v_policy.span_reorder, v_policy.dedup_window);
+      detail := case
+        when v_policy.dedup_window < v_time then 'the policy''s window is shorter than the bound'
+        when v_policy.span_reorder > v_time then 'the policy expects duplicates later than the bound'
+        when v_found.short > 0 then format('%s keys are kept for less, one for %s only', v_found.short, v_found.shortest)
+        else format('%s stored keys, none kept for less', v_found.stored)
+      end;
+
+    when 'sem' then
+      detail := coalesce(tidegate.policy_refusal(v_policy), tidegate.kind_refusal(p_kind));
+      holds := detail is null and p_bound #>> '{}' = v_policy.semantics and v_force.semantics = v_policy.semantics;
+      observed := v_policy.semantics;
+      detail := coalesce(detail, 'no contradiction in the policy');
+
+    when 'no_side_effect_dup' then
+      v_history := tidegate.contract_history(p_kind);
+      v_found := tidegate.contract_keys(p_kind, null);
+      holds := v_history.completed_twice = 0 and v_history.sent_twice = 0
+        and (v_policy.semantics = 'at_most_once' or v_found.astray = 0);
+      observed := format('%s completed twice, %s sent twice', v_history.completed_twice,
+          case v_policy.semantics when 'at_most_once' then v_history.sent_twice else v_history.sent_again end)
+        || case when v_policy.semantics <> 'at_most_once' then format(', %s keys astray', v_found.astray) else '' end;
+      detail := case
+        when v_history.completed_twice > 0 then format('request %s completed twice', v_history.completed_id)
+        when v_history.sent_twice > 0 then
+          format('request %s was sent again under at_most_once after a send that may have left', v_history.sent_id)
+        when not holds then format('%s live keys stand for no request of this kind', v_found.astray)
+        else format('the newest %s requests and %s live keys; ', v_history.requests, v_found.alive)
+          || case v_policy.semantics
+            when 'exactly_once' then 'what commits with a receipt happens once'
+            when 'at_least_once' then 'whether the downstream made one effect of what was sent twice is not provable from here'
+            else 'whether the downstream made an effect of what was sent is not provable from here'
+          end
+      end;
+
+    when 'timeout_rate_le', 'retry_rate_le', 'error_ratio_le', 'dup_drop_rate_le' then
+      select * into v_found from tidegate.sli as s where s.kind = p_kind and s.stage = p_stage;
+      v_figures := array[case p_member
+        when 'timeout_rate_le' then v_found.timeout_rate
+        when 'retry_rate_le' then v_found.retry_rate
+        when 'error_ratio_le' then v_found.error_ratio
+        else v_found.dup_drop_rate
+      end];
+      holds := coalesce(v_figures[1], 0) <= (p_bound #>> '{}')::numeric;
+      observed := format('%s %s', regexp_replace(p_member, '_le$', ''), trim_scale(coalesce(v_figures[1], 0)));
+      detail := case
+        when v_figures[1] is null then v_unmeasured
+        when p_member = 'dup_drop_rate_le' then 'of the submissions over HTTP in 5 minutes'
+        else format('%s calls for %s requests in 5 minutes', v_found.calls, v_found.requests)
+      end;
+  end case;
+end;
+$$;
+
+comment on function tidegate.contract_observe is
+  'Internal: one member of an assertion against what is there: what was seen, the bound, whether it holds.';

@@ -1,0 +1,95 @@
+-- tidegate.contract_refusal: why something is no assertion of a contract, in words, or null when it is one
+create or replace function tidegate.contract_refusal(p_assertion jsonb)
+  returns text
+  language plpgsql
+  stable
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_type   text := case when jsonb_typeof(p_assertion) = 'object' then p_assertion ->> 'type' end;
+  v_kind   text;
+  v_stage  text;
+  v_member record;
+  v_known  text;
+begin
+  if jsonb_typeof(p_assertion) is distinct from 'object' then
+    return 'it is not an object such as {"type": "timeout_upper_bound", "W_retry_le": 60000}';
+  end if;
+  -- In the order in which they are listed.
+  select string_agg(t.type, ', ' order by t.rank) into v_known
+  from (
+    select m.type, min(m.rank) as rank
+    from tidegate.contract_members() with ordinality as m(type, member, takes, about, needed, rank)
+    group by m.type
+  ) as t;
+  if v_type is null or not exists (select from tidegate.contract_members() as m where m.type = v_type) then
+    return format('%s; a type is one of %s',
+      case when v_type is null then '"type" is missing' else format('there is no type "%s"', v_type) end,
+      v_known);
+  end if;
+  select string_agg(m.member, ', ' order by m.rank) into v_known
+  from tidegate.contract_members() with ordinality as m(type, member, takes, about, needed, rank)
+  where m.type = v_type;
+
+  for v_member in
+    select j.key, j.value, m.member, m.takes
+    from jsonb_each(p_assertion) as j
+    left join tidegate.contract_members() as m on m.type = v_type and m.member = j.key
+  loop
+    continue when v_member.key = 'type';
+    if v_member.member is null and v_member.key not in ('kind', 'stage') then
+      return format('there is no "%s" in %s; it has type, kind, stage, %s', v_member.key, v_type, v_known);
+    end if;
+    if not coalesce(case coalesce(v_member.takes, v_member.key)
+      when 'kind' then jsonb_typeof(v_member.value) = 'string'
+      when 'stage' then v_member.value in ('"readiness"', '"tx"')
+      when 'time' then tidegate.contract_time(v_member.value) is not null
+      when 'share' then jsonb_typeof(v_member.value) = 'number' and v_member.value between '0' and '1'
+      when 'rate' then jsonb_typeof(v_member.value) = 'number' and v_member.value >= '0'
+      when 'true' then v_member.value = 'true'
+      when 'semantics' then v_member.value in ('"at_most_once"', '"at_least_once"', '"exactly_once"')
+    end, false) then
+      return format('"%s" is %s, not %s', v_member.key,
+        case coalesce(v_member.takes, v_member.key)
+          when 'kind' then 'the name of a kind'
+          when 'stage' then '"readiness" or "tx"'
+          when 'time' then 'a number of milliseconds or a text such as "24 hours"'
+          when 'share' then 'a number from 0 to 1'
+          when 'rate' then 'a number, 0 or more'
+          when 'true' then 'true, or left out'
+          when 'semantics' then '"at_most_once", "at_least_once" or "exactly_once"'
+        end, v_member.value);
+    end if;
+  end loop;
+
+  select m.member into v_member
+  from tidegate.contract_members() as m
+  where m.type = v_type and m.needed and not p_assertion ? m.member;
+  if found then
+    return format('%s needs "%s"', v_type, v_member.member);
+  end if;
+  if not exists (select from tidegate.contract_members() as m where m.type = v_type and p_assertion ? m.member) then
+    return format('%s needs at least one of %s', v_type, v_known);
+  end if;
+
+  v_kind := p_assertion ->> 'kind';
+  v_stage := p_assertion ->> 'stage';
+  select m.member, m.about into v_member
+  from tidegate.contract_members() as m
+  where m.type = v_type and p_assertion ? m.member and m.about::text <> v_stage;
+  if found then
+    return format('"%s" is about stage %s, not %s', v_member.member, v_member.about, v_stage);
+  end if;
+  if v_kind is not null and not exists (select from tidegate.kind as k where k.name = v_kind) then
+    return format('there is no kind "%s"', v_kind);
+  end if;
+  if v_stage = 'readiness' and not exists (
+    select from tidegate.kind as k where k.flow = 'decrypt' and k.name = coalesce(v_kind, k.name)
+  ) then
+    return coalesce('kind "' || v_kind || '" has no', 'no kind has a') || ' readiness stage';
+  end if;
+  return null;
+end;
+$$;
+
+comment on function tidegate.contract_refusal is 'Internal: why something is no assertion of a contract, or null.';

@@ -1,0 +1,29 @@
+-- tidegate.contract_time: a time of a contract as an interval, or null when it is none
+--
+-- One rule for all of them: a number is milliseconds, a text is an interval with its unit, such as "24 hours".
+create or replace function tidegate.contract_time(p_value jsonb)
+  returns interval
+  language plpgsql
+  stable
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_time interval;
+begin
+  case jsonb_typeof(p_value)
+    when 'number' then v_time := make_interval(secs => (p_value #>> '{}')::float8 / 1000);
+    when 'string' then
+      if p_value #>> '{}' !~ '[a-zA-Z:]' then
+        return null;
+      end if;
+      v_time := (p_value #>> '{}')::interval;
+    else return null;
+  end case;
+  return case when v_time >= interval '0' then v_time end;
+exception
+  when data_exception then return null;
+end;
+$$;
+
+comment on function tidegate.contract_time is
+  'Internal: a time of a contract: a number is milliseconds, a text an interval with its unit; null when it is none.';

@@ -1,0 +1,19 @@
+-- tidegate.sli_alias: the indicators of `sli` under the names that the policies' source document gives them
+create or replace view tidegate.sli_alias as
+select a.name, s.kind, s.stage, a.value
+from tidegate.sli as s
+cross join lateral (
+  values
+    ('Threads.retry.rate', s.retry_rate),
+    ('Threads.timeout.rate', s.timeout_rate),
+    ('Threads.dedup.drop_rate', s.dup_drop_rate),
+    ('Threads.hedge.count', s.hedges::numeric),
+    ('Threads.circuit.open_ratio', s.open_ratio)
+) as a(name, value)
+order by a.name, s.kind, s.stage;
+
+comment on view tidegate.sli_alias is 'The indicators under the names of their source document, Threads.….';
+comment on column tidegate.sli_alias.name is 'Such as Threads.retry.rate.';
+comment on column tidegate.sli_alias.kind is 'The kind.';
+comment on column tidegate.sli_alias.stage is 'The stage.';
+comment on column tidegate.sli_alias.value is 'As in sli.';

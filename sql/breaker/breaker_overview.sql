@@ -1,0 +1,58 @@
+-- tidegate.breaker_overview: every breaker, what its window shows, and for what share of the last five minutes it was not
+-- closed
+create or replace view tidegate.breaker_overview as
+select
+  b.kind, b.stage, b.state, b.changed_at, b.open_until, b.epoch,
+  case b.state when 'half_open' then b.probes end as probes_under_way_or_done,
+  p.breaker_probes as probes_allowed,
+  c.calls as window_calls, c.failures as window_failures, c.slow as window_slow,
+  round(c.failures::numeric / nullif(c.calls, 0), 4) as error_rate, p.breaker_error_rate as trips_at_error_rate,
+  p.breaker_latency_ms as trips_at_latency_ms,
+  coalesce(round((extract(epoch from t.not_closed) / 300)::numeric, 6), 0) as open_ratio,
+  e.cause as last_cause, e.figures as last_figures
+from tidegate.breaker as b
+join tidegate.policy as p on p.kind = b.kind and p.stage = b.stage
+cross join lateral tidegate.calls_since(
+  b.kind, b.stage, greatest(clock_timestamp() - make_interval(secs => p.breaker_window_ms / 1000.0), b.changed_at)
+) as c
+cross join lateral (
+  select sum(
+    least(s.until, clock_timestamp()) - greatest(s.at, clock_timestamp() - interval '5 minutes')
+  ) filter (where s.state <> 'closed' and s.until > clock_timestamp() - interval '5 minutes') as not_closed
+  from (
+    select v.state, v.at, lead(v.at, 1, clock_timestamp()) over (order by v.id) as until
+    from tidegate.breaker_event as v
+    where v.kind = b.kind and v.stage = b.stage and v.epoch <= b.epoch
+      and v.at >= coalesce((
+        select max(w.at) from tidegate.breaker_event as w
+        where w.kind = b.kind and w.stage = b.stage and w.at <= clock_timestamp() - interval '5 minutes'
+      ), '-infinity')
+  ) as s
+) as t
+left join lateral (
+  select v.cause, v.figures
+  from tidegate.breaker_event as v
+  where v.kind = b.kind and v.stage = b.stage
+  order by v.id desc
+  limit 1
+) as e on true
+order by b.kind, b.stage;
+
+comment on view tidegate.breaker_overview is 'Every breaker, and what its window shows.';
+comment on column tidegate.breaker_overview.kind is 'The kind.';
+comment on column tidegate.breaker_overview.stage is 'The stage.';
+comment on column tidegate.breaker_overview.state is 'closed, open or half_open.';
+comment on column tidegate.breaker_overview.changed_at is 'When it last changed.';
+comment on column tidegate.breaker_overview.open_until is 'When it may be tried again; null unless open.';
+comment on column tidegate.breaker_overview.epoch is 'Counts its changes.';
+comment on column tidegate.breaker_overview.probes_under_way_or_done is 'Half open: calls let through.';
+comment on column tidegate.breaker_overview.probes_allowed is 'How many may be.';
+comment on column tidegate.breaker_overview.window_calls is 'Calls in its window.';
+comment on column tidegate.breaker_overview.window_failures is 'Those that failed.';
+comment on column tidegate.breaker_overview.window_slow is 'Those that took too long.';
+comment on column tidegate.breaker_overview.error_rate is 'Share that failed.';
+comment on column tidegate.breaker_overview.trips_at_error_rate is 'At what share it opens.';
+comment on column tidegate.breaker_overview.trips_at_latency_ms is 'It opens when half of the calls take longer, milliseconds.';
+comment on column tidegate.breaker_overview.open_ratio is 'For what share of the last five minutes it was not closed.';
+comment on column tidegate.breaker_overview.last_cause is 'Why it last changed.';
+comment on column tidegate.breaker_overview.last_figures is 'By what figures.';

@@ -1,0 +1,25 @@
+-- tidegate.look_at_breakers: `look_at_breaker` for every breaker; a maintenance duty; returns how many flipped
+--
+-- One that changed in the future saw a clock that has stepped back since, and would stay as it is until the clock gets there:
+-- it begins anew now.
+create or replace function tidegate.look_at_breakers()
+  returns bigint
+  language sql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+as $$
+  update tidegate.breaker as b
+  set
+    changed_at = clock_timestamp(), probe_until = case when b.probe_until is not null then clock_timestamp() end,
+    open_until = case when b.state = 'open' then clock_timestamp() + p.breaker_open_ms * interval '1 ms' end
+  from tidegate.policy as p
+  where p.kind = b.kind and p.stage = b.stage and b.changed_at > clock_timestamp() + interval '1 second';
+
+  select count(*)
+  from (select b.kind, b.stage from tidegate.breaker as b where b.state <> 'half_open' order by b.kind, b.stage) as known
+  where tidegate.look_at_breaker(known.kind, known.stage, clock_timestamp());
+$$;
+
+comment on function tidegate.look_at_breakers is 'Maintenance duty: looks at every breaker.';
+select tidegate.allow('look_at_breakers', '{api,worker,admin}');

@@ -1,0 +1,169 @@
+-- tidegate.claim_readiness: takes up to `batch` queued requests for their readiness check, under one new lease each
+--
+-- The status stays `queued`: only the message is held. Never more than the queue's max_concurrency are held at once,
+-- across the fleet, because counting and taking happen under one lock per queue; the slot of a dead worker comes
+-- back with its lease. `kinds` (null: all): requests of other kinds are left to other workers. Returns fewer rows than
+-- asked, or none, when fewer wait, no slot is free or the queue is paused. Commit before checking anything.
+create or replace function tidegate.claim_readiness(
+  queue     text,
+  worker    text,
+  batch     integer,
+  lease_for interval,
+  kinds     text[] default null
+)
+  returns table (
+    lease          tidegate.lease,
+    id             uuid,
+    kind           text,
+    payload        jsonb,
+    attempt        integer,
+    attempts_max   integer,
+    send_at        timestamptz,
+    claimed_at     timestamptz,
+    deadline_at    timestamptz,
+    submitter      text,
+    timeout_ms     integer,
+    paced          boolean,
+    hedge_after_ms integer,
+    hedge_max      integer,
+    hedge_share    numeric,
+    connect_ms     integer,
+    first_byte_ms  integer,
+    body_ms        integer,
+    policy_version integer,
+    probe          boolean,
+    adaptive       boolean
+  )
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  v_queue    tidegate.queue := tidegate.require_queue(claim_readiness.queue, 'readiness');
+  v_limit    integer := greatest(claim_readiness.batch, 0);
+  v_held     bigint;
+  v_now      timestamptz;
+  v_nonce    bigint;
+  v_msg_ids  bigint[];
+  v_ids      uuid[];
+  v_found    record;
+  v_headers  jsonb;
+  v_breakers tidegate.breakers_seen;
+  v_kinds    text[];
+begin
+  perform tidegate.require_lease_time(lease_for);
+  perform tidegate.require_read_committed('claim_readiness');
+  -- Null where all of the queue's kinds are taken: then no request is looked at for its kind.
+  if claim_readiness.kinds is not null then
+    v_kinds := tidegate.kinds_left(claim_readiness.queue, 'readiness', claim_readiness.kinds);
+  end if;
+  if v_queue.paused or v_limit = 0 or v_queue.max_concurrency = 0 then
+    return;
+  end if;
+
+  if v_queue.max_concurrency is not null then
+    perform pg_advisory_xact_lock(tidegate.queue_lock_key(claim_readiness.queue, 'concurrency'));
+    -- Looked at again: the wait may have been long enough for a pause or another limit.
+    v_queue := tidegate.require_queue(claim_readiness.queue, 'readiness');
+    if v_queue.paused then
+      return;
+    end if;
+    v_held := tidegate.held_count(claim_readiness.queue, clock_timestamp());
+    v_limit := least(v_limit, v_queue.max_concurrency - v_held);
+    if v_limit <= 0 then
+      return;
+    end if;
+  end if;
+  -- After the count: a lease that it saw as run out is to be taken before what was submitted later.
+  v_now := clock_timestamp();
+
+  if exists (select from tidegate.breaker as b where b.stage = 'readiness' and b.state <> 'closed') then
+    v_breakers := tidegate.enter_breakers(claim_readiness.queue, 'readiness', v_now);
+    v_limit := least(v_limit, v_breakers.room);
+    if v_limit = 0 then
+      return;
+    end if;
+  end if;
+
+  v_nonce := hashtextextended(gen_random_uuid()::text, 0);
+  v_headers := jsonb_build_object(
+    'nonce', v_nonce, 'worker', worker, 'lease_ms', ceil(extract(epoch from lease_for) * 1000)::bigint
+  );
+  if v_breakers is null then
+    select t.msg_ids, t.ids into v_msg_ids, v_ids
+    from tidegate.take_messages(claim_readiness.queue, v_limit, v_headers, v_now + lease_for, v_now, v_kinds) as t;
+  else
+    select t.msg_ids, t.ids into v_msg_ids, v_ids
+    from tidegate.take_past_breakers(
+      claim_readiness.queue, v_limit, v_headers, v_now + lease_for, v_now, v_kinds, v_breakers
+    ) as t;
+  end if;
+  if v_msg_ids is null then
+    return;
+  end if;
+
+  select
+    array_agg(f.id) filter (where f.fate = 'claim') as go,
+    array_agg(f.id) filter (where f.fate in ('exhausted', 'expired')) as ended,
+    array_agg(f.msg_id) filter (where f.fate <> 'claim') as removed
+  into v_found
+  from (
+    select
+      m.id, m.msg_id,
+      case
+        when r.id is null or r.req_status <> 'queued' then 'stray'
+        when r.readiness_attempt - r.readiness_waits >= p.attempts then 'exhausted'
+        when least(r.readiness_deadline_at, r.deadline_at) <= v_now then 'expired'
+        else 'claim'
+      end as fate
+    from unnest(v_ids, v_msg_ids) as m(id, msg_id)
+    left join tidegate.request as r on r.id = m.id and r.queue = claim_readiness.queue and r.msg_id = m.msg_id
+    left join tidegate.policy_in_force as p on p.kind = r.kind and p.stage = 'readiness'
+  ) as f;
+
+  if v_found.ended is not null then
+    update tidegate.request as r
+    set
+      req_status = 'timed_out', transition_no = r.transition_no + 1, cause = 'readiness_timed_out',
+      queue = null, msg_id = null,
+      error = tidegate.error_json(
+        'readiness_timed_out', format('not ready in time, after %s checks', r.readiness_attempt), true)
+    where r.id = any(v_found.ended) and r.req_status = 'queued';
+  end if;
+  if v_found.removed is not null then
+    perform tidegate.delete_messages(claim_readiness.queue, v_found.removed, false);
+  end if;
+
+  if v_breakers.probing <> '{}' then
+    perform tidegate.note_probes('readiness', v_breakers.probing, v_found.go, lease_for, v_now);
+  end if;
+  return query
+    with claimed as (
+      update tidegate.request as r
+      set worker = claim_readiness.worker, readiness_attempt = r.readiness_attempt + 1
+      where r.id = any(v_found.go) and r.req_status = 'queued'
+      returning r.msg_id, r.id, r.kind, r.payload, r.readiness_attempt, r.readiness_waits, r.deadline_at, r.submitter
+    )
+    select
+      row(claim_readiness.queue, c.msg_id, v_nonce)::tidegate.lease, c.id, c.kind, c.payload, c.readiness_attempt,
+      p.attempts + c.readiness_waits, v_now, v_now, c.deadline_at, c.submitter,
+      -- A call goes on no longer than its request.
+      case
+        when c.deadline_at >= v_now + p.timeout_ms * interval '1 ms' then p.timeout_ms
+        else greatest(1, ceil(extract(epoch from c.deadline_at - v_now) * 1000))::integer
+      end, false,
+      p.hedge_after_ms, p.hedge_max, p.hedge_share, p.connect_ms, p.first_byte_ms, p.body_ms, p.version,
+      coalesce(c.kind = any(v_breakers.probing), false), p.timeout_mode = 'adaptive'
+    from claimed as c
+    join tidegate.policy_in_force as p on p.kind = c.kind and p.stage = 'readiness'
+    order by c.msg_id;
+end;
+$$;
+
+comment on function tidegate.claim_readiness is
+  'Takes up to batch queued requests for their check, under a lease; no more at once than the queue''s '
+  'max_concurrency.';
+select tidegate.allow('claim_readiness', '{worker,admin}');

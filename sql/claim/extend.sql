@@ -1,0 +1,43 @@
+-- tidegate.extend: prolongs leases that have not run out, to `lease_for` from now
+--
+-- Returns the leases prolonged. A missing one has run out or was taken over: stop its call. Commit synchronously.
+create or replace function tidegate.extend(leases tidegate.lease[], lease_for interval)
+  returns setof tidegate.lease
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_held record;
+  v_now  timestamptz;
+begin
+  perform tidegate.require_lease_time(lease_for);
+  -- With the claims' lock, shared: a claim that still saw the old lease, and saw it run out, would let one too many in.
+  perform pg_advisory_xact_lock_shared(tidegate.queue_lock_key(q.name, 'concurrency'))
+  from tidegate.queue as q
+  where q.name = (select min(l.queue) from unnest(leases) as l) and q.max_concurrency is not null;
+  select * into v_held from tidegate.lock_held(leases);
+  if v_held.ids is null then
+    return;
+  end if;
+
+  v_now := clock_timestamp();
+  return query execute format(
+    $sql$
+      update %s as m
+      set vt = $3 + $4,
+          headers = m.headers || jsonb_build_object('lease_ms', ceil(extract(epoch from $4) * 1000)::bigint)
+      from unnest($1) as l(queue, msg_id, nonce)
+      where m.msg_id = l.msg_id and m.msg_id = any($2) and m.headers ->> 'nonce' = l.nonce::text and m.vt > $3
+      returning l.queue, l.msg_id, l.nonce
+    $sql$,
+    tidegate.queue_table(v_held.queue)
+  ) using leases, v_held.msg_ids, v_now, lease_for;
+end;
+$$;
+
+comment on function tidegate.extend is
+  'Prolongs leases that have not run out, to lease_for from now; returns those prolonged.';
+select tidegate.allow('extend', '{worker,admin}');

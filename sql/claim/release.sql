@@ -1,0 +1,66 @@
+-- tidegate.release: gives back requests whose check or send has not begun; they are claimable again at once
+--
+-- A queued request stays queued; one in flight goes back to processing. The attempt is given back too. Returns the
+-- requests given back; a missing one was not this holder's any more.
+create or replace function tidegate.release(leases tidegate.lease[])
+  returns table (id uuid, req_status tidegate.request_status)
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  v_held  record;
+  v_freed record;
+begin
+  select * into v_held from tidegate.lock_held(leases);
+  if v_held.ids is null then
+    return;
+  end if;
+
+  with moved as (
+    update tidegate.request as r
+    set
+      req_status = 'processing',
+      transition_no = r.transition_no + 1,
+      cause = 'released',
+      tx_attempt = greatest(r.tx_attempt - 1, 0)
+    from unnest(v_held.ids, v_held.msg_ids, v_held.claimed) as h(id, msg_id, claimed)
+    where r.id = h.id and r.req_status = 'tx_in_flight' and r.queue = v_held.queue and r.msg_id = h.msg_id
+    returning r.id, r.kind, r.req_status, h.msg_id, h.claimed
+  ), unchecked as (
+    update tidegate.request as r
+    set readiness_attempt = greatest(r.readiness_attempt - 1, 0), worker = null
+    from unnest(v_held.ids, v_held.msg_ids, v_held.claimed) as h(id, msg_id, claimed)
+    where r.id = h.id and r.req_status = 'queued' and r.queue = v_held.queue and r.msg_id = h.msg_id
+    returning r.id, r.kind, r.req_status, h.msg_id, h.claimed
+  ), freed as (
+    select * from moved union all select * from unchecked
+  )
+  select
+    array_agg(f.id) as ids, array_agg(f.req_status) as statuses, array_agg(f.msg_id) as msg_ids, array_agg(f.kind) as kinds,
+    array_agg(f.claimed) as claimed
+  into v_freed
+  from freed as f;
+  if v_freed.ids is null then
+    return;
+  end if;
+
+  perform tidegate.free_messages(
+    v_held.queue, v_freed.msg_ids, array_fill('-infinity'::timestamptz, array[cardinality(v_freed.msg_ids)])
+  );
+  if exists (select from tidegate.breaker as b where b.state = 'half_open' and b.kind = any(v_freed.kinds)) then
+    perform tidegate.report_to_breakers(
+      (select q.stage from tidegate.queue as q where q.name = v_held.queue), v_freed.kinds,
+      array_fill('void'::text, array[cardinality(v_freed.ids)]), null, v_freed.claimed, clock_timestamp()
+    );
+  end if;
+  return query select * from unnest(v_freed.ids, v_freed.statuses);
+end;
+$$;
+
+comment on function tidegate.release is
+  'Gives back requests whose check or send has not begun, with their attempt; returns those given back.';
+select tidegate.allow('release', '{worker,admin}');

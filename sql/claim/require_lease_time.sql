@@ -1,0 +1,18 @@
+-- tidegate.require_lease_time: raises TG007 unless a lease of this length makes sense (0.1 s to one day)
+create or replace function tidegate.require_lease_time(p_lease_for interval)
+  returns void
+  language plpgsql
+  immutable
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if p_lease_for is null or p_lease_for < interval '100 milliseconds' or p_lease_for > interval '1 day' then
+    raise exception using
+      errcode = 'TG007',
+      message = format('a lease of %s is not between 100 milliseconds and one day', coalesce(p_lease_for::text, 'null'));
+  end if;
+end;
+$$;
+
+comment on function tidegate.require_lease_time is
+  'Internal: TG007 unless a lease has a length from 0.1 seconds to one day.';

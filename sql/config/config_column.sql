@@ -1,0 +1,58 @@
+-- tidegate.config_column: which columns are settings, from the catalogue, so that a column added is a setting at once
+create or replace view tidegate.config_column as
+select
+  t.relname::text as table_name,
+  a.attname::text as column_name,
+  a.attnum::integer as place,
+  case
+    when a.atttypid in ('integer'::regtype, 'bigint'::regtype, 'numeric'::regtype) then 'number'
+    when a.atttypid = 'boolean'::regtype then 'boolean'
+    when a.atttypid = 'interval'::regtype then 'interval'
+    when a.atttypid = 'text[]'::regtype then 'list'
+    else 'text'
+  end as type,
+  a.atttypid in ('integer'::regtype, 'bigint'::regtype) as whole,
+  not a.attnotnull as nullable,
+  case when a.attname in ('readiness_ms', 'processing_ms') then 1000 else 1 end as factor,
+  case
+    when a.attname in ('readiness_ms', 'processing_ms') then 's'
+    when a.attname = 'per_seconds' then 'sends per second'
+    when a.attname = 'burst' then 'sends'
+    when a.attname = 'max_concurrency' then 'requests'
+    when a.attname in ('high_water', 'low_water') then 'messages'
+    when a.attname = 'response_threshold' then 'shares'
+    when a.attname in ('safety_margin', 'jitter', 'hedge_share', 'breaker_error_rate', 'heal_retry_rate',
+      'heal_timeout_rate', 'adaptive_slo') then 'share of 1'
+    when a.attname like '%\_ms' then 'ms'
+    when a.attname like '%\_seconds' then 's'
+  end as unit,
+  -- A default is a constant: '00:15:00'::interval, 30, true.
+  case
+    when pg_get_expr(d.adbin, d.adrelid) like '''%'
+      then btrim(substring(pg_get_expr(d.adbin, d.adrelid) from '^''(.*)''::'), '{}')
+    else pg_get_expr(d.adbin, d.adrelid)
+  end as default_value,
+  replace(col_description(a.attrelid, a.attnum), case when a.attname ~ '^(readiness|processing)_ms$' then ', milliseconds'
+    else '' end, '') as comment
+from pg_class as t
+join pg_attribute as a on a.attrelid = t.oid and a.attnum > 0 and not a.attisdropped
+left join pg_attrdef as d on d.adrelid = a.attrelid and d.adnum = a.attnum
+where t.relnamespace = 'tidegate'::regnamespace
+  and t.relname in ('setting', 'queue', 'gate', 'kind', 'policy')
+  -- What a row is, what it counts, and what a gate's own functions set.
+  and a.attname not in ('only_row', 'initialised_at', 'name', 'created_at', 'kind', 'stage', 'flow', 'version')
+  and not (t.relname = 'gate' and a.attname in ('queue', 'submitter', 'state', 'forced', 'depth', 'epoch', 'changed_at'));
+
+comment on view tidegate.config_column is
+  'Which columns are settings: those of the tables of configuration, but for keys and what is counted there.';
+comment on column tidegate.config_column.table_name is 'The table.';
+comment on column tidegate.config_column.column_name is 'The column.';
+comment on column tidegate.config_column.place is 'Where the column stands in its table.';
+comment on column tidegate.config_column.type is 'number, boolean, text, interval or list.';
+comment on column tidegate.config_column.whole is 'Whether it holds whole numbers only.';
+comment on column tidegate.config_column.nullable is 'Whether it may be none.';
+comment on column tidegate.config_column.factor is
+  'How many of the column''s units make one of the setting''s: 1000 for seconds kept in milliseconds.';
+comment on column tidegate.config_column.unit is 'What the setting''s value counts; null: it is no quantity.';
+comment on column tidegate.config_column.default_value is 'The column''s default, as text; null: none.';
+comment on column tidegate.config_column.comment is 'The column''s comment.';

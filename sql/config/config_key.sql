@@ -1,0 +1,19 @@
+-- tidegate.config_key: which row of a table of configuration this is, by the values of its key, joined by dots
+--
+-- Empty for a table with one row. An interval reads in seconds, so that equal ones have one name.
+create or replace function tidegate.config_key(p_columns text[], p_row jsonb)
+  returns text
+  language sql
+  stable
+return (
+  case p_columns
+    when array['only_row'] then ''
+    when array['from_elapsed'] then tidegate.interval_seconds((p_row ->> 'from_elapsed')::interval)
+    else (
+      select string_agg(p_row ->> c.name, '.' order by c.place)
+      from unnest(p_columns) with ordinality as c(name, place)
+    )
+  end
+);
+
+comment on function tidegate.config_key is 'Internal: the values of a row''s primary key, joined by dots.';

@@ -1,0 +1,82 @@
+-- tidegate.config_literal: a setting's value as its column takes it, or TG007 that says what it should be
+--
+-- Null stands for "none". A number is brought into the column's unit, and must get there whole where the column holds
+-- whole ones: nothing is rounded behind anybody's back. What the value may be beyond its type, constraints say.
+create or replace function tidegate.config_literal(p_name text, p_column tidegate.config_column, p_value jsonb)
+  returns jsonb
+  language plpgsql
+  stable
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_given    text := coalesce(btrim(p_value #>> '{}'), '');
+  v_wants    text := case p_column.type
+    when 'number' then 'a number' || coalesce(' (' || p_column.unit || ')', '')
+    when 'boolean' then 'true or false'
+    when 'interval' then 'a time such as 90 s, 15 minutes or 7 days'
+    when 'list' then 'a list of words'
+    else 'a word'
+  end || case when p_column.nullable then ' or none' else '' end;
+  v_number   numeric;
+  v_interval interval;
+begin
+  if jsonb_typeof(p_value) = 'null' or lower(v_given) in ('none', 'null') then
+    if not p_column.nullable then
+      raise exception using errcode = 'TG007', message = format('%s is %s, and not none', p_name, v_wants);
+    end if;
+    return 'null';
+  end if;
+  if length(v_given) not between 1 and 1000 then
+    raise exception using
+      errcode = 'TG007', message = format('%s is %s, in 1 to 1000 characters, not %s', p_name, v_wants, length(v_given));
+  end if;
+
+  begin
+    case
+      when jsonb_typeof(p_value) = 'object' or (jsonb_typeof(p_value) = 'array' and p_column.type <> 'list') then
+        null;
+      when p_column.type = 'number' and jsonb_typeof(p_value) in ('number', 'string') then
+        v_number := trim_scale(v_given::numeric * p_column.factor);
+        if v_number::text in ('NaN', 'Infinity', '-Infinity') then
+          null;
+        elsif p_column.whole and scale(v_number) > 0 then
+          raise exception using
+            errcode = 'TG007',
+            message = format('%s takes no fraction of %s, so it cannot be %s', p_name,
+              case p_column.factor when 1000 then 'a millisecond' else 'one' end, left(v_given, 100));
+        elsif scale(v_number) > 20 or (p_column.whole and abs(v_number) > 2147483647) then
+          raise exception using
+            errcode = 'TG007', message = format('%s = %s is beyond what it can hold', p_name, left(v_given, 100));
+        else
+          return to_jsonb(v_number::text);
+        end if;
+      when p_column.type = 'boolean' and jsonb_typeof(p_value) in ('boolean', 'string') then
+        return to_jsonb(v_given::boolean);
+      when p_column.type = 'interval' and jsonb_typeof(p_value) in ('number', 'string') then
+        v_interval := v_given::interval;
+        if isfinite(v_interval) and v_interval <= interval '100 years' then
+          return to_jsonb(v_interval::text);
+        end if;
+      when p_column.type = 'list' and jsonb_typeof(p_value) in ('array', 'string') then
+        return (
+          select coalesce(jsonb_agg(btrim(e.word) order by e.place), '[]')
+          from unnest(case jsonb_typeof(p_value)
+            when 'array' then array(select jsonb_array_elements_text(p_value))
+            else string_to_array(btrim(v_given, '{}'), ',')
+          end) with ordinality as e(word, place)
+        );
+      when p_column.type = 'text' and jsonb_typeof(p_value) = 'string' then
+        return to_jsonb(v_given);
+      else
+        null;
+    end case;
+  exception when data_exception then
+    null;
+  end;
+  raise exception using
+    errcode = 'TG007', message = format('%s is %s, not "%s"', p_name, v_wants, left(v_given, 100));
+end;
+$$;
+
+comment on function tidegate.config_literal is
+  'Internal: a setting''s value as its column takes it, or TG007 that says what it should be.';

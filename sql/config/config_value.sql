@@ -1,0 +1,18 @@
+-- tidegate.config_value: what a column holds, as the setting's value: in the setting's unit, lists with commas
+create or replace function tidegate.config_value(p_type text, p_factor integer, p_stored text)
+  returns text
+  language sql
+  stable
+  parallel safe
+return (
+  case
+    when p_type = 'number' then trim_scale(p_stored::numeric / p_factor)::text
+    when p_type = 'list' and left(p_stored, 1) = '['
+      then (select coalesce(string_agg(e.value, ',' order by e.place), '')
+            from jsonb_array_elements_text(p_stored::jsonb) with ordinality as e(value, place))
+    else p_stored
+  end
+);
+
+comment on function tidegate.config_value is 'A stored value in the unit of its setting.';
+select tidegate.allow('config_value', '{reader,api,worker,admin}');

@@ -1,0 +1,93 @@
+-- tidegate.initialise: writes the starter set of limits, gates and nominal times, once
+--
+-- Gates 2000/1000 (the deepest queue whose ETA stays below max_seconds at this rate), D = 10 per second, C = 50,
+-- R = 2 s, P = 2 s (proof, direct) or 4 s (decrypt), T = 100 ms, M = 0.2, retention 30 days, of requests and of events. Sets
+-- only what is not set yet, on the queues and kinds that there are; returns what it set, nothing when all was set before.
+--
+-- `example` makes queues and kinds first: `relayer` has the queues `readiness` and `tx` and the kinds `public_decrypt`,
+-- `user_decrypt`, `input_proof` and `direct`. Those that are there stay as they are. TG007 for an example that there is not.
+create or replace function tidegate.initialise(example text default null)
+  returns table (subject text, name text, value text)
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  v_first  boolean;
+  v_queues text[] := '{}';
+  v_kinds  text[] := '{}';
+begin
+  if initialise.example = 'relayer' then
+    with made as (
+      insert into tidegate.queue (name, stage) values ('readiness', 'readiness'), ('tx', 'tx')
+      on conflict do nothing
+      returning name
+    )
+    select array_agg(m.name) into v_queues from made as m;
+    with made as (
+      insert into tidegate.kind (name, flow, readiness_queue, tx_queue, response_threshold) values
+        ('public_decrypt', 'decrypt', 'readiness', 'tx', 1),
+        ('user_decrypt',   'decrypt', 'readiness', 'tx', 3),
+        ('input_proof',    'proof',   null,        'tx', 1),
+        ('direct',         'direct',  null,        'tx', 1)
+      on conflict do nothing
+      returning name
+    )
+    select array_agg(m.name) into v_kinds from made as m;
+    return query select 'queue ' || q.name, 'stage', q.stage::text from tidegate.queue as q where q.name = any (v_queues);
+    return query select 'kind ' || k.name, 'flow', k.flow::text from tidegate.kind as k where k.name = any (v_kinds);
+  elsif initialise.example is not null then
+    raise exception using
+      errcode = 'TG007', message = format('there is no example "%s"; there is: relayer', left(initialise.example, 100));
+  end if;
+
+  update tidegate.setting as s set initialised_at = clock_timestamp() where s.initialised_at is null;
+  v_first := found;
+
+  -- A null limit is a choice ("no limit"), so limits and gates are written once: the first time, or where they are new.
+  return query
+    update tidegate.queue as q set per_seconds = 10
+    where q.stage = 'tx' and q.per_seconds is null and (v_first or q.name = any (v_queues))
+    returning 'queue ' || q.name, 'per_seconds', q.per_seconds::text;
+  return query
+    update tidegate.queue as q set max_concurrency = 50
+    where q.stage = 'readiness' and q.max_concurrency is null and (v_first or q.name = any (v_queues))
+    returning 'queue ' || q.name, 'max_concurrency', q.max_concurrency::text;
+  return query
+    update tidegate.gate as g set high_water = 2000, low_water = 1000
+    where g.queue is not null and (g.high_water, g.low_water) = (30, 15) and (v_first or g.queue = any (v_queues))
+    returning 'gate ' || g.queue, 'high_water/low_water', '2000/1000';
+  return query
+    update tidegate.kind as k set retention = greatest(interval '30 days', p.dedup_window)
+    from tidegate.policy as p
+    where p.kind = k.name and p.stage = 'tx' and k.retention is null and (v_first or k.name = any (v_kinds))
+    returning 'kind ' || k.name, 'retention', k.retention::text;
+  if v_first then
+    return query
+      update tidegate.setting as s set event_retention = interval '30 days' where s.event_retention is null
+      returning 'setting', 'event_retention', s.event_retention::text;
+  end if;
+
+  return query
+    update tidegate.setting as s set safety_margin = 0.2 where s.safety_margin is null
+    returning 'setting', 'safety_margin', s.safety_margin::text;
+  return query
+    update tidegate.kind as k set readiness_ms = 2000 where k.readiness_ms is null and k.flow = 'decrypt'
+    returning 'kind ' || k.name, 'readiness_ms', k.readiness_ms::text;
+  return query
+    update tidegate.kind as k set processing_ms = case k.flow when 'decrypt' then 4000 else 2000 end
+    where k.processing_ms is null
+    returning 'kind ' || k.name, 'processing_ms', k.processing_ms::text;
+  return query
+    update tidegate.kind as k set tx_confirmation_ms = 100 where k.tx_confirmation_ms is null
+    returning 'kind ' || k.name, 'tx_confirmation_ms', k.tx_confirmation_ms::text;
+end;
+$$;
+
+comment on function tidegate.initialise is
+  'Makes the queues and kinds of an example, if one is named, and writes the starter set of limits, gates and nominal '
+  'times where none are set; returns what it set.';
+select tidegate.allow('initialise', '{admin}');

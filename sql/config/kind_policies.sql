@@ -1,0 +1,146 @@
+-- tidegate.kind_policies: a kind's queues serve the right stages, and a new kind gets a policy row for each stage
+create or replace function tidegate.kind_queues()
+  returns trigger
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform tidegate.require_queue(new.tx_queue, 'tx');
+  if new.readiness_queue is not null then
+    perform tidegate.require_queue(new.readiness_queue, 'readiness');
+  end if;
+  if tg_op = 'UPDATE' and new.name <> old.name then
+    raise exception using errcode = 'TG002', message = format('kind "%s" keeps its name', old.name);
+  end if;
+  return new;
+end;
+$$;
+
+create or replace trigger kind_queues
+  before insert or update on tidegate.kind
+  for each row
+  execute function tidegate.kind_queues();
+
+create or replace function tidegate.kind_policies()
+  returns trigger
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into tidegate.policy (
+    kind, stage, attempts, base_ms, factor, cap_ms, jitter_ms, timeout_ms, deadline_ms, margin_ms, hedge_safe, heal_timeout_rate
+  )
+  select
+    new.name, s.stage, d.*, s.stage = 'readiness', case s.stage when 'readiness' then 0.005 else 0.05 end
+  from unnest('{readiness,tx}'::tidegate.stage[]) as s(stage)
+  cross join lateral tidegate.default_policy(new, s.stage) as d
+  where s.stage = 'tx' or new.flow = 'decrypt'
+  on conflict do nothing;
+
+  -- An unchanged policy follows its kind's deadlines.
+  if tg_op = 'UPDATE' then
+    update tidegate.policy as p
+    set
+      attempts = d.attempts, base_ms = d.base_ms, factor = d.factor, cap_ms = d.cap_ms, jitter_ms = d.jitter_ms,
+      timeout_ms = d.timeout_ms, deadline_ms = d.deadline_ms, margin_ms = d.margin_ms
+    from unnest('{readiness,tx}'::tidegate.stage[]) as s(stage)
+    cross join lateral tidegate.default_policy(new, s.stage) as d
+    cross join lateral tidegate.default_policy(old, s.stage) as o
+    where p.kind = new.name and p.stage = s.stage
+      and (p.attempts, p.base_ms, p.factor, p.cap_ms, p.jitter_ms, p.timeout_ms, p.deadline_ms, p.margin_ms)
+        = (o.attempts, o.base_ms, o.factor, o.cap_ms, o.jitter_ms, o.timeout_ms, o.deadline_ms, o.margin_ms)
+      and (d.attempts, d.base_ms, d.factor, d.cap_ms, d.jitter_ms, d.timeout_ms, d.deadline_ms, d.margin_ms)
+        <> (o.attempts, o.base_ms, o.factor, o.cap_ms, o.jitter_ms, o.timeout_ms, o.deadline_ms, o.margin_ms);
+  end if;
+  return null;
+end;
+$$;
+
+create or replace trigger kind_policies
+  after insert or update of flow, deadline, readiness_timeout on tidegate.kind
+  for each row
+  execute function tidegate.kind_policies();
+
+-- A kind without its policy could not be claimed: policies go with their kind, and not before.
+create or replace function tidegate.policy_removal()
+  returns trigger
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if exists (select from tidegate.kind as k where k.name = old.kind) then
+    raise exception using
+      errcode = 'TG002',
+      message = format('the %s policy of kind "%s" stays as long as the kind', old.stage, old.kind),
+      hint = 'change its columns instead';
+  end if;
+  return old;
+end;
+$$;
+
+create or replace trigger policy_removal
+  before delete on tidegate.policy
+  for each row
+  execute function tidegate.policy_removal();
+
+create or replace function tidegate.kind_removal()
+  returns trigger
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set lock_timeout = '2s'
+as $$
+begin
+  -- At commit, once more: a submission that had seen the kind has committed by the time this lock is granted, and a
+  -- later one finds no kind. Not before: the lock keeps everybody from writing.
+  if tg_when = 'AFTER' then
+    lock table tidegate.request in share mode;
+  end if;
+  if exists (select from tidegate.request as r where r.kind = old.name) then
+    raise exception using
+      errcode = 'TG002',
+      message = format('kind "%s" has requests and may not be deleted', old.name);
+  end if;
+  if tg_when = 'AFTER' then
+    delete from tidegate.finish_sample as f where f.kind = old.name;
+    delete from tidegate.answer_sample as a where a.kind = old.name;
+    delete from tidegate.kind_pace as p where p.kind = old.name;
+    delete from tidegate.eta_quality_total as q where q.kind = old.name;
+    delete from tidegate.poll_count as c where c.kind = old.name;
+    delete from tidegate.call_sample as c where c.kind = old.name;
+    delete from tidegate.call_second as c where c.kind = old.name;
+    delete from tidegate.call_total as c where c.kind = old.name;
+    delete from tidegate.submission_sample as s where s.kind = old.name;
+    delete from tidegate.retention_walk as w where w.kind = old.name;
+  end if;
+  return old;
+end;
+$$;
+
+create or replace trigger kind_removal
+  before delete on tidegate.kind
+  for each row
+  execute function tidegate.kind_removal();
+
+do $$
+begin
+  if not exists (
+    select from pg_trigger as t where t.tgrelid = 'tidegate.kind'::regclass and t.tgname = 'kind_removal_at_commit'
+  ) then
+    create constraint trigger kind_removal_at_commit
+      after delete on tidegate.kind
+      deferrable initially deferred
+      for each row
+      execute function tidegate.kind_removal();
+  end if;
+end;
+$$;
+
+comment on function tidegate.policy_removal is 'Trigger on policy: a policy stays as long as its kind (TG002).';
+comment on function tidegate.kind_queues is
+  'Trigger on kind: its queues serve the right stages (TG005), its name stays (TG002).';
+comment on function tidegate.kind_policies is 'Trigger on kind: gives it a policy row for each of its stages.';
+comment on function tidegate.kind_removal is 'Trigger on kind: one that has requests may not be deleted (TG002).';

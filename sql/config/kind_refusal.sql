@@ -1,0 +1,26 @@
+-- tidegate.kind_refusal: why a kind's deadline cannot hold its policies, in words, or null when it can
+--
+-- Its stages come one after the other, so their bounds add up (S75-5).
+create or replace function tidegate.kind_refusal(p_kind text)
+  returns text
+  language sql
+  stable
+  set search_path = pg_catalog, pg_temp
+as $$
+  select format(
+    'Σ W_retry ≤ deadline of the kind does not hold: %s = %s > %s ms',
+    string_agg(format('%s (%s)', b.w_retry_ms, b.stage), ' + ' order by b.stage), sum(b.w_retry_ms), b.deadline_ms
+  )
+  from (
+    select
+      p.stage, tidegate.w_retry_ms(p.attempts, p.timeout_ms, p.base_ms, p.factor, p.cap_ms, p.jitter_ms) as w_retry_ms,
+      trim_scale(extract(epoch from k.deadline) * 1000) as deadline_ms
+    from tidegate.kind as k
+    join tidegate.policy as p on p.kind = k.name and (p.stage = 'tx' or k.flow = 'decrypt')
+    where k.name = p_kind
+  ) as b
+  group by b.deadline_ms
+  having sum(b.w_retry_ms) > b.deadline_ms;
+$$;
+
+comment on function tidegate.kind_refusal is 'Internal: why a kind''s deadline cannot hold its policies, or null.';

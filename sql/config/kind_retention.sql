@@ -1,0 +1,56 @@
+-- tidegate.kind_retention: a kind keeps its finished requests for as long as their idempotency keys stand for them
+--
+-- Or a duplicate inside the window would find its request gone. At the end of the transaction, because a kind and its
+-- policy may change together; one after the other, because two that change at once see only their own half.
+create or replace function tidegate.kind_retention()
+  returns trigger
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_kind  text := case tg_table_name when 'kind' then to_jsonb(new) ->> 'name' else to_jsonb(new) ->> 'kind' end;
+  v_found record;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('tidegate.kind_retention', 0));
+  select k.retention, p.dedup_window into v_found
+  from tidegate.kind as k
+  join tidegate.policy as p on p.kind = k.name and p.stage = 'tx'
+  where k.name = v_kind and k.retention < p.dedup_window;
+  if found then
+    raise exception using
+      errcode = 'check_violation',
+      constraint = 'kind_retention_is_at_least_the_dedup_window',
+      message = format(
+        'kind "%s" would delete requests that their idempotency keys stand for: retention %s < dedup_window %s',
+        v_kind, v_found.retention, v_found.dedup_window
+      ),
+      hint = format('nothing has changed; %s.retention and %s.tx.dedup_window may change together, in one transaction or one '
+        '`tidegate config set`', v_kind, v_kind);
+  end if;
+  return null;
+end;
+$$;
+
+do $$
+begin
+  if not exists (
+    select from pg_trigger as t where t.tgrelid = 'tidegate.kind'::regclass and t.tgname = 'kind_retention'
+  ) then
+    create constraint trigger kind_retention
+      after insert or update of retention on tidegate.kind
+      deferrable initially deferred
+      for each row
+      when (new.retention is not null)
+      execute function tidegate.kind_retention();
+    create constraint trigger kind_retention
+      after insert or update of dedup_window on tidegate.policy
+      deferrable initially deferred
+      for each row
+      execute function tidegate.kind_retention();
+  end if;
+end;
+$$;
+
+comment on function tidegate.kind_retention is
+  'Trigger on kind and policy: retention is at least the dedup window.';

@@ -1,0 +1,25 @@
+-- tidegate.unknown_setting: raises TG010 for a name that no setting has, and says which names there are
+create or replace function tidegate.unknown_setting(p_name text)
+  returns void
+  language plpgsql
+  stable
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_row   text := regexp_replace(p_name, '[.][^.]*$', '');
+  v_known text;
+begin
+  select string_agg(c.name, ', ') into v_known from tidegate.config as c where c.row_key = v_row and v_row <> p_name;
+  raise exception using
+    errcode = 'TG010',
+    message = format('there is no setting "%s"', left(p_name, 100)),
+    hint = coalesce(
+      v_row || ' has ' || v_known,
+      'min_seconds, max_seconds, safety_margin, response_backoff, readiness_check_seconds, tx_confirmation_ms, '
+        'KIND_processing_seconds, KIND.deadline, KIND.STAGE.attempts, QUEUE.per_seconds, QUEUE.max_concurrency, '
+        'QUEUE.high_water and more: `tidegate config get` lists them all'
+    );
+end;
+$$;
+
+comment on function tidegate.unknown_setting is 'Internal: raises TG010, with the names there are.';

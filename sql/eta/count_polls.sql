@@ -1,0 +1,24 @@
+-- tidegate.count_polls: adds what a node has seen of its callers: requests answered, the polls these took, how late
+-- the last of these came after the answer
+--
+-- One entry a kind; written by each node every few seconds, for what it has seen since.
+create or replace function tidegate.count_polls(kinds text[], answered bigint[], polls bigint[], lateness_ms bigint[])
+  returns void
+  language sql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+  insert into tidegate.poll_count as c (kind, answered, polls, lateness_ms)
+  select n.kind, n.answered, n.polls, n.lateness_ms
+  from unnest(count_polls.kinds, count_polls.answered, count_polls.polls, count_polls.lateness_ms)
+    as n(kind, answered, polls, lateness_ms)
+  order by n.kind
+  on conflict (kind) do update
+  set
+    answered = c.answered + excluded.answered, polls = c.polls + excluded.polls,
+    lateness_ms = c.lateness_ms + excluded.lateness_ms
+$$;
+
+comment on function tidegate.count_polls is
+  'Adds what an API node has seen of its callers since it last said so: requests answered, polls, lateness.';
+select tidegate.allow('count_polls', '{api,worker,admin}');

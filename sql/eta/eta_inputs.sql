@@ -1,0 +1,37 @@
+-- tidegate.eta_inputs: what the ETA of a kind's requests depends on besides their place and position
+--
+-- `p_queue` is the queue the request is in (rows keep theirs when a kind is pointed elsewhere); `p_counted` says how
+-- exactly the tx queue is counted (see `waiting_before`). A paused queue counts as
+-- stopped, and so does one whose calls for this kind a breaker holds back: its limit is 0.
+create or replace function tidegate.eta_inputs(
+  p_kind    tidegate.kind,
+  p_queue   text,
+  p_status  tidegate.request_status,
+  p_counted integer
+)
+  returns tidegate.eta_terms
+  language plpgsql
+  stable
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_terms    tidegate.eta_terms;
+  v_tx_queue text := case when p_status = 'queued' then p_kind.tx_queue else coalesce(p_queue, p_kind.tx_queue) end;
+begin
+  select s.safety_margin, s.min_seconds, s.max_seconds, s.jitter
+  into v_terms.safety_margin, v_terms.min_seconds, v_terms.max_seconds, v_terms.jitter
+  from tidegate.setting as s;
+  select case when q.paused or tidegate.breaker_bars(p_kind.name, 'tx') then 0 else q.per_seconds end into v_terms.drain_tps
+  from tidegate.queue as q where q.name = v_tx_queue;
+  if p_status = 'queued' then
+    select case when q.paused or tidegate.breaker_bars(p_kind.name, 'readiness') then 0 else q.max_concurrency end
+    into v_terms.concurrency
+    from tidegate.queue as q where q.name = coalesce(p_queue, p_kind.readiness_queue);
+    v_terms.tx_queue_size := tidegate.waiting_before(v_tx_queue, null, p_counted);
+  end if;
+  return v_terms;
+end;
+$$;
+
+comment on function tidegate.eta_inputs is
+  'Internal: the limits, the size of the tx queue and the settings that an ETA depends on.';

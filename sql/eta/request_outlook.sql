@@ -1,0 +1,108 @@
+-- tidegate.request_outlook: all that a poll of one request tells, or no row for an unknown id
+--
+-- `place` is readiness_queue, checking, tx_queue, tx_in_flight, awaiting_response or finished; `elapsed` is the time
+-- in the current status, `age` since the submission; `retry_after_seconds` is 0 for a finished request. `spread_to` is
+-- the latest that jitter may make of it. `eta_p50_ms` and `eta_p90_ms` are there for kinds with `eta = 'observed'` once
+-- enough was observed; `predicted_seconds` is what the caller was told at submit.
+create or replace function tidegate.request_outlook(
+  inout id                uuid,
+  out kind                text,
+  out flow                tidegate.flow,
+  out req_status          tidegate.request_status,
+  out place               text,
+  out queue               text,
+  out queue_position      bigint,
+  out elapsed             interval,
+  out age                 interval,
+  out retry_after_seconds integer,
+  out spread_to           numeric,
+  out eta_p50_ms          bigint,
+  out eta_p90_ms          bigint,
+  out predicted_seconds   integer,
+  out submitted_at        timestamptz,
+  out response            jsonb,
+  out error               jsonb,
+  out submitter           text
+)
+  returns setof record
+  language plpgsql
+  stable
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+as $$
+#variable_conflict use_column
+declare
+  -- Messages newer than the last survey that are counted; beyond, an upper bound tells as much.
+  v_counted   constant integer := 4000;
+  v_request   tidegate.request;
+  v_kind      tidegate.kind;
+  v_place     record;
+  v_where     text;
+  v_elapsed   interval;
+  v_age       interval;
+  v_seconds   integer;
+  v_terms     tidegate.eta_terms;
+  v_eta       record;
+  v_spread_to numeric;
+  v_p50_ms    bigint;
+  v_p90_ms    bigint;
+  v_now       timestamptz;
+begin
+  select * into v_request from tidegate.request as r where r.id = request_outlook.id;
+  if not found then
+    return;
+  end if;
+  v_now := clock_timestamp();
+  v_elapsed := greatest(interval '0', v_now - case v_request.req_status
+    when 'queued' then v_request.queued_at
+    when 'processing' then v_request.processing_at
+    when 'tx_in_flight' then v_request.tx_in_flight_at
+    when 'receipt_received' then v_request.receipt_received_at
+    else v_request.finished_at
+  end);
+  v_age := greatest(interval '0', v_now - v_request.submitted_at);
+  select * into v_place from tidegate.message_place(v_request.queue, v_request.msg_id, v_counted);
+
+  v_where := case v_request.req_status
+    when 'queued' then case when v_place.held then 'checking' else 'readiness_queue' end
+    when 'processing' then 'tx_queue'
+    when 'tx_in_flight' then 'tx_in_flight'
+    when 'receipt_received' then 'awaiting_response'
+    else 'finished'
+  end;
+  if v_where = 'finished' then
+    v_seconds := 0;
+  else
+    select * into v_kind from tidegate.kind as k where k.name = v_request.kind;
+    v_terms := tidegate.eta_inputs(v_kind, v_request.queue, v_request.req_status, v_counted);
+    if v_kind.eta = 'observed' then
+      select * into v_eta
+      from tidegate.observed_eta(
+        v_kind, v_where, v_place.queue_position, v_request.queue, v_place.visible_in,
+        case when v_where in ('tx_in_flight', 'awaiting_response')
+          then greatest(interval '0', v_now - v_request.tx_in_flight_at)
+        end,
+        v_age, v_terms, v_now
+      );
+      v_seconds := v_eta.seconds;
+      v_spread_to := v_eta.spread_to;
+      v_p50_ms := v_eta.p50_ms;
+      v_p90_ms := v_eta.p90_ms;
+    end if;
+    if v_seconds is null then
+      v_seconds := tidegate.nominal_eta(v_kind, v_where, v_place.queue_position, v_place.visible_in, v_elapsed, v_terms);
+      v_spread_to := v_seconds;
+    end if;
+  end if;
+
+  return query select
+    v_request.id, v_request.kind, v_request.flow, v_request.req_status, v_where, v_request.queue,
+    v_place.queue_position, v_elapsed, v_age, v_seconds, v_spread_to, v_p50_ms, v_p90_ms,
+    v_request.eta_seconds::integer, v_request.submitted_at, v_request.response, v_request.error,
+    v_request.submitter;
+end;
+$$;
+
+comment on function tidegate.request_outlook is 'All that a poll of one request tells; no row for an unknown id.';
+select tidegate.allow('request_outlook', '{reader,api,worker,admin}');

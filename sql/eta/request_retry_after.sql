@@ -1,0 +1,15 @@
+-- tidegate.request_retry_after: in how many seconds to ask for a request again; 0 when it has ended, null if unknown
+create or replace function tidegate.request_retry_after(id uuid)
+  returns integer
+  language sql
+  stable
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+as $$
+  select o.retry_after_seconds from tidegate.request_outlook(request_retry_after.id) as o;
+$$;
+
+comment on function tidegate.request_retry_after is
+  'In how many seconds to ask for a request again; 0: it has ended; null: unknown.';
+select tidegate.allow('request_retry_after', '{reader,api,worker,admin}');

@@ -1,7 +1,0 @@
--- tidegate.error_json: the shape of every error a request carries
-create or replace function tidegate.error_json(p_code text, p_message text, p_retryable boolean)
-  returns jsonb
-  language sql
-  immutable
-  parallel safe
-return jsonb_build_object('code', p_code, 'message', p_message, 'retryable', p_retryable);

@@ -1,7 +1,0 @@
--- tidegate.fingerprint: what tells a payload of a kind from others: SHA-256 of its canonical text
-create or replace function tidegate.fingerprint(p_payload jsonb, p_set_paths text[])
-  returns bytea
-  language sql
-  immutable
-  parallel safe
-return sha256(convert_to(tidegate.canonical(p_payload, p_set_paths), 'UTF8'));

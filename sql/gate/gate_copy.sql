@@ -1,0 +1,75 @@
+-- tidegate.gate_copy: for API nodes: every gate, whom it lets in, and what it takes to say when to come back
+--
+-- One row a gate. `kinds` are those whose new requests come to it, `passed_by` those that come to it later; of a
+-- submitter's gate none are named, for it is all of them. `drain_rate` is messages per second as `gate_rate` tells it, of
+-- a kind's or submitter's gate that of the slowest queue, in the gate's share of it. `depth` is exact below the high-water
+-- mark, as far as some thousands. `forced_wait` and `still_wait` are the least that a refused caller is told, in seconds:
+-- while the gate is held by hand, and while nothing moves in its queue or too much there is put off. `nodes`: how many API
+-- nodes listen now. `keyed` are all kinds that make keys of their own: their requests may repeat one that was taken.
+create or replace function tidegate.gate_copy()
+  returns table (
+    name text, queue text, kind text, submitter text, kinds text[], passed_by text[], state text, forced boolean,
+    high_water integer, low_water integer, depth bigint, epoch bigint, changed_at timestamptz, drain_rate numeric,
+    forced_wait integer, still_wait integer, safety_margin numeric, min_seconds integer, max_seconds integer, jitter numeric,
+    nodes bigint, keyed text[]
+  )
+  language sql
+  volatile
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+as $$
+  -- Once for each queue, however many caps there are.
+  with served as materialized (
+    select
+      q.name, q as queue, p.still_since, c.is_capped,
+      case when c.is_capped then tidegate.gate_rate(null, q, 0) end as rate,
+      case when c.is_capped then tidegate.queue_depth(q.name) end as depth
+    from tidegate.queue as q
+    left join tidegate.queue_pace as p on p.queue = q.name and p.observed_at > clock_timestamp() - interval '30 seconds'
+    cross join (select exists (select from tidegate.gate as g where g.queue is null) as is_capped) as c
+  ), slowest as materialized (
+    -- Of the queues of a kind, and, for submitters, of all kinds.
+    select distinct on (k.name) k.name as kind, s.rate, s.depth, s.still_since
+    from (select k.name, k.tx_queue, k.readiness_queue from tidegate.kind as k union all select null, null, null) as k
+    join served as s on s.is_capped and (k.name is null or s.name in (k.tx_queue, k.readiness_queue))
+    where k.name is not null or exists (select from tidegate.kind as o where s.name in (o.tx_queue, o.readiness_queue))
+    order by k.name, s.rate nulls last
+  )
+  select
+    g.name, g.queue, g.kind, g.submitter,
+    array(
+      select k.name from tidegate.kind as k
+      where case when g.queue is not null then coalesce(k.readiness_queue, k.tx_queue) = g.queue else k.name = g.kind end
+    ),
+    array(select k.name from tidegate.kind as k where k.tx_queue = g.queue and k.readiness_queue <> g.queue),
+    g.state, g.forced, g.high_water, g.low_water, d.depth, g.epoch, g.changed_at,
+    case
+      when g.queue is not null then tidegate.gate_rate(g, s.queue, d.depth)
+      else c.rate * least(1, d.depth / nullif(c.depth, 0)::numeric)
+    end,
+    case when g.forced then tidegate.response_backoff_seconds(clock_timestamp() - g.changed_at) end,
+    greatest(
+      case
+        when coalesce(s.still_since, c.still_since) is not null
+          then tidegate.response_backoff_seconds(clock_timestamp() - coalesce(s.still_since, c.still_since))
+      end,
+      case when g.queue is not null then tidegate.later_seconds(g.queue, d.depth, d.depth - g.low_water) end
+    ),
+    coalesce(t.safety_margin, 0), greatest(t.min_seconds, 1), t.max_seconds, t.jitter, n.nodes,
+    array(select k.name from tidegate.kind as k where k.key_mode <> 'caller')
+  from tidegate.gate as g
+  cross join tidegate.setting as t
+  cross join (
+    select count(*) as nodes
+    from pg_stat_activity as a
+    where a.datname = current_database() and a.application_name = 'tidegate-api-listener'
+  ) as n
+  cross join lateral (select tidegate.gate_depth(g, least(g.high_water, 9999) + 1) as depth) as d
+  left join served as s on s.name = g.queue
+  left join slowest as c on g.queue is null and c.kind is not distinct from g.kind;
+$$;
+
+comment on function tidegate.gate_copy is
+  'For API nodes: every gate, whom it lets in, and what it takes to say when to come back.';
+select tidegate.allow('gate_copy', '{api,admin}');

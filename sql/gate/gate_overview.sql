@@ -1,0 +1,24 @@
+-- tidegate.gate_overview: how gates stand, all or the one of a name; those of queues first, each with what is behind it now
+--
+-- `depth` is exact as far as a hundred thousand. `name` is the gate's: its queue, 'kind direct', 'submitter ann'.
+create or replace function tidegate.gate_overview(name text default null)
+  returns table (
+    name text, queue text, kind text, submitter text, state text, mode text, depth bigint, high_water integer,
+    low_water integer, forced boolean, epoch bigint, depth_at_change bigint, changed_at timestamptz
+  )
+  language sql
+  volatile
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+as $$
+  select
+    g.name, g.queue, g.kind, g.submitter, g.state, g.mode, tidegate.gate_depth(g, 100000), g.high_water, g.low_water,
+    g.forced, g.epoch, g.depth, g.changed_at
+  from tidegate.gate as g
+  where g.name = coalesce($1, g.name)
+  order by g.queue is null, g.name;
+$$;
+
+comment on function tidegate.gate_overview is 'How gates stand, with the depth behind each now: all, or the one of a name.';
+select tidegate.allow('gate_overview', '{reader,api,worker,admin}');

@@ -1,0 +1,86 @@
+-- tidegate.gate_wait: in how many seconds to submit again what the gates have no room for now
+--
+-- The time in which the depth behind a gate falls far enough: to the low-water mark, if it is closed, and until there is
+-- room for all of `p_count`, after `p_added` that go in now. At the rate of its queue (see `gate_rate`); requests of one
+-- kind or submitter leave with their share of the whole queue. At least a second, and until what is put off comes due
+-- without which it will not fall so far; of several gates the longest. While nothing moves, and at a gate that an operator
+-- holds closed, no less than an awaited response asks for after the same time (see `response_backoff_seconds`), for nobody
+-- knows when that ends.
+create or replace function tidegate.gate_wait(p_kind tidegate.kind, p_submitter text, p_count bigint, p_added bigint default 0)
+  returns integer
+  language plpgsql
+  stable
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now     constant timestamptz := clock_timestamp();
+  v_entry   constant text := coalesce(p_kind.readiness_queue, p_kind.tx_queue);
+  v_setting tidegate.setting;
+  v_least   integer;
+  v_gate    tidegate.gate;
+  v_depth   bigint;
+  v_above   numeric;
+  v_share   numeric;
+  v_queue   record;
+  v_later   integer;
+  v_seconds integer;
+begin
+  select * into v_setting from tidegate.setting as s;
+  v_least := greatest(v_setting.min_seconds, 1);
+  v_seconds := v_least;
+  for v_gate in
+    select g.*
+    from tidegate.gate as g
+    where g.queue in (p_kind.readiness_queue, p_kind.tx_queue) or g.kind = p_kind.name or g.submitter = p_submitter
+  loop
+    continue when v_gate.state = 'accepting' and (v_gate.forced or v_gate.queue <> v_entry);
+    v_depth := tidegate.gate_depth(v_gate);
+    if v_gate.queue <> v_entry then
+      v_above := v_depth - v_gate.low_water;
+    else
+      v_depth := v_depth + p_added;
+      -- At the mark it is as good as closed.
+      v_above := v_depth - case
+        when v_gate.state = 'accepting' and v_depth < v_gate.high_water then v_gate.high_water - p_count
+        else least(v_gate.low_water, v_gate.high_water - p_count)
+      end;
+    end if;
+    for v_queue in
+      select
+        q.name, tidegate.gate_rate(v_gate, q, v_depth) as rate,
+        p.still_since
+      from tidegate.queue as q
+      left join tidegate.queue_pace as p on p.queue = q.name and p.observed_at > v_now - interval '30 seconds'
+      where q.name in (p_kind.readiness_queue, p_kind.tx_queue) and (v_gate.queue is null or q.name = v_gate.queue)
+    loop
+      v_share := case
+        when v_gate.queue is null and v_depth > 0 then v_above * greatest(tidegate.queue_depth(v_queue.name), v_depth) / v_depth
+        else v_above
+      end * (1 + v_setting.safety_margin);
+      v_seconds := greatest(v_seconds, case
+        when v_share <= 0 or v_queue.rate is null then v_least
+        when v_queue.rate = 0 then v_setting.max_seconds
+        else least(v_setting.max_seconds, div(v_share, v_queue.rate) + sign(mod(v_share, v_queue.rate)))
+      end);
+      if v_gate.queue is not null then
+        v_later := tidegate.later_seconds(v_queue.name, v_depth - p_added, (v_above - p_added)::bigint);
+        v_seconds := greatest(v_seconds, case when v_later is not null then least(v_setting.max_seconds, v_later) end);
+      end if;
+      if v_queue.still_since is not null and v_share > 0 then
+        v_seconds := greatest(v_seconds, least(
+          v_setting.max_seconds, tidegate.response_backoff_seconds(v_now - v_queue.still_since)
+        ));
+      end if;
+    end loop;
+    if v_gate.forced then
+      v_seconds := greatest(v_seconds, least(
+        v_setting.max_seconds, tidegate.response_backoff_seconds(v_now - v_gate.changed_at)
+      ));
+    end if;
+  end loop;
+  return v_seconds;
+end;
+$$;
+
+comment on function tidegate.gate_wait is
+  'Internal: in how many seconds to submit again what the gates have no room for now.';

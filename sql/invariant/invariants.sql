@@ -1,0 +1,105 @@
+-- tidegate.invariants: everything that must hold at any moment: its name, what it says, and the query that shows what breaks it
+--
+-- Each query answers with one column, `id`, a row for each violation, and may be run as it stands. What is legal for a
+-- moment, such as a gate whose mark was reached just now, is no violation until it has lasted. Queries that read all
+-- requests, or their history, are `by_request`: with `id_from` and `id_before` they read only the requests from the one up to,
+-- but not including, the other. Where the subject of an invariant is one request (`r`) or one step of its history (`s`), its
+-- query is made of the `condition` that breaks it, on the rows of `source`, whose identifier is `row_id`: `check_invariants`
+-- reads each source once.
+create or replace function tidegate.invariants(id_from uuid default null, id_before uuid default null)
+  returns table (
+    place      integer,
+    name       text,
+    says       text,
+    query      text,
+    by_request boolean,
+    source     text,
+    row_id     text,
+    condition  text
+  )
+  language plpgsql
+  stable
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_message  text := (
+    select string_agg(
+      format(
+        'select %L::text as queue, %L::text as stage, msg_id, enqueued_at, vt, headers, '
+          'tidegate.message_request_id(message) as request_id from %s',
+        q.name, q.stage, tidegate.queue_table(q.name)
+      ),
+      E'\n  union all ' order by q.name
+    )
+    from tidegate.queue as q
+    where to_regclass(tidegate.queue_table(q.name)) is not null
+  );
+  v_requests constant text := '(select * from tidegate.request as r where {of r.id}) as r';
+  -- Each step of a history with those beside it, and with what the row of its request says. A request without a history has
+  -- a row here, too. Both sides come in the order of their primary keys, which saves sorting them.
+  v_steps    constant text := '(
+  select
+    coalesce(l.request_id, r.id) as request_id, l.transition_no, l.from_status, l.to_status, l.cause, l.attempt,
+    l.previous_no, l.previous_status, l.next_no,
+    r.flow, r.transition_no as row_transition_no, r.req_status as row_status, r.cause as row_cause,
+    r.tx_attempt as row_tx_attempt, r.readiness_attempt as row_readiness_attempt
+  from (
+    select
+      e.request_id, e.transition_no, e.from_status, e.to_status, e.cause, e.attempt,
+      lag(e.transition_no, 1, 0) over life as previous_no, lag(e.to_status) over life as previous_status,
+      lead(e.transition_no) over life as next_no
+    from tidegate.request_event as e
+    where {of e.request_id}
+    window life as (partition by e.request_id order by e.transition_no)
+  ) as l
+  full join (select * from tidegate.request as r where {of r.id}) as r on r.id = l.request_id
+) as s';
+  v_range    constant text := concat_ws(
+    ' and ', E'\\1 >= ' || quote_literal(id_from), E'\\1 < ' || quote_literal(id_before)
+  );
+  -- `{of r.id}` stands for the range, and goes with its "and" or "where" when there is none.
+  v_of       text := '[{]of ([a-z_.]+)[}]';
+begin
+  if v_range = '' then
+    v_of := format(
+      '[[:space:]]+where %1$s(?![[:space:]]+and)|%1$s[[:space:]]+and[[:space:]]+|[[:space:]]+and[[:space:]]+%1$s', v_of
+    );
+  end if;
+  v_message := E'(\n  ' || coalesce(
+    v_message,
+    'select null::text as queue, null::text as stage, null::bigint as msg_id, null::timestamptz as enqueued_at, '
+      'null::timestamptz as vt, null::jsonb as headers, null::uuid as request_id where false'
+  ) || E'\n)';
+  return query
+    select
+      row_number() over (order by i.chapter, i.line)::integer, i.name, i.says, regexp_replace(t.query, v_of, v_range, 'g'),
+      t.query ~ '[{]of ', regexp_replace(o.source, v_of, v_range, 'g'), o.row_id,
+      case when o.source is not null then c.condition end
+    from (
+      select 1 as chapter, * from tidegate.invariants_of_queues() with ordinality as q(name, says, subject, query, line)
+      union all
+      select 2, * from tidegate.invariants_of_history() with ordinality as h(name, says, subject, query, line)
+      union all
+      select 3, * from tidegate.invariants_of_requests() with ordinality as r(name, says, subject, query, line)
+      union all
+      select 4, * from tidegate.invariants_of_configuration() with ordinality as c(name, says, subject, query, line)
+      union all
+      select 5, * from tidegate.invariants_of_schema() with ordinality as s(name, says, subject, query, line)
+    ) as i
+    left join (
+      values ('request', v_requests, 'r.id::text'), ('step', v_steps, 'concat_ws('' '', s.request_id, s.transition_no)')
+    ) as o(subject, source, row_id) on o.subject = i.subject
+    cross join lateral (
+      values (replace(btrim(i.query, E' \n'), '{message}', v_message))
+    ) as c(condition)
+    cross join lateral (
+      values (concat(E'select ' || o.row_id || E' as id\nfrom ' || o.source || E'\nwhere ', c.condition))
+    ) as t(query);
+end;
+$$;
+
+comment on function tidegate.invariants is
+  'Everything that must hold at any moment: a name, what it says, and the query that shows what breaks it.';
+select tidegate.allow('invariants', '{reader,admin}');

@@ -1,0 +1,236 @@
+-- tidegate.invariants_of_queues: what must hold between requests and messages, and of what queues and gates stand on
+--
+-- As `invariants`. `{message}` stands for all messages of all queues.
+create or replace function tidegate.invariants_of_queues()
+  returns table (name text, says text, subject text, query text)
+  language sql
+  immutable
+  set search_path = pg_catalog, pg_temp
+as $$
+  select * from (values
+    ('live_request_without_message',
+     'a request that is queued, processing or in flight has the message that its row names, in a queue of its stage', 'request',
+     $q$
+r.req_status in ('queued', 'processing', 'tx_in_flight') and (
+  select count(*)
+  from {message} as m
+  where m.queue = r.queue and m.msg_id = r.msg_id and m.request_id = r.id
+    and m.stage = case when r.req_status = 'queued' then 'readiness' else 'tx' end
+) = 0
+     $q$),
+    ('ended_request_with_message',
+     'a request that awaits its response or has ended has no message', null,
+     $q$
+select r.id::text as id
+from {message} as m
+join tidegate.request as r on r.id = m.request_id
+where r.req_status not in ('queued', 'processing', 'tx_in_flight')
+  -- One that came back while its request ended is removed by whoever takes it at this moment.
+  and not (
+    m.enqueued_at < coalesce(r.finished_at, r.receipt_received_at)
+    and coalesce(r.finished_at, r.receipt_received_at) > statement_timestamp() - interval '1 second'
+  ) is true
+     $q$),
+    ('message_without_request',
+     'a message stands for a request', null,
+     $q$
+select m.queue || ' ' || m.msg_id as id
+from {message} as m
+left join tidegate.request as r on r.id = m.request_id
+where r.id is null
+     $q$),
+    ('message_beside_its_request',
+     'the row of a live request names its message', null,
+     $q$
+select m.queue || ' ' || m.msg_id as id
+from {message} as m
+join tidegate.request as r on r.id = m.request_id
+where r.req_status in ('queued', 'processing', 'tx_in_flight') and (r.queue, r.msg_id) is distinct from (m.queue, m.msg_id)
+     $q$),
+    ('request_held_and_not_in_flight',
+     'the message of a request that is processing has no holder', null,
+     $q$
+select r.id::text as id
+from {message} as m
+join tidegate.request as r on r.id = m.request_id and r.queue = m.queue and r.msg_id = m.msg_id
+where r.req_status = 'processing' and m.headers is not null
+     $q$),
+    ('request_in_flight_and_not_held',
+     'the message of a request in flight has a holder, even if its lease has run out', null,
+     $q$
+select r.id::text as id
+from {message} as m
+join tidegate.request as r on r.id = m.request_id and r.queue = m.queue and r.msg_id = m.msg_id
+where r.req_status = 'tx_in_flight' and m.headers is null
+     $q$),
+    ('lease_that_is_none',
+     'a lease names its holder, its nonce and its length, and does not last for longer', null,
+     $q$
+select m.queue || ' ' || m.msg_id as id
+from {message} as m
+where m.headers is not null and case
+  when (jsonb_typeof(m.headers -> 'nonce'), jsonb_typeof(m.headers -> 'worker'), jsonb_typeof(m.headers -> 'lease_ms'))
+    is distinct from ('number', 'string', 'number')
+  then true
+  else m.vt > statement_timestamp() + interval '1 minute' + least((m.headers ->> 'lease_ms')::numeric, 1e9) * interval '1 ms'
+end
+     $q$),
+    ('message_put_off_beyond_its_deadline',
+     'a message is not put off for longer than its request may live', null,
+     $q$
+select m.queue || ' ' || m.msg_id as id
+from {message} as m
+join tidegate.request as r on r.id = m.request_id and r.queue = m.queue and r.msg_id = m.msg_id
+where m.headers is null and m.vt > r.deadline_at + interval '2 minutes' and m.vt > statement_timestamp() + interval '2 minutes'
+     $q$),
+    ('message_hidden_by_a_mark',
+     'no message that may be taken lies below its queue''s low-water mark, unless somebody looks for such ones', null,
+     $q$
+select m.queue || ' ' || m.msg_id as id
+from {message} as m
+where m.vt = '-infinity' and m.msg_id < pg_sequence_last_value(to_regclass('tidegate.' || quote_ident('mark_' || m.queue)))
+  and exists (
+    select from tidegate.maintenance as d
+    where d.duty = 'rescan_queues' and d.ran_at < statement_timestamp() - interval '1 minute'
+  )
+     $q$),
+    ('queue_without_storage',
+     'a queue has its pgmq table and its counters', null,
+     $q$
+select q.name as id
+from tidegate.queue as q
+cross join unnest(array['pacing', 'mark', 'due', 'survey', 'hand']) as c(counter)
+where to_regclass('pgmq.' || quote_ident('q_' || q.name)) is null
+  or to_regclass('tidegate.' || quote_ident(c.counter || '_' || q.name)) is null
+group by q.name
+     $q$),
+    ('queue_numbers_used_twice',
+     'a queue draws numbers above those of its messages', null,
+     $q$
+select m.queue as id
+from {message} as m
+group by m.queue
+having max(m.msg_id) > coalesce(
+  pg_sequence_last_value(to_regclass('pgmq.' || quote_ident('q_' || m.queue || '_msg_id_seq'))), 0
+)
+     $q$),
+    ('pacing_far_ahead',
+     'the next send of a queue is not reserved further ahead than claims reserve', null,
+     $q$
+select q.name as id
+from tidegate.queue as q
+where q.per_seconds > 0
+  and pg_sequence_last_value(to_regclass('tidegate.' || quote_ident('pacing_' || q.name))) / 1000000000.0
+    > extract(epoch from clock_timestamp()) + 60 + 2 * (q.burst + 1) / q.per_seconds
+     $q$),
+    ('survey_does_not_add_up',
+     'a stretch of a queue''s survey is of a queue that exists, and counts what its blocks count', null,
+     $q$
+select s.queue || ' ' || s.stretch as id
+from tidegate.queue_survey as s
+where s.waiting <> (select sum(b) from unnest(s.waiting_by_block) as b)
+  or not exists (select from tidegate.queue as q where q.name = s.queue)
+     $q$),
+    ('queue_without_gate',
+     'a queue has a gate', null,
+     $q$
+select q.name as id from tidegate.queue as q where not exists (select from tidegate.gate as g where g.queue = q.name)
+     $q$),
+    ('gate_open_above_its_mark',
+     'a gate that nobody holds closes within seconds when the depth behind it reaches the high-water mark', null,
+     $q$
+with since as materialized (
+  -- While somebody looks at gates each second, one that he has not come to yet is left to him.
+  select statement_timestamp() - case when exists (
+    select from tidegate.maintenance as d
+    where d.duty = 'look_at_gates' and d.ran_at > statement_timestamp() - interval '5 seconds'
+  ) then interval '30 seconds' else interval '1 second' end as at
+)
+select g.name as id
+from since
+cross join tidegate.gate as g
+cross join lateral (
+  select count(*) as depth from (
+    select from {message} as m
+    where m.queue = g.queue and m.enqueued_at < since.at
+    limit g.high_water
+  ) as counted
+  union all
+  select count(*) from tidegate.gate_member as m
+  join tidegate.request as r on r.id = m.request_id and r.submitted_at < since.at
+  where m.gate = g.name and g.queue is null
+) as behind
+where g.state = 'accepting' and not g.forced and g.changed_at < since.at
+  and behind.depth >= g.high_water
+  and not exists (
+    select from tidegate.config_change as c
+    where c.table_name = 'gate' and c.row_key = g.name and c.at > since.at
+  )
+     $q$),
+    ('gate_closed_below_its_mark',
+     'a gate that nobody holds opens within seconds when the depth behind it reaches the low-water mark', null,
+     $q$
+with since as materialized (
+  select
+    w.is_watched,
+    statement_timestamp() - case when w.is_watched then interval '30 seconds' else interval '1 second' end as at
+  from (
+    select exists (
+      select from tidegate.maintenance as d
+      where d.duty = 'look_at_gates' and d.ran_at > statement_timestamp() - interval '5 seconds'
+    ) as is_watched
+  ) as w
+)
+select g.name as id
+from since
+cross join tidegate.gate as g
+where g.state = 'too_many_requests' and not g.forced and g.changed_at < since.at
+  and case when g.queue is null
+    then case when since.is_watched then 0 else g.low_water end
+      >= (select count(*) from tidegate.gate_member as m where m.gate = g.name)
+    else g.low_water >= (select count(*) from (select from {message} as m where m.queue = g.queue limit g.low_water + 1) as c) + (
+      select coalesce(sum(d.drained), 0)
+      from tidegate.queue_drain as d
+      where d.queue = g.queue and d.at > since.at
+    )
+  end
+  and not exists (
+    select from tidegate.config_change as c
+    where c.table_name = 'gate' and c.row_key = g.name and c.at > since.at
+  )
+     $q$),
+    ('gate_state_without_its_event',
+     'the last change of a gate on record led to its state, at the depth it tells; one that never changed accepts', null,
+     $q$
+select g.name as id
+from tidegate.gate as g
+left join lateral (
+  select e.epoch, e.state, e.depth from tidegate.gate_event as e where e.gate = g.name order by e.epoch desc limit 1
+) as e on true
+where case
+  when g.epoch = 0 then g.state <> 'accepting' or g.depth <> 0 or e.epoch = 0
+  else (e.epoch, e.state, e.depth) is distinct from (g.epoch, g.state, g.depth)
+end
+     $q$),
+    ('cap_counts_wrongly',
+     'a cap counts the requests of its kind or submitter that are in queues, and no others', null,
+     $q$
+select coalesce(l.gate, m.gate) || ' ' || coalesce(l.id, m.request_id) as id
+from (
+  select g.name as gate, r.id, r.submitted_at
+  from tidegate.gate as g
+  join tidegate.request as r on g.kind = r.kind or g.submitter = r.submitter
+  where {of r.id} and g.queue is null and r.req_status in ('queued', 'processing', 'tx_in_flight')
+) as l
+full join (select * from tidegate.gate_member as c where {of c.request_id}) as m on m.gate = l.gate and m.request_id = l.id
+left join tidegate.request as r on r.id = m.request_id
+where (m.gate is null and l.submitted_at < statement_timestamp() - interval '1 minute'
+    and not exists (select from tidegate.gate_round as o where o.is_new))
+  or (l.gate is null and exists (select from tidegate.gate as g where g.name = m.gate)
+    and coalesce(r.finished_at, r.receipt_received_at, '-infinity') < statement_timestamp() - interval '1 minute')
+     $q$)
+  ) as i(name, says, subject, query);
+$$;
+
+comment on function tidegate.invariants_of_queues is
+  'Internal: what must hold between requests and messages, and of what queues and gates stand on.';

@@ -1,0 +1,114 @@
+-- tidegate.invariants_of_schema: what must hold of the rules, triggers, indexes and duties that everything else stands on
+--
+-- As `invariants`. The rules of the state machine are told here once more, or an edit of both could not be seen.
+create or replace function tidegate.invariants_of_schema()
+  returns table (name text, says text, subject text, query text)
+  language sql
+  immutable
+  set search_path = pg_catalog, pg_temp
+as $$
+  select * from (values
+    ('transition_rule_edited',
+     'the rules of the state machine are those that it was made with', null,
+     $q$
+with made as (
+  select f.flow, m.from_status, m.to_status, c.cause
+  from (values
+    ('{decrypt}', null, 'queued', '{submitted}'),
+    ('{proof,direct}', null, 'processing', '{submitted}'),
+    ('{decrypt}', 'queued', 'processing', '{readiness_passed}'),
+    ('{decrypt}', 'queued', 'timed_out', '{readiness_timed_out}'),
+    ('{decrypt}', 'queued', 'failure', '{readiness_failed,cancelled,internal_error,deadline_exceeded}'),
+    ('{decrypt,proof,direct}', 'processing', 'tx_in_flight', '{claimed}'),
+    ('{decrypt,proof,direct}', 'processing', 'failure',
+      '{send_refused,cancelled,internal_error,deadline_exceeded,attempts_exhausted}'),
+    ('{decrypt,proof,direct}', 'tx_in_flight', 'receipt_received', '{receipt}'),
+    ('{direct}', 'tx_in_flight', 'completed', '{receipt}'),
+    ('{decrypt,proof,direct}', 'tx_in_flight', 'processing', '{recovered,send_retried,released}'),
+    ('{decrypt,proof,direct}', 'tx_in_flight', 'failure',
+      '{rejected,outcome_unknown,internal_error,deadline_exceeded,attempts_exhausted}'),
+    ('{decrypt,direct}', 'receipt_received', 'completed', '{response}'),
+    ('{decrypt}', 'receipt_received', 'completed', '{threshold_reached}'),
+    ('{proof}', 'receipt_received', 'completed', '{verdict_accepted}'),
+    ('{proof}', 'receipt_received', 'failure', '{verdict_rejected}'),
+    ('{decrypt,proof,direct}', 'receipt_received', 'failure', '{internal_error}'),
+    ('{decrypt,proof,direct}', 'receipt_received', 'timed_out', '{response_timed_out}')
+  ) as m(flows, from_status, to_status, causes)
+  cross join unnest(m.flows::text[]) as f(flow)
+  cross join unnest(m.causes::text[]) as c(cause)
+), there as (
+  select t.flow::text, t.from_status::text, t.to_status::text, t.cause::text from tidegate.transition_rule as t
+)
+select e.what || ': ' || concat_ws(' ', e.flow, coalesce(e.from_status, '(entry)'), '→', e.to_status, e.cause) as id
+from (
+  select 'missing' as what, m.* from (table made except table there) as m
+  union all
+  select 'added', a.* from (table there except table made) as a
+) as e
+     $q$),
+    ('guard_switched_off',
+     'the triggers that guard the tables and write history are there, and every trigger is switched on', null,
+     $q$
+with trigger as materialized (
+  select c.relname || ' ' || t.tgname as name, t.tgenabled in ('O', 'A') as is_on
+  from pg_catalog.pg_trigger as t
+  join pg_catalog.pg_class as c on c.oid = t.tgrelid
+  where c.relnamespace = 'tidegate'::regnamespace
+)
+select g.name as id
+from unnest(array[
+  'api_key api_key_guard', 'api_key api_key_stays', 'gate gate_cap', 'gate gate_cap_removal',
+  'gate record_config_change', 'gate record_config_truncate', 'gate record_gate_change', 'kind kind_callback',
+  'kind kind_policies', 'kind kind_queues', 'kind kind_removal', 'kind kind_removal_at_commit',
+  'kind kind_retention', 'kind kind_within_budget', 'kind record_config_change', 'kind record_config_truncate',
+  'policy kind_retention', 'policy kind_within_budget', 'policy policy_budget', 'policy policy_removal',
+  'policy policy_version', 'policy record_config_change', 'policy record_config_truncate', 'queue queue_gate',
+  'queue queue_identity', 'queue queue_removal', 'queue queue_storage', 'queue queue_wakes',
+  'queue record_config_change', 'queue record_config_truncate', 'request request_guard',
+  'request request_history_of_inserts', 'request request_history_of_updates', 'request request_is_never_truncated',
+  'request request_removal', 'request webhook_outbox', 'response_backoff record_config_change',
+  'response_backoff record_config_truncate', 'setting record_config_change', 'setting record_config_truncate',
+  'webhook_host webhook_host_secret'
+]) as g(name)
+where not exists (select from trigger as t where t.name = g.name)
+union all
+select t.name from trigger as t where not t.is_on
+     $q$),
+    ('index_is_invalid',
+     'every index may be used', null,
+     $q$
+select i.indexrelid::regclass::text as id
+from pg_catalog.pg_index as i
+join pg_catalog.pg_class as c on c.oid = i.indexrelid
+where c.relnamespace in ('tidegate'::regnamespace, 'pgmq'::regnamespace) and not (i.indisvalid and i.indisready)
+     $q$),
+    ('single_row_missing',
+     'settings, the policy of webhooks, the look round caps and the version of the schema have their one row', null,
+     $q$
+select s.name as id
+from (
+  select 'setting' as name, count(*) as number from tidegate.setting
+  union all select 'webhook_policy', count(*) from tidegate.webhook_policy
+  union all select 'gate_round', count(*) from tidegate.gate_round
+  union all select 'schema_state', count(*) from tidegate.schema_state
+) as s
+where s.number <> 1
+     $q$),
+    ('duty_missing',
+     'every duty of maintenance is on its list, and is done at least once a day', null,
+     $q$
+select d.name as id
+from unnest(array[
+  'adjust_policies', 'count_members', 'drop_partitions', 'expire_by_deadline', 'expire_by_readiness', 'expire_events',
+  'expire_keys', 'expire_requests', 'expire_responses', 'expire_webhooks', 'fold_calls', 'fold_counts',
+  'forget_workers', 'look_at_breakers', 'look_at_gates', 'make_partitions', 'observe', 'rescan_queues',
+  'survey_queues', 'sweep_inbox'
+]) as d(name)
+left join tidegate.maintenance as m on m.duty = d.name
+where m.period is null or m.period > interval '1 day'
+     $q$)
+  ) as i(name, says, subject, query);
+$$;
+
+comment on function tidegate.invariants_of_schema is
+  'Internal: what must hold of the rules, triggers, indexes and duties that everything else stands on.';

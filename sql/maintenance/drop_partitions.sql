@@ -1,0 +1,52 @@
+-- tidegate.drop_partitions: drops the oldest history partition whose requests are gone; a maintenance duty, one a call
+--
+-- Only where some kind has a retention, and only days that are over for a day. Returns its name; null when there is none, or
+-- when somebody's transaction is in the way: others would queue up behind, so it is left to the next call.
+create or replace function tidegate.drop_partitions()
+  returns text
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set lock_timeout = '200ms'
+as $$
+declare
+  v_found record;
+begin
+  if not exists (select from tidegate.kind as k where k.retention is not null)
+    or not pg_try_advisory_xact_lock(hashtextextended('tidegate.make_partitions', 0))
+  then
+    return null;
+  end if;
+
+  select p.name, p.day into v_found
+  from (
+    select c.relname::text as name, to_timestamp(substr(c.relname, 15) || ' +00', 'YYYY_MM_DD TZH') as day
+    from pg_inherits as i
+    join pg_class as c on c.oid = i.inhrelid
+    where i.inhparent = 'tidegate.request_event'::regclass and c.relname ~ '^request_event_[0-9]{4}_[0-9]{2}_[0-9]{2}$'
+  ) as p
+  where p.day < clock_timestamp() - interval '2 days'
+    and not exists (
+      select
+      from tidegate.request as r
+      where r.id >= tidegate.uuid_v7_floor(p.day) and r.id < tidegate.uuid_v7_floor(p.day + interval '1 day')
+    )
+  order by p.day
+  limit 1;
+  if not found then
+    return null;
+  end if;
+
+  begin
+    execute format('drop table tidegate.%I', v_found.name);
+  exception when lock_not_available then
+    return null;
+  end;
+  return v_found.name;
+end;
+$$;
+
+comment on function tidegate.drop_partitions is
+  'Maintenance duty: drops the oldest history partition whose requests are gone; returns its name.';
+select tidegate.allow('drop_partitions', '{api,worker,admin}');

@@ -1,0 +1,14 @@
+-- tidegate.duty_ends: notes that a maintenance duty ran, and for how long
+create or replace function tidegate.duty_ends(duty text, began_at timestamptz)
+  returns void
+  language sql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+  update tidegate.maintenance as m
+  set ran_at = began_at, took_ms = round(extract(epoch from clock_timestamp() - began_at) * 1000, 3)
+  where m.duty = duty_ends.duty;
+$$;
+
+comment on function tidegate.duty_ends is 'Maintenance: notes that a duty ran, and for how long.';
+select tidegate.allow('duty_ends', '{api,worker,admin}');

@@ -1,0 +1,28 @@
+-- tidegate.expire_keys: forgets idempotency keys whose window has passed; a maintenance duty, one bounded batch a call
+create or replace function tidegate.expire_keys(batch integer default 1000)
+  returns bigint
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+as $$
+declare
+  v_expired bigint;
+begin
+  -- Locked rows are being used again at this moment: they have a new window.
+  delete from tidegate.dedup as d
+  using (
+    select e.scope, e.key from tidegate.dedup as e
+    where e.expires_at <= clock_timestamp()
+    order by e.expires_at
+    limit batch
+    for update skip locked
+  ) as expired
+  where d.scope = expired.scope and d.key = expired.key;
+  get diagnostics v_expired = row_count;
+  return v_expired;
+end;
+$$;
+
+comment on function tidegate.expire_keys is 'Maintenance duty: forgets idempotency keys whose window has passed.';
+select tidegate.allow('expire_keys', '{api,worker,admin}');

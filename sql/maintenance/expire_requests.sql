@@ -1,0 +1,92 @@
+-- tidegate.expire_requests: deletes requests that ended longer ago than their kind's retention; a maintenance duty, one bounded
+-- batch a call
+--
+-- The oldest ids first: ids ascend with time, so those in question are a range of a kind's. Each has what belongs to it go with
+-- it (see `request_removal`), and its history where that lies in the default partition; that of a day goes with its partition
+-- (see `drop_partitions`). Keys went before: a window is no longer than the retention, and where both were shortened, requests
+-- stay for as long as keys from before stand for them. Live requests stay, however old; so do those that ended lately, and are
+-- passed over until the next round. Returns how many it deleted, and whether to go on.
+create or replace function tidegate.expire_requests(batch integer default 1000, out expired bigint, out more boolean)
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_no_id  constant uuid := '00000000-0000-0000-0000-000000000000';
+  v_now    constant timestamptz := clock_timestamp();
+  v_looks  constant integer := 10 * batch;
+  v_kind   record;
+  v_seen   record;
+  v_gone   uuid[];
+  v_left   bigint := batch;
+begin
+  expired := 0;
+  more := false;
+  if not pg_try_advisory_xact_lock(hashtextextended('tidegate.expire_requests', 0)) then
+    return;
+  end if;
+
+  for v_kind in
+    select k.name, v_now - greatest(k.retention, s.longest) as before, coalesce(w.after, v_no_id) as after
+    from tidegate.kind as k
+    -- Keys are stored with the window of their time: the longest whose last keys still stand.
+    cross join lateral (
+      select max(c.old_value::interval) as longest
+      from tidegate.config_change as c
+      where c.table_name = 'policy' and c.row_key = k.name || '.tx' and c.column_name = 'dedup_window'
+        and c.at > v_now - case when c.column_name = 'dedup_window' then c.old_value::interval end
+    ) as s
+    left join tidegate.retention_walk as w on w.kind = k.name
+    where k.retention is not null
+    order by k.name
+  loop
+    with looked_at as materialized (
+      select r.id, r.req_status in ('completed', 'timed_out', 'failure') and r.finished_at < v_kind.before as old
+      from tidegate.request as r
+      where r.kind = v_kind.name and r.id > v_kind.after and r.id < tidegate.uuid_v7_floor(v_kind.before)
+      order by r.id
+      limit v_looks
+    ), chosen as materialized (
+      select l.id from looked_at as l where l.old order by l.id limit v_left
+    )
+    select
+      (select array_agg(c.id) from chosen as c) as ids,
+      case
+        -- No further than to the last one that fits the batch.
+        when (select count(*) from chosen) = v_left then (select c.id from chosen as c order by c.id desc limit 1)
+        when (select count(*) from looked_at) = v_looks then (select l.id from looked_at as l order by l.id desc limit 1)
+      end as next_after
+    into v_seen;
+
+    if v_seen.ids is not null then
+      with locked as materialized (
+        select r.id
+        from tidegate.request as r
+        where r.id = any(v_seen.ids) and r.req_status in ('completed', 'timed_out', 'failure')
+        order by r.id
+        for update skip locked
+      ), gone as (
+        delete from tidegate.request as r using locked as l where r.id = l.id returning r.id
+      )
+      select array_agg(g.id) into v_gone from gone as g;
+      delete from tidegate.request_event_default as e where e.request_id = any(v_gone);
+      expired := expired + coalesce(cardinality(v_gone), 0);
+      v_left := v_left - cardinality(v_seen.ids);
+    end if;
+    -- At its end a round begins anew.
+    if coalesce(v_seen.next_after, v_no_id) <> v_kind.after then
+      insert into tidegate.retention_walk as w (kind, after)
+      values (v_kind.name, coalesce(v_seen.next_after, v_no_id))
+      on conflict (kind) do update set after = excluded.after;
+    end if;
+    more := more or v_seen.next_after is not null;
+    exit when v_left <= 0;
+  end loop;
+end;
+$$;
+
+comment on function tidegate.expire_requests is
+  'Maintenance duty: deletes requests that ended longer ago than their kind''s retention, the oldest first.';
+select tidegate.allow('expire_requests', '{api,worker,admin}');

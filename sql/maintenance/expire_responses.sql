@@ -1,0 +1,27 @@
+-- tidegate.expire_responses: receipt_received → timed_out, when the response is overdue
+--
+-- A maintenance duty, one bounded batch a call. Returns how many requests ended, and whether more may be due.
+create or replace function tidegate.expire_responses(batch integer default 1000, out expired bigint, out more boolean)
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_ids uuid[] := array(
+    select a.request_id from tidegate.awaiting_response as a where a.due_at <= clock_timestamp() order by a.due_at limit batch
+  );
+begin
+  more := cardinality(v_ids) = batch;
+  select count(*) into expired
+  from tidegate.end_requests(
+    v_ids, '{receipt_received}', 'timed_out', '{response_timed_out}',
+    tidegate.error_json('response_timed_out', 'the downstream did not answer in time', true)
+  );
+end;
+$$;
+
+comment on function tidegate.expire_responses is
+  'Maintenance: receipt_received to timed_out, when the response is overdue; one batch.';
+select tidegate.allow('expire_responses', '{api,worker,admin}');

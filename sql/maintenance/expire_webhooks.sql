@@ -1,0 +1,31 @@
+-- tidegate.expire_webhooks: forgets deliveries that ended longer ago than the policy's retention; a maintenance duty, one
+-- bounded batch a call
+--
+-- Returns how many.
+create or replace function tidegate.expire_webhooks(batch integer default 1000)
+  returns bigint
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+as $$
+declare
+  v_expired bigint;
+begin
+  delete from tidegate.webhook_delivery as d
+  where d.request_id = any(array(
+    select e.request_id
+    from tidegate.webhook_delivery as e
+    where e.finished_at < clock_timestamp() - (select p.retention from tidegate.webhook_policy as p)
+    order by e.finished_at
+    limit batch
+    for update skip locked
+  ));
+  get diagnostics v_expired = row_count;
+  return v_expired;
+end;
+$$;
+
+comment on function tidegate.expire_webhooks is
+  'Maintenance: forgets deliveries that ended longer ago than their retention; returns how many.';
+select tidegate.allow('expire_webhooks', '{api,worker,admin}');

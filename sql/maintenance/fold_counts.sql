@@ -1,0 +1,52 @@
+-- tidegate.fold_counts: folds the append-only count deltas into one row per kind and status; a maintenance duty, one
+-- bounded batch a call
+--
+-- Also folds drains by the second, and forgets those older than the longest window that anybody looks at. Returns how
+-- many deltas it folded.
+create or replace function tidegate.fold_counts()
+  returns bigint
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_folded bigint;
+begin
+  if not pg_try_advisory_xact_lock(hashtextextended('tidegate.fold_counts', 0)) then
+    return 0;
+  end if;
+
+  with taken as (
+    delete from tidegate.request_count_delta as d
+    where d.ctid = any(array(select f.ctid from tidegate.request_count_delta as f limit 10000))
+    returning d.kind, d.req_status, d.delta
+  ), folded as (
+    insert into tidegate.request_count as c (kind, req_status, requests)
+    select t.kind, t.req_status, sum(t.delta) from taken as t group by t.kind, t.req_status
+    on conflict (kind, req_status) do update set requests = c.requests + excluded.requests
+  )
+  select count(*) into v_folded from taken;
+
+  -- One row a second is enough of what nobody looks at by the moment any more.
+  with taken as (
+    delete from tidegate.queue_drain as d
+    where d.ctid = any(array(
+      select f.ctid
+      from tidegate.queue_drain as f
+      where f.at < clock_timestamp() - interval '10 seconds' and f.at <> date_trunc('second', f.at)
+      limit 10000
+    ))
+    returning d.queue, d.at, d.drained, d.held_ms
+  )
+  insert into tidegate.queue_drain (queue, at, drained, held_ms)
+  select t.queue, date_trunc('second', t.at), sum(t.drained), sum(t.held_ms) from taken as t group by 1, 2;
+  delete from tidegate.queue_drain as d where d.at < clock_timestamp() - interval '10 minutes';
+  return v_folded;
+end;
+$$;
+
+comment on function tidegate.fold_counts is
+  'Maintenance: folds the count deltas and forgets old drains; returns how many deltas.';
+select tidegate.allow('fold_counts', '{api,worker,admin}');

@@ -1,0 +1,82 @@
+-- tidegate.maintain: runs the maintenance duties that are due, each batch in a transaction of its own
+--
+-- Every `serve` and worker process calls it each second; a duty runs in one of them at a time. `call
+-- tidegate.maintain()` from psql does the same for a fleet of none.
+create or replace procedure tidegate.maintain()
+  language plpgsql
+as $$
+declare
+  v_time  constant interval := '500 ms';
+  v_duty  text;
+  v_began timestamptz;
+  v_more  boolean;
+  v_queue text;
+begin
+  -- A procedure that commits can have no `set`, and each commit ends what it has set itself.
+  perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  -- Most calls find that somebody else has just done it all.
+  if not exists (
+    select from tidegate.maintenance as m where clock_timestamp() not between m.ran_at and m.ran_at + m.period
+  ) then
+    return;
+  end if;
+
+  foreach v_duty in array array[
+    'expire_by_deadline', 'expire_by_readiness', 'expire_responses', 'sweep_inbox', 'rescan_queues', 'count_members',
+    'look_at_gates', 'look_at_breakers', 'survey_queues', 'observe', 'fold_counts', 'fold_calls', 'adjust_policies',
+    'expire_keys', 'expire_webhooks', 'expire_requests', 'forget_workers', 'make_partitions', 'drop_partitions', 'expire_events'
+  ] loop
+    v_began := clock_timestamp();
+    v_more := true;
+    -- Bounded, so that no duty waits for another's backlog: what is left after its time waits for the next call.
+    for v_batch in 1 .. 100 loop
+      exit when not v_more or clock_timestamp() not between v_began and v_began + v_time
+        or (v_batch = 1 and not tidegate.duty_begins(v_duty));
+      v_more := false;
+      -- A duty that fails says so, and does not keep the later ones from running.
+      begin
+        case v_duty
+          when 'expire_by_deadline' then select e.more into v_more from tidegate.expire_by_deadline() as e;
+          when 'expire_by_readiness' then select e.more into v_more from tidegate.expire_by_readiness() as e;
+          when 'expire_responses' then select e.more into v_more from tidegate.expire_responses() as e;
+          when 'sweep_inbox' then v_more := tidegate.sweep_inbox(1000) = 1000;
+          when 'count_members' then v_more := tidegate.count_members();
+          when 'look_at_gates' then perform tidegate.look_at_gates();
+          when 'look_at_breakers' then perform tidegate.look_at_breakers();
+          when 'fold_calls' then v_more := tidegate.fold_calls() = 10000;
+          when 'adjust_policies' then perform tidegate.adjust_policies();
+          when 'observe' then v_more := tidegate.observe() = 10000;
+          when 'fold_counts' then v_more := tidegate.fold_counts() = 10000;
+          when 'expire_keys' then v_more := tidegate.expire_keys() = 1000;
+          when 'expire_webhooks' then v_more := tidegate.expire_webhooks() = 1000;
+          when 'expire_requests' then select e.more into v_more from tidegate.expire_requests() as e;
+          when 'drop_partitions' then v_more := tidegate.drop_partitions() is not null;
+          when 'expire_events' then v_more := tidegate.expire_events() = 1000;
+          when 'forget_workers' then perform tidegate.forget_workers();
+          when 'make_partitions' then perform tidegate.make_partitions();
+          when 'rescan_queues' then
+            for v_queue in select q.name from tidegate.queue as q order by q.name loop
+              perform tidegate.rescan_queue(v_queue);
+            end loop;
+          when 'survey_queues' then
+            for v_queue in select q.name from tidegate.queue as q order by q.name loop
+              perform tidegate.survey_queue(v_queue, 8);
+            end loop;
+        end case;
+      exception when others then
+        raise warning 'maintenance duty %: %', v_duty, sqlerrm;
+        v_more := false;
+      end;
+      if not v_more then
+        perform tidegate.duty_ends(v_duty, v_began);
+      end if;
+      commit;
+      perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+    end loop;
+  end loop;
+end;
+$$;
+
+comment on procedure tidegate.maintain is
+  'Runs the maintenance duties that are due; call it on its own, outside a transaction.';
+select tidegate.allow('maintain', '{api,worker,admin}');

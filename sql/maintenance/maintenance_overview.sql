@@ -1,0 +1,23 @@
+-- tidegate.maintenance_overview: each maintenance duty, when it last ran, and for how long it has been overdue
+--
+-- A duty that never ran is late since the schema was applied.
+create or replace view tidegate.maintenance_overview as
+select
+  m.duty, m.period, nullif(m.ran_at, '-infinity') as ran_at, m.took_ms,
+  greatest(
+    interval '0',
+    clock_timestamp() - coalesce(nullif(m.ran_at, '-infinity'), s.applied_at)
+      - greatest(m.period, make_interval(
+        secs => coalesce(m.took_ms, 0)::float8 * case m.duty when 'survey_queues' then 50 else 20 end / 1000
+      ))
+  ) as overdue
+from tidegate.maintenance as m
+left join tidegate.schema_state as s on true;
+
+comment on view tidegate.maintenance_overview is 'Every maintenance duty: when it last ran, and how late it is.';
+comment on column tidegate.maintenance_overview.duty is 'The duty.';
+comment on column tidegate.maintenance_overview.period is 'How often it is to run.';
+comment on column tidegate.maintenance_overview.ran_at is 'When it last began; null: never.';
+comment on column tidegate.maintenance_overview.took_ms is 'How long it took, in milliseconds; null: it never ran.';
+comment on column tidegate.maintenance_overview.overdue is
+  'For how long it has been overdue, a long duty''s rest included; 0: it is not.';

@@ -1,0 +1,20 @@
+-- tidegate.moved_since: which of these requests are no longer where the caller last saw them
+--
+-- `known` holds the `transition_no` that the caller knows of each, or null: then its row comes in any case. A request
+-- that is gone comes with nulls. No row: nothing has moved. One call serves all who wait on a node.
+create or replace function tidegate.moved_since(ids uuid[], known integer[])
+  returns table (id uuid, transition_no integer, req_status tidegate.request_status)
+  language sql
+  stable
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+  select w.id, r.transition_no, r.req_status
+  from unnest(moved_since.ids, moved_since.known) as w(id, transition_no)
+  left join tidegate.request as r on r.id = w.id
+  where w.transition_no is null or r.transition_no is distinct from w.transition_no;
+$$;
+
+comment on function tidegate.moved_since is
+  'Which of these requests are no longer at the transition_no that the caller knows; nulls for one that is gone.';
+select tidegate.allow('moved_since', '{api,worker,admin}');

@@ -1,0 +1,100 @@
+-- tidegate.adjust_policies: lengthens backoffs while a stage fails or its queue is congested, and undoes it; a maintenance
+-- duty
+--
+-- A stage whose retry rate or timeout rate over `heal_window` is above its policy's threshold has its backoffs doubled, at
+-- most once in `heal_pause` and up to `stretch_max`; when both are below, they are halved again in the same steps. Each step
+-- is a `policy_change` with its figures. Returns how many policies changed.
+create or replace function tidegate.adjust_policies(p_now timestamptz default clock_timestamp())
+  returns bigint
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+as $$
+declare
+  v_few       constant integer := 20;
+  v_settings  tidegate.setting;
+  v_queue     tidegate.queue;
+  v_congested text[] := '{}';
+  v_seen      record;
+  v_policy    tidegate.policy;
+  v_force     tidegate.policy_in_force;
+  v_calls     record;
+  v_rates     record;
+  v_stretch   numeric;
+  v_cause     text;
+  v_changed   bigint := 0;
+begin
+  select * into v_settings from tidegate.setting as s;
+  for v_queue in
+    select * from tidegate.queue as q where to_regclass(tidegate.queue_table(q.name)) is not null order by q.name
+  loop
+    if tidegate.look_at_load(v_queue, p_now) then
+      v_congested := v_congested || v_queue.name;
+    end if;
+  end loop;
+
+  for v_seen in
+    select p.kind, p.stage, case p.stage when 'tx' then k.tx_queue else k.readiness_queue end = any(v_congested) as congested
+    from tidegate.policy as p
+    join tidegate.kind as k on k.name = p.kind
+    order by p.kind, p.stage
+  loop
+    -- One that somebody is changing at this moment is looked at a second later.
+    select * into v_policy
+    from tidegate.policy as p
+    where p.kind = v_seen.kind and p.stage = v_seen.stage
+    for no key update skip locked;
+    continue when not found;
+    perform tidegate.learn_times(v_policy, p_now);
+
+    select * into v_force from tidegate.policy_in_force as f where f.kind = v_seen.kind and f.stage = v_seen.stage;
+    v_seen.congested := coalesce(v_seen.congested, false);
+    v_stretch := v_force.stretch;
+    v_cause := null;
+    select * into v_calls from tidegate.calls_since(v_seen.kind, v_seen.stage, p_now - v_settings.heal_window);
+    select
+      round(v_calls.retries::numeric / greatest(v_calls.requests, 1), 4) as retry_rate,
+      round(v_calls.timeouts::numeric / greatest(v_calls.requests, 1), 4) as timeout_rate
+    into v_rates;
+    if not exists (
+      select
+      from tidegate.policy_change as c
+      where c.kind = v_seen.kind and c.stage = v_seen.stage and c.version = v_force.version
+        and c.cause <> 'declared' and c.at > p_now - v_settings.heal_pause and c.at <= p_now
+    ) then
+      v_cause := case
+        when v_calls.calls < v_few then null
+        when v_rates.retry_rate > v_policy.heal_retry_rate then 'retry_rate'
+        when v_rates.timeout_rate > v_policy.heal_timeout_rate then 'timeout_rate'
+      end;
+      if v_cause is not null then
+        v_stretch := least(v_stretch * 2, v_policy.stretch_max);
+      elsif v_stretch > 1 then
+        v_stretch := greatest(v_stretch / 2, 1);
+        v_cause := 'recovered';
+      end if;
+    end if;
+    v_cause := case
+      when v_seen.congested and not v_force.congested then 'congestion'
+      when v_force.congested and not v_seen.congested then 'recovered'
+      else v_cause
+    end;
+    continue when v_cause is null or (v_stretch = v_force.stretch and v_seen.congested = v_force.congested);
+
+    v_changed := v_changed + (tidegate.put_in_force(
+      v_seen.kind, v_seen.stage, v_stretch, v_seen.congested, v_cause,
+      jsonb_build_object(
+        'calls', v_calls.calls, 'retry_rate', v_rates.retry_rate, 'timeout_rate', v_rates.timeout_rate,
+        'congested', v_seen.congested
+      ),
+      p_now
+    ) is not null)::integer;
+  end loop;
+  return v_changed;
+end;
+$$;
+
+comment on function tidegate.adjust_policies is
+  'Maintenance duty: lengthens backoffs while a stage fails or its queue is congested, and undoes it.';
+select tidegate.allow('adjust_policies', '{api,worker,admin}');

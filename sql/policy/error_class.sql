@@ -1,0 +1,23 @@
+-- tidegate.error_class: what sort of trouble an error's code stands for: timeout, connect, 5xx, throttled, 4xx or other
+--
+-- `throttled` is what the downstream says when the same call may be welcome later (408, 409, 425, 429); every other 4xx
+-- is a refusal. `other` are codes of a stage's own.
+create or replace function tidegate.error_class(code text)
+  returns text
+  language sql
+  immutable
+  parallel safe
+return (
+  case
+    when code in ('timeout', 'connect') then code
+    when code = 'connection_lost' then 'connect'
+    when code in ('http_408', 'http_409', 'http_425', 'http_429') then 'throttled'
+    when code ~ '^http_5[0-9]{2}$' then '5xx'
+    when code ~ '^http_4[0-9]{2}$' then '4xx'
+    else 'other'
+  end
+);
+
+comment on function tidegate.error_class is
+  'What sort of trouble an error code stands for: timeout, connect, 5xx, throttled, 4xx or other.';
+select tidegate.allow('error_class', '{reader,api,worker,admin}');

@@ -1,0 +1,92 @@
+-- tidegate.policy_budget: refuses a policy that cannot hold, with the inequality and its numbers, and puts others in force
+--
+-- After the row's own constraints, which say more simply what they forbid.
+create or replace function tidegate.policy_budget()
+  returns trigger
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_reason text := tidegate.policy_refusal(new);
+  v_was    tidegate.policy_in_force;
+begin
+  if v_reason is not null then
+    raise exception using
+      errcode = 'TG013',
+      message = format('the %s policy of kind "%s" is refused: %s', new.stage, new.kind, v_reason),
+      hint = 'nothing has changed; settings of one policy may change together, in one update or one `tidegate config set`';
+  end if;
+
+  select * into v_was from tidegate.policy_in_force as f where f.kind = new.kind and f.stage = new.stage;
+  perform tidegate.put_in_force(
+    new.kind, new.stage, coalesce(v_was.stretch, 1), coalesce(v_was.congested, false), 'declared', null, clock_timestamp()
+  );
+  if new.breaker_error_rate is null and new.breaker_latency_ms is null then
+    delete from tidegate.breaker as b where b.kind = new.kind and b.stage = new.stage;
+  else
+    insert into tidegate.breaker (kind, stage) values (new.kind, new.stage) on conflict do nothing;
+  end if;
+  return null;
+end;
+$$;
+
+create or replace trigger policy_budget
+  after insert or update on tidegate.policy
+  for each row
+  execute function tidegate.policy_budget();
+
+-- At the end of the transaction, because a kind and its policies may change together.
+create or replace function tidegate.kind_budget()
+  returns trigger
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_kind   text := case tg_table_name when 'kind' then to_jsonb(new) ->> 'name' else to_jsonb(new) ->> 'kind' end;
+  v_reason text := tidegate.kind_refusal(v_kind);
+begin
+  if v_reason is not null then
+    raise exception using
+      errcode = 'TG013',
+      message = format('the policies of kind "%s" are refused: %s', v_kind, v_reason),
+      hint = 'nothing has changed; a deadline and its policies may change together, in one transaction';
+  end if;
+  return null;
+end;
+$$;
+
+do $$
+begin
+  if not exists (
+    select from pg_trigger as t where t.tgrelid = 'tidegate.policy'::regclass and t.tgname = 'kind_within_budget'
+  ) then
+    create constraint trigger kind_within_budget
+      after insert or update on tidegate.policy
+      deferrable initially deferred
+      for each row
+      execute function tidegate.kind_budget();
+    create constraint trigger kind_within_budget
+      after insert or update of deadline on tidegate.kind
+      deferrable initially deferred
+      for each row
+      execute function tidegate.kind_budget();
+  end if;
+end;
+$$;
+
+-- Policies from before there were versions.
+select tidegate.put_in_force(p.kind, p.stage, 1, false, 'declared', null, clock_timestamp())
+from tidegate.policy as p
+where not exists (select from tidegate.policy_in_force as f where f.kind = p.kind and f.stage = p.stage);
+
+insert into tidegate.breaker (kind, stage)
+select p.kind, p.stage from tidegate.policy as p
+where num_nonnulls(p.breaker_error_rate, p.breaker_latency_ms) > 0
+on conflict do nothing;
+
+comment on function tidegate.policy_budget is
+  'Trigger on policy: refuses one that cannot hold (TG013), puts others in force.';
+comment on function tidegate.kind_budget is
+  'Trigger on kind and policy, at commit: the deadline of a kind holds its stages one after the other (TG013).';

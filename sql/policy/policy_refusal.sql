@@ -1,0 +1,41 @@
+-- tidegate.policy_refusal: why a policy cannot hold, in words, or null when it can
+--
+-- The budget: W_retry ≤ deadline − margin, with its numbers. The semantics: what a stage promises rules out some means.
+-- Everything that changes a policy asks here.
+create or replace function tidegate.policy_refusal(p_policy tidegate.policy)
+  returns text
+  language plpgsql
+  immutable
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_budget bigint := p_policy.deadline_ms::bigint - p_policy.margin_ms;
+  v_never  text;
+begin
+  if tidegate.w_retry_ms(
+    p_policy.attempts, p_policy.timeout_ms, p_policy.base_ms, p_policy.factor, p_policy.cap_ms, p_policy.jitter_ms
+  ) > v_budget then
+    return 'W_retry ≤ deadline − margin does not hold: ' || format(
+      'attempts · timeout + Σ min(cap, base · factor^k + jitter) = %s > %s − %s = %s ms',
+      tidegate.w_retry_text(p_policy), p_policy.deadline_ms, p_policy.margin_ms, v_budget
+    );
+  end if;
+
+  select r.word into v_never
+  from unnest(p_policy.retry_on) as r(word)
+  where r.word = '4xx' or tidegate.error_class(r.word) = '4xx' or tidegate.error_class('http_' || r.word) = '4xx'
+  limit 1;
+  if v_never is not null then
+    return format('retry_on lists %s, but what the downstream has refused is not sent again', v_never);
+  end if;
+  if p_policy.stage = 'tx' and p_policy.semantics = 'at_most_once' and p_policy.hedge_max > 0 then
+    return 'at_most_once and hedge_max > 0 contradict each other: a hedge is a second send';
+  end if;
+  if p_policy.stage = 'tx' and p_policy.semantics <> 'at_most_once' and p_policy.dedup_window = interval '0' then
+    return format('%s needs a dedup_window above zero: what is sent again has to be known again', p_policy.semantics);
+  end if;
+  return null;
+end;
+$$;
+
+comment on function tidegate.policy_refusal is 'Internal: why a policy cannot hold, or null; the budget and the semantics.';

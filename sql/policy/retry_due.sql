@@ -1,0 +1,44 @@
+-- tidegate.retry_due: when the next attempt of a stage is due, or null when it would begin at `p_until` or later
+--
+-- After `p_after`, the downstream's own wish, if the policy respects it; else after the backoff. A backoff that healing or
+-- congestion has lengthened ends nothing that the declared one would carry on: it is cut, down to the declared one, so that the
+-- next attempt has time for its calls (of a repeated send: for a receipt, and the send). Backoffs after more attempts than the
+-- policy has, because some used none, are a second at least.
+create or replace function tidegate.retry_due(
+  p_policy  tidegate.policy_in_force,
+  p_attempt integer,
+  p_after   interval,
+  p_until   timestamptz,
+  p_now     timestamptz
+)
+  returns timestamptz
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_longer constant numeric := p_policy.stretch * case when p_policy.congested then 2 else 1 end;
+  v_wait     interval;
+  v_declared interval;
+begin
+  if p_policy.respect_retry_after and p_after is not null then
+    v_wait := greatest(p_after, interval '0');
+    v_declared := v_wait;
+  else
+    v_wait := tidegate.backoff(
+      p_attempt, p_policy.base_ms, p_policy.factor, p_policy.cap_ms, p_policy.jitter_ms, 2 * random() - 1
+    );
+    v_declared := v_wait / v_longer::float8;
+    if p_attempt >= p_policy.attempts then
+      v_wait := greatest(v_wait, interval '1 second');
+      v_declared := greatest(v_declared, interval '1 second');
+    end if;
+  end if;
+  v_wait := least(v_wait, greatest(
+    v_declared,
+    p_until - p_now - p_policy.timeout_ms * case p_policy.stage when 'tx' then 2 else 1 end * interval '1 ms'
+  ));
+  return case when p_now + v_wait < p_until then p_now + v_wait end;
+end;
+$$;
+
+comment on function tidegate.retry_due is 'Internal: when the next attempt of a stage is due, or null when none fits.';

@@ -1,0 +1,30 @@
+-- tidegate.lock_messages: locks messages by number, whoever holds them, queue by queue in name order
+--
+-- For what acts on requests and not for a lease holder: cancel, deadlines, operators, recovery. A message that is
+-- gone is passed over, and so is a queue that does not exist (a row edited by hand); the caller's guard on the row
+-- decides.
+create or replace function tidegate.lock_messages(p_queues text[], p_msg_ids bigint[])
+  returns void
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue   text;
+  v_msg_ids bigint[];
+begin
+  for v_queue, v_msg_ids in
+    select m.queue, array_agg(m.msg_id order by m.msg_id)
+    from unnest(p_queues, p_msg_ids) as m(queue, msg_id)
+    join tidegate.queue as known on known.name = m.queue
+    group by m.queue
+    order by m.queue
+  loop
+    execute format(
+      'select from (select 1 from %s where msg_id = any($1) order by msg_id for update) as locked',
+      tidegate.queue_table(v_queue)
+    ) using v_msg_ids;
+  end loop;
+end;
+$$;
+
+comment on function tidegate.lock_messages is 'Internal: locks messages by number, whoever holds them.';

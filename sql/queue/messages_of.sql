@@ -1,0 +1,37 @@
+-- tidegate.messages_of: which of the messages named exist, whose they are, and whether somebody holds them
+create or replace function tidegate.messages_of(p_queues text[], p_msg_ids bigint[], p_now timestamptz)
+  returns table (queue text, msg_id bigint, request_id uuid, present boolean, held boolean)
+  language plpgsql
+  stable
+  set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_queue text;
+begin
+  for v_queue in
+    select q.name
+    from tidegate.queue as q
+    where q.name = any(p_queues) and to_regclass(tidegate.queue_table(q.name)) is not null
+    order by q.name
+  loop
+    return query execute format(
+      $sql$
+        select
+          $1, m.msg_id, tidegate.message_request_id(m.message), true,
+          tidegate.is_held(m.headers, m.vt, $3)
+        from %s as m
+        where m.msg_id = any($2)
+      $sql$,
+      tidegate.queue_table(v_queue)
+    )
+    using
+      v_queue,
+      array(select m.msg_id from unnest(p_queues, p_msg_ids) as m(queue, msg_id) where m.queue = v_queue),
+      p_now;
+  end loop;
+end;
+$$;
+
+comment on function tidegate.messages_of is
+  'Internal: which of the messages named exist, whose they are, whether somebody holds them.';

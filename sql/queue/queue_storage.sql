@@ -1,0 +1,124 @@
+-- tidegate.queue_storage: a row in `queue` brings its pgmq table, its counters and its gate with it
+--
+-- Runs as its owner, as the kinds' triggers do: an operator who may write the row may not write schema pgmq.
+create or replace function tidegate.queue_storage()
+  returns trigger
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform tidegate.make_storage(new.name, new.stage);
+  return null;
+end;
+$$;
+
+-- After, so that a row which breaks a constraint is refused by its name and makes nothing.
+create or replace trigger queue_storage
+  after insert on tidegate.queue
+  for each row
+  execute function tidegate.queue_storage();
+
+create or replace function tidegate.queue_identity()
+  returns trigger
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if (new.name, new.stage) is distinct from (old.name, old.stage) then
+    raise exception using
+      errcode = 'TG005',
+      message = format('queue "%s" keeps its name and stage', old.name),
+      hint = 'create another queue and point the kinds at it';
+  end if;
+  return new;
+end;
+$$;
+
+create or replace trigger queue_identity
+  before update on tidegate.queue
+  for each row
+  execute function tidegate.queue_identity();
+
+-- A limit or a pause holds at once: whoever sleeps until the old limit allows more looks again.
+create or replace function tidegate.queue_wakes()
+  returns trigger
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform pg_notify('tidegate_queue', new.name);
+  return null;
+end;
+$$;
+
+create or replace trigger queue_wakes
+  after update on tidegate.queue
+  for each row
+  execute function tidegate.queue_wakes();
+
+create or replace function tidegate.queue_gate()
+  returns trigger
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into tidegate.gate (queue) values (new.name) on conflict do nothing;
+  return null;
+end;
+$$;
+
+create or replace trigger queue_gate
+  after insert on tidegate.queue
+  for each row
+  execute function tidegate.queue_gate();
+
+-- A queue goes with its storage, and only when nothing is in it: rows keep the queue they are in.
+create or replace function tidegate.queue_removal()
+  returns trigger
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_depth bigint;
+begin
+  if to_regclass(tidegate.queue_table(old.name)) is not null then
+    execute format('select count(*) from (select 1 from %s limit 1) as first', tidegate.queue_table(old.name)) into v_depth;
+  end if;
+  if v_depth > 0 then
+    raise exception using
+      errcode = 'TG005',
+      message = format('queue "%s" holds messages and may not be deleted', old.name),
+      hint = 'point its kinds elsewhere and let it drain';
+  end if;
+  -- A survey that is under way is waited for, and none begins after this.
+  perform pg_advisory_xact_lock(tidegate.queue_lock_key(old.name, 'survey'));
+  delete from tidegate.queue_survey as s where s.queue = old.name;
+  perform pgmq.drop_queue(old.name);
+  execute format('drop sequence tidegate.%I', 'pacing_' || old.name);
+  execute format('drop sequence tidegate.%I', 'mark_' || old.name);
+  execute format('drop sequence tidegate.%I', 'due_' || old.name);
+  execute format('drop sequence tidegate.%I', 'survey_' || old.name);
+  execute format('drop sequence tidegate.%I', 'hand_' || old.name);
+  delete from tidegate.queue_sample as s where s.queue = old.name;
+  delete from tidegate.queue_pace as p where p.queue = old.name;
+  delete from tidegate.queue_drain as d where d.queue = old.name;
+  return old;
+end;
+$$;
+
+create or replace trigger queue_removal
+  before delete on tidegate.queue
+  for each row
+  execute function tidegate.queue_removal();
+
+comment on function tidegate.queue_storage is
+  'Trigger on queue: makes its pgmq table and counters.';
+comment on function tidegate.queue_wakes is 'Trigger on queue: wakes the workers when a limit or a pause changes.';
+comment on function tidegate.queue_identity is 'Trigger on queue: name and stage stay (TG005).';
+comment on function tidegate.queue_removal is
+  'Trigger on queue: drops the storage of a queue that is deleted; refuses while it holds messages (TG005).';
+comment on function tidegate.queue_gate is 'Trigger on queue: gives it a gate.';
+comment on function tidegate.queue_identity is 'Trigger on queue: its name and stage never change (TG005).';

@@ -1,0 +1,93 @@
+-- tidegate.rescan_queue: looks through a whole queue for messages that its marks, or a step of the clock, hide
+--
+-- Returns how many it brought back to light. Three ways to be hidden: a submission or a release that committed long
+-- after it drew its number (below the low-water mark), or after its time (before the due mark); and a hold that
+-- reaches further than its lease can, because the clock stepped back. Runs as a maintenance duty, one at a time.
+-- Each step reads the clock after it sees the messages: a lease that was taken between this call and the look would
+-- reach further than it could at the call.
+--
+-- It also raises the due mark, to what is due first: while nothing is claimed nobody else does, and whoever counts from
+-- the mark on would walk over every message that was settled since.
+create or replace function tidegate.rescan_queue(queue text)
+  returns bigint
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+as $$
+declare
+  v_mark    regclass := tidegate.queue_counter(rescan_queue.queue, 'mark');
+  v_due     regclass := tidegate.queue_counter(rescan_queue.queue, 'due');
+  v_now     timestamptz;
+  v_now_us  bigint;
+  v_first   bigint;
+  v_visible timestamptz;
+  v_due_us  bigint;
+  v_found   bigint := 0;
+  v_freed   bigint;
+begin
+  perform tidegate.require_queue(rescan_queue.queue);
+  -- Somebody may have dropped its storage.
+  if to_regclass(tidegate.queue_table(rescan_queue.queue)) is null then
+    return 0;
+  end if;
+  -- Before the mark's lock, and passing over locked messages: a release holds its messages while it waits for the mark.
+  execute format(
+    $sql$
+      update %1$s as m
+      set vt = clock_timestamp()
+      where m.msg_id = any(array(
+        select h.msg_id
+        from %1$s as h
+        where h.headers is not null and h.vt > $1 and h.vt > clock_timestamp()
+          and not tidegate.is_held(h.headers, h.vt, clock_timestamp())
+        for update skip locked
+      ))
+    $sql$,
+    tidegate.queue_table(rescan_queue.queue)
+  ) using clock_timestamp();
+  get diagnostics v_freed = row_count;
+
+  perform pg_advisory_xact_lock(tidegate.queue_lock_key(rescan_queue.queue, 'mark'));
+  v_now := clock_timestamp();
+  v_now_us := (extract(epoch from v_now) * 1000000)::bigint;
+
+  execute format(
+    $sql$ select msg_id from %s where msg_id < $1 and vt = '-infinity' order by msg_id limit 1 $sql$,
+    tidegate.queue_table(rescan_queue.queue)
+  ) into v_first using coalesce(pg_sequence_last_value(v_mark), 0);
+  if v_first is not null then
+    perform setval(v_mark, greatest(v_first, 1));
+    v_found := v_found + 1;
+  end if;
+
+  v_due_us := coalesce(pg_sequence_last_value(v_due), 0);
+  execute format(
+    $sql$ select vt from %s where vt > '-infinity' and vt <= $1 order by vt limit 1 $sql$,
+    tidegate.queue_table(rescan_queue.queue)
+  ) into v_visible using least(v_now, to_timestamp(v_due_us / 1000000.0));
+  if v_visible is not null then
+    perform setval(v_due, greatest((extract(epoch from v_visible) * 1000000)::bigint - 1, 1));
+    v_found := v_found + 1;
+  elsif v_due_us > v_now_us then
+    perform setval(v_due, v_now_us);
+  else
+    execute format(
+      $sql$ select vt from %s where vt > $1 and vt <= $2 order by vt limit 1 $sql$,
+      tidegate.queue_table(rescan_queue.queue)
+    ) into v_visible using to_timestamp(v_due_us / 1000000.0), v_now;
+    -- A little behind the present, as `raise_due` asks.
+    v_now_us := least(v_now_us - 100000, (extract(epoch from v_visible) * 1000000)::bigint - 1);
+    if v_now_us > v_due_us then
+      perform setval(v_due, v_now_us);
+    end if;
+  end if;
+
+  return v_found + v_freed;
+end;
+$$;
+
+comment on function tidegate.rescan_queue is
+  'Maintenance: brings messages back to light that a queue''s marks or a step of the clock hide; returns how many '
+  'times.';
+select tidegate.allow('rescan_queue', '{api,worker,admin}');

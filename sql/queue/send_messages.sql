@@ -1,0 +1,29 @@
+-- tidegate.send_messages: puts a message {"id": …} for each request into a queue, under the numbers given
+--
+-- The caller draws the numbers from `queue_sequence` first, because the request's row names its message.
+-- A message that may be taken at once has the visibility time '-infinity': no step of the clock can hide it.
+create or replace function tidegate.send_messages(
+  p_queue   text,
+  p_ids     uuid[],
+  p_msg_ids bigint[],
+  p_visible timestamptz default '-infinity'
+)
+  returns void
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  execute format(
+    $sql$
+      insert into %s (msg_id, vt, message)
+      overriding system value
+      select m.msg_id, $3, jsonb_build_object('id', m.id)
+      from unnest($1, $2) as m(id, msg_id)
+    $sql$,
+    tidegate.queue_table(p_queue)
+  ) using p_ids, p_msg_ids, p_visible;
+end;
+$$;
+
+comment on function tidegate.send_messages is
+  'Internal: puts a message for each request into a queue, under the numbers given.';

@@ -1,0 +1,126 @@
+-- tidegate.survey_queue: counts the waiting messages of a queue by stretches of their numbers, for `waiting_before`
+--
+-- Returns how many stretches had changed; null when somebody else is surveying the queue. Runs as a maintenance duty,
+-- `stretches` at a time: those at the head and the tail, where a queue changes, each time, and of the others the next
+-- ones, in turn. Without `stretches`, all of them. A queue of a few thousand messages is counted where it is asked for,
+-- and has no survey.
+--
+-- A survey that is killed leaves the one before. It only saves work at both ends: who asks for a position counts the
+-- head and the newest numbers by itself, so the survey matters for what lies between.
+create or replace function tidegate.survey_queue(queue text, stretches integer default null)
+  returns bigint
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+as $$
+declare
+  v_queue     constant text := survey_queue.queue;
+  v_numbers   constant bigint := 16384;  -- of a stretch
+  v_small     constant bigint := 4096;   -- numbers, from the first waiting message to the newest
+  v_many      constant integer := 1000;  -- messages with a time that has come; fewer, and `waiting_before` counts them
+  v_catch_up  constant integer := 16;    -- stretches, at the head and at the tail, in one step
+  v_hand      bigint;
+  v_mark      bigint;
+  v_due       timestamptz;
+  v_now       timestamptz;
+  v_end       bigint;
+  v_seen      record;
+  v_low       bigint;
+  v_high      bigint;
+  v_next      bigint;
+  v_tail      bigint;
+  v_differed  bigint;
+  v_changed   bigint := 0;
+  v_below     bigint[] := '{}';
+begin
+  perform tidegate.require_read_committed('survey_queue');
+  if not pg_try_advisory_xact_lock(tidegate.queue_lock_key(v_queue, 'survey')) then
+    return null;
+  end if;
+  -- After the lock, which the removal of a queue takes too.
+  perform tidegate.require_queue(v_queue);
+  -- Somebody may have dropped its storage.
+  if to_regclass(tidegate.queue_table(v_queue)) is null then
+    return 0;
+  end if;
+
+  v_mark := coalesce(pg_sequence_last_value(tidegate.queue_counter(v_queue, 'mark')), 0);
+  v_due := to_timestamp(coalesce(pg_sequence_last_value(tidegate.queue_counter(v_queue, 'due')), 0) / 1000000.0);
+  v_end := coalesce(pg_sequence_last_value(tidegate.queue_sequence(v_queue)), 0) + 1;
+  v_now := clock_timestamp();
+  execute format(
+    $sql$
+      select
+        (select count(*) from (select 1 from %1$s where vt > $1 and vt <= $2 order by vt limit $4) as due) as due,
+        -- No further than a mark lags behind: what has not come due yet may reach far.
+        (select msg_id from %1$s where msg_id >= $3 and msg_id < $3 + 8192 and vt <= $2 order by msg_id limit 1) as first
+    $sql$,
+    tidegate.queue_table(v_queue)
+  ) into v_seen using v_due, v_now, v_mark, v_many;
+
+  v_seen.first := coalesce(v_seen.first, least(v_mark + 8192, v_end));
+  v_low := v_mark / v_numbers;
+  v_high := v_end / v_numbers;
+
+  -- Below the mark only what came due waits; when that is much, its stretches count, and no others.
+  if v_seen.due >= v_many then
+    execute format(
+      $sql$
+        select array(
+          select distinct d.msg_id / $1
+          from (select msg_id from %s where vt > $2 and vt <= $3 order by vt offset 0) as d
+          where d.msg_id < $4 * $1
+        )
+      $sql$,
+      tidegate.queue_table(v_queue)
+    ) into v_below using v_numbers, v_due, v_now, v_low;
+    v_changed := tidegate.survey_stretches(v_queue, v_below, v_end);
+  elsif v_end - v_seen.first < v_small then
+    v_high := -1;
+  end if;
+  delete from tidegate.queue_survey as s
+  where s.queue = v_queue and (s.stretch > v_high or (s.stretch < v_low and s.stretch <> all(v_below)));
+
+  if survey_queue.stretches is null then
+    v_changed := v_changed + tidegate.survey_stretches(v_queue, array(select generate_series(v_low, v_high)), v_end);
+  elsif v_low <= v_high then
+    -- The head: up to the first stretch that is as it was known.
+    v_next := v_low;
+    loop
+      v_differed := tidegate.survey_stretches(v_queue, array[v_next], v_end);
+      v_changed := v_changed + v_differed;
+      v_next := v_next + 1;
+      exit when v_next > v_high or v_next > v_low + v_catch_up
+        or (v_differed = 0 and v_next > v_seen.first / v_numbers);
+    end loop;
+
+    -- The tail: from shortly before the newest one known, where a submission may have committed late.
+    select greatest(max(s.stretch) - 1, v_next) into v_tail from tidegate.queue_survey as s where s.queue = v_queue;
+    v_changed := v_changed + tidegate.survey_stretches(
+      v_queue, array(select generate_series(v_tail, least(v_high, v_tail + v_catch_up))), v_end
+    );
+
+    -- Between them: the next ones, in turn.
+    if v_next < v_tail then
+      v_hand := pg_sequence_last_value(tidegate.queue_counter(v_queue, 'hand'));
+      if v_hand between v_next and v_tail - 1 is not true then
+        v_hand := v_next;
+      end if;
+      v_changed := v_changed + tidegate.survey_stretches(
+        v_queue, array(select generate_series(v_hand, least(v_tail, v_hand + survey_queue.stretches) - 1)), v_end
+      );
+      perform setval(tidegate.queue_counter(v_queue, 'hand'), v_hand + survey_queue.stretches);
+    end if;
+  end if;
+
+  -- Last, because no rollback undoes it: whoever needs an exact answer trusts the survey by this.
+  perform setval(tidegate.queue_counter(v_queue, 'survey'), (extract(epoch from v_now) * 1000000)::bigint);
+  return v_changed;
+end;
+$$;
+
+comment on function tidegate.survey_queue is
+  'Maintenance: counts the waiting messages of a queue by stretches of numbers, so that positions deep in it are cheap; '
+  'returns how many stretches had changed, null when somebody else is at it.';
+select tidegate.allow('survey_queue', '{api,worker,admin}');

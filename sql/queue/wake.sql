@@ -1,0 +1,15 @@
+-- tidegate.wake: tells the workers of a queue, if any listen, that there is something to claim
+--
+-- For a transaction of its own: a NOTIFY takes a cluster-wide lock at commit. A hint only: workers poll as well.
+create or replace function tidegate.wake(queue text)
+  returns void
+  language sql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+  select pg_notify('tidegate_queue', wake.queue);
+$$;
+
+comment on function tidegate.wake is
+  'Tells the workers of a queue, if any listen, that there is something to claim; a hint.';
+select tidegate.allow('wake', '{api,worker,admin}');

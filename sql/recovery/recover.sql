@@ -1,0 +1,195 @@
+-- tidegate.recover: tx_in_flight → processing for lost senders, and a message for every live request that has none
+--
+-- One bounded batch a call: looks at live requests with an id greater than `after`, in id order, until `batch` of them seem to
+-- be lost or fifty times as many have been looked at, and returns what it did and where to go on (`next_after`, null at the
+-- end), because a function cannot commit. Locks only what seems to be lost. Safe at any time, by anyone, twice, while workers
+-- run.
+--   reset      in flight, and its lease has run out or its message is gone: back to processing, claimable at once;
+--              with at_most_once semantics it ends as outcome_unknown instead (`ended`). `reset_all` resets those
+--              under a live lease too: for a fleet that is known to be down. Refused (TG007) while live leases
+--              exist, unless `force`.
+--   rebuilt    queued or processing without a message in its stage's queue: gets one under its old number, so its
+--              position is what it was; `renumbered` when that number belongs to another request by now.
+--   counted    in a queue, and not counted at the caps of their kind and submitter: counted again
+-- Queues whose tables somebody has dropped get them back first (see `recover_storage`); gates that what was rebuilt has
+-- filled close. `dry_run` counts and changes nothing, and leaves out what a deadline has overtaken: `recover_deadlines`
+-- ends that. `run` is whose record counts it.
+create or replace function tidegate.recover(
+  batch          integer default 1000,
+  after          uuid default null,
+  dry_run        boolean default false,
+  kind           text default null,
+  reset_all      boolean default false,
+  force          boolean default false,
+  run            bigint default null,
+  out examined   bigint,
+  out reset      bigint,
+  out ended      bigint,
+  out rebuilt    bigint,
+  out renumbered bigint,
+  out counted    bigint,
+  out ids        uuid[],
+  out next_after uuid
+)
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_now   timestamptz;
+  v_seen  record;
+  v_state record;
+  v_caps  tidegate.gate[];
+begin
+  reset := 0;
+  ended := 0;
+  rebuilt := 0;
+  renumbered := 0;
+  counted := 0;
+  ids := '{}';
+
+  if recover.kind is not null and not exists (select from tidegate.kind as k where k.name = recover.kind) then
+    raise exception using errcode = 'TG002', message = format('there is no kind "%s"', recover.kind);
+  end if;
+
+  if not dry_run then
+    perform tidegate.recover_storage(run => recover.run);
+  end if;
+  -- At every batch: a fleet that comes back in the middle is not down.
+  if reset_all and not force and not dry_run and exists (
+    select from tidegate.queue as q where q.stage = 'tx' and tidegate.held_count(q.name, clock_timestamp()) > 0
+  ) then
+    raise exception using
+      errcode = 'TG007',
+      message = 'workers hold requests under live leases, and resetting them could send them twice',
+      hint = 'stop the fleet and wait for its leases to run out, or pass force => true (--force)';
+  end if;
+
+  v_seen := tidegate.requests_astray(
+    recover.after, recover.kind, batch, greatest(batch, least(50 * batch, 50000)), reset_all
+  );
+  examined := v_seen.examined;
+  next_after := v_seen.next_after;
+  if v_seen.ids is null then
+    return;
+  end if;
+
+  -- One at a time, and while nobody locks several rows (see `hold_off_recovery`): another's messages may be claimed already.
+  if not dry_run then
+    perform pg_advisory_xact_lock(hashtextextended('tidegate.recover', 0));
+    perform tidegate.lock_messages(v_seen.queues, v_seen.msg_ids);
+    perform tidegate.lock_requests(v_seen.ids, v_seen.queues, v_seen.msg_ids);
+  end if;
+  -- After the locks: a lease taken while they were waited for is a live one.
+  v_now := clock_timestamp();
+
+  -- Looked at again, in a statement after the locks. A message belongs to the request only if both name each other.
+  -- A request that names another message by now has moved on, or another recovery was faster: it is left alone.
+  for v_state in
+    select
+      d.queue as queue_now, d.target_queue,
+      array_agg(d.id order by d.msg_id, d.id) filter (where d.lost and d.semantics <> 'at_most_once') as reset_ids,
+      array_agg(d.id order by d.id) filter (where d.lost and d.semantics = 'at_most_once') as unknown_ids,
+      array_agg(d.msg_id order by d.msg_id) filter (where d.lost and d.present and d.semantics <> 'at_most_once') as freed,
+      array_agg(d.msg_id order by d.msg_id) filter (where d.lost and d.present and d.semantics = 'at_most_once') as done,
+      array_agg(d.id order by d.msg_id, d.id)
+        filter (where d.missing and not (d.lost and d.semantics = 'at_most_once')) as missing_ids,
+      array_agg(d.msg_id order by d.msg_id, d.id)
+        filter (where d.missing and not (d.lost and d.semantics = 'at_most_once')) as missing_msg_ids
+    from (
+      select
+        r.id, r.queue, r.msg_id, t.target_queue, s.present,
+        -- A lost send goes by the policy that it was begun under, too.
+        case
+          when r.req_status = 'tx_in_flight' and p.since > r.tx_in_flight_at
+            and (tidegate.policy_at(r.kind, 'tx', r.tx_in_flight_at)).semantics = 'at_most_once'
+          then 'at_most_once'
+          else p.semantics
+        end as semantics,
+        r.req_status = 'tx_in_flight' and (recover.reset_all or not coalesce(s.held, false)) as lost,
+        not coalesce(s.present, false) or r.queue is distinct from t.target_queue as missing
+      from unnest(v_seen.ids, v_seen.queues, v_seen.msg_ids) as seen(id, queue, msg_id)
+      join tidegate.request as r
+        on r.id = seen.id and r.queue is not distinct from seen.queue and r.msg_id is not distinct from seen.msg_id
+      join tidegate.kind as k on k.name = r.kind
+      left join tidegate.queue as q on q.name = r.queue
+      join tidegate.policy_in_force as p on p.kind = r.kind and p.stage = 'tx'
+      cross join lateral (
+        select case
+          when q.stage = (case when r.req_status = 'queued' then 'readiness' else 'tx' end)::tidegate.stage then r.queue
+          when r.req_status = 'queued' then k.readiness_queue
+          else k.tx_queue
+        end as target_queue
+      ) as t
+      left join tidegate.messages_of(v_seen.queues, v_seen.msg_ids, v_now) as s
+        on s.queue = r.queue and s.msg_id = r.msg_id and s.request_id = r.id
+      where r.req_status in ('queued', 'processing', 'tx_in_flight')
+        and not (dry_run and coalesce(
+          tidegate.deadline_fate(r.req_status, r.readiness_deadline_at, r.deadline_at, null, v_now) <> 'undated', false
+        ))
+    ) as d
+    where d.lost or d.missing
+    group by d.queue, d.target_queue
+    -- Those that have messages to delete come last, see recover_queue.
+    order by d.target_queue, d.queue nulls first
+  loop
+    reset := reset + coalesce(cardinality(v_state.reset_ids), 0);
+    ended := ended + coalesce(cardinality(v_state.unknown_ids), 0);
+    rebuilt := rebuilt + coalesce(cardinality(v_state.missing_ids), 0);
+    ids := ids || array(
+      select distinct affected.id
+      from unnest(v_state.reset_ids || v_state.unknown_ids || v_state.missing_ids) as affected(id)
+    );
+    if not dry_run then
+      renumbered := renumbered + tidegate.recover_queue(
+        v_state.queue_now, v_state.target_queue, v_state.reset_ids, v_state.unknown_ids, v_state.freed,
+        v_state.done, v_state.missing_ids, v_state.missing_msg_ids
+      );
+    end if;
+  end loop;
+
+  -- Not those that somebody is ending at this moment.
+  v_caps := array(select g from tidegate.gate as g where g.queue is null order by g.name);
+  if v_caps <> '{}' then
+    with missing as (
+      select c.name, r.id
+      from unnest(v_caps) as c
+      join tidegate.request as r on (r.kind = c.kind or r.submitter = c.submitter) and r.id = any(v_seen.ids)
+      where r.req_status in ('queued', 'processing', 'tx_in_flight')
+        and not exists (select from tidegate.gate_member as m where m.gate = c.name and m.request_id = r.id)
+    )
+    select array_agg(m.name) as gates, array_agg(m.id) as ids, count(distinct m.id) as requests into v_state from missing as m;
+    counted := v_state.requests;
+    ids := ids || array(select i from unnest(v_state.ids) as i except select i from unnest(recover.ids) as i);
+    if counted > 0 and not dry_run then
+      with there as materialized (
+        select r.id
+        from tidegate.request as r
+        where r.id = any(v_state.ids) and r.req_status in ('queued', 'processing', 'tx_in_flight')
+        for share skip locked
+      )
+      insert into tidegate.gate_member (gate, request_id)
+      select m.gate, m.id
+      from unnest(v_state.gates, v_state.ids) as m(gate, id)
+      join there as t on t.id = m.id
+      on conflict do nothing;
+    end if;
+  end if;
+
+  if rebuilt + counted > 0 and not dry_run then
+    perform tidegate.look_at_gate(g.name, 'accepting') from (select g.name from tidegate.gate as g order by g.name) as g;
+  end if;
+  if not dry_run then
+    perform tidegate.note_recovery(run, jsonb_build_object(
+      'reset', reset, 'ended', ended, 'rebuilt', rebuilt, 'renumbered', renumbered, 'counted', counted
+    ));
+  end if;
+end;
+$$;
+
+comment on function tidegate.recover is
+  'One batch of recovery: lost senders back to processing, a message for every live request without one; go on at '
+  'next_after.';
+select tidegate.allow('recover', '{admin}');

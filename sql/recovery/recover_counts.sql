@@ -1,0 +1,41 @@
+-- tidegate.recover_counts: holds the counts by kind and status against the requests, and puts right those that are wrong
+--
+-- Returns a row for each that was wrong. Counts come from deltas that commit with their requests, so one snapshot sees what
+-- is missing exactly, whatever goes on meanwhile. Reads every request: seconds for millions. `dry_run` changes nothing;
+-- `run` is whose record counts them.
+create or replace function tidegate.recover_counts(dry_run boolean default false, run bigint default null)
+  returns table (kind text, req_status tidegate.request_status, counted bigint, requests bigint)
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+as $$
+#variable_conflict use_column
+declare
+  v_wrong record;
+begin
+  -- Two at once would both make up for the same difference.
+  if not dry_run then
+    perform pg_advisory_xact_lock(hashtextextended('tidegate.recover_counts', 0));
+  end if;
+  select
+    array_agg(w.kind order by w.kind, w.req_status) as kinds, array_agg(w.req_status order by w.kind, w.req_status) as statuses,
+    array_agg(w.counted order by w.kind, w.req_status) as counted, array_agg(w.requests order by w.kind, w.req_status) as requests
+  into v_wrong
+  from tidegate.wrong_counts() as w;
+  if v_wrong.kinds is null then
+    return;
+  end if;
+  if not dry_run then
+    insert into tidegate.request_count_delta (kind, req_status, delta)
+    select w.kind, w.req_status, w.requests - w.counted
+    from unnest(v_wrong.kinds, v_wrong.statuses, v_wrong.counted, v_wrong.requests) as w(kind, req_status, counted, requests);
+    perform tidegate.note_recovery(run, jsonb_build_object('counts', cardinality(v_wrong.kinds)));
+  end if;
+  return query select * from unnest(v_wrong.kinds, v_wrong.statuses, v_wrong.counted, v_wrong.requests);
+end;
+$$;
+
+comment on function tidegate.recover_counts is
+  'Puts right the counts by kind and status that differ from the requests there are; returns them.';
+select tidegate.allow('recover_counts', '{admin}');

@@ -1,0 +1,161 @@
+-- tidegate.recover_deadlines: ends live requests whose deadline has passed, and gives one to those that have none
+--
+-- Finds what no sweep will: sweeps visit each row about once, by indexes, and a row that came back with a backup, or lost
+-- the note that its response is awaited, is behind them. One bounded batch a call: looks at live requests with an id greater
+-- than `after`, in id order, until `batch` of them are late or fifty times as many have been looked at, and returns what it did
+-- and where to go on (`next_after`, null at the end). Safe at any time, by anyone, twice, while workers run.
+--   expired    past its deadline: timed_out or failure, as a sweep would have ended it
+--   dated      queued without a readiness deadline, or awaiting a response without one: has its kind's, from when it got there
+-- `dry_run` counts and changes nothing. `run` is whose record counts it.
+create or replace function tidegate.recover_deadlines(
+  batch          integer default 1000,
+  after          uuid default null,
+  dry_run        boolean default false,
+  kind           text default null,
+  run            bigint default null,
+  out examined   bigint,
+  out expired    bigint,
+  out dated      bigint,
+  out ids        uuid[],
+  out next_after uuid
+)
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_now    timestamptz := clock_timestamp();
+  v_after  uuid := coalesce(recover_deadlines.after, '00000000-0000-0000-0000-000000000000');
+  v_live   uuid[];
+  v_window integer := greatest(batch, least(50 * batch, 50000));
+  v_found  record;
+begin
+  expired := 0;
+  dated := 0;
+  ids := '{}';
+  if recover_deadlines.kind is not null
+    and not exists (select from tidegate.kind as k where k.name = recover_deadlines.kind)
+  then
+    raise exception using errcode = 'TG002', message = format('there is no kind "%s"', recover_deadlines.kind);
+  end if;
+  if not dry_run then
+    perform tidegate.recover_storage(run => recover_deadlines.run);
+    -- As whoever ends several requests.
+    perform tidegate.hold_off_recovery();
+  end if;
+
+  -- First how far this batch goes: what ends meanwhile must not let it pass over what it has not looked at.
+  v_live := array(
+    select r.id
+    from tidegate.request as r
+    where r.id > v_after and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
+      and (recover_deadlines.kind is null or r.kind = recover_deadlines.kind)
+    order by r.id
+    limit v_window
+  );
+
+  -- Row by row, so that it ends with the last one that is wanted.
+  select array_agg(l.id order by l.id) as ids, array_agg(l.queue order by l.id) as queues,
+    array_agg(l.msg_id order by l.id) as msg_ids, count(*) filter (where l.fate = 'undated') as undated
+  into v_found
+  from (
+    select r.id, r.queue, r.msg_id, f.fate
+    from (
+      select
+        r.id, r.req_status, r.queue, r.msg_id, r.readiness_deadline_at, r.deadline_at,
+        case when r.req_status = 'receipt_received' then (
+          select a.due_at from tidegate.awaiting_response as a where a.request_id = r.id
+        ) end as due_at
+      from tidegate.request as r
+      where r.id >= v_live[1] and r.id <= v_live[cardinality(v_live)]
+        and r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
+        and (recover_deadlines.kind is null or r.kind = recover_deadlines.kind)
+      order by r.id
+      offset 0
+    ) as r
+    cross join lateral tidegate.deadline_fate(r.req_status, r.readiness_deadline_at, r.deadline_at, r.due_at, v_now) as f(fate)
+    where f.fate is not null
+    order by r.id
+    limit batch
+  ) as l;
+  next_after := case when cardinality(v_found.ids) = batch then v_found.ids[batch] else v_live[v_window] end;
+  examined := case when next_after is null then cardinality(v_live) else array_position(v_live, next_after) end;
+  if v_found.ids is null then
+    return;
+  end if;
+  if dry_run then
+    ids := v_found.ids;
+    dated := v_found.undated;
+    expired := cardinality(ids) - dated;
+    return;
+  end if;
+
+  -- All messages before any row, then all rows in one order, because a sweep may come the other way, and then looked at again.
+  perform tidegate.lock_messages(v_found.queues, v_found.msg_ids);
+  perform tidegate.lock_requests(v_found.ids, v_found.queues, v_found.msg_ids);
+  select
+    array_agg(f.id) filter (where f.fate = 'unready') as unready, array_agg(f.id) filter (where f.fate = 'overdue') as overdue,
+    array_agg(f.id) filter (where f.fate = 'unanswered') as unanswered,
+    array_agg(f.id) filter (where f.fate = 'undated') as undated
+  into v_found
+  from unnest(v_found.ids, v_found.queues, v_found.msg_ids) as s(id, queue, msg_id)
+  join tidegate.deadline_fates(v_found.ids, v_now) as f on f.id = s.id
+  where f.queue is not distinct from s.queue and f.msg_id is not distinct from s.msg_id;
+
+  with undated as materialized (
+    select r.id, r.kind, r.req_status, r.readiness_deadline_at, r.deadline_at, r.queued_at, r.receipt_received_at
+    from tidegate.request as r
+    where r.id = any(v_found.undated)
+  ), ready as (
+    update tidegate.request as r
+    set readiness_deadline_at = least(coalesce(u.queued_at, v_now) + k.readiness_timeout, u.deadline_at)
+    from undated as u
+    join tidegate.kind as k on k.name = u.kind
+    where r.id = u.id and u.req_status = 'queued' and u.readiness_deadline_at is null
+    returning r.id
+  ), awaiting as (
+    insert into tidegate.awaiting_response (request_id, due_at)
+    select u.id, coalesce(u.receipt_received_at, v_now) + k.response_timeout
+    from undated as u
+    join tidegate.kind as k on k.name = u.kind
+    where u.req_status = 'receipt_received'
+    on conflict do nothing
+    returning request_id
+  )
+  select array(select r.id from ready as r union all select a.request_id from awaiting as a) into ids;
+  dated := cardinality(ids);
+
+  ids := array(
+    select i from unnest(ids) as i
+    union all
+    select e.id
+    from tidegate.end_requests(
+      v_found.unready, '{queued}', 'timed_out', '{readiness_timed_out}',
+      tidegate.error_json('readiness_timed_out', 'not ready in time', true)
+    ) as e
+    union all
+    select e.id
+    from tidegate.end_requests(
+      v_found.overdue, '{queued,processing,tx_in_flight}', 'failure',
+      '{deadline_exceeded,deadline_exceeded,deadline_exceeded}',
+      tidegate.error_json('deadline_exceeded', 'the deadline passed before it was answered', true)
+    ) as e
+    union all
+    select e.id
+    from tidegate.end_requests(
+      v_found.unanswered, '{receipt_received}', 'timed_out', '{response_timed_out}',
+      tidegate.error_json('response_timed_out', 'the downstream did not answer in time', true)
+    ) as e
+    order by 1
+  );
+  expired := cardinality(ids) - dated;
+  perform tidegate.note_recovery(run, jsonb_build_object('expired', expired, 'dated', dated));
+end;
+$$;
+
+comment on function tidegate.recover_deadlines is
+  'One batch: ends live requests past their deadline that no sweep will meet, and gives one to those that have none; go on '
+  'at next_after.';
+select tidegate.allow('recover_deadlines', '{admin}');

@@ -1,0 +1,108 @@
+-- tidegate.recover_queue: the writing half of `recover`, for requests of one queue; returns how many were renumbered
+--
+-- The caller has locked the messages and the rows. `p_freed` are messages to take out of lost hands, `p_done` those
+-- of requests whose outcome is unknown; `p_missing` are requests without a message in `p_target_queue`. A queue that was
+-- dropped and made again numbers from 1, so its sequence is first set beyond every number that rows and messages
+-- know; a number that another request's message has by now is replaced by a fresh one.
+create or replace function tidegate.recover_queue(
+  p_queue           text,
+  p_target_queue    text,
+  p_reset_ids       uuid[],
+  p_unknown_ids     uuid[],
+  p_freed           bigint[],
+  p_done            bigint[],
+  p_missing_ids     uuid[],
+  p_missing_msg_ids bigint[]
+)
+  returns bigint
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_sequence   regclass := tidegate.queue_sequence(p_target_queue);
+  v_mark       regclass := tidegate.queue_counter(p_target_queue, 'mark');
+  v_greatest   bigint;
+  v_taken      boolean;
+  v_placed     bigint[];
+  v_renumbered bigint := 0;
+begin
+  if p_freed is not null then
+    perform tidegate.free_messages(p_queue, p_freed, array_fill('-infinity'::timestamptz, array[cardinality(p_freed)]));
+  end if;
+  if p_reset_ids is not null then
+    update tidegate.request as r
+    set req_status = 'processing', transition_no = r.transition_no + 1, cause = 'recovered'
+    where r.id = any(p_reset_ids) and r.req_status = 'tx_in_flight';
+  end if;
+  if p_missing_ids is not null then
+    perform pg_advisory_xact_lock(tidegate.queue_lock_key(p_target_queue, 'mark'));
+    execute format(
+      $sql$
+        select max(msg_id), coalesce(bool_or(msg_id = any($1)), false)
+        from %1$s
+        where msg_id = any($1) or msg_id = (select max(msg_id) from %1$s)
+      $sql$,
+      tidegate.queue_table(p_target_queue)
+    ) into v_greatest, v_taken using p_missing_msg_ids;
+    if p_queue is not distinct from p_target_queue then
+      v_greatest := greatest(v_greatest, (select max(m) from unnest(p_missing_msg_ids) as m));
+      -- The signs of a queue made again. Rows of later batches count too, or a fresh number would be one of theirs. A scan
+      -- of all requests, but only now.
+      if v_taken or v_greatest > coalesce(pg_sequence_last_value(v_sequence), 0) then
+        select greatest(v_greatest, max(r.msg_id)) into v_greatest from tidegate.request as r where r.queue = p_target_queue;
+      end if;
+    end if;
+    if v_greatest > coalesce(pg_sequence_last_value(v_sequence), 0) then
+      perform setval(v_sequence, v_greatest);
+    end if;
+
+    -- Only a number drawn from this very queue is the request's own.
+    execute format(
+      $sql$
+        with placed as (
+          insert into %s (msg_id, vt, message)
+          overriding system value
+          select m.msg_id, '-infinity', jsonb_build_object('id', m.id)
+          from unnest($1, $2) as m(id, msg_id)
+          where m.msg_id is not null and $3
+          order by m.msg_id
+          on conflict (msg_id) do nothing
+          returning msg_id
+        )
+        select array_agg(placed.msg_id) from placed
+      $sql$,
+      tidegate.queue_table(p_target_queue)
+    ) into v_placed using p_missing_ids, p_missing_msg_ids, p_queue is not distinct from p_target_queue;
+    if (select min(m) from unnest(v_placed) as m) < pg_sequence_last_value(v_mark) then
+      perform setval(v_mark, greatest((select min(m) from unnest(v_placed) as m), 1));
+    end if;
+
+    with moved as (
+      update tidegate.request as r
+      set queue = p_target_queue, msg_id = nextval(v_sequence)
+      from unnest(p_missing_ids, p_missing_msg_ids) as m(id, msg_id)
+      where r.id = m.id and (m.msg_id is null or m.msg_id <> all(coalesce(v_placed, '{}')))
+      returning r.id, r.msg_id
+    )
+    select
+      count(*),
+      tidegate.send_messages(p_target_queue, array_agg(m.id order by m.msg_id), array_agg(m.msg_id order by m.msg_id))
+    into v_renumbered
+    from moved as m
+    having count(*) > 0;
+  end if;
+  -- Last: deleting may wait for the queue's drain lock, which comes after the mark's.
+  if p_unknown_ids is not null then
+    update tidegate.request as r
+    set
+      req_status = 'failure', transition_no = r.transition_no + 1, cause = 'outcome_unknown', queue = null, msg_id = null,
+      error = tidegate.error_json(
+        'outcome_unknown', format('worker %s was lost while sending; the request may have been sent', r.worker), false)
+    where r.id = any(p_unknown_ids) and r.req_status = 'tx_in_flight';
+    perform tidegate.delete_messages(p_queue, p_done, false);
+  end if;
+  return coalesce(v_renumbered, 0);
+end;
+$$;
+
+comment on function tidegate.recover_queue is 'Internal: the writing half of recover, for one queue.';

@@ -1,0 +1,37 @@
+-- tidegate.recover_responses: applies early responses whose request awaits one by now; marks those whose request has ended
+--
+-- One bounded batch a call: how many it has `applied`, and whether there is `more` to look at. `dry_run` counts all of
+-- them and changes nothing. `run` is whose record counts them.
+create or replace function tidegate.recover_responses(
+  batch       integer default 1000,
+  dry_run     boolean default false,
+  run         bigint default null,
+  out applied bigint,
+  out more    boolean
+)
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_found record;
+begin
+  if not dry_run then
+    applied := tidegate.sweep_inbox(batch, everything => true);
+    perform tidegate.note_recovery(run, jsonb_build_object('responses', applied));
+  end if;
+  select count(*) filter (where r.req_status = 'receipt_received') as applicable, count(*) > 0 as some into v_found
+  from tidegate.response_inbox as i
+  left join tidegate.request_reference as f on f.reference = i.reference
+  join tidegate.request as r on r.id = coalesce(i.request_id, f.request_id)
+  where not i.late and r.req_status not in ('queued', 'processing', 'tx_in_flight');
+  applied := coalesce(applied, v_found.applicable);
+  more := v_found.some and not dry_run;
+end;
+$$;
+
+comment on function tidegate.recover_responses is
+  'One batch: applies early responses whose request awaits one by now; call again while there is more.';
+select tidegate.allow('recover_responses', '{admin}');

@@ -1,0 +1,191 @@
+-- tidegate.redrive: (entry) → queued or processing, for requests that have failed or timed out: submitted again, as new ones
+--
+-- One bounded batch a call, in the order of ids above `after`: requests of one kind and submitter, each under the link that it
+-- was redriven. So none is submitted twice, whoever calls, and however often. The new requests have the kind, payload, submitter
+-- and callback of the old ones, and find the gates as any submission does: what is `refused` is not linked, and may come again in
+-- `retry_after_seconds`. A full cap keeps none of others from their turn; a full queue ends the round. Nor does one that nobody
+-- could submit now (its kind makes a key of it that stands for another payload): it is `unfit`, and says why. Without more to do
+-- `next_after` is null; `refused` and `unfit` are those up to there.
+--
+-- `kind`, `since` (they ended then or later) and `code` (of their error) narrow it. Without a code, those that were cancelled
+-- are left alone, and those that may have been sent: `outcome_unknown`, and whatever was begun to be sent with at_most_once
+-- semantics. Towards the downstream the new request is another one: whatever the old one has done there may be done again. A
+-- caller who repeats the old idempotency key gets the new request.
+-- `dry_run` counts what there is to redrive, of all kinds, and changes nothing.
+create or replace function tidegate.redrive(
+  batch                   integer default 100,
+  after                   uuid default null,
+  kind                    text default null,
+  since                   timestamptz default null,
+  code                    text default null,
+  dry_run                 boolean default false,
+  actor                   text default null,
+  out redriven            bigint,
+  out refused             bigint,
+  out retry_after_seconds integer,
+  out ids                 uuid[],
+  out new_ids             uuid[],
+  out unfit               bigint,
+  out unfit_ids           uuid[],
+  out unfit_reasons       text[],
+  out next_after          uuid
+)
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_found   record;
+  v_group   uuid[];
+  v_done    record;
+  v_refused uuid[];
+begin
+  redriven := 0;
+  refused := 0;
+  unfit := 0;
+  ids := '{}';
+  new_ids := '{}';
+  unfit_ids := '{}';
+  unfit_reasons := '{}';
+  if redrive.kind is not null and not exists (select from tidegate.kind as k where k.name = redrive.kind) then
+    raise exception using errcode = 'TG002', message = format('there is no kind "%s"', redrive.kind);
+  end if;
+  if coalesce(batch, 0) not between 1 and 10000 then
+    raise exception using errcode = 'TG007', message = format('a batch is 1 to 10000 requests, not %s', batch);
+  end if;
+  if not dry_run then
+    perform tidegate.require_read_committed('redrive');
+    -- One at a time: the next one sees, in later statements, what this one has linked.
+    perform pg_advisory_xact_lock(hashtextextended('tidegate.redrive', 0));
+  end if;
+
+  select array_agg(r.id order by r.id) as ids, array_agg(r.kind order by r.id) as kinds,
+    array_agg(r.submitter order by r.id) as submitters
+  into v_found
+  from (
+    select r.id, r.kind, r.submitter
+    from tidegate.request as r
+    where r.id > coalesce(redrive.after, '00000000-0000-0000-0000-000000000000')
+      and r.req_status in ('failure', 'timed_out')
+      and (redrive.kind is null or r.kind = redrive.kind)
+      and (redrive.since is null or r.finished_at >= redrive.since)
+      and case
+        when redrive.code is not null then r.error ->> 'code' = redrive.code
+        when r.error ->> 'code' in ('cancelled', 'outcome_unknown') then false
+        -- Now, or when it was sent.
+        when r.tx_attempt > 0 then not exists (
+          select
+          from tidegate.policy_in_force as p
+          where p.kind = r.kind and p.stage = 'tx' and 'at_most_once' in (
+            p.semantics,
+            case when p.since > r.tx_in_flight_at then (tidegate.policy_at(r.kind, 'tx', r.tx_in_flight_at)).semantics end
+          )
+        )
+        else true
+      end
+      and not exists (select from tidegate.redrive as v where v.request_id = r.id)
+    order by r.id
+    limit batch
+  ) as r;
+  if v_found.ids is null then
+    return;
+  end if;
+  if dry_run then
+    ids := v_found.ids;
+    redriven := cardinality(ids);
+    next_after := case when redriven = batch then ids[redriven] end;
+    return;
+  end if;
+
+  v_group := array(
+    select c.id
+    from unnest(v_found.ids, v_found.kinds, v_found.submitters) as c(id, kind, submitter)
+    where c.kind = v_found.kinds[1] and c.submitter is not distinct from v_found.submitters[1]
+    order by c.id
+  );
+  -- As many of them at once as can be submitted together.
+  loop
+    begin
+      with asked as materialized (
+        select o.id, o.callback_url, s.id as new_id, s.outcome, s.retry_after_seconds as seconds, o.place
+        from (
+          select r.id, r.callback_url, row_number() over (order by r.id) as place
+          from tidegate.request as r
+          where r.id = any(v_group)
+        ) as o
+        join tidegate.submit_requests(
+          v_found.kinds[1], array(select r.payload from tidegate.request as r where r.id = any(v_group) order by r.id), null,
+          v_found.submitters[1], 'enforce', null, true
+        ) with ordinality as s(
+          id, outcome, req_status, queue, queue_position, retry_after_seconds, spread_to, eta_p50_ms, eta_p90_ms, place
+        ) on s.place = o.place
+      ), linked as (
+        insert into tidegate.redrive (request_id, redriven_as, on_behalf_of)
+        select a.id, a.new_id, left(coalesce(redrive.actor, nullif(current_setting('tidegate.actor', true), '')), 200)
+        from asked as a
+        where a.new_id is not null
+        returning request_id
+      )
+      select
+        array_agg(a.id order by a.id) filter (where a.new_id is not null) as ids,
+        array_agg(a.new_id order by a.id) filter (where a.new_id is not null) as new_ids,
+        array_agg(a.new_id) filter (where a.outcome = 'accepted' and a.callback_url is not null) as calling,
+        array_agg(a.callback_url) filter (where a.outcome = 'accepted' and a.callback_url is not null) as callbacks,
+        array_agg(a.id) filter (where a.new_id is null) as refused, max(a.seconds) filter (where a.new_id is null) as seconds,
+        (select count(*) from linked) as linked
+      into v_done
+      from asked as a;
+      exit;
+    exception when sqlstate 'TG003' or sqlstate 'TG004' or sqlstate 'TG007' then
+      -- All of the kind, or this one.
+      if sqlstate = 'TG003' or cardinality(v_group) = 1 then
+        unfit_ids := v_group;
+        unfit_reasons := array_fill(sqlerrm, array[cardinality(v_group)]);
+        exit;
+      end if;
+      v_group := v_group[1 : cardinality(v_group) / 2];
+    end;
+  end loop;
+
+  if unfit_ids = '{}' then
+    if v_done.calling is not null then
+      update tidegate.request as r
+      set callback_url = c.url
+      from unnest(v_done.calling, v_done.callbacks) as c(id, url)
+      where r.id = c.id;
+    end if;
+    ids := coalesce(v_done.ids, '{}');
+    new_ids := coalesce(v_done.new_ids, '{}');
+    redriven := cardinality(ids);
+    v_refused := v_done.refused;
+    retry_after_seconds := v_done.seconds;
+  end if;
+  if v_refused is null or not exists (
+    select
+    from tidegate.kind as k
+    join tidegate.gate as g on g.queue in (k.readiness_queue, k.tx_queue) and g.state = 'too_many_requests'
+    where k.name = v_found.kinds[1]
+  ) then
+    -- Right before the first of another kind or submitter, or behind all.
+    select case
+      when min(c.place) is not null then v_found.ids[min(c.place) - 1]
+      when cardinality(v_found.ids) = batch then v_found.ids[batch]
+    end
+    into next_after
+    from unnest(v_found.ids) with ordinality as c(id, place)
+    where c.id <> all(v_group);
+  end if;
+  -- The others come again.
+  refused := (select count(*) from unnest(v_refused) as r(id) where next_after is null or r.id <= next_after);
+  unfit_ids := array(select u.id from unnest(unfit_ids) as u(id) where next_after is null or u.id <= next_after order by u.id);
+  unfit := cardinality(unfit_ids);
+  unfit_reasons := unfit_reasons[1 : unfit];
+end;
+$$;
+
+comment on function tidegate.redrive is
+  'One batch: submits failed and timed-out requests again as new ones, each once, as far as the gates have room; those that '
+  'nobody could submit are unfit; go on at next_after.';
+select tidegate.allow('redrive', '{admin}');

@@ -1,0 +1,52 @@
+-- tidegate.cancel: queued or processing → failure (cancelled), as long as the request has not been sent
+--
+-- Returns one row: `cancelled` (also when it was cancelled before: a repeated call gets the same answer), or
+-- `not_cancellable` with the status that forbids it, or `unknown`. A check that is running is cancelled too: its outcome
+-- will find nothing to settle.
+create or replace function tidegate.cancel(id uuid)
+  returns table (outcome text, req_status tidegate.request_status)
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  v_tries integer := 0;
+  v_now   tidegate.request_status;
+  v_code  text;
+begin
+  -- A request that moves from one queue to the other just now is met in the next round.
+  loop
+    if exists (
+      select from tidegate.end_requests(
+        array[cancel.id], '{queued,processing}', 'failure', '{cancelled,cancelled}',
+        tidegate.error_json('cancelled', 'cancelled before it was sent', false)
+      )
+    ) then
+      return query select 'cancelled', 'failure'::tidegate.request_status;
+      return;
+    end if;
+
+    select r.req_status, r.error ->> 'code' into v_now, v_code from tidegate.request as r where r.id = cancel.id;
+    if not found then
+      return query select 'unknown', null::tidegate.request_status;
+      return;
+    end if;
+    if v_now = 'failure' and v_code = 'cancelled' then
+      return query select 'cancelled', v_now;
+      return;
+    end if;
+    v_tries := v_tries + 1;
+    if v_now not in ('queued', 'processing') or v_tries = 10 then
+      return query select 'not_cancellable', v_now;
+      return;
+    end if;
+  end loop;
+end;
+$$;
+
+comment on function tidegate.cancel is
+  'queued or processing to failure: returns cancelled, not_cancellable with the status that forbids it, or unknown.';
+select tidegate.allow('cancel', '{api,admin}');

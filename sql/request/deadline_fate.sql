@@ -1,0 +1,23 @@
+-- tidegate.deadline_fate: what its deadlines make of a live request: unready, overdue or unanswered, by the one that has passed
+--
+-- undated: it has none where it is. null: it is in time. `p_due_at` is when its response is due, if it awaits one.
+create or replace function tidegate.deadline_fate(
+  p_status tidegate.request_status, p_readiness_deadline_at timestamptz, p_deadline_at timestamptz, p_due_at timestamptz,
+  p_now timestamptz
+)
+  returns text
+  language sql
+  immutable
+  parallel safe
+return (
+  case
+    when p_status = 'queued' and p_readiness_deadline_at <= p_now then 'unready'
+    when p_status in ('queued', 'processing', 'tx_in_flight') and p_deadline_at <= p_now then 'overdue'
+    when p_status = 'receipt_received' and p_due_at <= p_now then 'unanswered'
+    when p_status = 'queued' and p_readiness_deadline_at is null then 'undated'
+    when p_status = 'receipt_received' and p_due_at is null then 'undated'
+  end
+);
+
+comment on function tidegate.deadline_fate is
+  'Internal: which deadline of a live request has passed, or that it has none.';

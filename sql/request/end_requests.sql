@@ -1,0 +1,87 @@
+-- tidegate.end_requests: moves requests to a terminal status from outside any lease, with their messages
+--
+-- The inner form of cancel, operator commands and deadline sweeps. Locks the messages first, whoever holds them, and
+-- then moves the rows that are still in one of `p_from` and still name that message; a holder's settle then finds
+-- its message gone and moves nothing. `p_causes` names the cause for each status in `p_from`. Returns what moved.
+-- Who ends more than one request holds recovery off first (see `hold_off_recovery`).
+create or replace function tidegate.end_requests(
+  p_ids    uuid[],
+  p_from   tidegate.request_status[],
+  p_to     tidegate.request_status,
+  p_causes text[],
+  p_error  jsonb
+)
+  returns table (id uuid, req_status tidegate.request_status)
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_seen  record;
+  v_moved record;
+  v_queue text;
+begin
+  select array_agg(r.id) as ids, array_agg(r.queue) as queues, array_agg(r.msg_id) as msg_ids into v_seen
+  from tidegate.request as r
+  where r.id = any(p_ids) and r.req_status = any(p_from);
+  if v_seen.ids is null then
+    return;
+  end if;
+  perform tidegate.lock_messages(v_seen.queues, v_seen.msg_ids);
+
+  with ordered as materialized (
+    -- Locked in id order, because two sweeps may meet on requests that have no message.
+    select r.id, s.queue, s.msg_id
+    from unnest(v_seen.ids, v_seen.queues, v_seen.msg_ids) as s(id, queue, msg_id)
+    join tidegate.request as r on r.id = s.id
+    where r.req_status = any(p_from) and r.queue is not distinct from s.queue and r.msg_id is not distinct from s.msg_id
+      and exists (
+        select
+        from tidegate.transition_rule as t
+        where t.flow = r.flow and t.from_status = r.req_status and t.to_status = p_to
+          and t.cause = p_causes[array_position(p_from, r.req_status)]
+      )
+    order by r.id
+    for update of r
+  ), moved as (
+    update tidegate.request as r
+    set
+      req_status = p_to, transition_no = r.transition_no + 1, queue = null, msg_id = null,
+      cause = p_causes[array_position(p_from, r.req_status)],
+      error = coalesce(
+        p_error,
+        tidegate.error_json(p_causes[array_position(p_from, r.req_status)], 'ended by the operator', true)
+      )
+    from ordered as o
+    where r.id = o.id
+    returning r.id, o.queue, o.msg_id
+  )
+  select array_agg(m.id) as ids, array_agg(m.queue) as queues, array_agg(m.msg_id) as msg_ids into v_moved
+  from moved as m;
+
+  for v_queue in
+    select distinct q from unnest(v_moved.queues) as q join tidegate.queue as known on known.name = q order by q
+  loop
+    -- A message that carries the number and stands for another request (the queue was made again) is not theirs. One
+    -- that came back since the first look may be locked by somebody who waits for its row: a claim removes it later.
+    execute format(
+      $sql$
+        with theirs as materialized (
+          select m.msg_id
+          from unnest($1, $2, $3) as ended(id, queue, msg_id)
+          join %1$s as m on m.msg_id = ended.msg_id and tidegate.message_request_id(m.message) = ended.id
+          where ended.queue = $4
+          for update of m skip locked
+        )
+        delete from %1$s as m using theirs as t where m.msg_id = t.msg_id
+      $sql$,
+      tidegate.queue_table(v_queue)
+    ) using v_moved.ids, v_moved.queues, v_moved.msg_ids, v_queue;
+    perform tidegate.look_at_gate(v_queue, 'too_many_requests');
+  end loop;
+  return query select unnest(v_moved.ids), p_to;
+end;
+$$;
+
+comment on function tidegate.end_requests is
+  'Internal: ends requests from outside any lease, and removes their messages.';

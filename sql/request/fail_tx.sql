@@ -1,0 +1,25 @@
+-- tidegate.fail_tx: processing or tx_in_flight → failure; a proof also from receipt_received
+--
+-- By an operator: the send is refused before it left, or known to have been rejected. `error` is
+-- {"code", "message", "retryable"}. Returns the requests that moved.
+create or replace function tidegate.fail_tx(ids uuid[], error jsonb default null)
+  returns table (id uuid, req_status tidegate.request_status)
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+begin
+  perform tidegate.hold_off_recovery();
+  return query select * from tidegate.end_requests(
+    ids, '{processing,tx_in_flight,receipt_received}', 'failure', '{send_refused,rejected,verdict_rejected}', fail_tx.error
+  );
+end;
+$$;
+
+comment on function tidegate.fail_tx is
+  'By an operator: processing or tx_in_flight to failure, a proof also from receipt_received; returns the requests '
+  'that moved.';
+select tidegate.allow('fail_tx', '{admin}');

@@ -1,0 +1,88 @@
+-- tidegate.list_requests: one page of a kind's requests, newest first
+--
+-- `states`, `since` (submitted at or after) and `submitter` narrow it; null: all. `before` is where the page before
+-- ended: its `next_before`. A page has at most `page` rows and looks at about `examine` requests, however few of them
+-- match: its work is bounded, and the next page goes on where it stopped. `next_before` is the same in each row, and null
+-- on the last page; a page that found nothing but is not the last is one row without an id. Empty: there is nothing (more).
+-- Raises TG002 for an unknown kind.
+create or replace function tidegate.list_requests(
+  kind      text,
+  states    tidegate.request_status[] default null,
+  since     timestamptz default null,
+  before    uuid default null,
+  submitter text default null,
+  page      integer default 100,
+  examine   integer default 10000
+)
+  returns table (
+    id uuid, req_status tidegate.request_status, submitted_by text, submitted_at timestamptz, finished_at timestamptz,
+    next_before uuid
+  )
+  language plpgsql
+  stable
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  -- How far a page reaches depends on where it begins: a plan for any page would be one for none.
+  set plan_cache_mode = force_custom_plan
+as $$
+#variable_conflict use_column
+declare
+  v_page     integer := least(greatest(coalesce(list_requests.page, 100), 1), 1000);
+  v_examine  integer := least(greatest(coalesce(list_requests.examine, 10000), v_page), 100000);
+  v_before   uuid := coalesce(list_requests.before, 'ffffffff-ffff-ffff-ffff-ffffffffffff');
+  -- Ids cannot tell times beyond these bounds.
+  v_since    uuid := tidegate.uuid_v7_floor(least(greatest(list_requests.since, '1970-01-01Z'), '9999-01-01Z'));
+  v_examined integer := 0;
+  v_last     uuid;
+  v_row      record;
+  v_found    uuid[] := '{}';
+  v_next     uuid;
+begin
+  if not exists (select from tidegate.kind as k where k.name = list_requests.kind) then
+    raise exception using errcode = 'TG002', message = format('there is no kind "%s"', list_requests.kind);
+  end if;
+
+  -- One more shows that there is a next page; a thousand more are enough to come to the end of any instant. Compared
+  -- as pairs, so that no index but (kind, id) will do: the primary key would pass over every other kind's requests.
+  for v_row in
+    select
+      r.id,
+      (list_requests.states is null or r.req_status = any (list_requests.states))
+        and (list_requests.submitter is null or r.submitter = list_requests.submitter) as matches
+    from tidegate.request as r
+    where (r.kind, r.id) < (list_requests.kind, v_before) and (r.kind, r.id) >= (list_requests.kind, v_since)
+    order by r.kind desc, r.id desc
+    limit v_examine + 1000
+  loop
+    if cardinality(v_found) = v_page then
+      v_next := v_found[v_page];
+      exit;
+    end if;
+    -- The next page begins below a whole microsecond, the first half of an id: who may not see the last request looked
+    -- at does not learn its id.
+    if v_examined >= v_examine and left(v_row.id::text, 18) <> left(v_last::text, 18) then
+      v_next := (left(v_last::text, 18) || '-0000-000000000000')::uuid;
+      exit;
+    end if;
+    v_examined := v_examined + 1;
+    v_last := v_row.id;
+    if v_row.matches then
+      v_found := v_found || v_row.id;
+    end if;
+  end loop;
+
+  return query
+    select r.id, r.req_status, r.submitter, r.submitted_at, r.finished_at, v_next
+    from tidegate.request as r
+    where r.id = any(v_found)
+    order by r.id desc;
+  if v_found = '{}' and v_next is not null then
+    return query select null::uuid, null::tidegate.request_status, null, null::timestamptz, null::timestamptz, v_next;
+  end if;
+end;
+$$;
+
+comment on function tidegate.list_requests is
+  'One page of a kind''s requests, newest first, in bounded work; the next page begins before next_before.';
+select tidegate.allow('list_requests', '{reader,api,worker,admin}');

@@ -1,0 +1,22 @@
+-- tidegate.lock_requests: locks rows that still name the messages given, in id order
+--
+-- After `lock_messages`: nobody moves such a row on while its message is locked, and all who lock several rows do so in this
+-- order. A row that names another message by now has moved on, and is passed over.
+create or replace function tidegate.lock_requests(p_ids uuid[], p_queues text[], p_msg_ids bigint[])
+  returns void
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform from (
+    select 1
+    from unnest(p_ids, p_queues, p_msg_ids) as s(id, queue, msg_id)
+    join tidegate.request as r on r.id = s.id
+    where r.queue is not distinct from s.queue and r.msg_id is not distinct from s.msg_id
+    order by r.id
+    for update of r
+  ) as locked;
+end;
+$$;
+
+comment on function tidegate.lock_requests is 'Internal: locks rows that still name the messages given, in id order.';

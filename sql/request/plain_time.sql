@@ -1,0 +1,8 @@
+-- tidegate.plain_time: a time as sentences tell it, in the time zone of whoever asks
+create or replace function tidegate.plain_time(p_at timestamptz)
+  returns text
+  language sql
+  stable
+return to_char(p_at, 'YYYY-MM-DD HH24:MI:SSTZH:TZM');
+
+comment on function tidegate.plain_time is 'Internal: a time as sentences tell it.';

@@ -1,0 +1,92 @@
+-- tidegate.request_guard: lets a request's row change only along `transition_rule`
+--
+-- A function announces its transition by raising transition_no by one and naming the cause, and is checked with
+-- it. Whatever else changes the status is a hand edit, checked on the two statuses alone and labelled as one.
+-- The trigger keeps what history needs in the row itself (previous_status, transition_no, the time each state was
+-- entered), so that the history trigger reads nothing but the new rows.
+create or replace function tidegate.request_guard()
+  returns trigger
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now timestamptz;
+begin
+  if tg_op = 'DELETE' then
+    if old.req_status not in ('completed', 'timed_out', 'failure') then
+      raise exception using
+        errcode = 'TG001',
+        message = format('request %s is %s and may not be deleted', old.id, old.req_status),
+        hint = 'cancel it first: select * from tidegate.cancel(id)';
+    end if;
+    return old;
+  end if;
+
+  if tg_op = 'INSERT' then
+    new.previous_status := null;
+    new.transition_no := 1;
+    if new.cause is distinct from 'submitted' then
+      new.cause := 'hand_edit';
+    end if;
+    if not exists (
+      select
+      from tidegate.transition_rule as t
+      join tidegate.kind as k on k.flow = t.flow
+      where k.name = new.kind and t.flow = new.flow and t.from_status is null and t.to_status = new.req_status
+    ) then
+      raise exception using
+        errcode = 'TG001',
+        message = format(
+          'request %s of kind %s, flow %s, may not go from (entry) to %s', new.id, new.kind, new.flow, new.req_status),
+        hint = 'submit it: select * from tidegate.submit(kind, payload)';
+    end if;
+  else
+    if (new.id, new.kind, new.flow) is distinct from (old.id, old.kind, old.flow) then
+      raise exception using
+        errcode = 'TG001',
+        message = format('request %s keeps its id, kind and flow', old.id);
+    end if;
+
+    new.previous_status := old.req_status;
+    if new.req_status = old.req_status then
+      new.transition_no := old.transition_no;
+      new.cause := old.cause;
+      return new;
+    end if;
+
+    if new.transition_no is distinct from old.transition_no + 1 then
+      new.transition_no := old.transition_no + 1;
+      new.cause := 'hand_edit';
+    end if;
+    if not exists (
+      select
+      from tidegate.transition_rule as t
+      where t.flow = new.flow and t.from_status = old.req_status and t.to_status = new.req_status
+        and (t.cause = new.cause or new.cause = 'hand_edit')
+    ) then
+      raise exception using
+        errcode = 'TG001',
+        message = format('request %s may not go from %s to %s (%s)', old.id, old.req_status, new.req_status, new.cause),
+        hint = format('select * from tidegate.transition_rule where flow = %L', old.flow);
+    end if;
+  end if;
+
+  v_now := clock_timestamp();
+  case new.req_status
+    when 'queued' then new.queued_at := v_now;
+    when 'processing' then new.processing_at := v_now;
+    when 'tx_in_flight' then new.tx_in_flight_at := v_now;
+    when 'receipt_received' then new.receipt_received_at := v_now;
+    else new.finished_at := v_now;
+  end case;
+  return new;
+end;
+$$;
+
+create or replace trigger request_guard
+  before insert or update or delete on tidegate.request
+  for each row
+  execute function tidegate.request_guard();
+
+comment on function tidegate.request_guard is
+  'Trigger on request: refuses what transition_rule does not allow (TG001), labels hand edits, sets the times.';

@@ -1,0 +1,16 @@
+-- tidegate.request_overview: how many requests of each kind are in each status, from folded counts and fresh deltas
+create or replace view tidegate.request_overview as
+select c.kind, c.req_status, sum(c.requests)::bigint as requests
+from (
+  select kind, req_status, requests from tidegate.request_count
+  union all
+  select kind, req_status, delta from tidegate.request_count_delta
+) as c
+group by c.kind, c.req_status
+having sum(c.requests) <> 0;
+
+comment on view tidegate.request_overview is
+  'How many requests of each kind are in each status; from counts, never from a scan of the requests.';
+comment on column tidegate.request_overview.kind is 'The kind.';
+comment on column tidegate.request_overview.req_status is 'The status.';
+comment on column tidegate.request_overview.requests is 'How many.';

@@ -1,0 +1,22 @@
+-- tidegate.time_out: queued or receipt_received → timed_out
+--
+-- By an operator, or for responses that came too late for the caller. Returns the requests that moved.
+create or replace function tidegate.time_out(ids uuid[])
+  returns table (id uuid, req_status tidegate.request_status)
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+begin
+  perform tidegate.hold_off_recovery();
+  return query select * from tidegate.end_requests(
+    ids, '{queued,receipt_received}', 'timed_out', '{readiness_timed_out,response_timed_out}', null
+  );
+end;
+$$;
+
+comment on function tidegate.time_out is
+  'By an operator: queued or receipt_received to timed_out; returns the requests that moved.';
+select tidegate.allow('time_out', '{admin}');

@@ -1,0 +1,71 @@
+-- tidegate.apply_response: receipt_received → completed or failure, with one response, share or verdict
+--
+-- Returns what it did: `completed`, `rejected` (a proof's verdict), `stored` (a share; the threshold is not reached),
+-- `duplicate` (a share already stored), `refused` (it does not fit the request's flow, see `response_refusal`), or
+-- null when the request is not awaiting a response. The caller has locked the request's row, so the shares stored
+-- by others are all visible to the count, which is a statement of its own: the threshold is reached exactly once,
+-- whatever the order.
+create or replace function tidegate.apply_response(
+  p_id       uuid,
+  p_response jsonb,
+  p_part     text,
+  p_accept   boolean
+)
+  returns text
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_request tidegate.request;
+  v_parts   bigint;
+begin
+  select * into v_request from tidegate.request as r where r.id = p_id and r.req_status = 'receipt_received';
+  if not found then
+    return null;
+  end if;
+  if tidegate.response_refusal(v_request.flow, v_request.response_threshold, p_part, p_accept) is not null then
+    return 'refused';
+  end if;
+
+  if v_request.flow = 'proof' and not p_accept then
+    update tidegate.request as r
+    set
+      req_status = 'failure', transition_no = r.transition_no + 1, cause = 'verdict_rejected', response = p_response,
+      error = tidegate.error_json('verdict_rejected', 'the downstream rejected the proof', false)
+    where r.id = p_id and r.req_status = 'receipt_received';
+    return case when found then 'rejected' end;
+  end if;
+
+  if v_request.flow = 'decrypt' and p_part is not null then
+    insert into tidegate.response_part (request_id, part, response)
+    values (p_id, p_part, p_response)
+    on conflict do nothing;
+    if not found then
+      return 'duplicate';
+    end if;
+
+    select count(*) into v_parts from tidegate.response_part as p where p.request_id = p_id;
+    if v_parts < v_request.response_threshold then
+      return 'stored';
+    end if;
+    update tidegate.request as r
+    set
+      req_status = 'completed', transition_no = r.transition_no + 1, cause = 'threshold_reached',
+      response = jsonb_build_object('shares', (
+        select jsonb_object_agg(p.part, p.response) from tidegate.response_part as p where p.request_id = p_id
+      ))
+    where r.id = p_id and r.req_status = 'receipt_received';
+    return case when found then 'completed' end;
+  end if;
+
+  update tidegate.request as r
+  set
+    req_status = 'completed', transition_no = r.transition_no + 1, response = p_response,
+    cause = case r.flow when 'proof' then 'verdict_accepted' else 'response' end
+  where r.id = p_id and r.req_status = 'receipt_received';
+  return case when found then 'completed' end;
+end;
+$$;
+
+comment on function tidegate.apply_response is
+  'Internal: applies one response, share or verdict to a request that awaits one.';

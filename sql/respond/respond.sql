@@ -1,0 +1,74 @@
+-- tidegate.respond: stores the downstream's response (one answer, a share, or a verdict) for a request
+--
+-- Address it by request id or by the reference of its receipt; an id wins. Returns the request, if it is known, its
+-- status now, and the outcome:
+--   completed   the request is answered          rejected    the verdict was no: the request failed
+--   stored      a share, more are needed         duplicate   this share was here already
+--   early       kept until the receipt is stored late        kept, but the request had already ended
+-- Raises TG006 for an id that no request has, TG007 for a response that does not fit the request's flow.
+create or replace function tidegate.respond(
+  response  jsonb,
+  id        uuid default null,
+  reference text default null,
+  part      text default null,
+  accept    boolean default null
+)
+  returns table (request_id uuid, req_status tidegate.request_status, outcome text)
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  v_id      uuid := respond.id;
+  v_request record;
+  v_refusal text;
+  v_outcome text;
+begin
+  if v_id is null then
+    if respond.reference is null then
+      raise exception using errcode = 'TG007', message = 'a response names its request: by id or by reference';
+    end if;
+    perform tidegate.lock_references(array[respond.reference]);
+    select f.request_id into v_id from tidegate.request_reference as f where f.reference = respond.reference;
+    if not found then
+      insert into tidegate.response_inbox (reference, part, accept, response)
+      values (respond.reference, respond.part, respond.accept, respond.response);
+      return query select null::uuid, null::tidegate.request_status, 'early';
+      return;
+    end if;
+  end if;
+
+  -- Locked before it is looked at: a receipt that is being stored either sees this response in the inbox, or has
+  -- moved the row before this lock was granted.
+  select r.req_status, r.flow, r.response_threshold into v_request
+  from tidegate.request as r
+  where r.id = v_id
+  for update;
+  if not found then
+    raise exception using
+      errcode = 'TG006',
+      message = format('there is no request %s', v_id);
+  end if;
+  v_refusal := tidegate.response_refusal(v_request.flow, v_request.response_threshold, respond.part, respond.accept);
+  if v_refusal is not null then
+    raise exception using errcode = 'TG007', message = format('request %s: %s', v_id, v_refusal);
+  end if;
+
+  if v_request.req_status = 'receipt_received' then
+    v_outcome := tidegate.apply_response(v_id, respond.response, respond.part, respond.accept);
+  else
+    v_outcome := case when v_request.req_status in ('completed', 'timed_out', 'failure') then 'late' else 'early' end;
+    insert into tidegate.response_inbox (request_id, reference, part, accept, response, late)
+    values (v_id, respond.reference, respond.part, respond.accept, respond.response, v_outcome = 'late');
+  end if;
+  return query select r.id, r.req_status, v_outcome from tidegate.request as r where r.id = v_id;
+end;
+$$;
+
+comment on function tidegate.respond is
+  'Stores a response, share or verdict by id or reference; outcome completed, rejected, stored, duplicate, early or '
+  'late.';
+select tidegate.allow('respond', '{api,worker,admin}');

@@ -1,0 +1,23 @@
+-- tidegate.response_refusal: why a response does not fit a request of this flow, or null when it does
+create or replace function tidegate.response_refusal(
+  p_flow      tidegate.flow,
+  p_threshold integer,
+  p_part      text,
+  p_accept    boolean
+)
+  returns text
+  language sql
+  immutable
+  parallel safe
+return (
+  case
+    when p_flow = 'proof' and p_accept is null then 'a proof is answered by a verdict: say accept => true or false'
+    when p_flow <> 'proof' and p_accept is not null then 'only a proof is answered by a verdict'
+    when p_flow = 'decrypt' and p_threshold > 1 and p_part is null then
+      format('this request collects %s shares: name the share with part => …', p_threshold)
+    when p_flow <> 'decrypt' and p_part is not null then 'only a decrypt is answered in shares'
+  end
+);
+
+comment on function tidegate.response_refusal is
+  'Internal: why a response does not fit a request of this flow; null when it does.';

@@ -1,0 +1,85 @@
+-- tidegate.sweep_inbox: applies early responses whose request awaits one by now; marks those whose request has ended
+--
+-- A safety net: receipts apply their own early responses. So one call looks at the next `batch` of them only, and the next call
+-- goes on from there; `everything` looks at all. A response under a reference that no request has is deleted, and counted,
+-- once it is older than the longest deadline of a kind: no receipt can bring its reference any more. Returns how many
+-- responses it applied.
+create or replace function tidegate.sweep_inbox(batch integer default 1000, everything boolean default false)
+  returns bigint
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_from    bigint := coalesce(pg_sequence_last_value('tidegate.inbox_cursor'), 0);
+  v_to      bigint;
+  v_slice   record;
+  v_ids     uuid[];
+  v_expired bigint;
+begin
+  if everything then
+    v_from := -1;
+  else
+    select count(*) as found, max(s.id) as last into v_slice
+    from (
+      select i.id from tidegate.response_inbox as i where not i.late and i.id > v_from order by i.id limit batch
+    ) as s;
+    v_to := v_slice.last;
+    if v_slice.found < batch then
+      -- From the beginning, next time.
+      if v_from > 0 then
+        perform setval('tidegate.inbox_cursor', 0);
+      end if;
+    else
+      perform setval('tidegate.inbox_cursor', v_to);
+    end if;
+    if v_to is null then
+      return 0;
+    end if;
+  end if;
+
+  delete from tidegate.response_inbox as i
+  where not i.late and i.id > v_from and (v_to is null or i.id <= v_to) and i.request_id is null
+    and i.received_at < clock_timestamp() - (select max(k.deadline) from tidegate.kind as k)
+    and not exists (select from tidegate.request_reference as f where f.reference = i.reference);
+  get diagnostics v_expired = row_count;
+  if v_expired > 0 then
+    update tidegate.inbox_total set expired = expired + v_expired;
+  end if;
+
+  perform tidegate.lock_references(array(
+    select i.reference
+    from tidegate.response_inbox as i
+    join tidegate.request_reference as f on f.reference = i.reference
+    where not i.late and i.request_id is null and i.id > v_from and (v_to is null or i.id <= v_to)
+    order by i.id
+    limit batch
+  ));
+
+  -- Only requests that await a response or have ended: the others' responses stay early, and must keep neither this
+  -- sweep from later ones nor, by a lock on their rows, a claim or a settle waiting.
+  select array_agg(distinct addressed.id) into v_ids
+  from (
+    select r.id
+    from tidegate.response_inbox as i
+    left join tidegate.request_reference as f on f.reference = i.reference
+    join tidegate.request as r on r.id = coalesce(i.request_id, f.request_id)
+    where not i.late and i.id > v_from and (v_to is null or i.id <= v_to)
+      and r.req_status not in ('queued', 'processing', 'tx_in_flight')
+    order by i.id
+    limit batch
+  ) as addressed;
+  if v_ids is null then
+    return 0;
+  end if;
+
+  perform from (select 1 from tidegate.request as r where r.id = any(v_ids) order by r.id for update) as locked;
+  return tidegate.apply_inbox(v_ids);
+end;
+$$;
+
+comment on function tidegate.sweep_inbox is
+  'Maintenance: applies or marks late what waits in response_inbox; returns how many it applied.';
+select tidegate.allow('sweep_inbox', '{api,worker,admin}');

@@ -1,0 +1,53 @@
+-- tidegate.settle_ended: from one status to failure, for requests that their stage ended, with the error given
+--
+-- The inner form of `settle_failed` (queued → failure) and `settle_rejected` (tx_in_flight → failure).
+create or replace function tidegate.settle_ended(
+  p_leases  tidegate.lease[],
+  p_errors  jsonb[],
+  p_from    tidegate.request_status,
+  p_cause   text,
+  p_took_ms integer[],
+  p_hedges  integer[]
+)
+  returns table (id uuid, req_status tidegate.request_status)
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_held  record;
+  v_moved record;
+begin
+  select * into v_held from tidegate.lock_held(p_leases);
+  if v_held.ids is null then
+    return;
+  end if;
+
+  with moved as (
+    update tidegate.request as r
+    set
+      req_status = 'failure', transition_no = r.transition_no + 1, cause = p_cause, queue = null, msg_id = null,
+      error = coalesce(p_errors[h.place], tidegate.error_json(p_cause, 'no reason given', false))
+    from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.claimed) as h(id, msg_id, place, claimed)
+    where r.id = h.id and r.req_status = p_from and r.queue = v_held.queue and r.msg_id = h.msg_id
+    returning
+      r.id, r.kind, h.msg_id, h.place, h.claimed,
+      case p_from when 'queued' then r.readiness_attempt else r.tx_attempt end as attempt
+  )
+  select
+    array_agg(m.id) as ids, array_agg(m.msg_id) as done, array_agg(m.kind) as kinds, array_agg(m.attempt = 1) as first,
+    array_agg(m.place) as places, array_agg(m.claimed) as claimed
+  into v_moved
+  from moved as m;
+
+  perform tidegate.delete_messages(v_held.queue, v_moved.done, true);
+  perform tidegate.note_calls(
+    (case p_from when 'queued' then 'readiness' else 'tx' end)::tidegate.stage, v_moved.kinds, v_moved.first, null, null,
+    v_moved.places, p_took_ms, p_hedges, v_moved.claimed
+  );
+  return query select unnest(v_moved.ids), 'failure'::tidegate.request_status;
+end;
+$$;
+
+comment on function tidegate.settle_ended is 'Internal: what settle_failed and settle_rejected share.';
+select tidegate.allow('settle_ended', '{worker,admin}');

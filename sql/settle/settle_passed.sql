@@ -1,0 +1,82 @@
+-- tidegate.settle_passed: queued → processing, for requests whose readiness check passed
+--
+-- Returns the requests that moved, and their tx queue. A request missing from the result was not this holder's any
+-- more (lease taken over, cancelled, timed out): drop the outcome. `wake` tells that nothing waited in that queue
+-- before, so its workers may be asleep. `took_ms` and `hedges` (one per lease, or null): how long the check took, and how
+-- many more were made for it.
+create or replace function tidegate.settle_passed(
+  leases  tidegate.lease[],
+  took_ms integer[] default null,
+  hedges  integer[] default null
+)
+  returns table (id uuid, req_status tidegate.request_status, queue text, wake boolean)
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  v_held     record;
+  v_moved    record;
+  v_tx_queue text;
+  v_wake     boolean;
+begin
+  select * into v_held from tidegate.lock_held(leases);
+  if v_held.ids is null then
+    return;
+  end if;
+
+  -- The numbers are drawn in the order of the checks: an update goes through its rows in any order.
+  with numbered as materialized (
+    select h.id, h.msg_id, h.place, h.claimed, h.tx_queue, nextval(tidegate.queue_sequence(h.tx_queue)) as number
+    from (
+      select h.id, h.msg_id, h.place, h.claimed, k.tx_queue
+      from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.claimed) as h(id, msg_id, place, claimed)
+      join tidegate.request as r on r.id = h.id and r.req_status = 'queued' and r.queue = v_held.queue and r.msg_id = h.msg_id
+      join tidegate.kind as k on k.name = r.kind
+      order by h.msg_id
+    ) as h
+  ), moved as (
+    update tidegate.request as r
+    set
+      req_status = 'processing', transition_no = r.transition_no + 1, cause = 'readiness_passed',
+      queue = n.tx_queue, msg_id = n.number, error = null
+    from numbered as n
+    where r.id = n.id and r.req_status = 'queued' and r.queue = v_held.queue and r.msg_id = n.msg_id
+    returning r.id, r.queue, r.msg_id, n.msg_id as done, r.kind, r.readiness_attempt, n.place, n.claimed
+  )
+  select
+    array_agg(m.id order by m.done) as ids, array_agg(m.queue order by m.done) as queues,
+    array_agg(m.msg_id order by m.done) as msg_ids, array_agg(m.done) as done,
+    array_agg(m.kind) as kinds, array_agg(m.readiness_attempt = 1) as first, array_agg(m.place) as places,
+    array_agg(m.claimed) as claimed
+  into v_moved
+  from moved as m;
+
+  perform tidegate.delete_messages(v_held.queue, v_moved.done, true);
+  for v_tx_queue in select distinct q from unnest(v_moved.queues) as q order by q loop
+    v_wake := not tidegate.queue_has_waiting(v_tx_queue);
+    perform tidegate.send_messages(
+      v_tx_queue,
+      array(select m.id from unnest(v_moved.ids, v_moved.queues) with ordinality as m(id, queue, place)
+            where m.queue = v_tx_queue order by m.place),
+      array(select m.msg_id from unnest(v_moved.msg_ids, v_moved.queues) with ordinality as m(msg_id, queue, place)
+            where m.queue = v_tx_queue order by m.place)
+    );
+    perform tidegate.look_at_gate(v_tx_queue, 'accepting');
+    return query
+      select m.id, 'processing'::tidegate.request_status, m.queue, v_wake
+      from unnest(v_moved.ids, v_moved.queues) as m(id, queue)
+      where m.queue = v_tx_queue;
+  end loop;
+  perform tidegate.note_calls(
+    'readiness', v_moved.kinds, v_moved.first, null, null, v_moved.places, took_ms, hedges, v_moved.claimed
+  );
+end;
+$$;
+
+comment on function tidegate.settle_passed is
+  'queued to processing: the readiness check passed; returns the requests that moved.';
+select tidegate.allow('settle_passed', '{worker,admin}');

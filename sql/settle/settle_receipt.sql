@@ -1,0 +1,153 @@
+-- tidegate.settle_receipt: tx_in_flight → receipt_received, for requests that the downstream took
+--
+-- `refs` (one per lease, or null) are the downstream's references, under which responses may come; `responses` (one
+-- per lease, or null) are answers that came with the receipt: a `direct` request completes with it in this very step,
+-- others are answered as if it had come a moment later. Responses that came before their receipt are applied.
+-- `took_ms` and `hedges` (one per lease, or null): how long the call took, and how many more were made for it.
+-- A reference stands for one live request: one whose reference another awaits its response under, and that is not answered by
+-- its receipt, ends in failure (outcome_unknown), because no response could be told to be its own.
+-- Returns the requests that moved and where they are now; a missing one was not this holder's any more.
+create or replace function tidegate.settle_receipt(
+  leases    tidegate.lease[],
+  refs      text[] default null,
+  responses jsonb[] default null,
+  took_ms   integer[] default null,
+  hedges    integer[] default null
+)
+  returns table (id uuid, req_status tidegate.request_status)
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  v_held     record;
+  v_ids      uuid[];
+  v_places   bigint[];
+  v_statuses tidegate.request_status[];
+  v_done     bigint[];
+  v_waiting  uuid[];
+  v_kinds    text[];
+  v_first    boolean[];
+  v_claimed  timestamptz[];
+  v_taken    uuid[];
+begin
+  -- A response by reference looks for its request under the same lock: without it both could miss each other.
+  perform tidegate.lock_references(refs);
+  select * into v_held from tidegate.lock_held(leases);
+  if v_held.ids is null then
+    return;
+  end if;
+
+  -- Null where its reference is free, or its answer is here.
+  v_taken := array_fill(null::uuid, array[cardinality(v_held.ids)]);
+  if refs is not null then
+    select array_agg(case when not n.answered and n.reference is not null then coalesce(n.earlier, o.id) end order by n.at)
+    into v_taken
+    from (
+      select
+        h.at, h.id, refs[h.place] as reference, a.answered, nullif(first_value(h.id) over same, h.id) as earlier
+      from unnest(v_held.ids, v_held.places) with ordinality as h(id, place, at)
+      join tidegate.request as r on r.id = h.id
+      cross join lateral (
+        -- A share or what comes with a proof answers nothing yet.
+        select coalesce(responses[h.place] is not null and r.flow <> 'proof' and r.response_threshold = 1, false) as answered
+      ) as a
+      window same as (partition by refs[h.place] order by a.answered, h.place)
+    ) as n
+    left join tidegate.request_reference as f on f.reference = n.reference and f.request_id <> n.id
+    left join tidegate.request as o on o.id = f.request_id and o.req_status not in ('completed', 'timed_out', 'failure');
+  end if;
+
+  with moved as (
+    update tidegate.request as r
+    set
+      req_status = (case
+        when h.taken is not null then 'failure'
+        when r.flow = 'direct' and responses[h.place] is not null then 'completed'
+        else 'receipt_received'
+      end)::tidegate.request_status,
+      transition_no = r.transition_no + 1, cause = case when h.taken is not null then 'outcome_unknown' else 'receipt' end,
+      queue = null, msg_id = null,
+      reference = refs[h.place],
+      response = case when r.flow = 'direct' then responses[h.place] end,
+      error = case when h.taken is not null then tidegate.error_json(
+        'reference_in_use',
+        format('the downstream took it under reference %s, under which request %s awaits its response', refs[h.place], h.taken),
+        false
+      ) end
+    from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.claimed, v_taken) as h(id, msg_id, place, claimed, taken)
+    where r.id = h.id and r.req_status = 'tx_in_flight' and r.queue = v_held.queue and r.msg_id = h.msg_id
+    returning r.id, r.req_status, h.msg_id, h.place, h.claimed, r.kind, r.tx_attempt
+  )
+  select
+    array_agg(m.id), array_agg(m.req_status), array_agg(m.msg_id), array_agg(m.place),
+    array_agg(m.id) filter (where m.req_status = 'receipt_received'),
+    array_agg(m.kind), array_agg(m.tx_attempt = 1), array_agg(m.claimed)
+  into v_ids, v_statuses, v_done, v_places, v_waiting, v_kinds, v_first, v_claimed
+  from moved as m;
+  if v_ids is null then
+    return;
+  end if;
+
+  if refs is not null then
+    -- One of a request that has ended is free again.
+    insert into tidegate.request_reference as f (reference, request_id)
+    select distinct on (refs[m.place]) refs[m.place], m.id
+    from unnest(v_ids, v_places, v_statuses) as m(id, place, req_status)
+    where refs[m.place] is not null and m.req_status <> 'failure'
+    order by refs[m.place], m.req_status = 'completed', m.place
+    on conflict (reference) do update
+    set request_id = excluded.request_id
+    where exists (
+      select from tidegate.request as o where o.id = f.request_id and o.req_status in ('completed', 'timed_out', 'failure')
+    );
+  end if;
+  perform tidegate.delete_messages(v_held.queue, v_done, true);
+
+  if v_waiting is not null then
+    if responses is not null then
+      insert into tidegate.response_inbox (request_id, response)
+      select m.id, responses[m.place]
+      from unnest(v_ids, v_places, v_statuses) as m(id, place, req_status)
+      join tidegate.request as r on r.id = m.id
+      where m.req_status = 'receipt_received' and responses[m.place] is not null
+        and (r.flow <> 'decrypt' or r.response_threshold > 1);
+    end if;
+    perform tidegate.apply_inbox(v_waiting);
+    if responses is not null then
+      -- A decrypt of one response: all of them in one statement, after the responses that came earlier.
+      with answered as (
+        update tidegate.request as r
+        set
+          req_status = 'completed', transition_no = r.transition_no + 1, cause = 'response',
+          response = responses[m.place]
+        from unnest(v_ids, v_places) as m(id, place)
+        where r.id = m.id and r.req_status = 'receipt_received' and r.flow = 'decrypt'
+          and r.response_threshold = 1 and responses[m.place] is not null
+        returning r.id
+      )
+      insert into tidegate.response_inbox (request_id, response, late)
+      select m.id, responses[m.place], true
+      from unnest(v_ids, v_places) as m(id, place)
+      join tidegate.request as r on r.id = m.id
+      where r.flow = 'decrypt' and r.response_threshold = 1 and responses[m.place] is not null
+        and not exists (select from answered as a where a.id = m.id);
+    end if;
+  end if;
+  perform tidegate.note_calls('tx', v_kinds, v_first, null, null, v_places, took_ms, hedges, v_claimed);
+
+  if v_waiting is not null then
+    return query select r.id, r.req_status from tidegate.request as r where r.id = any(v_ids);
+  else
+    return query select * from unnest(v_ids, v_statuses);
+  end if;
+end;
+$$;
+
+comment on function tidegate.settle_receipt is
+  'tx_in_flight to receipt_received, or a direct request with its response to completed; returns the requests that '
+  'moved.';
+select tidegate.allow('settle_receipt', '{worker,admin}');

@@ -1,0 +1,26 @@
+-- tidegate.settle_rejected: tx_in_flight → failure, for requests that the downstream refused for good
+--
+-- `errors` (one per lease): {"code", "message", "retryable"}. `took_ms` and `hedges` (one per lease, or null): how long the
+-- call took, and how many more were made for it. Returns the requests that moved; a missing one was not this holder's any
+-- more.
+create or replace function tidegate.settle_rejected(
+  leases  tidegate.lease[],
+  errors  jsonb[],
+  took_ms integer[] default null,
+  hedges  integer[] default null
+)
+  returns table (id uuid, req_status tidegate.request_status)
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return query select * from tidegate.settle_ended(leases, errors, 'tx_in_flight', 'rejected', took_ms, hedges);
+end;
+$$;
+
+comment on function tidegate.settle_rejected is
+  'tx_in_flight to failure: the downstream refused for good; returns the requests that moved.';
+select tidegate.allow('settle_rejected', '{worker,admin}');

@@ -1,0 +1,137 @@
+-- tidegate.settle_retry: tx_in_flight → processing, for sends worth another attempt
+--
+-- `errors` (one per lease): {"code", "message", "retryable"}; the policy's `retry_on` says which codes are worth it. The
+-- message becomes visible again `after` (one per lease: the downstream's own wish, when the policy respects it), or else
+-- after the policy's backoff. `may_have_left` (one per lease, null: true) says that the downstream may have seen the
+-- request with this attempt; an attempt that certainly has not left uses none of the policy's. `took_ms` and `hedges` (one
+-- per lease, or null): how long the call took, and how many more were made for it.
+--
+-- The policy is the one in force when the attempt began. Instead of being retried a request ends in failure: with
+-- at_most_once semantics when it may have left (outcome_unknown); when the policy does not retry such errors (rejected, or
+-- outcome_unknown when it may have left, now or with an earlier attempt); when its attempts are used up; when the next
+-- attempt would begin later than its deadline, or that of the stage, which counts from the first attempt, less the policy's
+-- margin. Returns what became of each request still held.
+create or replace function tidegate.settle_retry(
+  leases        tidegate.lease[],
+  errors        jsonb[],
+  after         interval[] default null,
+  may_have_left boolean[] default null,
+  took_ms       integer[] default null,
+  hedges        integer[] default null
+)
+  returns table (id uuid, req_status tidegate.request_status)
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  v_held  record;
+  v_now   timestamptz := clock_timestamp();
+  v_moved record;
+begin
+  select * into v_held from tidegate.lock_held(leases);
+  if v_held.ids is null then
+    return;
+  end if;
+
+  with judged as materialized (
+    select
+      a.id, a.msg_id, a.place, a.claimed, a.class, a.left_now, w.due as visible,
+      case
+        when (a.policy).semantics = 'at_most_once' and a.left then 'outcome_unknown'
+        when not a.retried then case when a.left and a.class <> '4xx' then 'outcome_unknown' else 'rejected' end
+        when a.left_now and a.tx_attempt - a.tx_unsent >= (a.policy).attempts then 'attempts_exhausted'
+        when w.due is null then 'deadline_exceeded'
+        else 'send_retried'
+      end as cause
+    from (
+      select
+        r.id, r.tx_attempt, r.tx_unsent, r.deadline_at, h.msg_id, h.place, h.claimed, p.policy, t.first_at, l.left_now,
+        -- So may have those before it, but at most once: then none was made after one that may.
+        l.left_now or (r.tx_attempt > 1 and (p.policy).semantics <> 'at_most_once') as left,
+        tidegate.error_class(e.code) as class,
+        -- Our own troubles are no answer that a policy could judge.
+        e.code in ('effect_failed', 'attempts_exhausted') or tidegate.is_retried((p.policy).retry_on, e.code) as retried
+      from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.claimed) as h(id, msg_id, place, claimed)
+      join tidegate.request as r on r.id = h.id
+      join tidegate.policy_in_force as f on f.kind = r.kind and f.stage = 'tx'
+      cross join lateral (
+        select case when f.since <= r.tx_in_flight_at then f
+          else tidegate.policy_at(r.kind, 'tx', r.tx_in_flight_at) end as policy
+      ) as p
+      cross join lateral (select coalesce(may_have_left[h.place], true) as left_now) as l
+      cross join lateral (select coalesce(errors[h.place] ->> 'code', 'other') as code) as e
+      cross join lateral (
+        select case
+          when r.tx_attempt <= 1 then r.tx_in_flight_at
+          else coalesce((
+            select max(v.at)
+            from tidegate.request_event as v
+            where v.request_id = r.id and v.to_status = 'tx_in_flight' and v.attempt = 1
+          ), r.tx_in_flight_at)
+        end as first_at
+      ) as t
+    ) as a
+    cross join lateral tidegate.retry_due(
+      a.policy, a.tx_attempt, settle_retry.after[a.place],
+      least(a.deadline_at, a.first_at + (a.policy).deadline_ms * interval '1 ms')
+        - (a.policy).margin_ms * interval '1 ms',
+      v_now
+    ) as w(due)
+  ), moved as (
+    update tidegate.request as r
+    set
+      req_status = (case j.cause when 'send_retried' then 'processing' else 'failure' end)::tidegate.request_status,
+      transition_no = r.transition_no + 1,
+      cause = j.cause,
+      tx_unsent = r.tx_unsent + (not j.left_now)::integer,
+      queue = case j.cause when 'send_retried' then r.queue end,
+      msg_id = case j.cause when 'send_retried' then r.msg_id end,
+      error = case
+        when j.cause = 'send_retried' or (j.cause = 'rejected' and errors[j.place] is not null) then errors[j.place]
+        else tidegate.error_json(
+          j.cause,
+          format('attempt %s: %s', r.tx_attempt, coalesce(errors[j.place] ->> 'message', 'no reason given')),
+          j.cause not in ('outcome_unknown', 'rejected')
+        )
+      end
+    from judged as j
+    where r.id = j.id and r.req_status = 'tx_in_flight' and r.queue = v_held.queue and r.msg_id = j.msg_id
+    returning
+      r.id, r.kind, r.tx_attempt, r.req_status, j.msg_id, j.visible, j.place, j.claimed,
+      case j.class when 'timeout' then 'timeout' when '4xx' then null when 'throttled' then 'void' else
+        -- Our own troubles tell nothing about the downstream.
+        case when errors[j.place] ->> 'code' in ('effect_failed', 'attempts_exhausted') then 'void' else 'failed' end
+      end as outcome
+  )
+  select
+    array_agg(m.id) as ids,
+    array_agg(m.req_status) as statuses,
+    array_agg(m.msg_id) filter (where m.req_status = 'failure') as done,
+    array_agg(m.msg_id) filter (where m.req_status = 'processing') as kept,
+    array_agg(case when m.visible <= v_now then '-infinity' else m.visible end)
+      filter (where m.req_status = 'processing') as visible,
+    array_agg(m.kind) as kinds, array_agg(m.tx_attempt = 1) as first, array_agg(m.outcome) as outcomes,
+    array_agg(m.req_status = 'processing') as retried, array_agg(m.place) as places, array_agg(m.claimed) as claimed
+  into v_moved
+  from moved as m;
+
+  -- First: deleting may wait for the queue's drain lock, which comes after the mark's.
+  if v_moved.kept is not null then
+    perform tidegate.free_messages(v_held.queue, v_moved.kept, v_moved.visible);
+  end if;
+  perform tidegate.delete_messages(v_held.queue, v_moved.done, true);
+  perform tidegate.note_calls(
+    'tx', v_moved.kinds, v_moved.first, v_moved.outcomes, v_moved.retried, v_moved.places, took_ms, hedges, v_moved.claimed
+  );
+  return query select * from unnest(v_moved.ids, v_moved.statuses);
+end;
+$$;
+
+comment on function tidegate.settle_retry is
+  'tx_in_flight to processing: worth another attempt after a wait, or failure when none is left; returns what '
+  'became of each.';
+select tidegate.allow('settle_retry', '{worker,admin}');

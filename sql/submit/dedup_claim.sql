@@ -1,0 +1,58 @@
+-- tidegate.dedup_claim: makes an idempotency key stand for `p_id`, unless it stands for a request already
+--
+-- Returns the id that the key stands for: `p_id` when this submission is the first (or the first again after the
+-- window, a failure or a timeout), else the earlier request's. Of two first arrivals at once one waits for the
+-- other here and then finds its request. Without `p_key` the scope is a made key, to be stored in buckets of `p_bucket`,
+-- and then under its lock (see `lock_made_keys`).
+create or replace function tidegate.dedup_claim(
+  p_scope       text,
+  p_key         text,
+  p_fingerprint bytea,
+  p_window      interval,
+  p_id          uuid,
+  p_bucket      interval default null
+)
+  returns uuid
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_key   text := p_key;
+  v_now   timestamptz;
+  v_known uuid;
+  v_found record;
+  v_seen  tidegate.dedup;
+begin
+  loop
+    v_now := clock_timestamp();
+    if p_key is null then
+      v_key := tidegate.key_bucket(p_bucket, v_now);
+      -- Read first: what comes after this, the insert finds in its way.
+      select d.* into v_seen from tidegate.dedup as d where d.scope = p_scope and d.key = v_key;
+      v_known := tidegate.dedup_find_made(p_scope, p_fingerprint, v_now);
+    else
+      v_found := tidegate.dedup_find(p_scope, v_key, p_fingerprint, v_now);
+      v_known := v_found.request_id;
+      v_seen := v_found.seen;
+    end if;
+    if v_known is not null then
+      return v_known;
+    end if;
+
+    insert into tidegate.dedup as d (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at)
+    values (
+      p_scope, v_key, p_fingerprint, p_id, v_now, p_window, (v_now at time zone 'UTC' + p_window) at time zone 'UTC'
+    )
+    on conflict (scope, key) do update
+    set fingerprint = excluded.fingerprint, request_id = excluded.request_id,
+        first_seen = excluded.first_seen, dedup_window = excluded.dedup_window, expires_at = excluded.expires_at
+    where d.request_id = v_seen.request_id and d.expires_at = v_seen.expires_at;
+    if found then
+      return p_id;
+    end if;
+  end loop;
+end;
+$$;
+
+comment on function tidegate.dedup_claim is
+  'Internal: makes an idempotency key stand for a request, unless it stands for one already.';

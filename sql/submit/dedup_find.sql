@@ -1,0 +1,37 @@
+-- tidegate.dedup_find: the request that an idempotency key stands for now, or null when it stands for none
+--
+-- A key stands for its request until the window since acceptance has passed, or the request has failed, timed out or
+-- been removed; then for what that was redriven as, if it was.
+-- Raises TG004 when it stands for a request with another payload. A plain read: a duplicate writes nothing.
+create or replace function tidegate.dedup_find(
+  p_scope        text,
+  p_key          text,
+  p_fingerprint  bytea,
+  p_now          timestamptz,
+  out request_id uuid,
+  out seen       tidegate.dedup
+)
+  language plpgsql
+  stable
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  select d.* into seen from tidegate.dedup as d where d.scope = p_scope and d.key = p_key;
+  if seen.request_id is null or p_now >= seen.expires_at then
+    return;
+  end if;
+  request_id := tidegate.stands_for(seen.request_id);
+  if request_id is null then
+    return;
+  end if;
+  if seen.fingerprint <> p_fingerprint then
+    raise exception using
+      errcode = 'TG004',
+      message = format('idempotency key "%s" was used for request %s with another payload', p_key, seen.request_id),
+      hint = 'use a new key for a new request';
+  end if;
+end;
+$$;
+
+comment on function tidegate.dedup_find is
+  'Internal: the request that an idempotency key stands for; TG004 when the payload differs.';

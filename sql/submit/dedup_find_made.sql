@@ -1,0 +1,32 @@
+-- tidegate.dedup_find_made: the request that a made key stands for now, in whatever time bucket it was stored, or null
+--
+-- As `dedup_find`, of which it takes the words. The last row of a scope stands for the request, if any does: a new one is
+-- stored only when none stands; after a change of `key_bucket` it may be one of those before.
+create or replace function tidegate.dedup_find_made(p_scope text, p_fingerprint bytea, p_now timestamptz)
+  returns uuid
+  language plpgsql
+  stable
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_seen record;
+begin
+  select s.request_id, d.fingerprint into v_seen
+  from (select * from tidegate.dedup as d where d.scope = p_scope order by d.key desc limit 100) as d
+  cross join lateral tidegate.stands_for(d.request_id) as s(request_id)
+  where p_now < d.expires_at and s.request_id is not null
+  order by d.first_seen desc
+  limit 1;
+  if v_seen.fingerprint <> p_fingerprint then
+    raise exception using
+      errcode = 'TG004',
+      message = format('the values that are this payload''s idempotency key were used for request %s with another payload',
+        v_seen.request_id),
+      hint = 'wait for the end of the window, or submit it with a key of your own';
+  end if;
+  return v_seen.request_id;
+end;
+$$;
+
+comment on function tidegate.dedup_find_made is
+  'Internal: the request that a made key stands for, in whatever time bucket; TG004 when the payload differs.';

@@ -1,0 +1,56 @@
+-- tidegate.made_keys: the idempotency keys that a kind makes of payloads that come without one
+--
+-- In the order given; null for a payload with a caller's key, and null altogether when each has one. A natural key is made
+-- of the values at `key_paths`, a proxy key of the payload and the submitter; the operation is the kind. Each is a scope of
+-- its own in `dedup` (`natural KIND:SUBMITTER HASH`), which no caller's key can be in: those begin with the kind.
+-- Raises TG007 for a payload without one of the values; JSON null is none.
+create or replace function tidegate.made_keys(p_kind tidegate.kind, p_payloads jsonb[], p_keys text[], p_submitter text)
+  returns text[]
+  language plpgsql
+  stable
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_scope text := p_kind.key_mode || ' ' || p_kind.name || ':' || coalesce(p_submitter, '') || ' ';
+  v_lacks record;
+  v_made  text[];
+begin
+  if p_kind.key_mode = 'natural' then
+    select p.place, k.path into v_lacks
+    from unnest(p_payloads, p_keys) with ordinality as p(payload, key, place)
+    cross join unnest(p_kind.key_paths) with ordinality as k(path, rank)
+    where p.key is null and coalesce(jsonb_typeof(tidegate.member(p.payload, k.path)), 'null') = 'null'
+    order by p.place, k.rank
+    limit 1;
+    if found then
+      raise exception using
+        errcode = 'TG007',
+        message = format('the payload%s has no "%s", of which kind "%s" makes its idempotency keys',
+          case when cardinality(p_payloads) > 1 then ' at place ' || v_lacks.place else '' end, v_lacks.path, p_kind.name),
+        hint = 'complete the payload, or submit it with a key of your own';
+    end if;
+  end if;
+
+  select array_agg(
+    case
+      when p.key is null then v_scope || encode(sha256(convert_to(
+        case p_kind.key_mode
+          when 'natural' then (
+            select tidegate.canonical(jsonb_agg(tidegate.member(s.payload, k.path) order by k.rank))
+            from tidegate.sort_sets(p.payload, coalesce(p_kind.set_paths, '{}')) as s(payload)
+            cross join unnest(p_kind.key_paths) with ordinality as k(path, rank)
+          )
+          -- No canonical text has a line break.
+          else tidegate.canonical(p.payload, p_kind.set_paths) || E'\n' || coalesce(p_submitter, '')
+        end, 'UTF8'
+      )), 'hex')
+    end
+    order by p.place
+  )
+  into v_made
+  from unnest(p_payloads, p_keys) with ordinality as p(payload, key, place);
+  return case when array_remove(v_made, null) <> '{}' then v_made end;
+end;
+$$;
+
+comment on function tidegate.made_keys is 'Internal: the idempotency keys that a kind makes of payloads that come without one.';

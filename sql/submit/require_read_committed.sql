@@ -1,0 +1,21 @@
+-- tidegate.require_read_committed: raises TG007 at isolation levels above READ COMMITTED
+--
+-- For functions that take a lock and then count: above READ COMMITTED they would count in a snapshot that is older
+-- than the lock.
+create or replace function tidegate.require_read_committed(p_function text)
+  returns void
+  language plpgsql
+  stable
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+    raise exception using
+      errcode = 'TG007',
+      message = format('%s works at READ COMMITTED, not at %s', p_function, upper(current_setting('transaction_isolation')));
+  end if;
+end;
+$$;
+
+comment on function tidegate.require_read_committed is
+  'Internal: raises TG007 at isolation levels above READ COMMITTED.';

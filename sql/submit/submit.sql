@@ -1,0 +1,34 @@
+-- tidegate.submit: (entry) → queued (decrypt) or processing (proof, direct), for one request
+--
+-- Returns one row: the request's id, `accepted`, `replayed` (same idempotency key, same payload) or `refused` (the gate
+-- is closed; id null), its status, queue and position, and in how many seconds to ask again. Commits with the
+-- caller's transaction. `not_before` delays it. See `submit_batch` for `admission` and what it raises.
+create or replace function tidegate.submit(
+  kind            text,
+  payload         jsonb,
+  idempotency_key text default null,
+  submitter       text default null,
+  admission       text default 'enforce',
+  not_before      timestamptz default null
+)
+  returns table (
+    id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint, retry_after_seconds integer
+  )
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return query select
+    s.id, s.outcome, s.req_status, s.queue, s.queue_position, s.retry_after_seconds
+  from tidegate.submit_requests(
+    submit.kind, array[submit.payload], array[submit.idempotency_key], submit.submitter, submit.admission, submit.not_before
+  ) as s;
+end;
+$$;
+
+comment on function tidegate.submit is
+  'Submits one request; returns its id, outcome (accepted, replayed or refused), place and when to come back.';
+select tidegate.allow('submit', '{api,admin}');

@@ -1,0 +1,37 @@
+-- tidegate.submit_batch: (entry) → queued or processing, for a whole array of payloads of one kind, or for none
+--
+-- Returns a row for each payload, in their order: `accepted` with the new request, or `replayed` with the earlier
+-- request of the same idempotency key. Everything commits with the caller's transaction. `admission` is 'enforce'
+-- (when a gate that the kind passes is closed, or has no room for all that is new, the batch is `refused` whole: ids null,
+-- and in how many seconds to submit again) or 'accepted' (work already promised is always taken).
+-- Raises TG002 (unknown kind), TG003 (no nominal times), TG004 (key reused with another payload), TG007 (misuse, such as
+-- 'enforce' above READ COMMITTED), TG011 (more than a gate ever lets in), TG012 (too many submissions one by one in this
+-- transaction), 55P03 (another transaction keeps the gate's lock).
+create or replace function tidegate.submit_batch(
+  kind             text,
+  payloads         jsonb[],
+  idempotency_keys text[] default null,
+  submitter        text default null,
+  admission        text default 'enforce'
+)
+  returns table (
+    id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint, retry_after_seconds integer
+  )
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return query select
+    s.id, s.outcome, s.req_status, s.queue, s.queue_position, s.retry_after_seconds
+  from tidegate.submit_requests(
+    submit_batch.kind, submit_batch.payloads, submit_batch.idempotency_keys, submit_batch.submitter, submit_batch.admission, null
+  ) as s;
+end;
+$$;
+
+comment on function tidegate.submit_batch is
+  'Submits up to 10000 requests of one kind, all or none; returns a row for each, in order.';
+select tidegate.allow('submit_batch', '{api,admin}');

@@ -1,0 +1,64 @@
+-- tidegate.submit_batch_once: `submit_batch` under one idempotency key for the whole batch
+--
+-- The same key and payloads, in the same order, are the same batch: each payload has a key of its own, made of the
+-- batch's and its place. So a repeated batch is replayed, and submits anew only what has failed or timed out since.
+-- Returns and raises what `submit_batch` does, and TG004 when the key stands for other payloads, or for more or fewer.
+create or replace function tidegate.submit_batch_once(
+  kind            text,
+  payloads        jsonb[],
+  idempotency_key text,
+  submitter       text default null,
+  admission       text default 'enforce'
+)
+  returns table (
+    id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint, retry_after_seconds integer
+  )
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  -- With spaces in it, which no key that comes over HTTP has.
+  v_key   text := 'batch ' || encode(sha256(convert_to(submit_batch_once.idempotency_key, 'UTF8')), 'hex');
+  v_first uuid;
+begin
+  if coalesce(length(submit_batch_once.idempotency_key), 0) not between 1 and 255 then
+    raise exception using errcode = 'TG007', message = 'a batch''s idempotency key has 1 to 255 characters';
+  end if;
+
+  return query select
+    s.id, s.outcome, s.req_status, s.queue, s.queue_position, s.retry_after_seconds
+  from tidegate.submit_requests(
+    submit_batch_once.kind, submit_batch_once.payloads,
+    array(select v_key || ' ' || n from generate_series(1, cardinality(submit_batch_once.payloads)) as n),
+    submit_batch_once.submitter, submit_batch_once.admission, null
+  ) as s;
+
+  -- A longer or shorter batch agrees payload by payload, so the whole has a fingerprint too. It stands as long as the
+  -- first request does. Two such batches at once have met at their first payload's key, so this waits for nobody.
+  select d.request_id into v_first
+  from tidegate.dedup as d
+  where d.scope = submit_batch_once.kind || ':' || coalesce(submit_batch_once.submitter, '') and d.key = v_key || ' 1'
+    and cardinality(submit_batch_once.payloads) > 0;
+  if found then
+    perform tidegate.dedup_claim(
+      submit_batch_once.kind || ':' || coalesce(submit_batch_once.submitter, ''), v_key,
+      tidegate.fingerprint(
+        (select jsonb_agg(tidegate.sort_sets(p.payload, coalesce(k.set_paths, '{}')) order by p.place)
+         from tidegate.kind as k
+         cross join unnest(submit_batch_once.payloads) with ordinality as p(payload, place)
+         where k.name = submit_batch_once.kind),
+        null
+      ),
+      (select p.dedup_window from tidegate.policy as p where p.kind = submit_batch_once.kind and p.stage = 'tx'), v_first
+    );
+  end if;
+end;
+$$;
+
+comment on function tidegate.submit_batch_once is
+  'Submits many requests of one kind, all or none, under one idempotency key: repeated, it is the same batch.';
+select tidegate.allow('submit_batch_once', '{api,admin}');

@@ -1,0 +1,64 @@
+-- tidegate.submit_etas: when to come back for requests that are being submitted, in their order
+--
+-- The first of them finds `p_waiting` messages before it. Observed ETAs cost as much as a poll each, so of many only
+-- some are made, and those between are told as much more as they wait longer.
+create or replace function tidegate.submit_etas(
+  p_kind       tidegate.kind,
+  p_queue      text,
+  p_waiting    bigint,
+  p_count      integer,
+  p_visible_in interval,
+  p_terms      tidegate.eta_terms,
+  p_now        timestamptz
+)
+  returns tidegate.eta[]
+  language plpgsql
+  stable
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_made    constant integer := 32;
+  v_place   constant text := case when p_kind.flow = 'decrypt' then 'readiness_queue' else 'tx_queue' end;
+  v_step    constant integer := ceil(p_count::numeric / v_made);
+  v_each_ms numeric;
+  v_etas    tidegate.eta[];
+begin
+  if p_kind.eta = 'observed' then
+    v_each_ms := case v_place
+      when 'tx_queue' then 1000 / nullif(p_terms.drain_tps, 0)
+      else p_kind.readiness_ms / nullif(p_terms.concurrency, 0)::numeric
+    end;
+    select array_agg((
+      least(p_terms.max_seconds, made.seconds + floor(later.ms / 1000)),
+      least(p_terms.max_seconds, made.spread_to + floor(later.ms / 1000)),
+      made.p50_ms + later.ms, made.p90_ms + later.ms
+    )::tidegate.eta order by made.first, later.place)
+    into v_etas
+    from (
+      select first, e.*
+      from generate_series(0, p_count - 1, v_step) as first
+      cross join lateral tidegate.observed_eta(
+        p_kind, v_place, p_waiting + first, p_queue, p_visible_in, null, interval '0', p_terms, p_now
+      ) as e
+      where e.seconds is not null
+    ) as made
+    cross join lateral (
+      select place, round(coalesce(v_each_ms, 0) * place)::bigint as ms
+      from generate_series(0, least(v_step, p_count - made.first) - 1) as place
+    ) as later;
+  end if;
+  if v_etas is null then
+    select array_agg(
+      (e.seconds, e.seconds, null, null)::tidegate.eta order by e.place
+    ) into v_etas
+    from (
+      select
+        place, tidegate.nominal_eta(p_kind, v_place, p_waiting + place, p_visible_in, null, p_terms) as seconds
+      from generate_series(0, p_count - 1) as place
+    ) as e;
+  end if;
+  return v_etas;
+end;
+$$;
+
+comment on function tidegate.submit_etas is 'Internal: when to come back for requests that are being submitted.';

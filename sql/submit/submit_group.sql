@@ -1,0 +1,35 @@
+-- tidegate.submit_group: (entry) → queued or processing, for requests of one kind that have nothing to do with each other
+--
+-- As `submit_batch`, except when a gate does not let in all: then each request is answered as if it had been submitted
+-- alone, an earlier one of the same idempotency key as `replayed`, new ones as `accepted` as far as there is room, and the
+-- others as `refused`. For whoever gathers strangers' requests in one statement, and wants to know all that a poll
+-- would tell (see `request_outlook`).
+-- `not_before` delays all. What one of them does wrong is raised for all, as by `submit_batch`.
+create or replace function tidegate.submit_group(
+  kind             text,
+  payloads         jsonb[],
+  idempotency_keys text[] default null,
+  submitter        text default null,
+  not_before       timestamptz default null
+)
+  returns table (
+    id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
+    retry_after_seconds integer, spread_to numeric, eta_p50_ms bigint, eta_p90_ms bigint
+  )
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return query select * from tidegate.submit_requests(
+    submit_group.kind, submit_group.payloads, submit_group.idempotency_keys, submit_group.submitter, 'enforce',
+    submit_group.not_before, true
+  );
+end;
+$$;
+
+comment on function tidegate.submit_group is
+  'Submits up to 10000 unrelated requests of one kind: as submit_batch, but a closed gate refuses each new one by itself.';
+select tidegate.allow('submit_group', '{api,admin}');

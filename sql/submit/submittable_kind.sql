@@ -1,0 +1,36 @@
+-- tidegate.submittable_kind: a kind that requests can be submitted to
+--
+-- Raises TG002 for an unknown kind, TG003 for one whose nominal times are not set yet.
+create or replace function tidegate.submittable_kind(p_kind text)
+  returns tidegate.kind
+  language plpgsql
+  stable
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_kind   tidegate.kind;
+  v_margin numeric;
+begin
+  select * into v_kind from tidegate.kind as k where k.name = p_kind;
+  if not found then
+    raise exception using
+      errcode = 'TG002',
+      message = format('there is no kind "%s"', p_kind),
+      hint = 'select name from tidegate.kind, or make one: `tidegate init --example relayer` makes four';
+  end if;
+
+  select s.safety_margin into v_margin from tidegate.setting as s;
+  if v_kind.processing_ms is null or v_kind.tx_confirmation_ms is null or v_margin is null
+    or (v_kind.flow = 'decrypt' and v_kind.readiness_ms is null)
+  then
+    raise exception using
+      errcode = 'TG003',
+      message = format('kind "%s" has no nominal times yet, so no caller could be told when to come back', p_kind),
+      hint = 'run `tidegate init` for a starter set, or set them with `tidegate config set`';
+  end if;
+  return v_kind;
+end;
+$$;
+
+comment on function tidegate.submittable_kind is
+  'Internal: a kind that requests can be submitted to, else TG002 or TG003.';

@@ -1,0 +1,67 @@
+-- tidegate.estimator_overview: every adaptive timeout, as all processes share it; one row a policy in adaptive mode
+--
+-- Before anything was folded there is no estimator: the timeout is the longest, and no time is known.
+create or replace view tidegate.estimator_overview as
+select
+  p.kind, p.stage, coalesce(e.state, 'normal') as state,
+  round(e.srtt_ns / 1000000.0, 3) as srtt_ms,
+  round(e.rttvar_ns / 1000000.0, 3) as rttvar_ms,
+  round(e.srto_ns / 1000000.0, 3) as srto_ms,
+  coalesce(e.k_margin, p.adaptive_k_margin) as k_margin,
+  -- A policy that has changed since holds at once.
+  round(greatest(p.adaptive_min_ms, least(p.timeout_ms, e.timeout_ns / 1000000.0)), 3) as timeout_ms,
+  round(least(e.min_ns, e.min_before_ns) / 1000000.0, 3) as min_rtt_ms,
+  round(least(e.usual_ns, e.usual_before_ns) / 1000000.0, 3) as usual_rtt_ms,
+  -- Where calls are rare: of what has been gathered so far.
+  coalesce(e.failure_rate, e.failures::float8 / nullif(e.responses, 0)) as failure_rate,
+  p.adaptive_slo as slo, e.load_rps, e.high_load_rps,
+  coalesce(e.high_load_intervals, 0) as high_load_intervals,
+  p.adaptive_min_ms as min_ms, p.timeout_ms as max_ms, i.interval_ms,
+  coalesce(e.interval_no, 0) as intervals,
+  r.processes, r.in_flight, e.updated_at, coalesce(e.version, 0) as version
+from tidegate.policy as p
+cross join lateral (select tidegate.adaptive_interval_ms(p) as interval_ms) as i
+left join tidegate.timeout_estimator as e on e.kind = p.kind and e.stage = p.stage
+cross join lateral (
+  select count(*) as processes, coalesce(sum(s.in_flight), 0)::bigint as in_flight
+  from tidegate.timeout_report as s
+  where s.kind = p.kind and s.stage = p.stage
+    and s.at between clock_timestamp() - i.interval_ms * interval '2 ms' and clock_timestamp() + interval '1 second'
+) as r
+where p.timeout_mode = 'adaptive'
+order by p.kind, p.stage;
+
+comment on view tidegate.estimator_overview is
+  'Every adaptive timeout as all processes share it: one row for each policy in that mode.';
+comment on column tidegate.estimator_overview.kind is 'The kind.';
+comment on column tidegate.estimator_overview.stage is 'The stage.';
+comment on column tidegate.estimator_overview.state is
+  'normal, or high_load: the timeout is held at the best case until the load has subsided.';
+comment on column tidegate.estimator_overview.srtt_ms is 'Smoothed latency, milliseconds; null: nothing was measured yet.';
+comment on column tidegate.estimator_overview.rttvar_ms is 'Its smoothed deviation, milliseconds.';
+comment on column tidegate.estimator_overview.srto_ms is 'The smoothed timeout, milliseconds.';
+comment on column tidegate.estimator_overview.k_margin is
+  'How many times four deviations the timeout is above the smoothed latency.';
+comment on column tidegate.estimator_overview.timeout_ms is
+  'The timeout as last folded, milliseconds; each process moves its own with every call until the next fold.';
+comment on column tidegate.estimator_overview.min_rtt_ms is
+  'The shortest answer of the last two windows, milliseconds.';
+comment on column tidegate.estimator_overview.usual_rtt_ms is
+  'The shortest mean of an interval of the last two windows in which three of four calls were answered, milliseconds: the best '
+  'case is three times that, or three times min_rtt_ms where there was none.';
+comment on column tidegate.estimator_overview.failure_rate is
+  'Share of calls that timed out, as the last closed interval judged it, or of what has been gathered since where it had too '
+  'few calls to judge.';
+comment on column tidegate.estimator_overview.slo is 'Which share may: it steers the margin; null: no target.';
+comment on column tidegate.estimator_overview.load_rps is 'Calls begun per second in the last closed interval.';
+comment on column tidegate.estimator_overview.high_load_rps is
+  'The most calls begun per second in an interval since high load began; null until one is closed, and unless in high load.';
+comment on column tidegate.estimator_overview.high_load_intervals is 'For how many intervals high load has lasted.';
+comment on column tidegate.estimator_overview.min_ms is 'The shortest timeout, milliseconds.';
+comment on column tidegate.estimator_overview.max_ms is 'The longest timeout, milliseconds: the policy''s timeout_ms.';
+comment on column tidegate.estimator_overview.interval_ms is 'How long an interval is, milliseconds.';
+comment on column tidegate.estimator_overview.intervals is 'How many are closed.';
+comment on column tidegate.estimator_overview.processes is 'How many processes have reported within two intervals.';
+comment on column tidegate.estimator_overview.in_flight is 'Calls that they had under way.';
+comment on column tidegate.estimator_overview.updated_at is 'When something was last folded in; null: never.';
+comment on column tidegate.estimator_overview.version is 'How many times.';

@@ -1,0 +1,27 @@
+-- tidegate.require_callback: raises TG009 for a callback URL that may not be named; null is none
+create or replace function tidegate.require_callback(p_url text)
+  returns void
+  language plpgsql
+  stable
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_target record;
+begin
+  if p_url is null then
+    return;
+  end if;
+  select * into v_target from tidegate.webhook_target(p_url);
+  if v_target.refusal is not null then
+    raise exception using
+      errcode = 'TG009',
+      message = format('the callback URL is refused: %s', v_target.refusal),
+      hint = case
+        when v_target.host_port is null then 'such as https://hooks.example.com/done'
+        else 'an operator allows hosts: `tidegate webhook hosts add HOST`'
+      end;
+  end if;
+end;
+$$;
+
+comment on function tidegate.require_callback is 'Internal: raises TG009 for a callback URL that may not be named.';

@@ -1,0 +1,18 @@
+-- tidegate.webhook_host_remove: takes a host off the allow-list, with its own secrets; false when it was not there
+--
+-- What is still to be delivered there fails at its next attempt, and can be delivered again once the host is back.
+create or replace function tidegate.webhook_host_remove(host text)
+  returns boolean
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  delete from tidegate.webhook_host as h where h.host = lower(webhook_host_remove.host);
+  return found;
+end;
+$$;
+
+comment on function tidegate.webhook_host_remove is
+  'By an operator: takes a host off the list of callback hosts; false when it was not there.';
+select tidegate.allow('webhook_host_remove', '{admin}');

@@ -1,0 +1,31 @@
+-- tidegate.webhook_overview: one row per host with deliveries that wait, are under way, or failed
+create or replace view tidegate.webhook_overview as
+with open_delivery as (
+  -- Two scans, one for each partial index: what was delivered is never looked at.
+  select d.host_port, d.state, d.attempt, d.nonce is not null as under_way, d.created_at
+  from tidegate.webhook_delivery as d
+  where d.state = 'pending'
+  union all
+  select d.host_port, d.state, d.attempt, false, d.created_at
+  from tidegate.webhook_delivery as d
+  where d.state = 'failed'
+)
+select
+  o.host_port,
+  count(*) filter (where o.state = 'pending' and not o.under_way) as waiting,
+  count(*) filter (where o.under_way) as under_way,
+  count(*) filter (where o.state = 'failed') as failed,
+  clock_timestamp() - min(o.created_at) filter (where o.state = 'pending') as oldest_age,
+  max(o.attempt) filter (where o.state = 'pending') as attempt_max
+from open_delivery as o
+group by o.host_port;
+
+comment on view tidegate.webhook_overview is
+  'One row per host with deliveries that wait, are under way, or failed and are not forgotten yet.';
+comment on column tidegate.webhook_overview.host_port is 'Host and port.';
+comment on column tidegate.webhook_overview.waiting is 'Deliveries that wait for their next attempt.';
+comment on column tidegate.webhook_overview.under_way is 'Deliveries that somebody is at, or was when it died.';
+comment on column tidegate.webhook_overview.failed is 'Deliveries that failed.';
+comment on column tidegate.webhook_overview.oldest_age is
+  'How long ago the request ended that has waited longest for its delivery; null: none waits.';
+comment on column tidegate.webhook_overview.attempt_max is 'The most attempts begun for one that is not delivered yet.';

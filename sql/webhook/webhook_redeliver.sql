@@ -1,0 +1,27 @@
+-- tidegate.webhook_redeliver: delivers the end of a request again, under the same delivery id, with all its attempts
+--
+-- Returns the state the delivery was in, or null when the request has none: nobody was to be told, or it was forgotten.
+-- One that is under way stays under way.
+create or replace function tidegate.webhook_redeliver(request_id uuid)
+  returns text
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_before text;
+begin
+  select d.state into v_before
+  from tidegate.webhook_delivery as d
+  where d.request_id = webhook_redeliver.request_id
+  for update;
+  update tidegate.webhook_delivery as d
+  set state = 'pending', attempt = 0, nonce = null, due_at = clock_timestamp(), finished_at = null
+  where d.request_id = webhook_redeliver.request_id and (d.nonce is null or d.due_at <= clock_timestamp());
+  return v_before;
+end;
+$$;
+
+comment on function tidegate.webhook_redeliver is
+  'By an operator: delivers the end of a request again; the state its delivery was in, or null when it has none.';
+select tidegate.allow('webhook_redeliver', '{admin}');

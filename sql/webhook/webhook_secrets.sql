@@ -1,0 +1,16 @@
+-- tidegate.webhook_secrets: what a delivery to a host of the allow-list is signed with, the latest first
+--
+-- The host's own active secrets, or else those for all; empty when somebody has deleted them.
+create or replace function tidegate.webhook_secrets(p_listed text)
+  returns text[]
+  language sql
+  stable
+  set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(array_agg(s.secret order by s.id desc) filter (where s.host is not null),
+    array_agg(s.secret order by s.id desc), '{}')
+  from tidegate.webhook_secret as s
+  where (s.host = p_listed or s.host is null) and (s.expires_at is null or s.expires_at > clock_timestamp());
+$$;
+
+comment on function tidegate.webhook_secrets is 'Internal: what deliveries to a host are signed with, the latest first.';

@@ -1,0 +1,72 @@
+-- tidegate.webhook_settle: what came of one attempt at a delivery, by whoever holds it under this nonce
+--
+-- `outcome`: delivered; refused (never again); retry (again after a wait, or failed when that was the last attempt);
+-- unsent (nothing was sent: the attempt is given back). The wait is random up to the policy's backoff, and not below
+-- `wait`, which is what the receiver asked for, as far as the policy's cap allows. Returns the delivery's state, or null
+-- when the lease was lost: somebody else has it, and nothing changes.
+create or replace function tidegate.webhook_settle(
+  request_id  uuid,
+  nonce       bigint,
+  outcome     text,
+  status      integer default null,
+  error       text default null,
+  wait        interval default null
+)
+  returns text
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+as $$
+declare
+  v_policy tidegate.webhook_policy;
+  v_now    timestamptz := clock_timestamp();
+  v_state  text;
+begin
+  if outcome is null or outcome not in ('delivered', 'refused', 'retry', 'unsent') then
+    raise exception using
+      errcode = 'TG007',
+      message = format('an outcome is ''delivered'', ''refused'', ''retry'' or ''unsent'', not %L', outcome);
+  end if;
+  select * into strict v_policy from tidegate.webhook_policy;
+
+  update tidegate.webhook_delivery as d
+  set
+    state = s.state,
+    attempt = d.attempt - (webhook_settle.outcome = 'unsent')::integer,
+    nonce = null,
+    due_at = case webhook_settle.outcome
+      when 'retry' then v_now + greatest(
+        random() * tidegate.backoff(d.attempt, v_policy.base_ms, v_policy.factor, v_policy.cap_ms, 0, 0),
+        case when webhook_settle.wait is not null then
+          least(webhook_settle.wait, make_interval(secs => v_policy.cap_ms / 1000.0))
+        end
+      )
+      else v_now
+    end,
+    last_status = case webhook_settle.outcome when 'unsent' then d.last_status else webhook_settle.status end,
+    last_error = case webhook_settle.outcome
+      when 'unsent' then d.last_error
+      when 'delivered' then null
+      else left(webhook_settle.error, 500)
+    end,
+    finished_at = case when s.state <> 'pending' then v_now end
+  from (
+    select h.request_id, case
+      when webhook_settle.outcome = 'delivered' then 'delivered'
+      when webhook_settle.outcome = 'refused' then 'failed'
+      when webhook_settle.outcome = 'retry' and h.attempt >= v_policy.attempts then 'failed'
+      else 'pending'
+    end as state
+    from tidegate.webhook_delivery as h
+    where h.request_id = webhook_settle.request_id
+  ) as s
+  where d.request_id = s.request_id and d.nonce = webhook_settle.nonce
+  returning d.state into v_state;
+  return v_state;
+end;
+$$;
+
+comment on function tidegate.webhook_settle is
+  'For deliverers: what came of one attempt; the delivery''s state, or null when the lease was lost.';
+select tidegate.allow('webhook_settle', '{api,admin}');

@@ -1,0 +1,24 @@
+-- tidegate.worker_seen: a worker says that it is alive (and stopping, when `stopping`); call it every 10 s or so
+--
+-- `kinds`: those that it has a stage for; null: all.
+create or replace function tidegate.worker_seen(
+  name     text,
+  stages   text[],
+  queues   text[],
+  stopping boolean default false,
+  kinds    text[] default null
+)
+  returns void
+  language sql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+  insert into tidegate.worker as w (name, stages, queues, stopped_at, kinds)
+  values (name, stages, queues, case when stopping then clock_timestamp() end, kinds)
+  on conflict on constraint worker_pkey do update
+  set stages = excluded.stages, queues = excluded.queues, last_seen_at = clock_timestamp(), stopped_at = excluded.stopped_at,
+    kinds = excluded.kinds;
+$$;
+
+comment on function tidegate.worker_seen is 'A worker says that it is alive, or stopping.';
+select tidegate.allow('worker_seen', '{worker,admin}');

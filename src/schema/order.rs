@@ -1,0 +1,172 @@
+//! In what order the files below `sql/` are applied: what a file needs comes before it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A file below `sql/`: its path there, and its text.
+pub(super) type File = (&'static str, &'static str);
+
+/// The files by path, each behind those that it needs. Files with triggers come late, because writers of their tables wait
+/// from the first one on until everything is applied; those that are in no folder come last, because they are about
+/// everything that is there.
+pub(super) fn in_order(mut files: Vec<File>) -> Vec<File> {
+    files.sort_by_key(|(path, sql)| (!path.contains('/'), sql.contains("execute function"), *path));
+    let read: Vec<_> = files.iter().map(|(_, sql)| Read::of(sql)).collect();
+    let mut homes = BTreeMap::new();
+    for (place, read) in read.iter().enumerate() {
+        homes.extend(read.made.iter().map(|name| (name.as_str(), place)));
+    }
+    let mut order = Vec::new();
+    let mut seen = BTreeSet::new();
+    for place in 0..files.len() {
+        visit(place, &read, &homes, &mut seen, &mut order);
+    }
+    order.into_iter().map(|place| files[place]).collect()
+}
+
+fn visit(
+    place: usize,
+    read: &[Read],
+    homes: &BTreeMap<&str, usize>,
+    seen: &mut BTreeSet<usize>,
+    order: &mut Vec<usize>,
+) {
+    if !seen.insert(place) {
+        return;
+    }
+    for name in &read[place].named {
+        if let Some(&home) = homes.get(name.as_str()) {
+            visit(home, read, homes, seen, order);
+        }
+    }
+    order.push(place);
+}
+
+/// What PostgreSQL looks at when it applies a file: not the bodies between dollar signs, which it looks at when they run.
+struct Read {
+    /// The functions, procedures and views that the file makes.
+    made: Vec<String>,
+    /// Everything of schema `tidegate` that it names.
+    named: BTreeSet<String>,
+}
+
+impl Read {
+    fn of(sql: &str) -> Self {
+        let code = without_bodies(sql);
+        let named = names(&code, "tidegate.").collect();
+        let made = ["function", "procedure", "view"]
+            .into_iter()
+            .flat_map(|what| {
+                names(&code, &format!("create or replace {what} tidegate.")).collect::<Vec<_>>()
+            })
+            .collect();
+        Self { made, named }
+    }
+}
+
+/// The names that follow `prefix`.
+fn names(code: &str, prefix: &str) -> impl Iterator<Item = String> {
+    code.split(prefix).skip(1).map(|rest| {
+        rest.chars()
+            .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
+            .collect()
+    })
+}
+
+/// The text without comments, literals and what stands between dollar signs.
+fn without_bodies(sql: &str) -> String {
+    let mut code = String::new();
+    let mut rest = sql;
+    while let Some(at) = rest.find(['-', '\'', '$']) {
+        let (before, from) = rest.split_at(at);
+        code.push_str(before);
+        let end = if from.starts_with("--") {
+            from.find('\n')
+        } else if from.starts_with('\'') {
+            from[1..].find('\'').map(|end| end + 2)
+        } else if let Some(tag) = dollar_tag(from) {
+            from[tag.len()..].find(tag).map(|end| end + 2 * tag.len())
+        } else {
+            code.push_str(&from[..1]);
+            Some(1)
+        };
+        rest = end.map_or("", |end| &from[end..]);
+    }
+    code + rest
+}
+
+/// `$$`, `$q$` or the like, if the text begins with one.
+fn dollar_tag(text: &str) -> Option<&str> {
+    let name = text.strip_prefix('$')?;
+    let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
+    name[end..].starts_with('$').then(|| &text[..end + 2])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(files: Vec<File>) -> Vec<&'static str> {
+        in_order(files).into_iter().map(|(path, _)| path).collect()
+    }
+
+    #[test]
+    fn a_file_comes_after_those_that_it_needs() {
+        let files = vec![
+            (
+                "all.sql",
+                "revoke execute on all routines in schema tidegate from public",
+            ),
+            (
+                "a/guard.sql",
+                "create or replace trigger guard execute function tidegate.z()",
+            ),
+            (
+                "a/first.sql",
+                "create or replace view tidegate.first as select tidegate.later()",
+            ),
+            (
+                "b/later.sql",
+                "create or replace function tidegate.later() return tidegate.z()",
+            ),
+            (
+                "c/z.sql",
+                "create or replace function tidegate.z() as $$ tidegate.late $$",
+            ),
+            (
+                "d/late.sql",
+                "-- after tidegate.never\ncreate or replace function tidegate.late() as $q$ $$ $q$",
+            ),
+            (
+                "e/never.sql",
+                "create or replace function tidegate.never(a text default 'it''s') return tidegate.late()",
+            ),
+        ];
+        assert_eq!(
+            paths(files),
+            [
+                "c/z.sql",
+                "b/later.sql",
+                "a/first.sql",
+                "d/late.sql",
+                "e/never.sql",
+                "a/guard.sql",
+                "all.sql"
+            ]
+        );
+    }
+
+    #[test]
+    fn functions_that_call_each_other_are_in_any_order() {
+        let files = vec![
+            (
+                "a/x.sql",
+                "create or replace function tidegate.x() return tidegate.y()",
+            ),
+            (
+                "a/y.sql",
+                "create or replace function tidegate.y() return tidegate.x()",
+            ),
+        ];
+        assert_eq!(paths(files).len(), 2);
+    }
+}
