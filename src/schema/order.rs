@@ -81,8 +81,8 @@ fn without_bodies(sql: &str) -> String {
         code.push_str(before);
         let end = if from.starts_with("--") {
             from.find('\n')
-        } else if from.starts_with('\'') {
-            from[1..].find('\'').map(|end| end + 2)
+        } else if let Some(literal) = from.strip_prefix('\'') {
+            literal.find('\'').map(|end| end + 2)
         } else if let Some(tag) = dollar_tag(from) {
             from[tag.len()..].find(tag).map(|end| end + 2 * tag.len())
         } else {
