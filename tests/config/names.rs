@@ -894,37 +894,6 @@ async fn a_change_that_is_rolled_back_is_no_change_and_not_on_record() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_schema_of_an_earlier_version_is_left_with_one_function_of_each_name() {
-    let database = TestDatabase::new().await;
-    database
-        .execute(
-            "create function tidegate.config_set(name text, value text)
-               returns table (subject text, setting text, old_value text, new_value text)
-               language sql as $$ select name, value, name, value $$;
-             create function tidegate.pause(queue text default null, paused boolean default true)
-               returns setof text language sql as $$ select queue $$;
-             update tidegate.schema_state set fingerprint = 'an earlier one'",
-        )
-        .await;
-
-    tidegate::schema::migrate(&database.url).await.unwrap();
-
-    assert_eq!(
-        database
-            .column(
-                "select proname from pg_proc
-                 where pronamespace = 'tidegate'::regnamespace and proname in ('config_set', 'pause') order by 1"
-            )
-            .await,
-        ["config_set", "pause"]
-    );
-    // What a program of the earlier version asks.
-    database
-        .execute("select subject, setting as name, old_value, new_value from tidegate.config_set('tx.burst', '2'); select tidegate.pause('tx', true)")
-        .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_kind_cannot_take_the_name_of_a_path() {
     let database = TestDatabase::new().await;
     for name in ["admin", "responses"] {

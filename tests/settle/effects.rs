@@ -133,7 +133,7 @@ async fn assert_exactly_once(database: &TestDatabase) {
 /// This test program again, as a worker process.
 fn worker_process(database: &TestDatabase) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["effects::as_a_process_this_is_a_worker", "--exact"])
+        .args(["settle::effects::as_a_process_this_is_a_worker", "--exact"])
         .env(CHILD, &database.url)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
