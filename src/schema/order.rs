@@ -156,6 +156,27 @@ mod tests {
     }
 
     #[test]
+    fn a_new_function_is_one_file_with_its_comment_and_its_grant() {
+        let added = (
+            "eta/added.sql",
+            "-- tidegate.added: one more
+             create or replace function tidegate.added() return tidegate.is_held('{}');
+             comment on function tidegate.added is 'One more.';
+             select tidegate.allow('added', '{reader}');",
+        );
+        let mut files = super::super::below(&super::super::SQL);
+        files.push(added);
+        let order = paths(files);
+        let place = |wanted| order.iter().position(|path| *path == wanted).unwrap();
+        for before in ["access/allow.sql", "claim/is_held.sql"] {
+            assert!(place(before) < place("eta/added.sql"), "{before}");
+        }
+        for after in ["request/request_guard.sql", "grants.sql"] {
+            assert!(place("eta/added.sql") < place(after), "{after}");
+        }
+    }
+
+    #[test]
     fn functions_that_call_each_other_are_in_any_order() {
         let files = vec![
             (

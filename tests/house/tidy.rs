@@ -253,6 +253,41 @@ fn sql_is_lower_case_schema_qualified_and_within_the_margin() {
     }
 }
 
+/// The folders and modules of a directory, by name.
+fn rooms(below: &str) -> BTreeSet<String> {
+    let entries = fs::read_dir(root().join(below)).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names
+        .filter_map(|name| match name.split_once('.') {
+            None => Some(name),
+            Some((module, "rs")) => Some(module.to_owned()),
+            Some(_) => None,
+        })
+        .filter(|name| !["lib", "main"].contains(&name.as_str()))
+        .collect()
+}
+
+#[test]
+fn the_map_shows_every_room() {
+    let document = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    let of = |table: &str| -> BTreeSet<String> {
+        let (_, rows) = document.split_once(&format!("| `{table}/…` |")).unwrap();
+        let rows = rows.lines().take_while(|line| !line.is_empty());
+        let first_cells = rows.filter_map(|row| row.split('|').nth(1));
+        first_cells
+            .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+            .map(str::to_owned)
+            .collect()
+    };
+    assert_eq!(of("sql"), rooms("sql"));
+    assert_eq!(of("src"), rooms("src"));
+    let subjects = of("sql");
+    let others = rooms("tests")
+        .into_iter()
+        .filter(|room| !subjects.contains(room));
+    assert_eq!(of("tests"), others.collect());
+}
+
 /// The migrations that a release has are part of every database that it made.
 #[test]
 fn migrations_of_a_release_stay_as_they_are() {
