@@ -38,6 +38,7 @@ mod gate_copy;
 mod gates;
 mod invariants;
 mod keys;
+mod leases;
 mod lists;
 mod news;
 mod operations;
@@ -62,13 +63,14 @@ use self::troubles::Troubles;
 pub use self::{
     answers::{Cancelled, Responded, Response},
     audits::{AuditStep, ContractRow},
-    claims::{Claimed, Hedging, Lease, Slot},
+    claims::{Claimed, Hedging, Slot},
     configuration::{ConfigChange, ConfigRecord, ConfigSetting},
     explanations::Reason,
     gate_copy::GateRow,
     gates::{CapMarks, Gate, GateChange, GateHold, Watched},
     invariants::{Invariant, Slice, Violation},
     keys::{CreatedKey, KeyChange, ListedKey, RevokedKey},
+    leases::Lease,
     lists::{ListedRequest, Page, PageWish},
     news::{Progress, Seen},
     operations::{

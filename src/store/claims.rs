@@ -7,20 +7,15 @@ use serde_json::value::RawValue;
 use sqlx::{FromRow, types::Json};
 use uuid::Uuid;
 
-use super::{Moved, Store, settles::MovedRow};
+use super::{
+    Lease, Moved, Store,
+    leases::{columns, milliseconds},
+    settles::MovedRow,
+};
 use crate::{
     error::StoreError,
     request::{Phases, Request, RequestId, Stage},
 };
-
-/// What a worker holds of a queue: one message, under the nonce its claim wrote.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Lease {
-    /// The message's number in its queue.
-    pub msg_id: i64,
-    /// What the claim wrote into it.
-    pub nonce: i64,
-}
 
 /// A claimed request.
 #[derive(Debug, Clone)]
@@ -305,15 +300,4 @@ fn of_milliseconds(number: i32) -> Duration {
 
 fn microseconds(count: i64) -> Duration {
     Duration::from_micros(u64::try_from(count).unwrap_or_default())
-}
-
-pub(super) fn milliseconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
-}
-
-pub(super) fn columns(leases: &[Lease]) -> (Vec<i64>, Vec<i64>) {
-    leases
-        .iter()
-        .map(|lease| (lease.msg_id, lease.nonce))
-        .unzip()
 }

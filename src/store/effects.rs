@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sqlx::PgConnection;
 
-use super::{Store, claims::milliseconds};
+use super::{Store, leases::milliseconds};
 use crate::error::StoreError;
 
 /// The name of a transaction.

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{
     Lease, Store,
-    claims::{columns, milliseconds},
+    leases::{columns, milliseconds},
     words::decode,
 };
 use crate::{
