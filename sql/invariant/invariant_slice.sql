@@ -1,8 +1,8 @@
 -- tidegate.invariant_slice: the slice of requests that ends before `before` (null: the newest): where it begins, how many it has
 --
 -- It begins `span` before the newest request that is older than `before`, or the newest history: that of removed requests
--- outlives them. Ids tell the time, so the slice is found by one, however many requests it has. `id_from` is null when nothing
--- older is left.
+-- outlives them. Ids tell the time, so its bounds are found without a walk; `requests` are counted. `id_from` is null when
+-- nothing older is left.
 create or replace function tidegate.invariant_slice(
   before       uuid,
   span         interval,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sqlx::FromRow;
 use uuid::Uuid;
 
-use super::Store;
+use super::{Store, leases::milliseconds};
 use crate::error::StoreError;
 
 /// What must hold at any moment.
@@ -102,7 +102,7 @@ impl Store {
             self,
             sqlx::query_as(include_str!("../../sql/queries/invariant_slice.sql"))
                 .bind(before)
-                .bind(span.as_millis() as i64),
+                .bind(milliseconds(span)),
             fetch_one
         );
         Ok((Slice { from, before }, requests))

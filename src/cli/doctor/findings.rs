@@ -31,7 +31,7 @@ pub(super) const CONNECTIONS: u32 = 3;
 const SPAN: (Duration, Duration, Duration) = (
     Duration::from_secs(60),
     Duration::from_millis(1),
-    Duration::from_secs(30 * 86_400),
+    Duration::from_secs(86_400),
 );
 
 /// How much longer or shorter the next slice may be: there may be more requests in it than its length promises.
