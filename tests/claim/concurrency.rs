@@ -11,6 +11,7 @@ use std::{
 use crate::support::{
     TestDatabase, campaign, eventually,
     race::{NOTHING, Session, leases, settle, sound, submit_many},
+    rest,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -101,6 +102,7 @@ async fn never_more_checks_are_held_than_the_limit_allows() {
                 .await;
             seen = seen.max(held.parse::<usize>().unwrap());
             looks.fetch_add(1, Ordering::SeqCst);
+            rest().await;
         }
         let mut done = 0;
         for worker in workers {

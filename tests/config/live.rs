@@ -17,7 +17,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::{
     cli::commands::{err, run},
     http::Api,
-    support::{TestDatabase, eventually, race::submit_many},
+    support::{TestDatabase, eventually, race::submit_many, rest},
 };
 
 /// The ways to change a setting.
@@ -153,6 +153,7 @@ async fn the_eta_of_a_waiting_request_follows_every_change_at_every_node_within_
                         asked.is_none_or(|seconds| seconds < 1.0),
                         "{door:?} {name} {value}: asked {asked:?} s later, node {number} says {said}, not {eta}"
                     );
+                    rest().await;
                 }
             }
         };

@@ -14,6 +14,7 @@ use sqlx::postgres::PgListener;
 use crate::support::{
     TestDatabase, campaign, eventually,
     race::{NOTHING, Session, leases, sound, submit_many},
+    rest,
 };
 
 /// The marks of the seed, on both queues.
@@ -679,6 +680,7 @@ async fn a_hundred_at_once_never_pass_the_mark_and_every_flip_is_told_once() {
                     .parse()
                     .unwrap();
                 deepest = deepest.max(depth);
+                rest().await;
             }
             deepest
         }
@@ -688,6 +690,10 @@ async fn a_hundred_at_once_never_pass_the_mark_and_every_flip_is_told_once() {
         let mut session = Session::open(&database).await;
         let over = Arc::clone(&over);
         workers.push(tokio::spawn(async move {
+            // However fast they are: they leave the gate time to close once.
+            while session.texts(HISTORY).await.is_empty() {
+                rest().await;
+            }
             while !over.load(Ordering::SeqCst) {
                 let held = session.claim("tx", 1).await;
                 if !held.is_empty() {

@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use crate::support::{
     TestDatabase, campaign, eventually,
     race::{NOTHING, Session, expire_leases, leases, settle, sound, submit_many},
-    server,
+    rest, server,
 };
 
 async fn stage(caps: &[&str]) -> (TestDatabase, Session) {
@@ -339,8 +339,15 @@ async fn submitters_at_once_never_exceed_a_cap() {
                 } else {
                     format!("submit_batch('direct', '{{1,2,3}}', submitter => {submitter})")
                 };
-                let said = outcomes(&mut session, &call).await;
-                taken += said.iter().filter(|outcome| *outcome == "accepted").count();
+                match session
+                    .attempt(&format!("select outcome from tidegate.{call}"))
+                    .await
+                {
+                    Ok(said) => taken += said.iter().filter(|said| *said == "accepted").count(),
+                    // On a slow machine some wait too long for their turn at the gate.
+                    Err((code, _)) => assert_eq!(code, "55P03"),
+                }
+                rest().await;
             }
             taken
         }
@@ -369,6 +376,7 @@ async fn submitters_at_once_never_exceed_a_cap() {
                 assert!(depth <= limit, "{depth} above {limit}");
             }
             if !may_serve {
+                rest().await;
                 continue;
             }
             let held = session.claim("tx", 2).await;

@@ -23,6 +23,7 @@ use super::{Answer, Api, access::key, answer, read_to_end};
 use crate::support::{
     TestDatabase, campaign, eventually,
     race::{Session, leases, sound, submit_many},
+    rest,
 };
 
 /// The marks of the seed, and refusals told as computed, without jitter.
@@ -506,6 +507,7 @@ async fn a_hundred_callers_at_three_nodes_never_pass_the_mark_and_every_flip_is_
             while !over.load(Ordering::SeqCst) {
                 let depth = watch.text("select count(*) from pgmq.q_tx").await;
                 deepest = deepest.max(depth.parse::<i64>().unwrap());
+                rest().await;
             }
             deepest
         }
@@ -551,6 +553,8 @@ async fn a_hundred_callers_at_three_nodes_never_pass_the_mark_and_every_flip_is_
                 assert!(status == 202 || status == 429, "{status}");
                 if status == 202 {
                     taken.fetch_add(count, Ordering::SeqCst);
+                } else {
+                    rest().await;
                 }
             }
         })

@@ -258,7 +258,9 @@ async fn an_effect_that_fails_takes_no_other_with_it() {
             bad.push((id, fate));
         }
     }
+    // An effect has to be done within its lease: on a busy machine a second is little.
     let options = WorkerOptions {
+        lease: Duration::from_secs(60),
         batch: 10,
         concurrency: 10,
         ..options()

@@ -7,7 +7,7 @@ use tidegate::request::RequestId;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use super::{TestDatabase, eventually, invariants::violations};
+use super::{TestDatabase, eventually, invariants::violations, rest};
 
 /// A connection of one actor.
 pub struct Session {
@@ -107,10 +107,14 @@ impl Session {
              from tidegate.{function}('{queue}', 'worker-{}', {batch}, '{lease_for}')",
             self.pid
         );
-        sqlx::query(&sql)
+        let claimed = sqlx::query(&sql)
             .fetch_all(&mut self.connection)
             .await
-            .unwrap_or_else(|error| panic!("{sql}: {error}"))
+            .unwrap_or_else(|error| panic!("{sql}: {error}"));
+        if claimed.is_empty() {
+            rest().await;
+        }
+        claimed
             .iter()
             .map(|row| Held {
                 lease: row.get("lease"),
