@@ -84,7 +84,7 @@ async fn finished(session: &mut PgConnection, count: usize) {
         "begin;
          set local session_replication_role = replica;
          create temporary table old on commit drop as
-         select tidegate.uuid_v7(at) as id, at from (
+         select tidegate_internal.uuid_v7(at) as id, at from (
            select clock_timestamp() - interval '30 days' + n * (interval '30 days' / {count}) as at
            from generate_series(0, {count} - 1) as n
          ) as o;

@@ -1,6 +1,8 @@
--- The words of Tidegate as types. Everything lives in schema `tidegate`; pgmq's tables live in `pgmq`.
+-- The words of Tidegate as types. Callers, workers, operators and DBAs use schema `tidegate`; `tidegate_internal` has what only
+-- its functions call; pgmq's tables live in `pgmq`.
 
 create schema if not exists tidegate;
+create schema if not exists tidegate_internal;
 
 create type tidegate.request_status as enum (
   'queued',            -- waits for, or is under, its readiness check

@@ -1,10 +1,11 @@
 -- Who may read and write tables. They are written only through functions, which run as their owner, but for configuration; only
--- the owner calls a function whose file does not allow it to others. Applied last: it is about everything that is there.
+-- the owner calls a function whose file does not allow it to others, and those are in `tidegate_internal`. Applied last: it is
+-- about everything that is there.
 do $$
 declare
   v_role text;
 begin
-  revoke execute on all routines in schema tidegate from public;
+  revoke execute on all routines in schema tidegate, tidegate_internal from public;
   foreach v_role in array array['tidegate_reader', 'tidegate_api', 'tidegate_worker', 'tidegate_admin'] loop
     if to_regrole(v_role) is not null then
       execute format('grant usage on schema tidegate to %I', v_role);

@@ -1,4 +1,4 @@
--- tidegate.allow: lets group roles call a function; the file of each function that they may call ends with it
+-- allow: lets group roles call a function; the file of each function that they may call ends with it
 --
 -- `roles` are named without `tidegate_`. The roles are made here, because every grant needs them: group roles without login, to
 -- grant to the roles that log in. One that is missing and may not be made is left out.
@@ -20,7 +20,7 @@ begin
 end;
 $$;
 
-create or replace function tidegate.allow(p_function text, p_roles text[])
+create or replace function tidegate_internal.allow(p_function text, p_roles text[])
   returns void
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -29,6 +29,9 @@ declare
   v_role      text;
   v_signature regprocedure;
 begin
+  if not exists (select from pg_proc as p where p.pronamespace = 'tidegate'::regnamespace and p.proname = p_function) then
+    raise exception 'there is no function tidegate.%', p_function;
+  end if;
   for v_role, v_signature in
     select 'tidegate_' || r.name, p.oid
     from unnest(p_roles) as r(name)
@@ -41,4 +44,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.allow is 'Internal: lets group roles call a function.';
+comment on function tidegate_internal.allow is 'Lets group roles call a function.';

@@ -1,8 +1,8 @@
--- tidegate.audit_due: by when a request has to leave a status that it entered at `p_entered`, and by what deadline
+-- audit_due: by when a request has to leave a status that it entered at `p_entered`, and by what deadline
 --
 -- Null where nothing on record says so: how long a response may take is its kind's, and not judged when that has changed
 -- since.
-create or replace function tidegate.audit_due(
+create or replace function tidegate_internal.audit_due(
   p_request tidegate.request,
   p_status  tidegate.request_status,
   p_entered timestamptz,
@@ -31,4 +31,4 @@ as $$
     end;
 $$;
 
-comment on function tidegate.audit_due is 'Internal: by when a request has to leave a status, and by what deadline.';
+comment on function tidegate_internal.audit_due is 'By when a request has to leave a status, and by what deadline.';

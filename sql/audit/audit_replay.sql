@@ -1,4 +1,4 @@
--- tidegate.audit_replay: rebuilds one request's life from its history, and holds every step against the rules and the bounds
+-- audit_replay: rebuilds one request's life from its history, and holds every step against the rules and the bounds
 --
 -- One row a step, in order, with `after`: how long after the submission. `finding` is null for a step that is as it should
 -- be; `remark` says what is legal and worth knowing. Rows without a `transition_no` close the list: first the figures of the
@@ -39,15 +39,15 @@ begin
     select
       s.transition_no, s.at, s.at - v_request.submitted_at, s.from_status, s.to_status, s.cause, s.attempt, s.worker, s.detail,
       s.remark, s.finding
-    from tidegate.audit_steps(v_request, v_now) as s;
+    from tidegate_internal.audit_steps(v_request, v_now) as s;
   return query
     select
       null::integer, null::timestamptz, null::interval, null::tidegate.request_status, null::tidegate.request_status,
       null::text, null::integer, null::text, w.detail, w.remark, w.finding
-    from tidegate.audit_whole(v_request, v_now) as w;
+    from tidegate_internal.audit_whole(v_request, v_now) as w;
 end;
 $$;
 
 comment on function tidegate.audit_replay is
   'Rebuilds a request''s life from its history and holds each step against the rules and bounds; finding null: sound.';
-select tidegate.allow('audit_replay', '{reader,admin}');
+select tidegate_internal.allow('audit_replay', '{reader,admin}');

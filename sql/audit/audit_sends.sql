@@ -1,11 +1,11 @@
--- tidegate.audit_sends: the sends of a request, each with the policy it went by and how long it took, milliseconds
+-- audit_sends: the sends of a request, each with the policy it went by and how long it took, milliseconds
 --
 -- `place` counts all steps from 1. A call takes at most `call_max`: its timeout, and for every attempt after the first the
 -- timeout once more, for the look for an earlier receipt. `in_call`: the time in flight; of a send that was lost, or ended
 -- from outside, no more than a call takes; nothing of one that was given back. `backoff`: of the wait for a retry, as much as
 -- the policy's backoff may have been; the downstream may have asked for more. `policy` is null from before there were
 -- versions.
-create or replace function tidegate.audit_sends(p_request tidegate.request, p_now timestamptz)
+create or replace function tidegate_internal.audit_sends(p_request tidegate.request, p_now timestamptz)
   returns table (
     place bigint, attempt integer, left_by text, in_flight numeric, call_max numeric, in_call numeric, waited numeric,
     backoff numeric, attempts_max integer, w_retry numeric, policy tidegate.policy_in_force
@@ -15,7 +15,7 @@ create or replace function tidegate.audit_sends(p_request tidegate.request, p_no
   set search_path = pg_catalog, pg_temp
 as $$
   with sent as (
-    select e.*, tidegate.policy_at(p_request.kind, 'tx', e.at) as policy
+    select e.*, tidegate_internal.policy_at(p_request.kind, 'tx', e.at) as policy
     from (
       select
         v.to_status, v.at, v.attempt, row_number() over life as place,
@@ -36,11 +36,11 @@ as $$
       case when s.left_by = 'send_retried'
         then greatest(extract(epoch from coalesce(s.next_at, p_now) - s.left_at) * 1000, 0)
       end as waited,
-      extract(epoch from tidegate.backoff(
+      extract(epoch from tidegate_internal.backoff(
         s.attempt, (s.policy).base_ms, (s.policy).factor, (s.policy).cap_ms, (s.policy).jitter_ms, 1
       )) * 1000 as backoff_max
     from sent as s
-    cross join lateral tidegate.policy_at(p_request.kind, 'tx', s.at - interval '1 second') as b
+    cross join lateral tidegate_internal.policy_at(p_request.kind, 'tx', s.at - interval '1 second') as b
     join tidegate.policy as p on p.kind = p_request.kind and p.stage = 'tx'
   )
   select
@@ -60,5 +60,5 @@ as $$
   cross join lateral (select j.timeout_ms * case when j.attempt > 1 then 2 else 1 end as call_max) as c;
 $$;
 
-comment on function tidegate.audit_sends is
-  'Internal: the sends of a request, each with the policy it went by and how long it took, milliseconds.';
+comment on function tidegate_internal.audit_sends is
+  'The sends of a request, each with the policy it went by and how long it took, milliseconds.';

@@ -1,9 +1,9 @@
--- tidegate.audit_steps: the steps of a request's life, each held against the rules and the bounds
+-- audit_steps: the steps of a request's life, each held against the rules and the bounds
 --
 -- `finding` is null for a step that is as it should be; `remark` says what is legal and worth knowing: a hand edit, a clock
 -- that was set back, a policy's version. A send is settled within the time of its call and a lease, or was lost; each status
 -- is left by its deadline, give or take the sweep's second and another for its work.
-create or replace function tidegate.audit_steps(p_request tidegate.request, p_now timestamptz)
+create or replace function tidegate_internal.audit_steps(p_request tidegate.request, p_now timestamptz)
   returns table (
     transition_no integer, at timestamptz, from_status tidegate.request_status, to_status tidegate.request_status, cause text,
     attempt integer, worker text, detail jsonb, remark text, finding text
@@ -24,15 +24,15 @@ as $$
     where v.request_id = p_request.id
     window life as (order by v.transition_no)
   ), sends as (
-    select * from tidegate.audit_sends(p_request, p_now)
+    select * from tidegate_internal.audit_sends(p_request, p_now)
   ), checks as (
     -- As many as any version allowed while they went on.
     select max((c.in_force ->> 'attempts')::integer) + p_request.readiness_waits as attempts_max
     from life as l
     join tidegate.policy_change as c on c.kind = p_request.kind and c.stage = 'readiness' and c.at <= l.at
     where l.from_status = 'queued'
-      and c.version >= (tidegate.policy_at(p_request.kind, 'readiness', p_request.submitted_at)).version
-      and (tidegate.policy_at(p_request.kind, 'readiness', p_request.submitted_at)).since <= p_request.submitted_at
+      and c.version >= (tidegate_internal.policy_at(p_request.kind, 'readiness', p_request.submitted_at)).version
+      and (tidegate_internal.policy_at(p_request.kind, 'readiness', p_request.submitted_at)).since <= p_request.submitted_at
   )
   select
     l.transition_no, l.at, l.from_status, l.to_status, l.cause, l.attempt, l.worker, l.detail,
@@ -93,9 +93,9 @@ as $$
   left join sends as b on b.place = l.place
   left join sends as sent on sent.place = l.place - 1 and (sent.policy).version is not null
   left join sends as retry on retry.place = l.place - 2 and retry.waited is not null and l.cause = 'claimed'
-  left join lateral tidegate.audit_due(p_request, l.from_status, l.came_at) as due on true
+  left join lateral tidegate_internal.audit_due(p_request, l.from_status, l.came_at) as due on true
   cross join lateral (select count(*) from tidegate.response_part as p where p.request_id = p_request.id) as parts
   order by l.place;
 $$;
 
-comment on function tidegate.audit_steps is 'Internal: the steps of a request''s life, held against the rules and bounds.';
+comment on function tidegate_internal.audit_steps is 'The steps of a request''s life, held against the rules and bounds.';

@@ -1,5 +1,5 @@
--- tidegate.audit_whole: what a request's row and history say as a whole: first the figures, then one row a finding
-create or replace function tidegate.audit_whole(p_request tidegate.request, p_now timestamptz)
+-- audit_whole: what a request's row and history say as a whole: first the figures, then one row a finding
+create or replace function tidegate_internal.audit_whole(p_request tidegate.request, p_now timestamptz)
   returns table (detail jsonb, remark text, finding text)
   language plpgsql
   stable
@@ -24,7 +24,7 @@ begin
     coalesce(round(sum(s.call_max / 2) filter (where s.attempt > 1)), 0) as looks,
     max(s.w_retry) as w_retry, count(*) filter (where s.w_retry is null) as unjudged
   into v_sent
-  from tidegate.audit_sends(p_request, p_now) as s;
+  from tidegate_internal.audit_sends(p_request, p_now) as s;
   select
     coalesce(round(sum(l.ms) filter (where l.to_status = 'queued')), 0) as queued,
     coalesce(round(sum(l.ms) filter (where l.to_status in ('processing', 'tx_in_flight'))), 0) as sending,
@@ -90,7 +90,7 @@ begin
   end if;
 
   if p_request.req_status not in ('completed', 'timed_out', 'failure') then
-    select * into v_due from tidegate.audit_due(p_request, p_request.req_status, v_last.at);
+    select * into v_due from tidegate_internal.audit_due(p_request, p_request.req_status, v_last.at);
     if p_now > v_due.at + interval '2 seconds' then
       finding := format('still %s, %s after its %s of %s', p_request.req_status, p_now - v_due.at, v_due.what, v_due.at);
       return next;
@@ -107,4 +107,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.audit_whole is 'Internal: what a request''s row and history say as a whole: figures, findings.';
+comment on function tidegate_internal.audit_whole is 'What a request''s row and history say as a whole: figures, findings.';

@@ -1,4 +1,4 @@
--- tidegate.contract_check: holds a contract against the database: one row for each thing asserted, with figures
+-- contract_check: holds a contract against the database: one row for each thing asserted, with figures
 --
 -- `assertions` is a JSON array of objects: {"type", "kind", "stage", and what the type asserts}. Without a kind or stage an
 -- assertion is about every one that it makes sense for. `place` counts assertions from 1; `holds` says whether what was
@@ -30,7 +30,7 @@ begin
   for v_asked in
     select a.value, a.number from jsonb_array_elements(contract_check.assertions) with ordinality as a(value, number)
   loop
-    v_reason := tidegate.contract_refusal(v_asked.value);
+    v_reason := tidegate_internal.contract_refusal(v_asked.value);
     if v_reason is not null then
       raise exception using errcode = 'TG007', message = format('assertion %s: %s', v_asked.number, v_reason);
     end if;
@@ -39,17 +39,17 @@ begin
   return query
     select a.number::integer, p.kind, p.stage, m.type, o.holds, o.observed, o.bound, o.detail
     from jsonb_array_elements(contract_check.assertions) with ordinality as a(value, number)
-    join tidegate.contract_members() with ordinality as m(type, member, takes, about, needed, rank)
+    join tidegate_internal.contract_members() with ordinality as m(type, member, takes, about, needed, rank)
       on m.type = a.value ->> 'type' and a.value ? m.member
     join tidegate.policy as p
       on p.kind = coalesce(a.value ->> 'kind', p.kind) and p.stage::text = coalesce(a.value ->> 'stage', p.stage::text)
       and p.stage = coalesce(m.about, p.stage)
     join tidegate.kind as k on k.name = p.kind and (p.stage = 'tx' or k.flow = 'decrypt')
-    cross join lateral tidegate.contract_observe(p.kind, p.stage, m.member, a.value -> m.member) as o
+    cross join lateral tidegate_internal.contract_observe(p.kind, p.stage, m.member, a.value -> m.member) as o
     order by a.number, p.kind, p.stage, m.rank;
 end;
 $$;
 
 comment on function tidegate.contract_check is
   'Holds a contract, a JSON array of assertions, against the database: a row for each thing asserted, with figures.';
-select tidegate.allow('contract_check', '{reader,admin}');
+select tidegate_internal.allow('contract_check', '{reader,admin}');

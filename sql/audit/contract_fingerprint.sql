@@ -1,11 +1,11 @@
--- tidegate.contract_fingerprint: the fingerprint that a payload of a kind has now; null for none
-create or replace function tidegate.contract_fingerprint(p_kind text, p_payload jsonb)
+-- contract_fingerprint: the fingerprint that a payload of a kind has now; null for none
+create or replace function tidegate_internal.contract_fingerprint(p_kind text, p_payload jsonb)
   returns bytea
   language sql
   stable
   set search_path = pg_catalog, pg_temp
 as $$
-  select tidegate.fingerprint(p_payload, k.set_paths) from tidegate.kind as k where k.name = p_kind;
+  select tidegate_internal.fingerprint(p_payload, k.set_paths) from tidegate.kind as k where k.name = p_kind;
 $$;
 
-comment on function tidegate.contract_fingerprint is 'Internal: the fingerprint that a payload of a kind has now.';
+comment on function tidegate_internal.contract_fingerprint is 'The fingerprint that a payload of a kind has now.';

@@ -1,9 +1,9 @@
--- tidegate.contract_members: what each type of assertion of a contract may say
+-- contract_members: what each type of assertion of a contract may say
 --
 -- `takes`: a `time` (see `contract_time`), a `share` (0 to 1), a `rate` (0 or more), `semantics`, or `true`. `about` is the
 -- one stage that the member is about, null for both. Of the members that are not needed at least one is there.
 -- Source: the assertion templates of the policies' seed, and `sli` for its gates.
-create or replace function tidegate.contract_members()
+create or replace function tidegate_internal.contract_members()
   returns table (type text, member text, takes text, about tidegate.stage, needed boolean)
   language sql
   immutable
@@ -23,4 +23,4 @@ as $$
     ('sli', 'dup_drop_rate_le', 'rate', 'tx', false);
 $$;
 
-comment on function tidegate.contract_members is 'Internal: what each type of assertion of a contract may say.';
+comment on function tidegate_internal.contract_members is 'What each type of assertion of a contract may say.';

@@ -1,7 +1,7 @@
--- tidegate.contract_observe: one member of an assertion against what is there: what was seen, the bound, whether it holds
+-- contract_observe: one member of an assertion against what is there: what was seen, the bound, whether it holds
 --
 -- Where nothing was measured, nothing was dropped, late or repeated: it holds, and says so.
-create or replace function tidegate.contract_observe(
+create or replace function tidegate_internal.contract_observe(
   p_kind       text,
   p_stage      tidegate.stage,
   p_member     text,
@@ -20,7 +20,7 @@ declare
   v_policy     tidegate.policy;
   v_force      tidegate.policy_in_force;
   v_time       interval := case when p_member in ('W_retry_le', 'window', 'span_reorder_le')
-    then tidegate.contract_time(p_bound) end;
+    then tidegate_internal.contract_time(p_bound) end;
   v_figures    numeric[];
   v_found      record;
   v_history    record;
@@ -45,7 +45,7 @@ begin
       holds := greatest(v_figures[1], v_figures[2]) * interval '1 ms' <= v_time;
       observed := format('%s ms', trim_scale(round(v_figures[1], 3)));
       bound := format('%s %s ms', p_member, trim_scale(extract(epoch from v_time) * 1000));
-      detail := tidegate.w_retry_text(v_policy) || case
+      detail := tidegate_internal.w_retry_text(v_policy) || case
         when v_figures[1] <> v_figures[2] then
           format('; in force (version %s): %s ms', v_force.version, trim_scale(round(v_figures[2], 3)))
         else ''
@@ -63,12 +63,13 @@ begin
           v_found.failures, v_found.calls, round(v_found.p_drop, 6), v_force.attempts) end;
 
     when 'key_stability' then
-      v_found := tidegate.contract_keys(p_kind, null);
+      v_found := tidegate_internal.contract_keys(p_kind, null);
       -- Keys in another order and numbers in another form are the same payload; another number is another one.
       v_probe :=
-        tidegate.contract_fingerprint(p_kind, '{"b": [1.0, 2.50], "a": {"d": 1e1, "c": null}}')
-          = tidegate.contract_fingerprint(p_kind, '{"a": {"c": null, "d": 10.0}, "b": [1, 2.5]}')
-        and tidegate.contract_fingerprint(p_kind, '{"b": 1}') <> tidegate.contract_fingerprint(p_kind, '{"b": 1.01}');
+        tidegate_internal.contract_fingerprint(p_kind, '{"b": [1.0, 2.50], "a": {"d": 1e1, "c": null}}')
+          = tidegate_internal.contract_fingerprint(p_kind, '{"a": {"c": null, "d": 10.0}, "b": [1, 2.5]}')
+        and tidegate_internal.contract_fingerprint(p_kind, '{"b": 1}')
+          <> tidegate_internal.contract_fingerprint(p_kind, '{"b": 1.01}');
       holds := v_found.differing = 0 and v_probe;
       observed := format('%s of %s keys', v_found.keys - v_found.differing, v_found.keys);
       detail := case
@@ -84,7 +85,7 @@ begin
       observed := format('dedup_window %s', v_policy.dedup_window);
 
     when 'span_reorder_le' then
-      v_found := tidegate.contract_keys(p_kind, v_time);
+      v_found := tidegate_internal.contract_keys(p_kind, v_time);
       holds := v_policy.span_reorder <= v_time and v_policy.dedup_window >= v_time and v_found.short = 0;
       observed := format('span_reorder %s, dedup_window %s', v_policy.span_reorder, v_policy.dedup_window);
       detail := case
@@ -95,14 +96,14 @@ begin
       end;
 
     when 'sem' then
-      detail := coalesce(tidegate.policy_refusal(v_policy), tidegate.kind_refusal(p_kind));
+      detail := coalesce(tidegate_internal.policy_refusal(v_policy), tidegate_internal.kind_refusal(p_kind));
       holds := detail is null and p_bound #>> '{}' = v_policy.semantics and v_force.semantics = v_policy.semantics;
       observed := v_policy.semantics;
       detail := coalesce(detail, 'no contradiction in the policy');
 
     when 'no_side_effect_dup' then
-      v_history := tidegate.contract_history(p_kind);
-      v_found := tidegate.contract_keys(p_kind, null);
+      v_history := tidegate_internal.contract_history(p_kind);
+      v_found := tidegate_internal.contract_keys(p_kind, null);
       holds := v_history.completed_twice = 0 and v_history.sent_twice = 0
         and (v_policy.semantics = 'at_most_once' or v_found.astray = 0);
       observed := format('%s completed twice, %s sent twice', v_history.completed_twice,
@@ -140,5 +141,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.contract_observe is
-  'Internal: one member of an assertion against what is there: what was seen, the bound, whether it holds.';
+comment on function tidegate_internal.contract_observe is
+  'One member of an assertion against what is there: what was seen, the bound, whether it holds.';

@@ -1,5 +1,5 @@
--- tidegate.contract_refusal: why something is no assertion of a contract, in words, or null when it is one
-create or replace function tidegate.contract_refusal(p_assertion jsonb)
+-- contract_refusal: why something is no assertion of a contract, in words, or null when it is one
+create or replace function tidegate_internal.contract_refusal(p_assertion jsonb)
   returns text
   language plpgsql
   stable
@@ -19,22 +19,22 @@ begin
   select string_agg(t.type, ', ' order by t.rank) into v_known
   from (
     select m.type, min(m.rank) as rank
-    from tidegate.contract_members() with ordinality as m(type, member, takes, about, needed, rank)
+    from tidegate_internal.contract_members() with ordinality as m(type, member, takes, about, needed, rank)
     group by m.type
   ) as t;
-  if v_type is null or not exists (select from tidegate.contract_members() as m where m.type = v_type) then
+  if v_type is null or not exists (select from tidegate_internal.contract_members() as m where m.type = v_type) then
     return format('%s; a type is one of %s',
       case when v_type is null then '"type" is missing' else format('there is no type "%s"', v_type) end,
       v_known);
   end if;
   select string_agg(m.member, ', ' order by m.rank) into v_known
-  from tidegate.contract_members() with ordinality as m(type, member, takes, about, needed, rank)
+  from tidegate_internal.contract_members() with ordinality as m(type, member, takes, about, needed, rank)
   where m.type = v_type;
 
   for v_member in
     select j.key, j.value, m.member, m.takes
     from jsonb_each(p_assertion) as j
-    left join tidegate.contract_members() as m on m.type = v_type and m.member = j.key
+    left join tidegate_internal.contract_members() as m on m.type = v_type and m.member = j.key
   loop
     continue when v_member.key = 'type';
     if v_member.member is null and v_member.key not in ('kind', 'stage') then
@@ -43,7 +43,7 @@ begin
     if not coalesce(case coalesce(v_member.takes, v_member.key)
       when 'kind' then jsonb_typeof(v_member.value) = 'string'
       when 'stage' then v_member.value in ('"readiness"', '"tx"')
-      when 'time' then tidegate.contract_time(v_member.value) is not null
+      when 'time' then tidegate_internal.contract_time(v_member.value) is not null
       when 'share' then jsonb_typeof(v_member.value) = 'number' and v_member.value between '0' and '1'
       when 'rate' then jsonb_typeof(v_member.value) = 'number' and v_member.value >= '0'
       when 'true' then v_member.value = 'true'
@@ -63,19 +63,19 @@ begin
   end loop;
 
   select m.member into v_member
-  from tidegate.contract_members() as m
+  from tidegate_internal.contract_members() as m
   where m.type = v_type and m.needed and not p_assertion ? m.member;
   if found then
     return format('%s needs "%s"', v_type, v_member.member);
   end if;
-  if not exists (select from tidegate.contract_members() as m where m.type = v_type and p_assertion ? m.member) then
+  if not exists (select from tidegate_internal.contract_members() as m where m.type = v_type and p_assertion ? m.member) then
     return format('%s needs at least one of %s', v_type, v_known);
   end if;
 
   v_kind := p_assertion ->> 'kind';
   v_stage := p_assertion ->> 'stage';
   select m.member, m.about into v_member
-  from tidegate.contract_members() as m
+  from tidegate_internal.contract_members() as m
   where m.type = v_type and p_assertion ? m.member and m.about::text <> v_stage;
   if found then
     return format('"%s" is about stage %s, not %s', v_member.member, v_member.about, v_stage);
@@ -92,4 +92,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.contract_refusal is 'Internal: why something is no assertion of a contract, or null.';
+comment on function tidegate_internal.contract_refusal is 'Why something is no assertion of a contract, or null.';

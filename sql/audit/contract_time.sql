@@ -1,7 +1,7 @@
--- tidegate.contract_time: a time of a contract as an interval, or null when it is none
+-- contract_time: a time of a contract as an interval, or null when it is none
 --
 -- One rule for all of them: a number is milliseconds, a text is an interval with its unit, such as "24 hours".
-create or replace function tidegate.contract_time(p_value jsonb)
+create or replace function tidegate_internal.contract_time(p_value jsonb)
   returns interval
   language plpgsql
   stable
@@ -25,5 +25,5 @@ exception
 end;
 $$;
 
-comment on function tidegate.contract_time is
-  'Internal: a time of a contract: a number is milliseconds, a text an interval with its unit; null when it is none.';
+comment on function tidegate_internal.contract_time is
+  'A time of a contract: a number is milliseconds, a text an interval with its unit; null when it is none.';

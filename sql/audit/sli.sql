@@ -1,4 +1,4 @@
--- tidegate.sli: the service level indicators of each stage over the last five minutes
+-- sli: the service level indicators of each stage over the last five minutes
 --
 -- Rates are per request that began, ratios per call; null while there was none. Duplicates are dropped at submission, so
 -- their rate stands at the tx stage, which every kind has. The gates: of readiness a timeout rate of 0.5 percent, of sends a

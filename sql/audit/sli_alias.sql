@@ -1,4 +1,4 @@
--- tidegate.sli_alias: the indicators of `sli` under the names that the policies' source document gives them
+-- sli_alias: the indicators of `sli` under the names that the policies' source document gives them
 create or replace view tidegate.sli_alias as
 select a.name, s.kind, s.stage, a.value
 from tidegate.sli as s

@@ -1,11 +1,11 @@
--- tidegate.bar_messages: of messages just taken, gives back those that a breaker keeps from being called
+-- bar_messages: of messages just taken, gives back those that a breaker keeps from being called
 --
 -- `p_breakers` is what `enter_breakers` said. Those of shut kinds, and of half-open ones all but the first few, are put off
 -- until it may be worth another look: no attempt counts, no position is lost. Many of them come back one after the other,
 -- two thousand a second, or claims would do nothing but put them off. At most `p_limit` are kept; what was taken
 -- beyond that is given back, with a time, so that nobody who holds a breaker waits for the low-water mark. Returns the
 -- numbers that are left.
-create or replace function tidegate.bar_messages(
+create or replace function tidegate_internal.bar_messages(
   p_queue    text,
   p_msg_ids  bigint[],
   p_ids      uuid[],
@@ -50,10 +50,10 @@ begin
   into v_off, v_until, v_left
   from placed as p;
   if v_off is not null then
-    perform tidegate.free_messages(p_queue, v_off, v_until);
+    perform tidegate_internal.free_messages(p_queue, v_off, v_until);
   end if;
   return v_left;
 end;
 $$;
 
-comment on function tidegate.bar_messages is 'Internal: gives back taken messages that a breaker keeps from being called.';
+comment on function tidegate_internal.bar_messages is 'Gives back taken messages that a breaker keeps from being called.';

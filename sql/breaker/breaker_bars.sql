@@ -1,4 +1,4 @@
--- tidegate.breaker_bars: whether a stage's breaker lets none of its requests be called now
+-- breaker_bars: whether a stage's breaker lets none of its requests be called now
 --
 -- Not while it is due to be tried, or tried and a probe is free: then the next request is called.
 create or replace function tidegate.breaker_bars(p_kind text, p_stage tidegate.stage)
@@ -20,4 +20,4 @@ as $$
 $$;
 
 comment on function tidegate.breaker_bars is 'Whether a stage''s breaker lets none of its requests be called now.';
-select tidegate.allow('breaker_bars', '{reader,api,worker,admin}');
+select tidegate_internal.allow('breaker_bars', '{reader,api,worker,admin}');

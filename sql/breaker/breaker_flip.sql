@@ -1,9 +1,9 @@
--- tidegate.breaker_flip: closed → open, open → half_open, half_open → open or closed
+-- breaker_flip: closed → open, open → half_open, half_open → open or closed
 --
 -- Only from the epoch that the caller has judged by: of several who see the same, one flips it. Returns whether this was
 -- the one. One flip is one new epoch, one event and one notification; when the stage may be called again its workers are
 -- woken.
-create or replace function tidegate.breaker_flip(
+create or replace function tidegate_internal.breaker_flip(
   p_kind    text,
   p_stage   tidegate.stage,
   p_state   text,
@@ -46,4 +46,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.breaker_flip is 'Internal: changes a breaker, once, with its event and notification.';
+comment on function tidegate_internal.breaker_flip is 'Changes a breaker, once, with its event and notification.';

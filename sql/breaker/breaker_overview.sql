@@ -1,4 +1,4 @@
--- tidegate.breaker_overview: every breaker, what its window shows, and for what share of the last five minutes it was not
+-- breaker_overview: every breaker, what its window shows, and for what share of the last five minutes it was not
 -- closed
 create or replace view tidegate.breaker_overview as
 select

@@ -1,6 +1,6 @@
--- tidegate.breakers_wait_ms: for how long the breakers keep everything in a queue from being called, in milliseconds; 0: they
+-- breakers_wait_ms: for how long the breakers keep everything in a queue from being called, in milliseconds; 0: they
 -- do not
-create or replace function tidegate.breakers_wait_ms(p_queue text, p_stage tidegate.stage, p_now timestamptz)
+create or replace function tidegate_internal.breakers_wait_ms(p_queue text, p_stage tidegate.stage, p_now timestamptz)
   returns numeric
   language sql
   stable
@@ -11,9 +11,9 @@ as $$
     when b.state = 'half_open' and b.probes >= p.breaker_probes and b.probe_until > p_now then 250
     else 0
   end), 0)
-  from tidegate.kinds_of_queue(p_queue, p_stage) as k(name)
+  from tidegate_internal.kinds_of_queue(p_queue, p_stage) as k(name)
   join tidegate.policy as p on p.kind = k.name and p.stage = p_stage
   left join tidegate.breaker as b on b.kind = k.name and b.stage = p_stage;
 $$;
 
-comment on function tidegate.breakers_wait_ms is 'Internal: for how long breakers hold back all of a queue, milliseconds.';
+comment on function tidegate_internal.breakers_wait_ms is 'For how long breakers hold back all of a queue, milliseconds.';

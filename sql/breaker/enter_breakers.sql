@@ -1,9 +1,9 @@
--- tidegate.enter_breakers: which kinds a claim may not take because their breaker is open, and of which it takes probes
+-- enter_breakers: which kinds a claim may not take because their breaker is open, and of which it takes probes
 --
 -- `shut` kinds are left until `shut_until`; of `probing` ones as many are taken as `free` says; `room` is how many at most
 -- in all, null when a kind of the queue has no say in it. An open breaker whose time is over is half open from here on.
 -- Holds the rows of half-open breakers to the end of the claim: while a settle holds one, no probe is taken.
-create or replace function tidegate.enter_breakers(
+create or replace function tidegate_internal.enter_breakers(
   p_queue text,
   p_stage tidegate.stage,
   p_now   timestamptz
@@ -16,7 +16,7 @@ declare
   v_look    constant interval := '250 milliseconds';
   v_long    constant interval := '30 seconds';
   -- Others' breakers say nothing of this queue, and whoever claims from theirs waits for nobody here.
-  v_kinds   constant text[] := array(select tidegate.kinds_of_queue(p_queue, p_stage));
+  v_kinds   constant text[] := array(select tidegate_internal.kinds_of_queue(p_queue, p_stage));
   v_found   tidegate.breakers_seen := row('{}', '{}', '{}', '{}', null);
   v_seen    record;
   v_breaker tidegate.breaker;
@@ -54,7 +54,7 @@ begin
       continue;
     end if;
     if v_breaker.state = 'open' then
-      perform tidegate.breaker_flip(v_seen.kind, p_stage, 'half_open', v_seen.epoch, 'open time over', null, p_now);
+      perform tidegate_internal.breaker_flip(v_seen.kind, p_stage, 'half_open', v_seen.epoch, 'open time over', null, p_now);
       v_breaker.probes := 0;
     end if;
     -- Probes that nobody has reported by now are lost with their workers.
@@ -77,4 +77,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.enter_breakers is 'Internal: which kinds a claim leaves, and which it probes.';
+comment on function tidegate_internal.enter_breakers is 'Which kinds a claim leaves, and which it probes.';

@@ -1,4 +1,4 @@
--- tidegate.look_at_breakers: `look_at_breaker` for every breaker; a maintenance duty; returns how many flipped
+-- look_at_breakers: `look_at_breaker` for every breaker; a maintenance duty; returns how many flipped
 --
 -- One that changed in the future saw a clock that has stepped back since, and would stay as it is until the clock gets there:
 -- it begins anew now.
@@ -18,8 +18,8 @@ as $$
 
   select count(*)
   from (select b.kind, b.stage from tidegate.breaker as b where b.state <> 'half_open' order by b.kind, b.stage) as known
-  where tidegate.look_at_breaker(known.kind, known.stage, clock_timestamp());
+  where tidegate_internal.look_at_breaker(known.kind, known.stage, clock_timestamp());
 $$;
 
 comment on function tidegate.look_at_breakers is 'Maintenance duty: looks at every breaker.';
-select tidegate.allow('look_at_breakers', '{api,worker,admin}');
+select tidegate_internal.allow('look_at_breakers', '{api,worker,admin}');

@@ -1,5 +1,5 @@
--- tidegate.note_probes: counts the requests that a claim takes as probes of half-open breakers, whose rows it holds
-create or replace function tidegate.note_probes(
+-- note_probes: counts the requests that a claim takes as probes of half-open breakers, whose rows it holds
+create or replace function tidegate_internal.note_probes(
   p_stage     tidegate.stage,
   p_probing   text[],
   p_ids       uuid[],
@@ -24,4 +24,4 @@ as $$
   where b.kind = taken.kind and b.stage = p_stage and b.state = 'half_open';
 $$;
 
-comment on function tidegate.note_probes is 'Internal: counts the probes that a claim takes.';
+comment on function tidegate_internal.note_probes is 'Counts the probes that a claim takes.';

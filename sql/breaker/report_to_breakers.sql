@@ -1,9 +1,9 @@
--- tidegate.report_to_breakers: what calls have shown, told to the breakers of their kinds
+-- report_to_breakers: what calls have shown, told to the breakers of their kinds
 --
 -- One element a call: its kind, what came of it (see `note_calls`), whether it was slow,
 -- when it was claimed. Half open, only calls claimed since then count, which are the probes: one that fails opens the
 -- breaker again, as many good ones as the policy wants close it. The last rows a settle locks.
-create or replace function tidegate.report_to_breakers(
+create or replace function tidegate_internal.report_to_breakers(
   p_stage      tidegate.stage,
   p_kinds      text[],
   p_outcomes   text[],
@@ -39,9 +39,9 @@ begin
     order by b.kind
   loop
     if v_breaker.state = 'closed' and v_breaker.bad > 0 then
-      perform tidegate.look_at_breaker(v_breaker.kind, p_stage, p_now);
+      perform tidegate_internal.look_at_breaker(v_breaker.kind, p_stage, p_now);
     elsif v_breaker.state = 'half_open' and v_breaker.probes_bad > 0 then
-      perform tidegate.breaker_flip(
+      perform tidegate_internal.breaker_flip(
         v_breaker.kind, p_stage, 'open', v_breaker.epoch, 'probe failed',
         jsonb_build_object('probes_failed', v_breaker.probes_bad), p_now
       );
@@ -54,7 +54,7 @@ begin
       where b.kind = v_breaker.kind and b.stage = p_stage and b.epoch = v_breaker.epoch
       returning b.successes >= v_breaker.breaker_probes into v_enough;
       if v_enough then
-        perform tidegate.breaker_flip(
+        perform tidegate_internal.breaker_flip(
           v_breaker.kind, p_stage, 'closed', v_breaker.epoch, 'probes succeeded',
           jsonb_build_object('probes', v_breaker.breaker_probes), p_now
         );
@@ -64,4 +64,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.report_to_breakers is 'Internal: tells breakers what calls have shown.';
+comment on function tidegate_internal.report_to_breakers is 'Tells breakers what calls have shown.';

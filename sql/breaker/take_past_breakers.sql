@@ -1,8 +1,8 @@
--- tidegate.take_past_breakers: `take_messages`, but for what a breaker keeps from being called
+-- take_past_breakers: `take_messages`, but for what a breaker keeps from being called
 --
 -- What stands in front is put off, a bounded number of messages a claim, so that kinds whose downstream works are reached
 -- through those whose does not. More than are wanted are only taken where nothing but such ones stood.
-create or replace function tidegate.take_past_breakers(
+create or replace function tidegate_internal.take_past_breakers(
   p_queue         text,
   p_limit         integer,
   p_headers       jsonb,
@@ -23,14 +23,14 @@ declare
 begin
   for v_round in 1 .. 20 loop
     select t.msg_ids, t.ids into v_taken
-    from tidegate.take_messages(
+    from tidegate_internal.take_messages(
       p_queue, case v_round when 1 then p_limit else greatest(p_limit, v_at_once) end, p_headers, p_visible_again, p_now,
       p_kinds
     ) as t;
     if v_taken.msg_ids is null then
       return;
     end if;
-    v_left := tidegate.bar_messages(p_queue, v_taken.msg_ids, v_taken.ids, p_limit, p_breakers, p_now);
+    v_left := tidegate_internal.bar_messages(p_queue, v_taken.msg_ids, v_taken.ids, p_limit, p_breakers, p_now);
     if v_left is not null then
       select array_agg(t.msg_id order by t.msg_id), array_agg(t.id order by t.msg_id) into msg_ids, ids
       from unnest(v_taken.msg_ids, v_taken.ids) as t(msg_id, id)
@@ -41,4 +41,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.take_past_breakers is 'Internal: take_messages, past those that a breaker holds back.';
+comment on function tidegate_internal.take_past_breakers is 'Take_messages, past those that a breaker holds back.';

@@ -1,4 +1,4 @@
--- tidegate.claim_readiness: takes up to `batch` queued requests for their readiness check, under one new lease each
+-- claim_readiness: takes up to `batch` queued requests for their readiness check, under one new lease each
 --
 -- The status stays `queued`: only the message is held. Never more than the queue's max_concurrency are held at once,
 -- across the fleet, because counting and taking happen under one lock per queue; the slot of a dead worker comes
@@ -42,7 +42,7 @@ create or replace function tidegate.claim_readiness(
 as $$
 #variable_conflict use_column
 declare
-  v_queue    tidegate.queue := tidegate.require_queue(claim_readiness.queue, 'readiness');
+  v_queue    tidegate.queue := tidegate_internal.require_queue(claim_readiness.queue, 'readiness');
   v_limit    integer := greatest(claim_readiness.batch, 0);
   v_held     bigint;
   v_now      timestamptz;
@@ -54,11 +54,11 @@ declare
   v_breakers tidegate.breakers_seen;
   v_kinds    text[];
 begin
-  perform tidegate.require_lease_time(lease_for);
-  perform tidegate.require_read_committed('claim_readiness');
+  perform tidegate_internal.require_lease_time(lease_for);
+  perform tidegate_internal.require_read_committed('claim_readiness');
   -- Null where all of the queue's kinds are taken: then no request is looked at for its kind.
   if claim_readiness.kinds is not null then
-    v_kinds := tidegate.kinds_left(claim_readiness.queue, 'readiness', claim_readiness.kinds);
+    v_kinds := tidegate_internal.kinds_left(claim_readiness.queue, 'readiness', claim_readiness.kinds);
   end if;
   if v_queue.paused or v_limit = 0 or v_queue.max_concurrency = 0 then
     return;
@@ -67,11 +67,11 @@ begin
   if v_queue.max_concurrency is not null then
     perform pg_advisory_xact_lock(tidegate.queue_lock_key(claim_readiness.queue, 'concurrency'));
     -- Looked at again: the wait may have been long enough for a pause or another limit.
-    v_queue := tidegate.require_queue(claim_readiness.queue, 'readiness');
+    v_queue := tidegate_internal.require_queue(claim_readiness.queue, 'readiness');
     if v_queue.paused then
       return;
     end if;
-    v_held := tidegate.held_count(claim_readiness.queue, clock_timestamp());
+    v_held := tidegate_internal.held_count(claim_readiness.queue, clock_timestamp());
     v_limit := least(v_limit, v_queue.max_concurrency - v_held);
     if v_limit <= 0 then
       return;
@@ -81,7 +81,7 @@ begin
   v_now := clock_timestamp();
 
   if exists (select from tidegate.breaker as b where b.stage = 'readiness' and b.state <> 'closed') then
-    v_breakers := tidegate.enter_breakers(claim_readiness.queue, 'readiness', v_now);
+    v_breakers := tidegate_internal.enter_breakers(claim_readiness.queue, 'readiness', v_now);
     v_limit := least(v_limit, v_breakers.room);
     if v_limit = 0 then
       return;
@@ -94,10 +94,10 @@ begin
   );
   if v_breakers is null then
     select t.msg_ids, t.ids into v_msg_ids, v_ids
-    from tidegate.take_messages(claim_readiness.queue, v_limit, v_headers, v_now + lease_for, v_now, v_kinds) as t;
+    from tidegate_internal.take_messages(claim_readiness.queue, v_limit, v_headers, v_now + lease_for, v_now, v_kinds) as t;
   else
     select t.msg_ids, t.ids into v_msg_ids, v_ids
-    from tidegate.take_past_breakers(
+    from tidegate_internal.take_past_breakers(
       claim_readiness.queue, v_limit, v_headers, v_now + lease_for, v_now, v_kinds, v_breakers
     ) as t;
   end if;
@@ -129,16 +129,16 @@ begin
     set
       req_status = 'timed_out', transition_no = r.transition_no + 1, cause = 'readiness_timed_out',
       queue = null, msg_id = null,
-      error = tidegate.error_json(
+      error = tidegate_internal.error_json(
         'readiness_timed_out', format('not ready in time, after %s checks', r.readiness_attempt), true)
     where r.id = any(v_found.ended) and r.req_status = 'queued';
   end if;
   if v_found.removed is not null then
-    perform tidegate.delete_messages(claim_readiness.queue, v_found.removed, false);
+    perform tidegate_internal.delete_messages(claim_readiness.queue, v_found.removed, false);
   end if;
 
   if v_breakers.probing <> '{}' then
-    perform tidegate.note_probes('readiness', v_breakers.probing, v_found.go, lease_for, v_now);
+    perform tidegate_internal.note_probes('readiness', v_breakers.probing, v_found.go, lease_for, v_now);
   end if;
   return query
     with claimed as (
@@ -166,4 +166,4 @@ $$;
 comment on function tidegate.claim_readiness is
   'Takes up to batch queued requests for their check, under a lease; no more at once than the queue''s '
   'max_concurrency.';
-select tidegate.allow('claim_readiness', '{worker,admin}');
+select tidegate_internal.allow('claim_readiness', '{worker,admin}');

@@ -1,4 +1,4 @@
--- tidegate.claim_tx: processing → tx_in_flight, for up to `batch` requests of a tx queue, under one new lease each
+-- claim_tx: processing → tx_in_flight, for up to `batch` requests of a tx queue, under one new lease each
 --
 -- Returns the requests to send, in the order of their messages, each with the time its send may start (`send_at`,
 -- this database's clock; `claimed_at` is the same clock now). Commit before calling the downstream, synchronously:
@@ -47,7 +47,7 @@ create or replace function tidegate.claim_tx(
 as $$
 #variable_conflict use_column
 declare
-  v_queue    tidegate.queue := tidegate.require_queue(claim_tx.queue, 'tx');
+  v_queue    tidegate.queue := tidegate_internal.require_queue(claim_tx.queue, 'tx');
   v_pacing   regclass;
   v_slots    integer;
   v_tat_ns   bigint;
@@ -64,11 +64,11 @@ declare
   v_breakers tidegate.breakers_seen;
   v_kinds    text[];
 begin
-  perform tidegate.require_lease_time(lease_for);
-  perform tidegate.require_read_committed('claim_tx');
+  perform tidegate_internal.require_lease_time(lease_for);
+  perform tidegate_internal.require_read_committed('claim_tx');
   -- Null where all of the queue's kinds are taken: then no request is looked at for its kind.
   if claim_tx.kinds is not null then
-    v_kinds := tidegate.kinds_left(claim_tx.queue, 'tx', claim_tx.kinds);
+    v_kinds := tidegate_internal.kinds_left(claim_tx.queue, 'tx', claim_tx.kinds);
   end if;
   if v_queue.paused or v_limit = 0 or v_queue.per_seconds = 0 then
     return;
@@ -78,14 +78,14 @@ begin
     -- Held to the end of the transaction: nobody else may read the arrival time before this claim has moved it.
     perform pg_advisory_xact_lock(tidegate.queue_lock_key(claim_tx.queue, 'pacing'));
     -- Looked at again: the wait may have been long enough for a pause or another rate.
-    v_queue := tidegate.require_queue(claim_tx.queue, 'tx');
+    v_queue := tidegate_internal.require_queue(claim_tx.queue, 'tx');
     if v_queue.paused or v_queue.per_seconds = 0 then
       return;
     end if;
-    v_pacing := tidegate.queue_counter(claim_tx.queue, 'pacing');
+    v_pacing := tidegate_internal.queue_counter(claim_tx.queue, 'pacing');
     v_now := clock_timestamp();
     select p.slots, p.tat_ns, p.interval_ns, p.tolerance_ns into v_slots, v_tat_ns, v_gap_ns, v_burst_ns
-    from tidegate.pacing_slots(pg_sequence_last_value(v_pacing), v_queue.per_seconds, v_queue.burst, v_now) as p;
+    from tidegate_internal.pacing_slots(pg_sequence_last_value(v_pacing), v_queue.per_seconds, v_queue.burst, v_now) as p;
     -- Stored even when nothing may be sent yet: an arrival time far ahead (the clock stepped back, the rate was raised)
     -- would be brought back to the same distance at each claim, and stop the queue until the clock gets there.
     if v_tat_ns < pg_sequence_last_value(v_pacing) then
@@ -100,7 +100,7 @@ begin
   end if;
 
   if exists (select from tidegate.breaker as b where b.stage = 'tx' and b.state <> 'closed') then
-    v_breakers := tidegate.enter_breakers(claim_tx.queue, 'tx', v_now);
+    v_breakers := tidegate_internal.enter_breakers(claim_tx.queue, 'tx', v_now);
     v_limit := least(v_limit, v_breakers.room);
     if v_limit = 0 then
       return;
@@ -113,10 +113,10 @@ begin
   );
   if v_breakers is null then
     select t.msg_ids, t.ids into v_msg_ids, v_ids
-    from tidegate.take_messages(claim_tx.queue, v_limit, v_headers, v_now + lease_for, v_now, v_kinds) as t;
+    from tidegate_internal.take_messages(claim_tx.queue, v_limit, v_headers, v_now + lease_for, v_now, v_kinds) as t;
   else
     select t.msg_ids, t.ids into v_msg_ids, v_ids
-    from tidegate.take_past_breakers(
+    from tidegate_internal.take_past_breakers(
       claim_tx.queue, v_limit, v_headers, v_now + lease_for, v_now, v_kinds, v_breakers
     ) as t;
   end if;
@@ -143,7 +143,8 @@ begin
         when r.req_status = 'tx_in_flight' and (
           p.semantics = 'at_most_once'
           -- The lost send goes by the policy that it was begun under.
-          or p.since > r.tx_in_flight_at and (tidegate.policy_at(r.kind, 'tx', r.tx_in_flight_at)).semantics = 'at_most_once'
+          or p.since > r.tx_in_flight_at
+            and (tidegate_internal.policy_at(r.kind, 'tx', r.tx_in_flight_at)).semantics = 'at_most_once'
         ) then 'unknown'
         when r.tx_attempt - r.tx_unsent > p.attempts then 'exhausted'
         when r.deadline_at <= v_now then 'expired'
@@ -163,10 +164,10 @@ begin
         when 'unknown' then 'outcome_unknown' when 'expired' then 'deadline_exceeded' else 'attempts_exhausted'
       end,
       error = case e.fate
-        when 'unknown' then tidegate.error_json(
+        when 'unknown' then tidegate_internal.error_json(
           'outcome_unknown', format('worker %s was lost while sending; the request may have been sent', r.worker), false)
-        when 'expired' then tidegate.error_json('deadline_exceeded', 'the deadline passed before it was answered', true)
-        else tidegate.error_json(
+        when 'expired' then tidegate_internal.error_json('deadline_exceeded', 'the deadline passed before it was answered', true)
+        else tidegate_internal.error_json(
           'attempts_exhausted',
           case r.req_status
             when 'tx_in_flight' then format('worker %s was lost at attempt %s, the last one', r.worker, r.tx_attempt)
@@ -178,7 +179,7 @@ begin
     where r.id = e.id and r.req_status in ('processing', 'tx_in_flight');
   end if;
   if v_found.removed is not null then
-    perform tidegate.delete_messages(claim_tx.queue, v_found.removed, false);
+    perform tidegate_internal.delete_messages(claim_tx.queue, v_found.removed, false);
   end if;
 
   if v_found.lost is not null then
@@ -189,7 +190,7 @@ begin
 
   v_go := v_found.go;
   if v_breakers.probing <> '{}' then
-    perform tidegate.note_probes('tx', v_breakers.probing, v_go, lease_for, v_now);
+    perform tidegate_internal.note_probes('tx', v_breakers.probing, v_go, lease_for, v_now);
   end if;
   return query
     with claimed as (
@@ -225,4 +226,4 @@ $$;
 comment on function tidegate.claim_tx is
   'processing to tx_in_flight, under a lease: takes up to batch requests to send, no faster than the queue''s '
   'per_seconds; each may start at its send_at.';
-select tidegate.allow('claim_tx', '{worker,admin}');
+select tidegate_internal.allow('claim_tx', '{worker,admin}');

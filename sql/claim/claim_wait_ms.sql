@@ -1,4 +1,4 @@
--- tidegate.claim_wait_ms: for how many milliseconds nothing of a queue will be claimable; 0 when something is now
+-- claim_wait_ms: for how many milliseconds nothing of a queue will be claimable; 0 when something is now
 --
 -- At most 60000: then ask again. A new submission, a pause lifted or a limit raised can end the wait early. `kinds` as for a
 -- claim (null: all): while requests of other kinds wait, submissions notify no one, so at most 200.
@@ -10,17 +10,17 @@ create or replace function tidegate.claim_wait_ms(queue text, kinds text[] defau
   set jit = off
 as $$
 declare
-  v_queue   tidegate.queue := tidegate.require_queue(claim_wait_ms.queue);
+  v_queue   tidegate.queue := tidegate_internal.require_queue(claim_wait_ms.queue);
   v_longest integer := 60000;
   v_now     timestamptz := clock_timestamp();
-  v_mark    bigint := coalesce(pg_sequence_last_value(tidegate.queue_counter(claim_wait_ms.queue, 'mark')), 0);
-  v_due_us  bigint := coalesce(pg_sequence_last_value(tidegate.queue_counter(claim_wait_ms.queue, 'due')), 0);
+  v_mark    bigint := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(claim_wait_ms.queue, 'mark')), 0);
+  v_due_us  bigint := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(claim_wait_ms.queue, 'due')), 0);
   v_next    timestamptz;
   v_wait_ms numeric := 0;
   v_shut_ms numeric;
   v_ours    text := '';
 begin
-  if tidegate.kinds_left(claim_wait_ms.queue, v_queue.stage, claim_wait_ms.kinds) is not null then
+  if tidegate_internal.kinds_left(claim_wait_ms.queue, v_queue.stage, claim_wait_ms.kinds) is not null then
     v_ours := 'and not exists (
       select from tidegate.request as r where r.id = tidegate.message_request_id(m.message) and r.kind <> all($4)
     )';
@@ -36,9 +36,9 @@ begin
         (select m.vt from %1$s as m where m.vt > $3 %2$s order by m.vt limit 1)
       )
     $sql$,
-    tidegate.queue_table(claim_wait_ms.queue), v_ours
+    tidegate_internal.queue_table(claim_wait_ms.queue), v_ours
   ) into v_next using v_mark, v_now, to_timestamp(v_due_us / 1000000.0), claim_wait_ms.kinds;
-  if v_ours <> '' and (v_next > v_now) is not false and tidegate.queue_has_waiting(claim_wait_ms.queue) then
+  if v_ours <> '' and (v_next > v_now) is not false and tidegate_internal.queue_has_waiting(claim_wait_ms.queue) then
     v_longest := 200;
   end if;
   if v_next is null then
@@ -49,22 +49,23 @@ begin
   end if;
 
   if exists (select from tidegate.breaker as b where b.stage = v_queue.stage and b.state <> 'closed') then
-    v_shut_ms := tidegate.breakers_wait_ms(v_queue.name, v_queue.stage, v_now);
+    v_shut_ms := tidegate_internal.breakers_wait_ms(v_queue.name, v_queue.stage, v_now);
     v_wait_ms := greatest(v_wait_ms, v_shut_ms);
   end if;
   if v_queue.per_seconds is not null then
     v_wait_ms := greatest(v_wait_ms, (
       select s.wait_ms
-      from tidegate.pacing_slots(
-        pg_sequence_last_value(tidegate.queue_counter(claim_wait_ms.queue, 'pacing')),
+      from tidegate_internal.pacing_slots(
+        pg_sequence_last_value(tidegate_internal.queue_counter(claim_wait_ms.queue, 'pacing')),
         v_queue.per_seconds, v_queue.burst, v_now
       ) as s
     ));
   end if;
-  if v_queue.max_concurrency is not null and tidegate.held_count(claim_wait_ms.queue, v_now) >= v_queue.max_concurrency then
+  if v_queue.max_concurrency is not null
+    and tidegate_internal.held_count(claim_wait_ms.queue, v_now) >= v_queue.max_concurrency then
     execute format(
       'select min(m.vt) from %s as m where m.headers is not null and m.vt > $1',
-      tidegate.queue_table(claim_wait_ms.queue)
+      tidegate_internal.queue_table(claim_wait_ms.queue)
     ) into v_next using v_now;
     v_wait_ms := greatest(v_wait_ms, extract(epoch from v_next - v_now) * 1000);
   end if;
@@ -74,4 +75,4 @@ $$;
 
 comment on function tidegate.claim_wait_ms is
   'For how many milliseconds nothing of a queue will be claimable, 60000 at most; 0: something is now.';
-select tidegate.allow('claim_wait_ms', '{reader,api,worker,admin}');
+select tidegate_internal.allow('claim_wait_ms', '{reader,api,worker,admin}');

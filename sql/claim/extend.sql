@@ -1,4 +1,4 @@
--- tidegate.extend: prolongs leases that have not run out, to `lease_for` from now
+-- extend: prolongs leases that have not run out, to `lease_for` from now
 --
 -- Returns the leases prolonged. A missing one has run out or was taken over: stop its call. Commit synchronously.
 create or replace function tidegate.extend(leases tidegate.lease[], lease_for interval)
@@ -13,12 +13,12 @@ declare
   v_held record;
   v_now  timestamptz;
 begin
-  perform tidegate.require_lease_time(lease_for);
+  perform tidegate_internal.require_lease_time(lease_for);
   -- With the claims' lock, shared: a claim that still saw the old lease, and saw it run out, would let one too many in.
   perform pg_advisory_xact_lock_shared(tidegate.queue_lock_key(q.name, 'concurrency'))
   from tidegate.queue as q
   where q.name = (select min(l.queue) from unnest(leases) as l) and q.max_concurrency is not null;
-  select * into v_held from tidegate.lock_held(leases);
+  select * into v_held from tidegate_internal.lock_held(leases);
   if v_held.ids is null then
     return;
   end if;
@@ -33,11 +33,11 @@ begin
       where m.msg_id = l.msg_id and m.msg_id = any($2) and m.headers ->> 'nonce' = l.nonce::text and m.vt > $3
       returning l.queue, l.msg_id, l.nonce
     $sql$,
-    tidegate.queue_table(v_held.queue)
+    tidegate_internal.queue_table(v_held.queue)
   ) using leases, v_held.msg_ids, v_now, lease_for;
 end;
 $$;
 
 comment on function tidegate.extend is
   'Prolongs leases that have not run out, to lease_for from now; returns those prolonged.';
-select tidegate.allow('extend', '{worker,admin}');
+select tidegate_internal.allow('extend', '{worker,admin}');

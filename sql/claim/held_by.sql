@@ -1,4 +1,4 @@
--- tidegate.held_by: how many messages each holder holds; a holder without any is not there
+-- held_by: how many messages each holder holds; a holder without any is not there
 create or replace function tidegate.held_by()
   returns table (holder text, held bigint)
   language plpgsql
@@ -13,7 +13,7 @@ declare
   v_queue text;
 begin
   for v_queue in
-    select q.name from tidegate.queue as q where to_regclass(tidegate.queue_table(q.name)) is not null order by q.name
+    select q.name from tidegate.queue as q where to_regclass(tidegate_internal.queue_table(q.name)) is not null order by q.name
   loop
     return query execute format(
       $sql$
@@ -22,11 +22,11 @@ begin
         where m.headers is not null and tidegate.is_held(m.headers, m.vt, $1)
         group by m.headers ->> 'worker'
       $sql$,
-      tidegate.queue_table(v_queue)
+      tidegate_internal.queue_table(v_queue)
     ) using v_now;
   end loop;
 end;
 $$;
 
 comment on function tidegate.held_by is 'How many messages each holder holds, queue by queue.';
-select tidegate.allow('held_by', '{reader,api,worker,admin}');
+select tidegate_internal.allow('held_by', '{reader,api,worker,admin}');

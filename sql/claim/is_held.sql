@@ -1,4 +1,4 @@
--- tidegate.is_held: whether somebody holds a message: leased, and its lease has not run out
+-- is_held: whether somebody holds a message: leased, and its lease has not run out
 --
 -- A hold that reaches further than its lease can is none: the clock has stepped back since it was taken.
 create or replace function tidegate.is_held(p_headers jsonb, p_visible timestamptz, p_now timestamptz)
@@ -16,4 +16,4 @@ return (
 );
 
 comment on function tidegate.is_held is 'Whether somebody holds a message: leased, and the lease has not run out.';
-select tidegate.allow('is_held', '{reader,api,worker,admin}');
+select tidegate_internal.allow('is_held', '{reader,api,worker,admin}');

@@ -1,5 +1,5 @@
--- tidegate.kinds_left: of a claim's kinds, null if they are all that a queue may hold, or null themselves
-create or replace function tidegate.kinds_left(p_queue text, p_stage tidegate.stage, p_kinds text[])
+-- kinds_left: of a claim's kinds, null if they are all that a queue may hold, or null themselves
+create or replace function tidegate_internal.kinds_left(p_queue text, p_stage tidegate.stage, p_kinds text[])
   returns text[]
   language plpgsql
   stable
@@ -7,7 +7,7 @@ create or replace function tidegate.kinds_left(p_queue text, p_stage tidegate.st
 as $$
 begin
   if p_kinds is null
-    or not exists (select from tidegate.kinds_of_queue(p_queue, p_stage) as k(name) where k.name <> all(p_kinds))
+    or not exists (select from tidegate_internal.kinds_of_queue(p_queue, p_stage) as k(name) where k.name <> all(p_kinds))
   then
     return null;
   end if;
@@ -15,4 +15,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.kinds_left is 'Internal: the kinds that a claim takes, or null for all of its queue.';
+comment on function tidegate_internal.kinds_left is 'The kinds that a claim takes, or null for all of its queue.';

@@ -1,7 +1,7 @@
--- tidegate.kinds_of_queue: the kinds whose requests a queue may hold: those that use it, and those that have ever used it
+-- kinds_of_queue: the kinds whose requests a queue may hold: those that use it, and those that have ever used it
 --
 -- Requests stay where they are when their kind is pointed elsewhere.
-create or replace function tidegate.kinds_of_queue(p_queue text, p_stage tidegate.stage)
+create or replace function tidegate_internal.kinds_of_queue(p_queue text, p_stage tidegate.stage)
   returns setof text
   language sql
   stable
@@ -18,4 +18,4 @@ as $$
     ));
 $$;
 
-comment on function tidegate.kinds_of_queue is 'Internal: the kinds whose requests a queue may hold.';
+comment on function tidegate_internal.kinds_of_queue is 'The kinds whose requests a queue may hold.';

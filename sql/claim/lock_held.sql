@@ -1,9 +1,9 @@
--- tidegate.lock_held: locks the messages that the given leases still hold, in msg_id order
+-- lock_held: locks the messages that the given leases still hold, in msg_id order
 --
 -- Returns, in the same order, the messages' numbers, their request ids, the place of each lease in the array given (from
 -- 1), and when each was claimed; nulls when none is held any more. A message that another claim is taking at this moment
 -- is waited for, and then its nonce is looked at again. Raises TG007 when the leases name more than one queue.
-create or replace function tidegate.lock_held(
+create or replace function tidegate_internal.lock_held(
   p_leases    tidegate.lease[],
   out queue   text,
   out msg_ids bigint[],
@@ -27,7 +27,7 @@ begin
       message = 'the leases of one call must all name the same queue',
       hint = 'settle the leases of each queue in a call of its own';
   end if;
-  perform tidegate.require_queue(lock_held.queue);
+  perform tidegate_internal.require_queue(lock_held.queue);
 
   execute format(
     $sql$
@@ -46,11 +46,11 @@ begin
         array_agg(held.last_read_at order by held.msg_id)
       from held
     $sql$,
-    tidegate.queue_table(lock_held.queue)
+    tidegate_internal.queue_table(lock_held.queue)
   )
   into msg_ids, ids, places, claimed
   using p_leases, array(select l.msg_id from unnest(p_leases) as l);
 end;
 $$;
 
-comment on function tidegate.lock_held is 'Internal: locks the messages that the given leases still hold.';
+comment on function tidegate_internal.lock_held is 'Locks the messages that the given leases still hold.';

@@ -1,4 +1,4 @@
--- tidegate.pacing_slots: how many sends of a queue may be reserved now, and from when on (GCRA)
+-- pacing_slots: how many sends of a queue may be reserved now, and from when on (GCRA)
 --
 -- `tat_ns` is the theoretical arrival time of the next send, `interval_ns` is 1/D rounded up (rounding down would
 -- let D + 1 + burst into a second), `tolerance_ns` is what a burst may run ahead. The n-th reserved send (from 0)
@@ -6,7 +6,7 @@
 --
 -- The stored time is never taken to be further ahead than a full reservation can bring it, so a clock that steps
 -- back does not stop the limiter. A clamp at the reservation alone would hand out one send per claim.
-create or replace function tidegate.pacing_slots(
+create or replace function tidegate_internal.pacing_slots(
   p_tat_ns         bigint,
   p_per_seconds    numeric,
   p_burst          integer,
@@ -41,5 +41,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.pacing_slots is
-  'Internal: how many sends may be reserved now at a rate, and from when on.';
+comment on function tidegate_internal.pacing_slots is
+  'How many sends may be reserved now at a rate, and from when on.';

@@ -1,4 +1,4 @@
--- tidegate.release: gives back requests whose check or send has not begun; they are claimable again at once
+-- release: gives back requests whose check or send has not begun; they are claimable again at once
 --
 -- A queued request stays queued; one in flight goes back to processing. The attempt is given back too. Returns the
 -- requests given back; a missing one was not this holder's any more.
@@ -15,7 +15,7 @@ declare
   v_held  record;
   v_freed record;
 begin
-  select * into v_held from tidegate.lock_held(leases);
+  select * into v_held from tidegate_internal.lock_held(leases);
   if v_held.ids is null then
     return;
   end if;
@@ -48,11 +48,11 @@ begin
     return;
   end if;
 
-  perform tidegate.free_messages(
+  perform tidegate_internal.free_messages(
     v_held.queue, v_freed.msg_ids, array_fill('-infinity'::timestamptz, array[cardinality(v_freed.msg_ids)])
   );
   if exists (select from tidegate.breaker as b where b.state = 'half_open' and b.kind = any(v_freed.kinds)) then
-    perform tidegate.report_to_breakers(
+    perform tidegate_internal.report_to_breakers(
       (select q.stage from tidegate.queue as q where q.name = v_held.queue), v_freed.kinds,
       array_fill('void'::text, array[cardinality(v_freed.ids)]), null, v_freed.claimed, clock_timestamp()
     );
@@ -63,4 +63,4 @@ $$;
 
 comment on function tidegate.release is
   'Gives back requests whose check or send has not begun, with their attempt; returns those given back.';
-select tidegate.allow('release', '{worker,admin}');
+select tidegate_internal.allow('release', '{worker,admin}');

@@ -1,5 +1,5 @@
--- tidegate.require_lease_time: raises TG007 unless a lease of this length makes sense (0.1 s to one day)
-create or replace function tidegate.require_lease_time(p_lease_for interval)
+-- require_lease_time: raises TG007 unless a lease of this length makes sense (0.1 s to one day)
+create or replace function tidegate_internal.require_lease_time(p_lease_for interval)
   returns void
   language plpgsql
   immutable
@@ -14,5 +14,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.require_lease_time is
-  'Internal: TG007 unless a lease has a length from 0.1 seconds to one day.';
+comment on function tidegate_internal.require_lease_time is
+  'TG007 unless a lease has a length from 0.1 seconds to one day.';

@@ -1,4 +1,4 @@
--- tidegate.reserve_send: takes one more slot of a tx queue's rate, for a send that no claim has reserved
+-- reserve_send: takes one more slot of a tx queue's rate, for a send that no claim has reserved
 --
 -- For a request whose reserved time has passed while its earlier receipt was looked for, and for a hedge. `send_in` is how
 -- long after `reserved_at` (this database's clock) it may start, 0 in a queue without a rate limit; null when no slot is
@@ -11,8 +11,8 @@ create or replace function tidegate.reserve_send(
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue  tidegate.queue := tidegate.require_queue(reserve_send.queue, 'tx');
-  v_pacing regclass := tidegate.queue_counter(reserve_send.queue, 'pacing');
+  v_queue  tidegate.queue := tidegate_internal.require_queue(reserve_send.queue, 'tx');
+  v_pacing regclass := tidegate_internal.queue_counter(reserve_send.queue, 'pacing');
   v_slots  record;
 begin
   wait_ms := 0;
@@ -28,7 +28,7 @@ begin
 
   perform pg_advisory_xact_lock(tidegate.queue_lock_key(reserve_send.queue, 'pacing'));
   reserved_at := clock_timestamp();
-  v_slots := tidegate.pacing_slots(pg_sequence_last_value(v_pacing), v_queue.per_seconds, v_queue.burst, reserved_at);
+  v_slots := tidegate_internal.pacing_slots(pg_sequence_last_value(v_pacing), v_queue.per_seconds, v_queue.burst, reserved_at);
   -- Stored even when nothing may be sent yet, as in `claim_tx`.
   if v_slots.tat_ns < pg_sequence_last_value(v_pacing) then
     perform setval(v_pacing, v_slots.tat_ns);
@@ -47,4 +47,4 @@ $$;
 comment on function tidegate.reserve_send is
   'Takes one more slot of a tx queue''s rate, for a send whose own has passed and for hedges: when it may start, or how many '
   'milliseconds until to ask again.';
-select tidegate.allow('reserve_send', '{worker,admin}');
+select tidegate_internal.allow('reserve_send', '{worker,admin}');

@@ -1,4 +1,4 @@
--- tidegate.still_held: which of the given leases are still held, for a request that still wants its call
+-- still_held: which of the given leases are still held, for a request that still wants its call
 --
 -- For whoever runs calls that take long. Drop the call of a missing lease: it has run out or was taken over, or its
 -- request was cancelled or has ended. Reads only and waits for nobody, so it promises nothing: the settle decides.
@@ -26,7 +26,7 @@ begin
       message = 'the leases of one call must all name the same queue',
       hint = 'ask about the leases of each queue in a call of its own';
   end if;
-  perform tidegate.require_queue(v_queue);
+  perform tidegate_internal.require_queue(v_queue);
 
   return query execute format(
     $sql$
@@ -37,11 +37,11 @@ begin
       where m.msg_id = any($2) and tidegate.is_held(m.headers, m.vt, clock_timestamp())
         and r.req_status in ('queued', 'tx_in_flight')
     $sql$,
-    tidegate.queue_table(v_queue)
+    tidegate_internal.queue_table(v_queue)
   ) using leases, array(select l.msg_id from unnest(leases) as l);
 end;
 $$;
 
 comment on function tidegate.still_held is
   'Which of the given leases are still held: the calls of the others are to be dropped. Reads only.';
-select tidegate.allow('still_held', '{worker,admin}');
+select tidegate_internal.allow('still_held', '{worker,admin}');

@@ -1,4 +1,4 @@
--- tidegate.take_messages: locks up to `p_limit` waiting messages in msg_id order and puts them under one lease
+-- take_messages: locks up to `p_limit` waiting messages in msg_id order and puts them under one lease
 --
 -- Returns the messages' numbers and request ids; nulls when nothing waits.
 --
@@ -9,7 +9,7 @@
 --
 -- With `p_kinds`, requests of other kinds stay where they are, and neither mark passes them. A message without a request is
 -- taken by any claim.
-create or replace function tidegate.take_messages(
+create or replace function tidegate_internal.take_messages(
   p_queue         text,
   p_limit         integer,
   p_headers       jsonb,
@@ -27,8 +27,8 @@ declare
   v_due_limit constant integer := 2000;
   v_due_step  constant interval := '200 milliseconds';
   v_due_slack constant interval := '100 milliseconds';
-  v_mark      bigint := coalesce(pg_sequence_last_value(tidegate.queue_counter(p_queue, 'mark')), 0);
-  v_due_us    bigint := coalesce(pg_sequence_last_value(tidegate.queue_counter(p_queue, 'due')), 0);
+  v_mark      bigint := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'mark')), 0);
+  v_due_us    bigint := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'due')), 0);
   v_due_from  timestamptz := to_timestamp(v_due_us / 1000000.0);
   v_due_to    timestamptz;
   v_first     bigint;
@@ -79,7 +79,7 @@ begin
         (select min(fresh_taken.msg_id) from fresh_taken)
       from held
     $sql$,
-    tidegate.queue_table(p_queue), v_ours
+    tidegate_internal.queue_table(p_queue), v_ours
   )
   into msg_ids, ids, v_due_to, v_first
   using p_limit, p_headers, p_visible_again, p_now, v_due_from, v_mark, v_due_limit, p_kinds;
@@ -91,19 +91,19 @@ begin
           (select m.vt - interval '1 microsecond' from %1$s as m where m.vt > $1 and m.vt <= $3 order by m.vt limit 1),
           (select m.msg_id from %1$s as m where m.msg_id >= $2 and m.vt <= $3 order by m.msg_id limit 1)
       $sql$,
-      tidegate.queue_table(p_queue)
+      tidegate_internal.queue_table(p_queue)
     ) into v_due_to, v_first using v_due_from, v_mark, p_now;
   end if;
 
   if v_first - v_mark > v_mark_step then
-    perform tidegate.raise_mark(p_queue, v_first);
+    perform tidegate_internal.raise_mark(p_queue, v_first);
   end if;
   v_due_to := least(v_due_to, p_now - v_due_slack);
   if msg_ids is not null and v_due_to - v_due_from > v_due_step then
-    perform tidegate.raise_due(p_queue, v_due_to);
+    perform tidegate_internal.raise_due(p_queue, v_due_to);
   end if;
 end;
 $$;
 
-comment on function tidegate.take_messages is
-  'Internal: locks waiting messages in order and puts them under one lease.';
+comment on function tidegate_internal.take_messages is
+  'Locks waiting messages in order and puts them under one lease.';

@@ -1,4 +1,4 @@
--- tidegate.unserved: kinds whose requests wait in a queue from which no live worker takes them
+-- unserved: kinds whose requests wait in a queue from which no live worker takes them
 --
 -- `has_workers`: others do take requests of other kinds there. A worker that does not call `worker_seen` is not seen here.
 create or replace view tidegate.unserved as

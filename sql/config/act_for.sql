@@ -1,8 +1,8 @@
--- tidegate.act_for: whose changes these are, as the program says that makes them; returns who it was before
+-- act_for: whose changes these are, as the program says that makes them; returns who it was before
 --
 -- It goes into the history beside the database user, to the end of the transaction or until the caller sets it back.
 -- Null leaves it as it is: a session may have set `tidegate.actor` by itself.
-create or replace function tidegate.act_for(p_actor text)
+create or replace function tidegate_internal.act_for(p_actor text)
   returns text
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -17,5 +17,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.act_for is
-  'Internal: whose changes these are, as the program says; returns who it was before.';
+comment on function tidegate_internal.act_for is
+  'Whose changes these are, as the program says; returns who it was before.';

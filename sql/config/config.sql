@@ -1,4 +1,4 @@
--- tidegate.config: one row a setting, by its documented name; what a queue's stage or a kind's flow has no use for is
+-- config: one row a setting, by its documented name; what a queue's stage or a kind's flow has no use for is
 -- left out
 create or replace view tidegate.config as
 with item as (

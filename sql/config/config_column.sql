@@ -1,4 +1,4 @@
--- tidegate.config_column: which columns are settings, from the catalogue, so that a column added is a setting at once
+-- config_column: which columns are settings, from the catalogue, so that a column added is a setting at once
 create or replace view tidegate.config_column as
 select
   t.relname::text as table_name,

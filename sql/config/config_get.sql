@@ -1,4 +1,4 @@
--- tidegate.config_get: settings with their values: one, all of a queue or kind, or all there are
+-- config_get: settings with their values: one, all of a queue or kind, or all there are
 --
 -- `name` is a setting's documented name, or that of a queue, a kind or KIND.STAGE. Raises TG010 for any other.
 create or replace function tidegate.config_get(name text default null)
@@ -15,13 +15,13 @@ begin
     select c.*
     from tidegate.config as c
     where config_get.name is null
-      or tidegate.config_answers(config_get.name, c.table_name, c.row_key, c.column_name, p_whole => true);
+      or tidegate_internal.config_answers(config_get.name, c.table_name, c.row_key, c.column_name, p_whole => true);
   if not found and config_get.name is not null then
-    perform tidegate.unknown_setting(config_get.name);
+    perform tidegate_internal.unknown_setting(config_get.name);
   end if;
 end;
 $$;
 
 comment on function tidegate.config_get is
   'Settings with their values: one by its name, all of a queue or kind, or all there are.';
-select tidegate.allow('config_get', '{reader,api,worker,admin}');
+select tidegate_internal.allow('config_get', '{reader,api,worker,admin}');

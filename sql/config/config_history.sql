@@ -1,4 +1,4 @@
--- tidegate.config_history: who changed the configuration, the latest change first
+-- config_history: who changed the configuration, the latest change first
 --
 -- `name` narrows it, as for `config_get`; it may be that of a queue or kind that is gone. `before` is the id of the last
 -- change of an earlier page. `setting` is the documented name, the values are in its unit; a value is null before an
@@ -33,7 +33,7 @@ begin
     left join tidegate.config_column as c on c.table_name = h.table_name and c.column_name = h.column_name
     where (config_history.before is null or h.id < config_history.before)
       and (config_history.name is null
-        or tidegate.config_answers(config_history.name, h.table_name, h.row_key, h.column_name, p_whole => true))
+        or tidegate_internal.config_answers(config_history.name, h.table_name, h.row_key, h.column_name, p_whole => true))
     order by h.id desc
     limit config_history.max_rows;
   if not found and config_history.name is not null and config_history.before is null then
@@ -44,4 +44,4 @@ $$;
 
 comment on function tidegate.config_history is
   'Who changed the configuration, when, from what to what; the latest change first.';
-select tidegate.allow('config_history', '{reader,api,worker,admin}');
+select tidegate_internal.allow('config_history', '{reader,api,worker,admin}');

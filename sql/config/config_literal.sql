@@ -1,8 +1,8 @@
--- tidegate.config_literal: a setting's value as its column takes it, or TG007 that says what it should be
+-- config_literal: a setting's value as its column takes it, or TG007 that says what it should be
 --
 -- Null stands for "none". A number is brought into the column's unit, and must get there whole where the column holds
 -- whole ones: nothing is rounded behind anybody's back. What the value may be beyond its type, constraints say.
-create or replace function tidegate.config_literal(p_name text, p_column tidegate.config_column, p_value jsonb)
+create or replace function tidegate_internal.config_literal(p_name text, p_column tidegate.config_column, p_value jsonb)
   returns jsonb
   language plpgsql
   stable
@@ -78,5 +78,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.config_literal is
-  'Internal: a setting''s value as its column takes it, or TG007 that says what it should be.';
+comment on function tidegate_internal.config_literal is
+  'A setting''s value as its column takes it, or TG007 that says what it should be.';

@@ -1,4 +1,4 @@
--- tidegate.config_name: the documented name of the setting that is in a column of a row
+-- config_name: the documented name of the setting that is in a column of a row
 create or replace function tidegate.config_name(p_table text, p_key text, p_column text)
   returns text
   language sql
@@ -15,4 +15,4 @@ return (
 );
 
 comment on function tidegate.config_name is 'The documented name of the setting that is in a column of a row.';
-select tidegate.allow('config_name', '{reader,api,worker,admin}');
+select tidegate_internal.allow('config_name', '{reader,api,worker,admin}');

@@ -1,4 +1,4 @@
--- tidegate.config_set: changes one setting by its documented name; everywhere at once, nothing is restarted
+-- config_set: changes one setting by its documented name; everywhere at once, nothing is restarted
 --
 --   min_seconds, max_seconds, safety_margin          for every answer that says when to come back
 --   response_backoff                                 all its rows: 0s=4,60s=10,120s=30
@@ -25,4 +25,4 @@ $$;
 
 comment on function tidegate.config_set is
   'Changes one setting by its documented name; returns what changed, from what to what.';
-select tidegate.allow('config_set', '{admin}');
+select tidegate_internal.allow('config_set', '{admin}');

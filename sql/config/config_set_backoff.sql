@@ -1,8 +1,8 @@
--- tidegate.config_set_backoff: makes the rows of `response_backoff` exactly these: 0s=4,60s=10,…
+-- config_set_backoff: makes the rows of `response_backoff` exactly these: 0s=4,60s=10,…
 --
 -- Readers see the old rows or the new ones, and two who set it come one after the other. Raises TG007 for what cannot
 -- be read; constraints say what the numbers may be.
-create or replace function tidegate.config_set_backoff(p_value jsonb)
+create or replace function tidegate_internal.config_set_backoff(p_value jsonb)
   returns void
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -40,4 +40,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.config_set_backoff is 'Internal: makes the rows of response_backoff exactly these.';
+comment on function tidegate_internal.config_set_backoff is 'Makes the rows of response_backoff exactly these.';

@@ -1,4 +1,4 @@
--- tidegate.config_set_many: changes several settings by their documented names, all or none
+-- config_set_many: changes several settings by their documented names, all or none
 --
 -- `changes` is one JSON object, such as {"min_seconds": 2, "max_seconds": 600, "tx.per_seconds": "none"}. Settings of one
 -- row change in one update, so they only have to make sense together. It holds everywhere with the commit; nothing is
@@ -17,7 +17,7 @@ create or replace function tidegate.config_set_many(changes jsonb, actor text de
 as $$
 #variable_conflict use_column
 declare
-  v_actor_before text := tidegate.act_for(config_set_many.actor);
+  v_actor_before text := tidegate_internal.act_for(config_set_many.actor);
   v_plan         jsonb := '[]';
   v_before       jsonb := '{}';
   v_wish         record;
@@ -35,15 +35,15 @@ begin
   for v_wish in select e.key as name, e.value from jsonb_each(changes) as e order by e.key loop
     select v_plan || jsonb_agg(jsonb_build_object(
       'table_name', c.table_name, 'row_key', c.row_key, 'column_name', c.column_name, 'name', c.name,
-      'value', case when m.type is null then v_wish.value else tidegate.config_literal(c.name, m, v_wish.value) end,
+      'value', case when m.type is null then v_wish.value else tidegate_internal.config_literal(c.name, m, v_wish.value) end,
       'wished', left(coalesce(v_wish.value #>> '{}', 'none'), 100)
     ))
     into v_plan
     from tidegate.config as c
     left join tidegate.config_column as m on m.table_name = c.table_name and m.column_name = c.column_name
-    where tidegate.config_answers(v_wish.name, c.table_name, c.row_key, c.column_name);
+    where tidegate_internal.config_answers(v_wish.name, c.table_name, c.row_key, c.column_name);
     if v_plan is null then
-      perform tidegate.unknown_setting(v_wish.name);
+      perform tidegate_internal.unknown_setting(v_wish.name);
     end if;
   end loop;
 
@@ -79,14 +79,14 @@ begin
         execute format('select true from tidegate.%I as t where %s for no key update', v_row.table_name, v_where)
           into v_locked using v_row.row_key;
         if v_locked is null then
-          perform tidegate.unknown_setting(v_row.names[1]);
+          perform tidegate_internal.unknown_setting(v_row.names[1]);
         end if;
       end if;
       select v_before || jsonb_object_agg(c.name, c.value) into v_before
       from tidegate.config as c where c.name = any(v_row.names);
 
       if v_row.table_name = 'response_backoff' then
-        perform tidegate.config_set_backoff(v_row.fields -> 'seconds');
+        perform tidegate_internal.config_set_backoff(v_row.fields -> 'seconds');
       else
         execute format(
           $sql$
@@ -127,4 +127,4 @@ $$;
 
 comment on function tidegate.config_set_many is
   'Changes several settings, one JSON object of names and values, all or none; returns what changed.';
-select tidegate.allow('config_set_many', '{admin}');
+select tidegate_internal.allow('config_set_many', '{admin}');

@@ -1,4 +1,4 @@
--- tidegate.initialise: writes the starter set of limits, gates and nominal times, once
+-- initialise: writes the starter set of limits, gates and nominal times, once
 --
 -- Gates 2000/1000 (the deepest queue whose ETA stays below max_seconds at this rate), D = 10 per second, C = 50,
 -- R = 2 s, P = 2 s (proof, direct) or 4 s (decrypt), T = 100 ms, M = 0.2, retention 30 days, of requests and of events. Sets
@@ -90,4 +90,4 @@ $$;
 comment on function tidegate.initialise is
   'Makes the queues and kinds of an example, if one is named, and writes the starter set of limits, gates and nominal '
   'times where none are set; returns what it set.';
-select tidegate.allow('initialise', '{admin}');
+select tidegate_internal.allow('initialise', '{admin}');

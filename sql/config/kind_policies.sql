@@ -1,14 +1,14 @@
--- tidegate.kind_policies: a kind's queues serve the right stages, and a new kind gets a policy row for each stage
-create or replace function tidegate.kind_queues()
+-- kind_policies: a kind's queues serve the right stages, and a new kind gets a policy row for each stage
+create or replace function tidegate_internal.kind_queues()
   returns trigger
   language plpgsql
   security definer
   set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform tidegate.require_queue(new.tx_queue, 'tx');
+  perform tidegate_internal.require_queue(new.tx_queue, 'tx');
   if new.readiness_queue is not null then
-    perform tidegate.require_queue(new.readiness_queue, 'readiness');
+    perform tidegate_internal.require_queue(new.readiness_queue, 'readiness');
   end if;
   if tg_op = 'UPDATE' and new.name <> old.name then
     raise exception using errcode = 'TG002', message = format('kind "%s" keeps its name', old.name);
@@ -20,9 +20,9 @@ $$;
 create or replace trigger kind_queues
   before insert or update on tidegate.kind
   for each row
-  execute function tidegate.kind_queues();
+  execute function tidegate_internal.kind_queues();
 
-create or replace function tidegate.kind_policies()
+create or replace function tidegate_internal.kind_policies()
   returns trigger
   language plpgsql
   security definer
@@ -61,10 +61,10 @@ $$;
 create or replace trigger kind_policies
   after insert or update of flow, deadline, readiness_timeout on tidegate.kind
   for each row
-  execute function tidegate.kind_policies();
+  execute function tidegate_internal.kind_policies();
 
 -- A kind without its policy could not be claimed: policies go with their kind, and not before.
-create or replace function tidegate.policy_removal()
+create or replace function tidegate_internal.policy_removal()
   returns trigger
   language plpgsql
   security definer
@@ -84,9 +84,9 @@ $$;
 create or replace trigger policy_removal
   before delete on tidegate.policy
   for each row
-  execute function tidegate.policy_removal();
+  execute function tidegate_internal.policy_removal();
 
-create or replace function tidegate.kind_removal()
+create or replace function tidegate_internal.kind_removal()
   returns trigger
   language plpgsql
   security definer
@@ -123,7 +123,7 @@ $$;
 create or replace trigger kind_removal
   before delete on tidegate.kind
   for each row
-  execute function tidegate.kind_removal();
+  execute function tidegate_internal.kind_removal();
 
 do $$
 begin
@@ -134,13 +134,13 @@ begin
       after delete on tidegate.kind
       deferrable initially deferred
       for each row
-      execute function tidegate.kind_removal();
+      execute function tidegate_internal.kind_removal();
   end if;
 end;
 $$;
 
-comment on function tidegate.policy_removal is 'Trigger on policy: a policy stays as long as its kind (TG002).';
-comment on function tidegate.kind_queues is
+comment on function tidegate_internal.policy_removal is 'Trigger on policy: a policy stays as long as its kind (TG002).';
+comment on function tidegate_internal.kind_queues is
   'Trigger on kind: its queues serve the right stages (TG005), its name stays (TG002).';
-comment on function tidegate.kind_policies is 'Trigger on kind: gives it a policy row for each of its stages.';
-comment on function tidegate.kind_removal is 'Trigger on kind: one that has requests may not be deleted (TG002).';
+comment on function tidegate_internal.kind_policies is 'Trigger on kind: gives it a policy row for each of its stages.';
+comment on function tidegate_internal.kind_removal is 'Trigger on kind: one that has requests may not be deleted (TG002).';

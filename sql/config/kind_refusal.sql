@@ -1,7 +1,7 @@
--- tidegate.kind_refusal: why a kind's deadline cannot hold its policies, in words, or null when it can
+-- kind_refusal: why a kind's deadline cannot hold its policies, in words, or null when it can
 --
 -- Its stages come one after the other, so their bounds add up (S75-5).
-create or replace function tidegate.kind_refusal(p_kind text)
+create or replace function tidegate_internal.kind_refusal(p_kind text)
   returns text
   language sql
   stable
@@ -23,4 +23,4 @@ as $$
   having sum(b.w_retry_ms) > b.deadline_ms;
 $$;
 
-comment on function tidegate.kind_refusal is 'Internal: why a kind''s deadline cannot hold its policies, or null.';
+comment on function tidegate_internal.kind_refusal is 'Why a kind''s deadline cannot hold its policies, or null.';

@@ -1,8 +1,8 @@
--- tidegate.kind_retention: a kind keeps its finished requests for as long as their idempotency keys stand for them
+-- kind_retention: a kind keeps its finished requests for as long as their idempotency keys stand for them
 --
 -- Or a duplicate inside the window would find its request gone. At the end of the transaction, because a kind and its
 -- policy may change together; one after the other, because two that change at once see only their own half.
-create or replace function tidegate.kind_retention()
+create or replace function tidegate_internal.kind_retention()
   returns trigger
   language plpgsql
   security definer
@@ -42,15 +42,15 @@ begin
       deferrable initially deferred
       for each row
       when (new.retention is not null)
-      execute function tidegate.kind_retention();
+      execute function tidegate_internal.kind_retention();
     create constraint trigger kind_retention
       after insert or update of dedup_window on tidegate.policy
       deferrable initially deferred
       for each row
-      execute function tidegate.kind_retention();
+      execute function tidegate_internal.kind_retention();
   end if;
 end;
 $$;
 
-comment on function tidegate.kind_retention is
+comment on function tidegate_internal.kind_retention is
   'Trigger on kind and policy: retention is at least the dedup window.';

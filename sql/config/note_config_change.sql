@@ -1,8 +1,8 @@
--- tidegate.note_config_change: writes the history of one row of configuration, and tells who keeps a copy of it
+-- note_config_change: writes the history of one row of configuration, and tells who keeps a copy of it
 --
 -- A row of `config_change` for each column that differs, but for those in `p_skip`; nothing when none does. `p_old` is
 -- null for an insert, `p_new` for a delete. The notification goes out with the commit: changes are rare.
-create or replace function tidegate.note_config_change(
+create or replace function tidegate_internal.note_config_change(
   p_table text,
   p_key   text,
   p_old   jsonb,
@@ -29,5 +29,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.note_config_change is
-  'Internal: writes the history of one row of configuration, and notifies tidegate_config.';
+comment on function tidegate_internal.note_config_change is
+  'Writes the history of one row of configuration, and notifies tidegate_config.';

@@ -1,8 +1,8 @@
--- tidegate.record_config_change: whoever changes the configuration, by whatever means, it is on record
+-- record_config_change: whoever changes the configuration, by whatever means, it is on record
 --
 -- One function for every table of configuration. Its arguments are the columns that are no configuration; the columns
 -- of the primary key, joined by dots, name the row. A table that joins them takes the triggers below.
-create or replace function tidegate.record_config_change()
+create or replace function tidegate_internal.record_config_change()
   returns trigger
   language plpgsql
   security definer
@@ -26,24 +26,26 @@ declare
 begin
   if tg_op = 'TRUNCATE' then
     for v_old in execute format('select to_jsonb(t) from %s as t', tg_relid::regclass) loop
-      perform tidegate.note_config_change(tg_table_name, tidegate.config_key(v_keys, v_old), v_old, null, v_skip);
+      perform tidegate_internal.note_config_change(
+        tg_table_name, tidegate_internal.config_key(v_keys, v_old), v_old, null, v_skip
+      );
     end loop;
     return null;
   end if;
 
   if tg_op <> 'INSERT' then
     v_old := to_jsonb(old);
-    v_old_key := tidegate.config_key(v_keys, v_old);
+    v_old_key := tidegate_internal.config_key(v_keys, v_old);
   end if;
   if tg_op <> 'DELETE' then
     v_new := to_jsonb(new);
-    v_new_key := tidegate.config_key(v_keys, v_new);
+    v_new_key := tidegate_internal.config_key(v_keys, v_new);
   end if;
   if v_old_key <> v_new_key then
-    perform tidegate.note_config_change(tg_table_name, v_old_key, v_old, null, v_skip);
-    perform tidegate.note_config_change(tg_table_name, v_new_key, null, v_new, v_skip);
+    perform tidegate_internal.note_config_change(tg_table_name, v_old_key, v_old, null, v_skip);
+    perform tidegate_internal.note_config_change(tg_table_name, v_new_key, null, v_new, v_skip);
   else
-    perform tidegate.note_config_change(tg_table_name, coalesce(v_new_key, v_old_key), v_old, v_new, v_skip);
+    perform tidegate_internal.note_config_change(tg_table_name, coalesce(v_new_key, v_old_key), v_old, v_new, v_skip);
   end if;
   return null;
 end;
@@ -52,32 +54,32 @@ $$;
 create or replace trigger record_config_change
   after insert or update or delete on tidegate.setting
   for each row
-  execute function tidegate.record_config_change('initialised_at');
+  execute function tidegate_internal.record_config_change('initialised_at');
 
 create or replace trigger record_config_change
   after insert or update or delete on tidegate.queue
   for each row
-  execute function tidegate.record_config_change('created_at');
+  execute function tidegate_internal.record_config_change('created_at');
 
 create or replace trigger record_config_change
   after insert or update or delete on tidegate.kind
   for each row
-  execute function tidegate.record_config_change('created_at');
+  execute function tidegate_internal.record_config_change('created_at');
 
 create or replace trigger record_config_change
   after insert or update or delete on tidegate.policy
   for each row
-  execute function tidegate.record_config_change('version');
+  execute function tidegate_internal.record_config_change('version');
 
 create or replace trigger record_config_change
   after insert or update or delete on tidegate.response_backoff
   for each row
-  execute function tidegate.record_config_change();
+  execute function tidegate_internal.record_config_change();
 
 create or replace trigger record_config_change
   after insert or delete on tidegate.gate
   for each row
-  execute function tidegate.record_config_change('queue', 'kind', 'submitter', 'state', 'depth', 'epoch', 'changed_at');
+  execute function tidegate_internal.record_config_change('queue', 'kind', 'submitter', 'state', 'depth', 'epoch', 'changed_at');
 
 -- A gate that flips by itself is an event (`gate_event`); one that is held by hand is configuration.
 create or replace trigger record_gate_change
@@ -88,34 +90,34 @@ create or replace trigger record_gate_change
     or (old.name, old.mode, old.high_water, old.low_water, old.forced)
       is distinct from (new.name, new.mode, new.high_water, new.low_water, new.forced)
   )
-  execute function tidegate.record_config_change('queue', 'kind', 'submitter', 'depth', 'epoch', 'changed_at');
+  execute function tidegate_internal.record_config_change('queue', 'kind', 'submitter', 'depth', 'epoch', 'changed_at');
 
 create or replace trigger record_config_truncate
   before truncate on tidegate.setting
-  execute function tidegate.record_config_change('initialised_at');
+  execute function tidegate_internal.record_config_change('initialised_at');
 
 create or replace trigger record_config_truncate
   before truncate on tidegate.queue
-  execute function tidegate.record_config_change('created_at');
+  execute function tidegate_internal.record_config_change('created_at');
 
 create or replace trigger record_config_truncate
   before truncate on tidegate.kind
-  execute function tidegate.record_config_change('created_at');
+  execute function tidegate_internal.record_config_change('created_at');
 
 create or replace trigger record_config_truncate
   before truncate on tidegate.policy
-  execute function tidegate.record_config_change('version');
+  execute function tidegate_internal.record_config_change('version');
 
 create or replace trigger record_config_truncate
   before truncate on tidegate.response_backoff
-  execute function tidegate.record_config_change();
+  execute function tidegate_internal.record_config_change();
 
 create or replace trigger record_config_truncate
   before truncate on tidegate.gate
-  execute function tidegate.record_config_change('queue', 'kind', 'submitter', 'state', 'depth', 'epoch', 'changed_at');
+  execute function tidegate_internal.record_config_change('queue', 'kind', 'submitter', 'state', 'depth', 'epoch', 'changed_at');
 
 -- Whoever decided by a policy can tell by its version whether it is still the same.
-create or replace function tidegate.policy_version()
+create or replace function tidegate_internal.policy_version()
   returns trigger
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -132,8 +134,8 @@ $$;
 create or replace trigger policy_version
   before update on tidegate.policy
   for each row
-  execute function tidegate.policy_version();
+  execute function tidegate_internal.policy_version();
 
-comment on function tidegate.record_config_change is
+comment on function tidegate_internal.record_config_change is
   'Trigger on every table of configuration: writes config_change, whoever changes it and however.';
-comment on function tidegate.policy_version is 'Trigger on policy: counts its changes in version.';
+comment on function tidegate_internal.policy_version is 'Trigger on policy: counts its changes in version.';

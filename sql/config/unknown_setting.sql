@@ -1,5 +1,5 @@
--- tidegate.unknown_setting: raises TG010 for a name that no setting has, and says which names there are
-create or replace function tidegate.unknown_setting(p_name text)
+-- unknown_setting: raises TG010 for a name that no setting has, and says which names there are
+create or replace function tidegate_internal.unknown_setting(p_name text)
   returns void
   language plpgsql
   stable
@@ -22,4 +22,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.unknown_setting is 'Internal: raises TG010, with the names there are.';
+comment on function tidegate_internal.unknown_setting is 'Raises TG010, with the names there are.';

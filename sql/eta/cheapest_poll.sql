@@ -1,4 +1,4 @@
--- tidegate.cheapest_poll: in how many seconds to poll for something that may take any of these times
+-- cheapest_poll: in how many seconds to poll for something that may take any of these times
 --
 -- `remaining_ms` are equally likely; a poll that comes too early costs as much as coming `poll_cost_ms` late. With
 -- `jitter`, callers come up to that share earlier than the answer, which is the latest of them. Whole seconds from
@@ -46,4 +46,4 @@ $$;
 comment on function tidegate.cheapest_poll is
   'In how many seconds to poll for something that may take any of the given times: the least mean cost of coming late '
   'and of polls that come too early.';
-select tidegate.allow('cheapest_poll', '{reader,api,worker,admin}');
+select tidegate_internal.allow('cheapest_poll', '{reader,api,worker,admin}');

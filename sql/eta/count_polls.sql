@@ -1,4 +1,4 @@
--- tidegate.count_polls: adds what a node has seen of its callers: requests answered, the polls these took, how late
+-- count_polls: adds what a node has seen of its callers: requests answered, the polls these took, how late
 -- the last of these came after the answer
 --
 -- One entry a kind; written by each node every few seconds, for what it has seen since.
@@ -21,4 +21,4 @@ $$;
 
 comment on function tidegate.count_polls is
   'Adds what an API node has seen of its callers since it last said so: requests answered, polls, lateness.';
-select tidegate.allow('count_polls', '{api,worker,admin}');
+select tidegate_internal.allow('count_polls', '{api,worker,admin}');

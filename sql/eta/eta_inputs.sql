@@ -1,9 +1,9 @@
--- tidegate.eta_inputs: what the ETA of a kind's requests depends on besides their place and position
+-- eta_inputs: what the ETA of a kind's requests depends on besides their place and position
 --
 -- `p_queue` is the queue the request is in (rows keep theirs when a kind is pointed elsewhere); `p_counted` says how
 -- exactly the tx queue is counted (see `waiting_before`). A paused queue counts as
 -- stopped, and so does one whose calls for this kind a breaker holds back: its limit is 0.
-create or replace function tidegate.eta_inputs(
+create or replace function tidegate_internal.eta_inputs(
   p_kind    tidegate.kind,
   p_queue   text,
   p_status  tidegate.request_status,
@@ -27,11 +27,11 @@ begin
     select case when q.paused or tidegate.breaker_bars(p_kind.name, 'readiness') then 0 else q.max_concurrency end
     into v_terms.concurrency
     from tidegate.queue as q where q.name = coalesce(p_queue, p_kind.readiness_queue);
-    v_terms.tx_queue_size := tidegate.waiting_before(v_tx_queue, null, p_counted);
+    v_terms.tx_queue_size := tidegate_internal.waiting_before(v_tx_queue, null, p_counted);
   end if;
   return v_terms;
 end;
 $$;
 
-comment on function tidegate.eta_inputs is
-  'Internal: the limits, the size of the tx queue and the settings that an ETA depends on.';
+comment on function tidegate_internal.eta_inputs is
+  'The limits, the size of the tx queue and the settings that an ETA depends on.';

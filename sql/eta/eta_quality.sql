@@ -1,4 +1,4 @@
--- tidegate.eta_quality: how good the predictions of each kind were, and what callers made of them
+-- eta_quality: how good the predictions of each kind were, and what callers made of them
 --
 -- Of what each caller was told at submit, against when the answer was there; every finished request counts. Errors
 -- are positive when the answer came later than told. Polls and lateness are of callers over HTTP.

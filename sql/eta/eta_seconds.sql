@@ -1,4 +1,4 @@
--- tidegate.eta_seconds: in how many seconds a request at this place is expected to be answered
+-- eta_seconds: in how many seconds a request at this place is expected to be answered
 --
 -- `place` is one of readiness_queue, checking, tx_queue, tx_in_flight; an unknown place gives null. Times in
 -- milliseconds, rates per second. A rate or concurrency that is null does not limit; one that is 0 stops, and the
@@ -67,4 +67,4 @@ $$;
 
 comment on function tidegate.eta_seconds is
   'In how many seconds a request at this place is expected to be answered; pure, times in milliseconds.';
-select tidegate.allow('eta_seconds', '{reader,api,worker,admin}');
+select tidegate_internal.allow('eta_seconds', '{reader,api,worker,admin}');

@@ -1,4 +1,4 @@
--- tidegate.observe: notes what the last minutes showed of every queue and kind; a maintenance duty
+-- observe: notes what the last minutes showed of every queue and kind; a maintenance duty
 --
 -- Also folds the requests that ended more than ten seconds ago: into `eta_quality_total`, and the latest thousand answers
 -- of a kind into `answer_sample`. In bounded batches: returns how many samples it folded, 10000 when there may be more.
@@ -16,12 +16,12 @@ declare
   v_folded bigint;
 begin
   for v_queue in
-    select * from tidegate.queue as q where to_regclass(tidegate.queue_table(q.name)) is not null order by q.name
+    select * from tidegate.queue as q where to_regclass(tidegate_internal.queue_table(q.name)) is not null order by q.name
   loop
-    perform tidegate.observe_queue(v_queue, v_now);
+    perform tidegate_internal.observe_queue(v_queue, v_now);
   end loop;
   for v_kind in select * from tidegate.kind as k order by k.name loop
-    perform tidegate.observe_kind(v_kind, v_now);
+    perform tidegate_internal.observe_kind(v_kind, v_now);
   end loop;
 
   with taken as (
@@ -79,4 +79,4 @@ $$;
 
 comment on function tidegate.observe is
   'Maintenance: notes what the last minutes showed of every queue and kind; returns how many samples it folded.';
-select tidegate.allow('observe', '{api,worker,admin}');
+select tidegate_internal.allow('observe', '{api,worker,admin}');

@@ -1,7 +1,7 @@
--- tidegate.observe_kind: notes how long the answers of a kind take, and since when none came though many are due
+-- observe_kind: notes how long the answers of a kind take, and since when none came though many are due
 --
 -- The latest thousand or so answers of the last ten minutes, as forty equally likely times; none when there are few.
-create or replace function tidegate.observe_kind(p_kind tidegate.kind, p_now timestamptz)
+create or replace function tidegate_internal.observe_kind(p_kind tidegate.kind, p_now timestamptz)
   returns void
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -65,4 +65,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.observe_kind is 'Internal: how long the answers of a kind take.';
+comment on function tidegate_internal.observe_kind is 'How long the answers of a kind take.';

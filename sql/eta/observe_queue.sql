@@ -1,9 +1,9 @@
--- tidegate.observe_queue: notes how fast a queue moves on while messages wait in it, and since when it stands still
+-- observe_queue: notes how fast a queue moves on while messages wait in it, and since when it stands still
 --
 -- From its first waiting message, seen once a second: by how many numbers it moved on while there was one. Time in
 -- which nothing waited says nothing about the pace (a burst would be told that the queue is slow), nor does time in
 -- which nothing moved at all: that is a standstill, which ends one day, and has a column of its own.
-create or replace function tidegate.observe_queue(p_queue tidegate.queue, p_now timestamptz)
+create or replace function tidegate_internal.observe_queue(p_queue tidegate.queue, p_now timestamptz)
   returns void
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -27,11 +27,11 @@ begin
         (select m.msg_id from %1$s as m where m.vt > $3 and m.vt <= $2 order by m.vt limit 1)
       )
     $sql$,
-    tidegate.queue_table(p_queue.name)
+    tidegate_internal.queue_table(p_queue.name)
   ) into v_pace.head
   using
-    coalesce(pg_sequence_last_value(tidegate.queue_counter(p_queue.name, 'mark')), 0), p_now,
-    to_timestamp(coalesce(pg_sequence_last_value(tidegate.queue_counter(p_queue.name, 'due')), 0) / 1000000.0);
+    coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue.name, 'mark')), 0), p_now,
+    to_timestamp(coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue.name, 'due')), 0) / 1000000.0);
   -- An idle queue is not written about.
   if v_pace.head is null and v_last.queue is not null and v_last.head is null then
     update tidegate.queue_pace as p set observed_at = p_now where p.queue = p_queue.name;
@@ -93,4 +93,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.observe_queue is 'Internal: how fast messages leave a queue while some wait.';
+comment on function tidegate_internal.observe_queue is 'How fast messages leave a queue while some wait.';

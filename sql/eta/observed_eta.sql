@@ -1,4 +1,4 @@
--- tidegate.observed_eta: when to come back for a request, from what the last minutes showed of its queues and kind
+-- observed_eta: when to come back for a request, from what the last minutes showed of its queues and kind
 --
 -- `seconds` is the advice and `spread_to` the latest second that jitter may make of it; `p50_ms` and `p90_ms` say in
 -- what time the answer is there with that probability. All null when there is nothing to go by: the nominal times
@@ -13,7 +13,7 @@
 --
 -- A poll too early weighs as much as an answer 2.75 s late; down to 1.7 s for those that wait for long, who cannot be
 -- told to the second by one poll and should not be late in proportion.
-create or replace function tidegate.observed_eta(
+create or replace function tidegate_internal.observed_eta(
   p_kind        tidegate.kind,
   p_place       text,
   p_position    bigint,
@@ -83,8 +83,8 @@ begin
         v_wait_ms := v_wait_ms + coalesce((
           select greatest(0, (s.tat_ns - s.tolerance_ns) / 1000000.0 - extract(epoch from p_now) * 1000)
           from tidegate.queue as q
-          cross join tidegate.pacing_slots(
-            pg_sequence_last_value(tidegate.queue_counter(p_queue, 'pacing')), q.per_seconds, q.burst, p_now
+          cross join tidegate_internal.pacing_slots(
+            pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'pacing')), q.per_seconds, q.burst, p_now
           ) as s
           where q.name = p_queue
         ), 0);
@@ -138,5 +138,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.observed_eta is
-  'Internal: when to come back, from what the last minutes showed; null when that is too little.';
+comment on function tidegate_internal.observed_eta is
+  'When to come back, from what the last minutes showed; null when that is too little.';

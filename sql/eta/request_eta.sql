@@ -1,4 +1,4 @@
--- tidegate.request_eta: where each request stands and when to ask for it again; 0 for finished ones
+-- request_eta: where each request stands and when to ask for it again; 0 for finished ones
 --
 -- Each live request is asked for by itself, as by a poll: one by its id costs a poll, all of them one each.
 create or replace view tidegate.request_eta as

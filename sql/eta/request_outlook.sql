@@ -1,4 +1,4 @@
--- tidegate.request_outlook: all that a poll of one request tells, or no row for an unknown id
+-- request_outlook: all that a poll of one request tells, or no row for an unknown id
 --
 -- `place` is readiness_queue, checking, tx_queue, tx_in_flight, awaiting_response or finished; `elapsed` is the time
 -- in the current status, `age` since the submission; `retry_after_seconds` is 0 for a finished request. `spread_to` is
@@ -62,7 +62,7 @@ begin
     else v_request.finished_at
   end);
   v_age := greatest(interval '0', v_now - v_request.submitted_at);
-  select * into v_place from tidegate.message_place(v_request.queue, v_request.msg_id, v_counted);
+  select * into v_place from tidegate_internal.message_place(v_request.queue, v_request.msg_id, v_counted);
 
   v_where := case v_request.req_status
     when 'queued' then case when v_place.held then 'checking' else 'readiness_queue' end
@@ -75,10 +75,10 @@ begin
     v_seconds := 0;
   else
     select * into v_kind from tidegate.kind as k where k.name = v_request.kind;
-    v_terms := tidegate.eta_inputs(v_kind, v_request.queue, v_request.req_status, v_counted);
+    v_terms := tidegate_internal.eta_inputs(v_kind, v_request.queue, v_request.req_status, v_counted);
     if v_kind.eta = 'observed' then
       select * into v_eta
-      from tidegate.observed_eta(
+      from tidegate_internal.observed_eta(
         v_kind, v_where, v_place.queue_position, v_request.queue, v_place.visible_in,
         case when v_where in ('tx_in_flight', 'awaiting_response')
           then greatest(interval '0', v_now - v_request.tx_in_flight_at)
@@ -105,4 +105,4 @@ end;
 $$;
 
 comment on function tidegate.request_outlook is 'All that a poll of one request tells; no row for an unknown id.';
-select tidegate.allow('request_outlook', '{reader,api,worker,admin}');
+select tidegate_internal.allow('request_outlook', '{reader,api,worker,admin}');

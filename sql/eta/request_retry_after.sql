@@ -1,4 +1,4 @@
--- tidegate.request_retry_after: in how many seconds to ask for a request again; 0 when it has ended, null if unknown
+-- request_retry_after: in how many seconds to ask for a request again; 0 when it has ended, null if unknown
 create or replace function tidegate.request_retry_after(id uuid)
   returns integer
   language sql
@@ -12,4 +12,4 @@ $$;
 
 comment on function tidegate.request_retry_after is
   'In how many seconds to ask for a request again; 0: it has ended; null: unknown.';
-select tidegate.allow('request_retry_after', '{reader,api,worker,admin}');
+select tidegate_internal.allow('request_retry_after', '{reader,api,worker,admin}');

@@ -1,9 +1,9 @@
--- tidegate.add_members: makes the gates of kinds and submitters count requests that are in a queue and are not counted
+-- add_members: makes the gates of kinds and submitters count requests that are in a queue and are not counted
 --
 -- Looks at `p_batch` messages numbered above `p_after`, and returns where to go on, null at the end; `p_gate` narrows it to
 -- one gate. A request that it adds cannot leave the queue before this commits, so whoever ends it then finds it counted.
 -- Waits for nobody: a request that somebody is changing at this moment is found the next time.
-create or replace function tidegate.add_members(p_queue text, p_after bigint, p_batch integer, p_gate text default null)
+create or replace function tidegate_internal.add_members(p_queue text, p_after bigint, p_batch integer, p_gate text default null)
   returns bigint
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -14,7 +14,7 @@ declare
   v_gates   text[];
   v_missing uuid[];
 begin
-  if to_regclass(tidegate.queue_table(p_queue)) is null then
+  if to_regclass(tidegate_internal.queue_table(p_queue)) is null then
     return null;
   end if;
   execute format(
@@ -22,7 +22,7 @@ begin
       select array_agg(m.msg_id order by m.msg_id), array_agg(tidegate.message_request_id(m.message) order by m.msg_id)
       from (select msg_id, message from %s where msg_id > $1 order by msg_id limit $2) as m
     $sql$,
-    tidegate.queue_table(p_queue)
+    tidegate_internal.queue_table(p_queue)
   ) into v_msg_ids, v_ids using p_after, p_batch;
 
   select array_agg(g.name), array_agg(r.id) into v_gates, v_missing
@@ -47,4 +47,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.add_members is 'Internal: makes caps count requests that are in a queue and are not counted.';
+comment on function tidegate_internal.add_members is 'Makes caps count requests that are in a queue and are not counted.';

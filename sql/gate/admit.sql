@@ -1,9 +1,9 @@
--- tidegate.admit: how many new requests of a kind the gates let in now
+-- admit: how many new requests of a kind the gates let in now
 --
 -- Counts at the queue that they enter and at the gates of kind and submitter; the queue that they come to later only has
 -- to be open. Locks strict gates, in the order of their names (see `enter_gate`); what is in a gate's way is read under
 -- its lock. A gate that is held open by hand lets everything in.
-create or replace function tidegate.admit(p_kind tidegate.kind, p_submitter text, p_count integer)
+create or replace function tidegate_internal.admit(p_kind tidegate.kind, p_submitter text, p_count integer)
   returns tidegate.admission
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -25,7 +25,7 @@ begin
     foreach v_gate in array coalesce(v_gates, '{}') loop
       continue when v_gate.forced or v_gate.queue <> v_entry;
       if v_gate.mode = 'strict' then
-        select * into v_entered from tidegate.enter_gate(v_gate.name, p_count);
+        select * into v_entered from tidegate_internal.enter_gate(v_gate.name, p_count);
         v_gate := v_entered.gate;
         v_depth := v_entered.depth;
         v_admission.waiting := coalesce(v_entered.waiting, v_admission.waiting);
@@ -35,9 +35,9 @@ begin
         continue when v_depth is null or v_gate.forced or v_gate.name is null;
       else
         continue when v_gate.queue is not null and (
-          select b.bound + p_count < v_gate.high_water from tidegate.queue_depth_bound(v_gate.queue) as b
+          select b.bound + p_count < v_gate.high_water from tidegate_internal.queue_depth_bound(v_gate.queue) as b
         );
-        v_depth := tidegate.gate_depth(v_gate, v_gate.high_water + 1);
+        v_depth := tidegate_internal.gate_depth(v_gate, v_gate.high_water + 1);
       end if;
       v_admission.room := least(v_admission.room, greatest(v_gate.high_water - v_depth, 0));
       v_admission.counted := v_admission.counted || v_gate.name;
@@ -51,4 +51,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.admit is 'Internal: how many new requests of a kind the gates let in now.';
+comment on function tidegate_internal.admit is 'How many new requests of a kind the gates let in now.';

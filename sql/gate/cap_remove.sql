@@ -1,4 +1,4 @@
--- tidegate.cap_remove: lets a kind or a submitter have as many requests in queues as the queues take
+-- cap_remove: lets a kind or a submitter have as many requests in queues as the queues take
 --
 -- By the name of the cap, such as 'kind direct' or 'submitter ann'. `actor` is who asked, for the history. Returns whether
 -- there was one. Raises TG007 for a queue, whose gate stays as long as it does.
@@ -11,7 +11,7 @@ create or replace function tidegate.cap_remove(name text, actor text default nul
 as $$
 #variable_conflict use_column
 declare
-  v_actor_before text := tidegate.act_for(cap_remove.actor);
+  v_actor_before text := tidegate_internal.act_for(cap_remove.actor);
   v_found        boolean;
 begin
   if exists (select from tidegate.gate as g where g.queue = cap_remove.name) then
@@ -27,4 +27,4 @@ end;
 $$;
 
 comment on function tidegate.cap_remove is 'Removes the cap of a kind or submitter, by its name; returns whether there was one.';
-select tidegate.allow('cap_remove', '{admin}');
+select tidegate_internal.allow('cap_remove', '{admin}');

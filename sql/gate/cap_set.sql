@@ -1,4 +1,4 @@
--- tidegate.cap_set: lets a kind, or a submitter, have no more than so many requests in queues
+-- cap_set: lets a kind, or a submitter, have no more than so many requests in queues
 --
 -- Makes the cap, or changes the one there is: what is null stays as it is, and for a new one `low_water` is half of
 -- `high_water` and `mode` strict. It is a gate like a queue's, by the name 'kind direct' or 'submitter ann'; what is in
@@ -20,7 +20,7 @@ create or replace function tidegate.cap_set(
 as $$
 #variable_conflict use_column
 declare
-  v_actor_before text := tidegate.act_for(cap_set.actor);
+  v_actor_before text := tidegate_internal.act_for(cap_set.actor);
   v_name         text := coalesce('kind ' || cap_set.kind, 'submitter ' || cap_set.submitter);
   v_changed      boolean := false;
   v_constraint   text;
@@ -59,7 +59,7 @@ begin
         );
       v_changed := found;
       if v_changed then
-        perform tidegate.look_at_gate(v_name);
+        perform tidegate_internal.look_at_gate(v_name);
       end if;
     end if;
   exception
@@ -82,4 +82,4 @@ $$;
 
 comment on function tidegate.cap_set is
   'Lets a kind, or a submitter, have no more than so many requests in queues; returns whether anything changed.';
-select tidegate.allow('cap_set', '{admin}');
+select tidegate_internal.allow('cap_set', '{admin}');

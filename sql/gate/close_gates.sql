@@ -1,15 +1,15 @@
--- tidegate.close_gates: closes the gates that a submission has filled: with `p_added` more, their counted depth is at the mark
-create or replace function tidegate.close_gates(p_admission tidegate.admission, p_added bigint)
+-- close_gates: closes the gates that a submission has filled: with `p_added` more, their counted depth is at the mark
+create or replace function tidegate_internal.close_gates(p_admission tidegate.admission, p_added bigint)
   returns void
   language plpgsql
   set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_admission.room <= p_added then
-    perform tidegate.gate_flip(c.gate, 'too_many_requests', c.depth + p_added)
+    perform tidegate_internal.gate_flip(c.gate, 'too_many_requests', c.depth + p_added)
     from unnest(p_admission.counted, p_admission.depths) as c(gate, depth);
   end if;
 end;
 $$;
 
-comment on function tidegate.close_gates is 'Internal: closes the gates that a submission has filled.';
+comment on function tidegate_internal.close_gates is 'Closes the gates that a submission has filled.';

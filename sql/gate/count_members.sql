@@ -1,4 +1,4 @@
--- tidegate.count_members: one step round all messages and all members, so that caps count what is in queues, and nothing
+-- count_members: one step round all messages and all members, so that caps count what is in queues, and nothing
 -- else; a maintenance duty
 --
 -- Returns whether to go on at once: until the first time round after a cap was made. One step a second is enough after
@@ -25,14 +25,14 @@ begin
 
   select min(q.name) into v_queue from tidegate.queue as q where q.name >= v_round.queue;
   if v_queue is not null then
-    v_round.msg_id := tidegate.add_members(
+    v_round.msg_id := tidegate_internal.add_members(
       v_queue, case when v_queue = v_round.queue then v_round.msg_id else 0 end, count_members.batch
     );
     if v_round.msg_id is null then
       select min(q.name) into v_queue from tidegate.queue as q where q.name > v_queue;
     end if;
   end if;
-  select * into v_member from tidegate.remove_members(v_round.gate, v_round.request_id, count_members.batch);
+  select * into v_member from tidegate_internal.remove_members(v_round.gate, v_round.request_id, count_members.batch);
   update tidegate.gate_round as r
   set
     queue = coalesce(v_queue, ''), msg_id = coalesce(v_round.msg_id, 0),
@@ -47,4 +47,4 @@ $$;
 
 comment on function tidegate.count_members is
   'Maintenance duty: caps count the requests that are in queues, and nothing else; true: go on at once.';
-select tidegate.allow('count_members', '{api,worker,admin}');
+select tidegate_internal.allow('count_members', '{api,worker,admin}');

@@ -1,4 +1,4 @@
--- tidegate.enter_gate: takes the lock under which a strict gate lets submissions in, and counts what is behind the gate
+-- enter_gate: takes the lock under which a strict gate lets submissions in, and counts what is behind the gate
 --
 -- Returns the gate as it is under the lock, its depth and how many wait in its queue; null when it is so far below the
 -- high-water mark that nobody has to count. Far below, submissions share the lock: there is room for all that every
@@ -6,7 +6,7 @@
 -- more at once, one submission comes after the other has committed, and finds the exact depth. Which it is stays so for the
 -- whole transaction: two that share the lock and want it alone would wait for each other.
 -- Raises TG012 for one submission too many in a transaction, 55P03 when somebody keeps the lock for too long.
-create or replace function tidegate.enter_gate(
+create or replace function tidegate_internal.enter_gate(
   p_gate      text,
   p_count     integer,
   out gate    tidegate.gate,
@@ -54,9 +54,9 @@ begin
 
   if v_held is null and p_count <= v_each and gate.high_water > v_room then
     begin
-      v_busy := not tidegate.try_lock(v_key, true, v_patience);
+      v_busy := not tidegate_internal.try_lock(v_key, true, v_patience);
       select * into gate from tidegate.gate as g where g.name = p_gate;
-      select b.bound, b.waiting into v_bound, waiting from tidegate.queue_depth_bound(gate.queue) as b;
+      select b.bound, b.waiting into v_bound, waiting from tidegate_internal.queue_depth_bound(gate.queue) as b;
       if v_busy or gate.high_water - v_bound < v_room then
         raise exception using errcode = 'TG000';
       end if;
@@ -68,7 +68,7 @@ begin
     end;
   end if;
 
-  if v_busy or not tidegate.try_lock(v_key, false, v_patience) then
+  if v_busy or not tidegate_internal.try_lock(v_key, false, v_patience) then
     raise exception using
       errcode = '55P03',
       message = format('gate "%s" is busy: another transaction has submitted, and does not end', p_gate),
@@ -79,22 +79,22 @@ begin
   end if;
   select * into gate from tidegate.gate as g where g.name = p_gate;
   if gate.queue is null then
-    depth := tidegate.gate_count(gate, gate.high_water + 1);
+    depth := tidegate_internal.gate_count(gate, gate.high_water + 1);
     return;
   end if;
   if gate.high_water > v_few then
-    select b.bound, b.waiting into v_bound, waiting from tidegate.queue_depth_bound(gate.queue) as b;
+    select b.bound, b.waiting into v_bound, waiting from tidegate_internal.queue_depth_bound(gate.queue) as b;
     if v_bound + p_count < gate.high_water then
       return;
     end if;
   end if;
-  select c.depth, c.waiting into depth, waiting from tidegate.queue_count(gate.queue, gate.high_water + 1) as c;
+  select c.depth, c.waiting into depth, waiting from tidegate_internal.queue_count(gate.queue, gate.high_water + 1) as c;
   -- No more was counted.
   if depth > gate.high_water then
-    depth := tidegate.gate_depth(gate, gate.high_water + 1);
+    depth := tidegate_internal.gate_depth(gate, gate.high_water + 1);
     waiting := null;
   end if;
 end;
 $$;
 
-comment on function tidegate.enter_gate is 'Internal: the lock under which a strict gate lets submissions in, and its depth.';
+comment on function tidegate_internal.enter_gate is 'The lock under which a strict gate lets submissions in, and its depth.';

@@ -1,9 +1,9 @@
--- tidegate.gate_cap: a new gate of a kind or submitter counts its requests that are in queues already; a closed one that
+-- gate_cap: a new gate of a kind or submitter counts its requests that are in queues already; a closed one that
 -- goes opens
 --
 -- Of the messages of each queue it looks at up to ten thousand at once; the rest come with the first round of
 -- `count_members`, which begins anew. Those requests stay where they are until this commits.
-create or replace function tidegate.gate_cap()
+create or replace function tidegate_internal.gate_cap()
   returns trigger
   language plpgsql
   security definer
@@ -15,10 +15,10 @@ declare
 begin
   if tg_op = 'DELETE' then
     if old.state = 'too_many_requests' then
-      old.depth := tidegate.gate_depth(old);
+      old.depth := tidegate_internal.gate_depth(old);
       old.state := 'accepting';
       old.epoch := 1 + greatest(old.epoch, (select max(e.epoch) from tidegate.gate_event as e where e.gate = old.name));
-      perform tidegate.gate_changed(old, 'removed', true);
+      perform tidegate_internal.gate_changed(old, 'removed', true);
     end if;
     return null;
   end if;
@@ -27,10 +27,10 @@ begin
   -- stay.
   delete from tidegate.gate_member as m where m.gate = new.name;
   for v_queue in select q.name from tidegate.queue as q order by q.name loop
-    perform tidegate.add_members(v_queue, 0, v_batch, new.name);
+    perform tidegate_internal.add_members(v_queue, 0, v_batch, new.name);
   end loop;
   update tidegate.gate_round as r set queue = '', msg_id = 0, is_new = true;
-  perform tidegate.look_at_gate(new.name);
+  perform tidegate_internal.look_at_gate(new.name);
   return null;
 end;
 $$;
@@ -39,12 +39,13 @@ create or replace trigger gate_cap
   after insert on tidegate.gate
   for each row
   when (new.queue is null)
-  execute function tidegate.gate_cap();
+  execute function tidegate_internal.gate_cap();
 
 create or replace trigger gate_cap_removal
   after delete on tidegate.gate
   for each row
   when (old.queue is null)
-  execute function tidegate.gate_cap();
+  execute function tidegate_internal.gate_cap();
 
-comment on function tidegate.gate_cap is 'Trigger on gate: a new cap counts what is in queues, a closed one that goes opens.';
+comment on function tidegate_internal.gate_cap is
+  'Trigger on gate: a new cap counts what is in queues, a closed one that goes opens.';

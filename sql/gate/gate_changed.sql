@@ -1,5 +1,5 @@
--- tidegate.gate_changed: writes the event of a gate's change that was just made, and tells every node when it flipped
-create or replace function tidegate.gate_changed(p_gate tidegate.gate, p_cause text, p_flipped boolean)
+-- gate_changed: writes the event of a gate's change that was just made, and tells every node when it flipped
+create or replace function tidegate_internal.gate_changed(p_gate tidegate.gate, p_cause text, p_flipped boolean)
   returns void
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -23,5 +23,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.gate_changed is
-  'Internal: writes the event of a gate''s change, and notifies tidegate_gate of a flip.';
+comment on function tidegate_internal.gate_changed is
+  'Writes the event of a gate''s change, and notifies tidegate_gate of a flip.';

@@ -1,4 +1,4 @@
--- tidegate.gate_copy: for API nodes: every gate, whom it lets in, and what it takes to say when to come back
+-- gate_copy: for API nodes: every gate, whom it lets in, and what it takes to say when to come back
 --
 -- One row a gate. `kinds` are those whose new requests come to it, `passed_by` those that come to it later; of a
 -- submitter's gate none are named, for it is all of them. `drain_rate` is messages per second as `gate_rate` tells it, of
@@ -23,8 +23,8 @@ as $$
   with served as materialized (
     select
       q.name, q as queue, p.still_since, c.is_capped,
-      case when c.is_capped then tidegate.gate_rate(null, q, 0) end as rate,
-      case when c.is_capped then tidegate.queue_depth(q.name) end as depth
+      case when c.is_capped then tidegate_internal.gate_rate(null, q, 0) end as rate,
+      case when c.is_capped then tidegate_internal.queue_depth(q.name) end as depth
     from tidegate.queue as q
     left join tidegate.queue_pace as p on p.queue = q.name and p.observed_at > clock_timestamp() - interval '30 seconds'
     cross join (select exists (select from tidegate.gate as g where g.queue is null) as is_capped) as c
@@ -45,7 +45,7 @@ as $$
     array(select k.name from tidegate.kind as k where k.tx_queue = g.queue and k.readiness_queue <> g.queue),
     g.state, g.forced, g.high_water, g.low_water, d.depth, g.epoch, g.changed_at,
     case
-      when g.queue is not null then tidegate.gate_rate(g, s.queue, d.depth)
+      when g.queue is not null then tidegate_internal.gate_rate(g, s.queue, d.depth)
       else c.rate * least(1, d.depth / nullif(c.depth, 0)::numeric)
     end,
     case when g.forced then tidegate.response_backoff_seconds(clock_timestamp() - g.changed_at) end,
@@ -54,7 +54,7 @@ as $$
         when coalesce(s.still_since, c.still_since) is not null
           then tidegate.response_backoff_seconds(clock_timestamp() - coalesce(s.still_since, c.still_since))
       end,
-      case when g.queue is not null then tidegate.later_seconds(g.queue, d.depth, d.depth - g.low_water) end
+      case when g.queue is not null then tidegate_internal.later_seconds(g.queue, d.depth, d.depth - g.low_water) end
     ),
     coalesce(t.safety_margin, 0), greatest(t.min_seconds, 1), t.max_seconds, t.jitter, n.nodes,
     array(select k.name from tidegate.kind as k where k.key_mode <> 'caller')
@@ -65,11 +65,11 @@ as $$
     from pg_stat_activity as a
     where a.datname = current_database() and a.application_name = 'tidegate-api-listener'
   ) as n
-  cross join lateral (select tidegate.gate_depth(g, least(g.high_water, 9999) + 1) as depth) as d
+  cross join lateral (select tidegate_internal.gate_depth(g, least(g.high_water, 9999) + 1) as depth) as d
   left join served as s on s.name = g.queue
   left join slowest as c on g.queue is null and c.kind is not distinct from g.kind;
 $$;
 
 comment on function tidegate.gate_copy is
   'For API nodes: every gate, whom it lets in, and what it takes to say when to come back.';
-select tidegate.allow('gate_copy', '{api,admin}');
+select tidegate_internal.allow('gate_copy', '{api,admin}');

@@ -1,7 +1,7 @@
--- tidegate.gate_count: how deep it is behind a gate: messages of its queue, or its kind's or submitter's requests in queues
+-- gate_count: how deep it is behind a gate: messages of its queue, or its kind's or submitter's requests in queues
 --
 -- Exact up to `p_counted`; that when there are more.
-create or replace function tidegate.gate_count(p_gate tidegate.gate, p_counted integer)
+create or replace function tidegate_internal.gate_count(p_gate tidegate.gate, p_counted integer)
   returns bigint
   language plpgsql
   stable
@@ -9,7 +9,7 @@ create or replace function tidegate.gate_count(p_gate tidegate.gate, p_counted i
 as $$
 begin
   if p_gate.queue is not null then
-    return (select least(c.depth, p_counted) from tidegate.queue_count(p_gate.queue, p_counted) as c);
+    return (select least(c.depth, p_counted) from tidegate_internal.queue_count(p_gate.queue, p_counted) as c);
   end if;
   return (
     select count(*) from (select from tidegate.gate_member as m where m.gate = p_gate.name limit p_counted) as member
@@ -17,4 +17,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.gate_count is 'Internal: how deep it is behind a gate, as far as a limit.';
+comment on function tidegate_internal.gate_count is 'How deep it is behind a gate, as far as a limit.';

@@ -1,6 +1,6 @@
--- tidegate.gate_depth: as `gate_count`; beyond `p_counted`, the messages of a queue that wait, as `waiting_before` tells, and
+-- gate_depth: as `gate_count`; beyond `p_counted`, the messages of a queue that wait, as `waiting_before` tells, and
 -- of a cap some thousands at least
-create or replace function tidegate.gate_depth(p_gate tidegate.gate, p_counted integer default 4000)
+create or replace function tidegate_internal.gate_depth(p_gate tidegate.gate, p_counted integer default 4000)
   returns bigint
   language plpgsql
   stable
@@ -8,10 +8,10 @@ create or replace function tidegate.gate_depth(p_gate tidegate.gate, p_counted i
 as $$
 begin
   if p_gate.queue is not null then
-    return tidegate.queue_depth(p_gate.queue, p_counted);
+    return tidegate_internal.queue_depth(p_gate.queue, p_counted);
   end if;
-  return tidegate.gate_count(p_gate, greatest(p_counted, 4000));
+  return tidegate_internal.gate_count(p_gate, greatest(p_counted, 4000));
 end;
 $$;
 
-comment on function tidegate.gate_depth is 'Internal: how deep it is behind a gate; beyond a limit, about.';
+comment on function tidegate_internal.gate_depth is 'How deep it is behind a gate; beyond a limit, about.';

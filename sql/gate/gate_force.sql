@@ -1,4 +1,4 @@
--- tidegate.gate_force: holds a gate open or closed by hand, until it is released
+-- gate_force: holds a gate open or closed by hand, until it is released
 --
 -- `queue` is the gate's name: its queue, 'kind direct' or 'submitter ann'. `state` is accepting, too_many_requests, or null
 -- to release it: then it goes by its marks, and is open between them. Returns whether anything changed: not when it is
@@ -12,7 +12,7 @@ create or replace function tidegate.gate_force(queue text, state text, actor tex
   set jit = off
 as $$
 declare
-  v_actor_before text := tidegate.act_for(gate_force.actor);
+  v_actor_before text := tidegate_internal.act_for(gate_force.actor);
   v_depth        bigint;
   v_before       tidegate.gate;
   v_gate         tidegate.gate;
@@ -38,7 +38,7 @@ begin
     return false;
   end if;
 
-  v_depth := tidegate.gate_depth(v_before);
+  v_depth := tidegate_internal.gate_depth(v_before);
   update tidegate.gate as g
   set
     state = coalesce(gate_force.state, case when v_depth >= g.high_water then 'too_many_requests' else 'accepting' end),
@@ -47,7 +47,7 @@ begin
     epoch = 1 + greatest(g.epoch, (select max(e.epoch) from tidegate.gate_event as e where e.gate = g.name))
   where g.name = v_before.name
   returning g.* into v_gate;
-  perform tidegate.gate_changed(
+  perform tidegate_internal.gate_changed(
     v_gate,
     case gate_force.state when 'accepting' then 'forced open' when 'too_many_requests' then 'forced closed' else 'released' end,
     v_gate.state <> v_before.state
@@ -60,4 +60,4 @@ $$;
 comment on function tidegate.gate_force is
   'Holds a gate open or closed by hand (accepting, too_many_requests) or, with null, releases it; returns whether '
   'anything changed.';
-select tidegate.allow('gate_force', '{admin}');
+select tidegate_internal.allow('gate_force', '{admin}');

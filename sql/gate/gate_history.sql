@@ -1,4 +1,4 @@
--- tidegate.gate_history: how each gate came to where it is, latest first
+-- gate_history: how each gate came to where it is, latest first
 create or replace view tidegate.gate_history as
 select
   e.at, e.gate, e.epoch,

@@ -1,10 +1,10 @@
--- tidegate.gate_rate: how many messages a queue behind a gate serves per second, as far as anybody knows; null: no limit, 0:
+-- gate_rate: how many messages a queue behind a gate serves per second, as far as anybody knows; null: no limit, 0:
 -- stopped
 --
 -- The limit of a tx queue, and of a readiness queue, as `eta_seconds` reckons, its concurrency at a second a check; without a
 -- limit, as fast as it was seen to move lately. A gate that closed at its mark some seconds ago tells better, if the depth
 -- has fallen to `p_depth` more slowly than that by more than the safety margin.
-create or replace function tidegate.gate_rate(p_gate tidegate.gate, p_queue tidegate.queue, p_depth bigint)
+create or replace function tidegate_internal.gate_rate(p_gate tidegate.gate, p_queue tidegate.queue, p_depth bigint)
   returns numeric
   language sql
   stable
@@ -31,5 +31,5 @@ as $$
   ) as fallen;
 $$;
 
-comment on function tidegate.gate_rate is
-  'Internal: how many messages a queue behind a gate serves per second, as far as anybody knows.';
+comment on function tidegate_internal.gate_rate is
+  'How many messages a queue behind a gate serves per second, as far as anybody knows.';

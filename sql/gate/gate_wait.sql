@@ -1,4 +1,4 @@
--- tidegate.gate_wait: in how many seconds to submit again what the gates have no room for now
+-- gate_wait: in how many seconds to submit again what the gates have no room for now
 --
 -- The time in which the depth behind a gate falls far enough: to the low-water mark, if it is closed, and until there is
 -- room for all of `p_count`, after `p_added` that go in now. At the rate of its queue (see `gate_rate`); requests of one
@@ -6,7 +6,12 @@
 -- without which it will not fall so far; of several gates the longest. While nothing moves, and at a gate that an operator
 -- holds closed, no less than an awaited response asks for after the same time (see `response_backoff_seconds`), for nobody
 -- knows when that ends.
-create or replace function tidegate.gate_wait(p_kind tidegate.kind, p_submitter text, p_count bigint, p_added bigint default 0)
+create or replace function tidegate_internal.gate_wait(
+  p_kind      tidegate.kind,
+  p_submitter text,
+  p_count     bigint,
+  p_added     bigint default 0
+)
   returns integer
   language plpgsql
   stable
@@ -34,7 +39,7 @@ begin
     where g.queue in (p_kind.readiness_queue, p_kind.tx_queue) or g.kind = p_kind.name or g.submitter = p_submitter
   loop
     continue when v_gate.state = 'accepting' and (v_gate.forced or v_gate.queue <> v_entry);
-    v_depth := tidegate.gate_depth(v_gate);
+    v_depth := tidegate_internal.gate_depth(v_gate);
     if v_gate.queue <> v_entry then
       v_above := v_depth - v_gate.low_water;
     else
@@ -47,14 +52,15 @@ begin
     end if;
     for v_queue in
       select
-        q.name, tidegate.gate_rate(v_gate, q, v_depth) as rate,
+        q.name, tidegate_internal.gate_rate(v_gate, q, v_depth) as rate,
         p.still_since
       from tidegate.queue as q
       left join tidegate.queue_pace as p on p.queue = q.name and p.observed_at > v_now - interval '30 seconds'
       where q.name in (p_kind.readiness_queue, p_kind.tx_queue) and (v_gate.queue is null or q.name = v_gate.queue)
     loop
       v_share := case
-        when v_gate.queue is null and v_depth > 0 then v_above * greatest(tidegate.queue_depth(v_queue.name), v_depth) / v_depth
+        when v_gate.queue is null and v_depth > 0 then
+          v_above * greatest(tidegate_internal.queue_depth(v_queue.name), v_depth) / v_depth
         else v_above
       end * (1 + v_setting.safety_margin);
       v_seconds := greatest(v_seconds, case
@@ -63,7 +69,7 @@ begin
         else least(v_setting.max_seconds, div(v_share, v_queue.rate) + sign(mod(v_share, v_queue.rate)))
       end);
       if v_gate.queue is not null then
-        v_later := tidegate.later_seconds(v_queue.name, v_depth - p_added, (v_above - p_added)::bigint);
+        v_later := tidegate_internal.later_seconds(v_queue.name, v_depth - p_added, (v_above - p_added)::bigint);
         v_seconds := greatest(v_seconds, case when v_later is not null then least(v_setting.max_seconds, v_later) end);
       end if;
       if v_queue.still_since is not null and v_share > 0 then
@@ -82,5 +88,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.gate_wait is
-  'Internal: in how many seconds to submit again what the gates have no room for now.';
+comment on function tidegate_internal.gate_wait is
+  'In how many seconds to submit again what the gates have no room for now.';

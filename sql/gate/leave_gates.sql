@@ -1,5 +1,5 @@
--- tidegate.leave_gates: requests that are in no queue any more do not count at the gates of their kind and submitter
-create or replace function tidegate.leave_gates(p_ids uuid[])
+-- leave_gates: requests that are in no queue any more do not count at the gates of their kind and submitter
+create or replace function tidegate_internal.leave_gates(p_ids uuid[])
   returns void
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -11,9 +11,9 @@ begin
     delete from tidegate.gate_member as m where m.request_id = any(p_ids) returning m.gate
   )
   select array_agg(distinct g.gate order by g.gate) into v_gates from gone as g;
-  perform tidegate.look_at_gate(g.gate, 'too_many_requests') from unnest(v_gates) as g(gate);
+  perform tidegate_internal.look_at_gate(g.gate, 'too_many_requests') from unnest(v_gates) as g(gate);
 end;
 $$;
 
-comment on function tidegate.leave_gates is
-  'Internal: requests that are in no queue any more do not count at the gates of their kind and submitter.';
+comment on function tidegate_internal.leave_gates is
+  'Requests that are in no queue any more do not count at the gates of their kind and submitter.';

@@ -1,11 +1,11 @@
--- tidegate.look_at_gate: closes or opens a gate when the depth behind it has passed its mark; returns whether it flipped
+-- look_at_gate: closes or opens a gate when the depth behind it has passed its mark; returns whether it flipped
 --
 -- For everybody who adds or removes messages, in their own transaction, after they have: whoever adds looks at gates that
 -- are `p_state` accepting, whoever removes at those that are too_many_requests, maintenance at any (null). Of several who
 -- remove messages at once, none would see what the others are about to remove, and each would walk away; so near the
 -- low-water mark one counts after the other has committed, for which `p_patience` is to wait, and the gate opens at the
 -- mark. Of all such locks in a transaction only those of queues may be waited for, in the order of their names.
-create or replace function tidegate.look_at_gate(
+create or replace function tidegate_internal.look_at_gate(
   p_gate     text,
   p_state    text default null,
   p_patience interval default '500 milliseconds'
@@ -30,28 +30,30 @@ begin
 
   if v_gate.state = 'accepting' then
     if v_gate.queue is not null and (
-      select b.bound < v_gate.high_water from tidegate.queue_depth_bound(v_gate.queue) as b
+      select b.bound < v_gate.high_water from tidegate_internal.queue_depth_bound(v_gate.queue) as b
     ) then
       return false;
     end if;
-    return tidegate.gate_flip(p_gate, 'too_many_requests', tidegate.gate_depth(v_gate, v_gate.high_water + 1), v_gate.epoch);
+    return tidegate_internal.gate_flip(
+      p_gate, 'too_many_requests', tidegate_internal.gate_depth(v_gate, v_gate.high_water + 1), v_gate.epoch
+    );
   end if;
 
   -- Many are not counted before the survey says that the mark may be near.
   if v_gate.queue is not null and v_gate.low_water > v_few
-    and tidegate.waiting_before(v_gate.queue, null, 256) > v_gate.low_water * 1.05
+    and tidegate_internal.waiting_before(v_gate.queue, null, 256) > v_gate.low_water * 1.05
   then
     return false;
   end if;
-  if tidegate.gate_count(v_gate, v_gate.low_water + v_near + 1) > v_gate.low_water + v_near then
+  if tidegate_internal.gate_count(v_gate, v_gate.low_water + v_near + 1) > v_gate.low_water + v_near then
     return false;
   end if;
-  perform tidegate.try_lock(
+  perform tidegate_internal.try_lock(
     tidegate.queue_lock_key(p_gate, 'drain'), false, case when v_gate.queue is null then interval '0' else p_patience end
   );
-  v_depth := tidegate.gate_count(v_gate, v_gate.low_water + 1);
-  return v_depth <= v_gate.low_water and tidegate.gate_flip(p_gate, 'accepting', v_depth, v_gate.epoch);
+  v_depth := tidegate_internal.gate_count(v_gate, v_gate.low_water + 1);
+  return v_depth <= v_gate.low_water and tidegate_internal.gate_flip(p_gate, 'accepting', v_depth, v_gate.epoch);
 end;
 $$;
 
-comment on function tidegate.look_at_gate is 'Internal: closes or opens a gate when the depth behind it has passed its mark.';
+comment on function tidegate_internal.look_at_gate is 'Closes or opens a gate when the depth behind it has passed its mark.';

@@ -1,4 +1,4 @@
--- tidegate.look_at_gates: `look_at_gate` for every gate; a maintenance duty; returns how many flipped
+-- look_at_gates: `look_at_gate` for every gate; a maintenance duty; returns how many flipped
 --
 -- Finds what nobody saw who came or went: two at once, a message removed by hand, other marks. Waits for nobody.
 create or replace function tidegate.look_at_gates()
@@ -15,7 +15,7 @@ begin
   for v_gate in select g.name from tidegate.gate as g where not g.forced order by g.name loop
     -- One that cannot be looked at does not keep the others from it.
     begin
-      v_flipped := v_flipped + tidegate.look_at_gate(v_gate, null, interval '0')::integer;
+      v_flipped := v_flipped + tidegate_internal.look_at_gate(v_gate, null, interval '0')::integer;
     exception when others then
       raise warning 'gate "%": %', v_gate, sqlerrm;
     end;
@@ -25,4 +25,4 @@ end;
 $$;
 
 comment on function tidegate.look_at_gates is 'Maintenance duty: closes and opens gates whose marks have been passed unseen.';
-select tidegate.allow('look_at_gates', '{api,worker,admin}');
+select tidegate_internal.allow('look_at_gates', '{api,worker,admin}');

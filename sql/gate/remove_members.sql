@@ -1,9 +1,9 @@
--- tidegate.remove_members: makes a gate of a kind or submitter not count what is in no queue any more
+-- remove_members: makes a gate of a kind or submitter not count what is in no queue any more
 --
 -- Looks at `p_batch` members after the given one, in order, and returns how many it looked at and which was the last. They
 -- leave by themselves as their requests do; what is found here is left of gates that are gone, or was ended in a
 -- transaction that saw no gate yet.
-create or replace function tidegate.remove_members(
+create or replace function tidegate_internal.remove_members(
   inout gate       text,
   inout request_id uuid,
   p_batch          integer,
@@ -45,4 +45,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.remove_members is 'Internal: makes caps not count what is in no queue any more.';
+comment on function tidegate_internal.remove_members is 'Makes caps not count what is in no queue any more.';

@@ -1,8 +1,8 @@
--- tidegate.try_lock: takes an advisory lock to the end of the transaction, if it can be had within `p_wait`
+-- try_lock: takes an advisory lock to the end of the transaction, if it can be had within `p_wait`
 --
 -- Whether it was. A caller's own, shorter lock_timeout holds. Those who wait get it in their order; but who wants it alone
 -- steps back now and then, for behind one who waits for it alone, nobody gets it shared either.
-create or replace function tidegate.try_lock(p_key bigint, p_shared boolean, p_wait interval)
+create or replace function tidegate_internal.try_lock(p_key bigint, p_shared boolean, p_wait interval)
   returns boolean
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -40,4 +40,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.try_lock is 'Internal: takes an advisory lock, if it can be had within a time.';
+comment on function tidegate_internal.try_lock is 'Takes an advisory lock, if it can be had within a time.';

@@ -1,4 +1,4 @@
--- tidegate.check_invariants: every invariant that does not hold, in one snapshot
+-- check_invariants: every invariant that does not hold, in one snapshot
 --
 -- `violations` counts what breaks it, `samples` are the first ten of those, `query` shows them all. Changes nothing, and locks
 -- nothing. Reads every request, message and step of history: seconds for a million requests. For more of them it is asked in
@@ -86,4 +86,4 @@ $$;
 
 comment on function tidegate.check_invariants is
   'Every invariant that does not hold, in one snapshot, or those named, of a range of requests; none when all is well.';
-select tidegate.allow('check_invariants', '{reader,admin}');
+select tidegate_internal.allow('check_invariants', '{reader,admin}');

@@ -1,4 +1,4 @@
--- tidegate.invariant_slice: the slice of requests that ends before `before` (null: the newest): where it begins, how many it has
+-- invariant_slice: the slice of requests that ends before `before` (null: the newest): where it begins, how many it has
 --
 -- It begins `span` before the newest request that is older than `before`, or the newest history: that of removed requests
 -- outlives them. Ids tell the time, so its bounds are found without a walk; `requests` are counted. `id_from` is null when
@@ -37,4 +37,4 @@ $$;
 
 comment on function tidegate.invariant_slice is
   'The slice of the requests of a span that ends before a request (null: the newest): where it begins, and how many it has.';
-select tidegate.allow('invariant_slice', '{reader,admin}');
+select tidegate_internal.allow('invariant_slice', '{reader,admin}');

@@ -1,4 +1,4 @@
--- tidegate.invariants: everything that must hold at any moment: its name, what it says, and the query that shows what breaks it
+-- invariants: everything that must hold at any moment: its name, what it says, and the query that shows what breaks it
 --
 -- Each query answers with one column, `id`, a row for each violation, and may be run as it stands. What is legal for a
 -- moment, such as a gate whose mark was reached just now, is no violation until it has lasted. Queries that read all
@@ -29,12 +29,12 @@ declare
       format(
         'select %L::text as queue, %L::text as stage, msg_id, enqueued_at, vt, headers, '
           'tidegate.message_request_id(message) as request_id from %s',
-        q.name, q.stage, tidegate.queue_table(q.name)
+        q.name, q.stage, tidegate_internal.queue_table(q.name)
       ),
       E'\n  union all ' order by q.name
     )
     from tidegate.queue as q
-    where to_regclass(tidegate.queue_table(q.name)) is not null
+    where to_regclass(tidegate_internal.queue_table(q.name)) is not null
   );
   v_requests constant text := '(select * from tidegate.request as r where {of r.id}) as r';
   -- Each step of a history with those beside it, and with what the row of its request says. A request without a history has
@@ -78,15 +78,15 @@ begin
       t.query ~ '[{]of ', regexp_replace(o.source, v_of, v_range, 'g'), o.row_id,
       case when o.source is not null then c.condition end
     from (
-      select 1 as chapter, * from tidegate.invariants_of_queues() with ordinality as q(name, says, subject, query, line)
+      select 1 as chapter, * from tidegate_internal.invariants_of_queues() with ordinality as q(name, says, subject, query, line)
       union all
-      select 2, * from tidegate.invariants_of_history() with ordinality as h(name, says, subject, query, line)
+      select 2, * from tidegate_internal.invariants_of_history() with ordinality as h(name, says, subject, query, line)
       union all
-      select 3, * from tidegate.invariants_of_requests() with ordinality as r(name, says, subject, query, line)
+      select 3, * from tidegate_internal.invariants_of_requests() with ordinality as r(name, says, subject, query, line)
       union all
-      select 4, * from tidegate.invariants_of_configuration() with ordinality as c(name, says, subject, query, line)
+      select 4, * from tidegate_internal.invariants_of_configuration() with ordinality as c(name, says, subject, query, line)
       union all
-      select 5, * from tidegate.invariants_of_schema() with ordinality as s(name, says, subject, query, line)
+      select 5, * from tidegate_internal.invariants_of_schema() with ordinality as s(name, says, subject, query, line)
     ) as i
     left join (
       values ('request', v_requests, 'r.id::text'), ('step', v_steps, 'concat_ws('' '', s.request_id, s.transition_no)')
@@ -102,4 +102,4 @@ $$;
 
 comment on function tidegate.invariants is
   'Everything that must hold at any moment: a name, what it says, and the query that shows what breaks it.';
-select tidegate.allow('invariants', '{reader,admin}');
+select tidegate_internal.allow('invariants', '{reader,admin}');

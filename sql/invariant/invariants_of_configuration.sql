@@ -1,7 +1,7 @@
--- tidegate.invariants_of_configuration: what must hold of kinds, policies and breakers
+-- invariants_of_configuration: what must hold of kinds, policies and breakers
 --
 -- As `invariants`.
-create or replace function tidegate.invariants_of_configuration()
+create or replace function tidegate_internal.invariants_of_configuration()
   returns table (name text, says text, subject text, query text)
   language sql
   immutable
@@ -48,7 +48,7 @@ where (f.attempts, f.semantics, f.retry_on, f.factor, f.respect_retry_after, f.d
      $q$
 select p.kind || ' ' || p.stage as id
 from tidegate.policy as p
-where tidegate.policy_refusal(p) is not null or tidegate.kind_refusal(p.kind) is not null
+where tidegate_internal.policy_refusal(p) is not null or tidegate_internal.kind_refusal(p.kind) is not null
      $q$),
     ('kind_forgets_before_its_keys',
      'a kind keeps its requests for as long as their idempotency keys stand for them', null,
@@ -105,5 +105,5 @@ where b.probes < 0 or b.successes < 0
   ) as i(name, says, subject, query);
 $$;
 
-comment on function tidegate.invariants_of_configuration is
-  'Internal: what must hold of kinds, policies and breakers.';
+comment on function tidegate_internal.invariants_of_configuration is
+  'What must hold of kinds, policies and breakers.';

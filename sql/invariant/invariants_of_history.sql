@@ -1,7 +1,7 @@
--- tidegate.invariants_of_history: what must hold between requests and their history
+-- invariants_of_history: what must hold between requests and their history
 --
 -- As `invariants`.
-create or replace function tidegate.invariants_of_history()
+create or replace function tidegate_internal.invariants_of_history()
   returns table (name text, says text, subject text, query text)
   language sql
   immutable
@@ -83,5 +83,5 @@ end
   ) as i(name, says, subject, query);
 $$;
 
-comment on function tidegate.invariants_of_history is
-  'Internal: what must hold between requests and their history.';
+comment on function tidegate_internal.invariants_of_history is
+  'What must hold between requests and their history.';

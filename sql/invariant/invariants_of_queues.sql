@@ -1,7 +1,7 @@
--- tidegate.invariants_of_queues: what must hold between requests and messages, and of what queues and gates stand on
+-- invariants_of_queues: what must hold between requests and messages, and of what queues and gates stand on
 --
 -- As `invariants`. `{message}` stands for all messages of all queues.
-create or replace function tidegate.invariants_of_queues()
+create or replace function tidegate_internal.invariants_of_queues()
   returns table (name text, says text, subject text, query text)
   language sql
   immutable
@@ -232,5 +232,5 @@ where (m.gate is null and l.submitted_at < statement_timestamp() - interval '1 m
   ) as i(name, says, subject, query);
 $$;
 
-comment on function tidegate.invariants_of_queues is
-  'Internal: what must hold between requests and messages, and of what queues and gates stand on.';
+comment on function tidegate_internal.invariants_of_queues is
+  'What must hold between requests and messages, and of what queues and gates stand on.';

@@ -1,7 +1,7 @@
--- tidegate.invariants_of_requests: what must hold of requests and of what belongs to them
+-- invariants_of_requests: what must hold of requests and of what belongs to them
 --
 -- As `invariants`.
-create or replace function tidegate.invariants_of_requests()
+create or replace function tidegate_internal.invariants_of_requests()
   returns table (name text, says text, subject text, query text)
   language sql
   immutable
@@ -187,5 +187,5 @@ having sum(c.requests) <> 0
   ) as i(name, says, subject, query);
 $$;
 
-comment on function tidegate.invariants_of_requests is
-  'Internal: what must hold of requests and of what belongs to them.';
+comment on function tidegate_internal.invariants_of_requests is
+  'What must hold of requests and of what belongs to them.';

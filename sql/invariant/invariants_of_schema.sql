@@ -1,7 +1,7 @@
--- tidegate.invariants_of_schema: what must hold of the rules, triggers, indexes and duties that everything else stands on
+-- invariants_of_schema: what must hold of the rules, triggers, indexes and duties that everything else stands on
 --
 -- As `invariants`. The rules of the state machine are told here once more, or an edit of both could not be seen.
-create or replace function tidegate.invariants_of_schema()
+create or replace function tidegate_internal.invariants_of_schema()
   returns table (name text, says text, subject text, query text)
   language sql
   immutable
@@ -110,5 +110,5 @@ where m.period is null or m.period > interval '1 day'
   ) as i(name, says, subject, query);
 $$;
 
-comment on function tidegate.invariants_of_schema is
-  'Internal: what must hold of the rules, triggers, indexes and duties that everything else stands on.';
+comment on function tidegate_internal.invariants_of_schema is
+  'What must hold of the rules, triggers, indexes and duties that everything else stands on.';

@@ -1,4 +1,4 @@
--- tidegate.drop_partitions: drops the oldest history partition whose requests are gone; a maintenance duty, one a call
+-- drop_partitions: drops the oldest history partition whose requests are gone; a maintenance duty, one a call
 --
 -- Only where some kind has a retention, and only days that are over for a day. Returns its name; null when there is none, or
 -- when somebody's transaction is in the way: others would queue up behind, so it is left to the next call.
@@ -49,4 +49,4 @@ $$;
 
 comment on function tidegate.drop_partitions is
   'Maintenance duty: drops the oldest history partition whose requests are gone; returns its name.';
-select tidegate.allow('drop_partitions', '{api,worker,admin}');
+select tidegate_internal.allow('drop_partitions', '{api,worker,admin}');

@@ -1,4 +1,4 @@
--- tidegate.duty_begins: whether this session is to run a maintenance duty now: it is due, and nobody else runs it
+-- duty_begins: whether this session is to run a maintenance duty now: it is due, and nobody else runs it
 --
 -- Takes the duty's lock to the end of the transaction. A duty that takes long runs less often: at most a twentieth of
 -- the time; surveys, without which nothing waits longer, a fiftieth.
@@ -26,4 +26,4 @@ $$;
 
 comment on function tidegate.duty_begins is
   'Maintenance: whether this session is to run a duty now; takes its lock to the end of the transaction.';
-select tidegate.allow('duty_begins', '{api,worker,admin}');
+select tidegate_internal.allow('duty_begins', '{api,worker,admin}');

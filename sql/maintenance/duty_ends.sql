@@ -1,4 +1,4 @@
--- tidegate.duty_ends: notes that a maintenance duty ran, and for how long
+-- duty_ends: notes that a maintenance duty ran, and for how long
 create or replace function tidegate.duty_ends(duty text, began_at timestamptz)
   returns void
   language sql
@@ -11,4 +11,4 @@ as $$
 $$;
 
 comment on function tidegate.duty_ends is 'Maintenance: notes that a duty ran, and for how long.';
-select tidegate.allow('duty_ends', '{api,worker,admin}');
+select tidegate_internal.allow('duty_ends', '{api,worker,admin}');

@@ -1,4 +1,4 @@
--- tidegate.expire_by_deadline: queued, processing, tx_in_flight → failure (deadline_exceeded), by deadline_at
+-- expire_by_deadline: queued, processing, tx_in_flight → failure (deadline_exceeded), by deadline_at
 --
 -- A maintenance duty, one bounded batch a call. Returns how many requests ended, and whether more may be due.
 create or replace function tidegate.expire_by_deadline(batch integer default 1000, out expired bigint, out more boolean)
@@ -11,18 +11,19 @@ as $$
 declare
   v_due record;
 begin
-  select * into v_due from tidegate.next_due('expire_by_deadline', 'deadline_at', batch);
+  select * into v_due from tidegate_internal.next_due('expire_by_deadline', 'deadline_at', batch);
   more := v_due.more;
   select count(*) into expired
-  from tidegate.end_requests(
+  from tidegate_internal.end_requests(
     v_due.ids, '{queued,processing,tx_in_flight}', 'failure',
     '{deadline_exceeded,deadline_exceeded,deadline_exceeded}',
-    tidegate.error_json('deadline_exceeded', 'the deadline passed before it was answered', true)
+    tidegate_internal.error_json('deadline_exceeded', 'the deadline passed before it was answered', true)
   );
-  more := tidegate.look_again('expire_by_deadline', 'deadline_at', v_due.ids, '{queued,processing,tx_in_flight}') or more;
+  more := tidegate_internal.look_again('expire_by_deadline', 'deadline_at', v_due.ids, '{queued,processing,tx_in_flight}')
+    or more;
 end;
 $$;
 
 comment on function tidegate.expire_by_deadline is
   'Maintenance: queued, processing, tx_in_flight to failure, past deadline_at; one batch.';
-select tidegate.allow('expire_by_deadline', '{api,worker,admin}');
+select tidegate_internal.allow('expire_by_deadline', '{api,worker,admin}');

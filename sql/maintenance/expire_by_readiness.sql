@@ -1,4 +1,4 @@
--- tidegate.expire_by_readiness: queued → timed_out (readiness_timed_out), by readiness_deadline_at
+-- expire_by_readiness: queued → timed_out (readiness_timed_out), by readiness_deadline_at
 --
 -- A maintenance duty, one bounded batch a call. Returns how many requests ended, and whether more may be due.
 create or replace function tidegate.expire_by_readiness(batch integer default 1000, out expired bigint, out more boolean)
@@ -11,17 +11,17 @@ as $$
 declare
   v_due record;
 begin
-  select * into v_due from tidegate.next_due('expire_by_readiness', 'readiness_deadline_at', batch);
+  select * into v_due from tidegate_internal.next_due('expire_by_readiness', 'readiness_deadline_at', batch);
   more := v_due.more;
   select count(*) into expired
-  from tidegate.end_requests(
+  from tidegate_internal.end_requests(
     v_due.ids, '{queued}', 'timed_out', '{readiness_timed_out}',
-    tidegate.error_json('readiness_timed_out', 'not ready in time', true)
+    tidegate_internal.error_json('readiness_timed_out', 'not ready in time', true)
   );
-  more := tidegate.look_again('expire_by_readiness', 'readiness_deadline_at', v_due.ids, '{queued}') or more;
+  more := tidegate_internal.look_again('expire_by_readiness', 'readiness_deadline_at', v_due.ids, '{queued}') or more;
 end;
 $$;
 
 comment on function tidegate.expire_by_readiness is
   'Maintenance: queued to timed_out, past readiness_deadline_at; one batch.';
-select tidegate.allow('expire_by_readiness', '{api,worker,admin}');
+select tidegate_internal.allow('expire_by_readiness', '{api,worker,admin}');

@@ -1,4 +1,4 @@
--- tidegate.expire_events: forgets changes of gates, breakers and policies older than `setting.event_retention`; a maintenance
+-- expire_events: forgets changes of gates, breakers and policies older than `setting.event_retention`; a maintenance
 -- duty, one bounded batch a call
 --
 -- The latest of each gate, breaker and policy stays, whatever its age: epochs and versions go on counting from there. So do
@@ -68,4 +68,4 @@ $$;
 comment on function tidegate.expire_events is
   'Maintenance duty: forgets changes of gates, breakers and policies older than setting.event_retention; the latest of each '
   'stays.';
-select tidegate.allow('expire_events', '{api,worker,admin}');
+select tidegate_internal.allow('expire_events', '{api,worker,admin}');

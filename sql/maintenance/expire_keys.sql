@@ -1,4 +1,4 @@
--- tidegate.expire_keys: forgets idempotency keys whose window has passed; a maintenance duty, one bounded batch a call
+-- expire_keys: forgets idempotency keys whose window has passed; a maintenance duty, one bounded batch a call
 create or replace function tidegate.expire_keys(batch integer default 1000)
   returns bigint
   language plpgsql
@@ -25,4 +25,4 @@ end;
 $$;
 
 comment on function tidegate.expire_keys is 'Maintenance duty: forgets idempotency keys whose window has passed.';
-select tidegate.allow('expire_keys', '{api,worker,admin}');
+select tidegate_internal.allow('expire_keys', '{api,worker,admin}');

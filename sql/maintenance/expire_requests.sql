@@ -1,4 +1,4 @@
--- tidegate.expire_requests: deletes requests that ended longer ago than their kind's retention; a maintenance duty, one bounded
+-- expire_requests: deletes requests that ended longer ago than their kind's retention; a maintenance duty, one bounded
 -- batch a call
 --
 -- The oldest ids first: ids ascend with time, so those in question are a range of a kind's. Each has what belongs to it go with
@@ -89,4 +89,4 @@ $$;
 
 comment on function tidegate.expire_requests is
   'Maintenance duty: deletes requests that ended longer ago than their kind''s retention, the oldest first.';
-select tidegate.allow('expire_requests', '{api,worker,admin}');
+select tidegate_internal.allow('expire_requests', '{api,worker,admin}');

@@ -1,4 +1,4 @@
--- tidegate.expire_responses: receipt_received → timed_out, when the response is overdue
+-- expire_responses: receipt_received → timed_out, when the response is overdue
 --
 -- A maintenance duty, one bounded batch a call. Returns how many requests ended, and whether more may be due.
 create or replace function tidegate.expire_responses(batch integer default 1000, out expired bigint, out more boolean)
@@ -15,13 +15,13 @@ declare
 begin
   more := cardinality(v_ids) = batch;
   select count(*) into expired
-  from tidegate.end_requests(
+  from tidegate_internal.end_requests(
     v_ids, '{receipt_received}', 'timed_out', '{response_timed_out}',
-    tidegate.error_json('response_timed_out', 'the downstream did not answer in time', true)
+    tidegate_internal.error_json('response_timed_out', 'the downstream did not answer in time', true)
   );
 end;
 $$;
 
 comment on function tidegate.expire_responses is
   'Maintenance: receipt_received to timed_out, when the response is overdue; one batch.';
-select tidegate.allow('expire_responses', '{api,worker,admin}');
+select tidegate_internal.allow('expire_responses', '{api,worker,admin}');

@@ -1,4 +1,4 @@
--- tidegate.expire_webhooks: forgets deliveries that ended longer ago than the policy's retention; a maintenance duty, one
+-- expire_webhooks: forgets deliveries that ended longer ago than the policy's retention; a maintenance duty, one
 -- bounded batch a call
 --
 -- Returns how many.
@@ -28,4 +28,4 @@ $$;
 
 comment on function tidegate.expire_webhooks is
   'Maintenance: forgets deliveries that ended longer ago than their retention; returns how many.';
-select tidegate.allow('expire_webhooks', '{api,worker,admin}');
+select tidegate_internal.allow('expire_webhooks', '{api,worker,admin}');

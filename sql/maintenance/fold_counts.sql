@@ -1,4 +1,4 @@
--- tidegate.fold_counts: folds the append-only count deltas into one row per kind and status; a maintenance duty, one
+-- fold_counts: folds the append-only count deltas into one row per kind and status; a maintenance duty, one
 -- bounded batch a call
 --
 -- Also folds drains by the second, and forgets those older than the longest window that anybody looks at. Returns how
@@ -49,4 +49,4 @@ $$;
 
 comment on function tidegate.fold_counts is
   'Maintenance: folds the count deltas and forgets old drains; returns how many deltas.';
-select tidegate.allow('fold_counts', '{api,worker,admin}');
+select tidegate_internal.allow('fold_counts', '{api,worker,admin}');

@@ -1,8 +1,8 @@
--- tidegate.look_again: lets a deadline sweep's next batch begin before what this one had to pass over
+-- look_again: lets a deadline sweep's next batch begin before what this one had to pass over
 --
 -- A request that changed its queue or number while `end_requests` waited for its message is left live by it, and
 -- the sweep's cursor may stand behind it already. The caller has just called both. Returns whether there is one.
-create or replace function tidegate.look_again(
+create or replace function tidegate_internal.look_again(
   p_duty   text,
   p_column text,
   p_ids    uuid[],
@@ -28,5 +28,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.look_again(text, text, uuid[], tidegate.request_status[]) is
-  'Internal: lets the next deadline sweep begin before what this one had to pass over.';
+comment on function tidegate_internal.look_again(text, text, uuid[], tidegate.request_status[]) is
+  'Lets the next deadline sweep begin before what this one had to pass over.';

@@ -1,4 +1,4 @@
--- tidegate.maintain: runs the maintenance duties that are due, each batch in a transaction of its own
+-- maintain: runs the maintenance duties that are due, each batch in a transaction of its own
 --
 -- Every `serve` and worker process calls it each second; a duty runs in one of them at a time. `call
 -- tidegate.maintain()` from psql does the same for a fleet of none.
@@ -79,4 +79,4 @@ $$;
 
 comment on procedure tidegate.maintain is
   'Runs the maintenance duties that are due; call it on its own, outside a transaction.';
-select tidegate.allow('maintain', '{api,worker,admin}');
+select tidegate_internal.allow('maintain', '{api,worker,admin}');

@@ -1,4 +1,4 @@
--- tidegate.maintenance_overview: each maintenance duty, when it last ran, and for how long it has been overdue
+-- maintenance_overview: each maintenance duty, when it last ran, and for how long it has been overdue
 --
 -- A duty that never ran is late since the schema was applied.
 create or replace view tidegate.maintenance_overview as

@@ -1,10 +1,10 @@
--- tidegate.next_due: the next requests whose deadline has passed, going on from where the duty's last sweep ended
+-- next_due: the next requests whose deadline has passed, going on from where the duty's last sweep ended
 --
 -- `p_column` is deadline_at or readiness_deadline_at. Each row is visited about once, finished or not. A sweep begins
 -- a little before the end of the last one: that overlap finds rows that were committed late. Its batches follow each
 -- other without overlap, or a batch full of rows that have ended would come again and again. The caller ends what is
 -- live in the same transaction. Null ids when nothing is due, or when another sweep or a recovery is under way.
-create or replace function tidegate.next_due(
+create or replace function tidegate_internal.next_due(
   p_duty   text,
   p_column text,
   p_batch  integer,
@@ -60,5 +60,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.next_due is
-  'Internal: the next requests whose deadline has passed, going on from the last sweep.';
+comment on function tidegate_internal.next_due is
+  'The next requests whose deadline has passed, going on from the last sweep.';

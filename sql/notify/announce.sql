@@ -1,4 +1,4 @@
--- tidegate.announce: tells the nodes which requests ended, and which only moved; a hint
+-- announce: tells the nodes which requests ended, and which only moved; a hint
 --
 -- For a transaction of its own, after the one that moved them: a NOTIFY takes a cluster-wide lock at commit. A payload
 -- holds 200 ids, because it has less than 8000 bytes; of each list, ids beyond 10000 are left out. Returns how many
@@ -24,4 +24,4 @@ $$;
 
 comment on function tidegate.announce is
   'Tells the nodes which requests ended and which only moved; a hint; returns the number of notifications.';
-select tidegate.allow('announce', '{api,worker,admin}');
+select tidegate_internal.allow('announce', '{api,worker,admin}');

@@ -1,4 +1,4 @@
--- tidegate.moved_since: which of these requests are no longer where the caller last saw them
+-- moved_since: which of these requests are no longer where the caller last saw them
 --
 -- `known` holds the `transition_no` that the caller knows of each, or null: then its row comes in any case. A request
 -- that is gone comes with nulls. No row: nothing has moved. One call serves all who wait on a node.
@@ -17,4 +17,4 @@ $$;
 
 comment on function tidegate.moved_since is
   'Which of these requests are no longer at the transition_no that the caller knows; nulls for one that is gone.';
-select tidegate.allow('moved_since', '{api,worker,admin}');
+select tidegate_internal.allow('moved_since', '{api,worker,admin}');

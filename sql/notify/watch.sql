@@ -1,4 +1,4 @@
--- tidegate.watch: asks whoever ends requests to announce them for a while, because somebody waits
+-- watch: asks whoever ends requests to announce them for a while, because somebody waits
 --
 -- With `moves`, every change of status is asked for. For a transaction of its own: a NOTIFY takes a cluster-wide lock at
 -- commit. A hint only: whoever waits looks as well.
@@ -13,4 +13,4 @@ $$;
 
 comment on function tidegate.watch is
   'Asks whoever ends requests, or with moves also whoever moves them, to announce them for a while; a hint.';
-select tidegate.allow('watch', '{api,worker,admin}');
+select tidegate_internal.allow('watch', '{api,worker,admin}');

@@ -1,4 +1,4 @@
--- tidegate.adjust_policies: lengthens backoffs while a stage fails or its queue is congested, and undoes it; a maintenance
+-- adjust_policies: lengthens backoffs while a stage fails or its queue is congested, and undoes it; a maintenance
 -- duty
 --
 -- A stage whose retry rate or timeout rate over `heal_window` is above its policy's threshold has its backoffs doubled, at
@@ -27,9 +27,9 @@ declare
 begin
   select * into v_settings from tidegate.setting as s;
   for v_queue in
-    select * from tidegate.queue as q where to_regclass(tidegate.queue_table(q.name)) is not null order by q.name
+    select * from tidegate.queue as q where to_regclass(tidegate_internal.queue_table(q.name)) is not null order by q.name
   loop
-    if tidegate.look_at_load(v_queue, p_now) then
+    if tidegate_internal.look_at_load(v_queue, p_now) then
       v_congested := v_congested || v_queue.name;
     end if;
   end loop;
@@ -46,7 +46,7 @@ begin
     where p.kind = v_seen.kind and p.stage = v_seen.stage
     for no key update skip locked;
     continue when not found;
-    perform tidegate.learn_times(v_policy, p_now);
+    perform tidegate_internal.learn_times(v_policy, p_now);
 
     select * into v_force from tidegate.policy_in_force as f where f.kind = v_seen.kind and f.stage = v_seen.stage;
     v_seen.congested := coalesce(v_seen.congested, false);
@@ -82,7 +82,7 @@ begin
     end;
     continue when v_cause is null or (v_stretch = v_force.stretch and v_seen.congested = v_force.congested);
 
-    v_changed := v_changed + (tidegate.put_in_force(
+    v_changed := v_changed + (tidegate_internal.put_in_force(
       v_seen.kind, v_seen.stage, v_stretch, v_seen.congested, v_cause,
       jsonb_build_object(
         'calls', v_calls.calls, 'retry_rate', v_rates.retry_rate, 'timeout_rate', v_rates.timeout_rate,
@@ -97,4 +97,4 @@ $$;
 
 comment on function tidegate.adjust_policies is
   'Maintenance duty: lengthens backoffs while a stage fails or its queue is congested, and undoes it.';
-select tidegate.allow('adjust_policies', '{api,worker,admin}');
+select tidegate_internal.allow('adjust_policies', '{api,worker,admin}');

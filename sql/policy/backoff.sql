@@ -1,8 +1,8 @@
--- tidegate.backoff: how long to wait before the next attempt, after the `attempt`-th (from 1)
+-- backoff: how long to wait before the next attempt, after the `attempt`-th (from 1)
 --
 -- min(cap, base · factor^(attempt-1)) plus jitter, the sum kept within [0, cap]. `random` is in [-1, 1). The power
 -- is capped before it is raised, so no attempt number overflows.
-create or replace function tidegate.backoff(
+create or replace function tidegate_internal.backoff(
   attempt   integer,
   base_ms   integer,
   factor    numeric,
@@ -24,5 +24,5 @@ return (
   )) / 1000)
 );
 
-comment on function tidegate.backoff is
-  'Internal: how long to wait after an attempt: exponential, capped, with jitter.';
+comment on function tidegate_internal.backoff is
+  'How long to wait after an attempt: exponential, capped, with jitter.';

@@ -1,4 +1,4 @@
--- tidegate.calls_since: the calls of a stage that were reported after `p_since`, in all; at most ten minutes back
+-- calls_since: the calls of a stage that were reported after `p_since`, in all; at most ten minutes back
 create or replace function tidegate.calls_since(
   p_kind       text,
   p_stage      tidegate.stage,
@@ -30,4 +30,4 @@ as $$
 $$;
 
 comment on function tidegate.calls_since is 'The calls of a stage reported after a time, in all; ten minutes back at most.';
-select tidegate.allow('calls_since', '{reader,api,worker,admin}');
+select tidegate_internal.allow('calls_since', '{reader,api,worker,admin}');

@@ -1,4 +1,4 @@
--- tidegate.default_policy: attempts, backoffs and times that a new kind comes with, for one of its stages
+-- default_policy: attempts, backoffs and times that a new kind comes with, for one of its stages
 --
 -- As many attempts as carry an outage of half the kind's deadline (of readiness: of half its own time) when each fails at
 -- once, and with timeouts that fit the budget when each takes its whole timeout. Where there is no time for that, one attempt.
@@ -61,5 +61,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.default_policy is 'Internal: the policy that a new kind comes with, for one of its stages.';
-select tidegate.allow('default_policy', '{reader,api,worker,admin}');
+comment on function tidegate.default_policy is 'The policy that a new kind comes with, for one of its stages.';
+select tidegate_internal.allow('default_policy', '{reader,api,worker,admin}');

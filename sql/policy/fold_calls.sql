@@ -1,4 +1,4 @@
--- tidegate.fold_calls: folds reported calls by the second and into totals; a maintenance duty, one bounded batch a call
+-- fold_calls: folds reported calls by the second and into totals; a maintenance duty, one bounded batch a call
 --
 -- Seconds are kept for ten minutes, the longest window that anybody looks at, and so are counts of submissions.
 -- Returns how many samples it folded.
@@ -69,4 +69,4 @@ end;
 $$;
 
 comment on function tidegate.fold_calls is 'Maintenance duty: folds reported calls by the second and into totals.';
-select tidegate.allow('fold_calls', '{api,worker,admin}');
+select tidegate_internal.allow('fold_calls', '{api,worker,admin}');

@@ -1,4 +1,4 @@
--- tidegate.is_retried: whether a policy's `retry_on` lists an error: by its class, by its code, or by its HTTP status
+-- is_retried: whether a policy's `retry_on` lists an error: by its class, by its code, or by its HTTP status
 --
 -- What the downstream has refused (4xx) is never sent again, whatever is listed.
 create or replace function tidegate.is_retried(retry_on text[], code text)
@@ -12,4 +12,4 @@ return (
 );
 
 comment on function tidegate.is_retried is 'Whether a policy''s retry_on lists an error code.';
-select tidegate.allow('is_retried', '{reader,api,worker,admin}');
+select tidegate_internal.allow('is_retried', '{reader,api,worker,admin}');

@@ -1,9 +1,9 @@
--- tidegate.look_at_load: whether a queue is congested: its gate is closed at its mark, or at least as much comes as leaves it
+-- look_at_load: whether a queue is congested: its gate is closed at its mark, or at least as much comes as leaves it
 --
 -- ρ is what came over what may leave in the same time, seen over ten seconds or more: at its configured rate, or as much as
 -- it served. Small numbers tell nothing; and what is served as it comes is as much as comes, so that without a rate the queue
 -- has to have grown.
-create or replace function tidegate.look_at_load(p_queue tidegate.queue, p_now timestamptz)
+create or replace function tidegate_internal.look_at_load(p_queue tidegate.queue, p_now timestamptz)
   returns boolean
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -12,7 +12,7 @@ declare
   v_span constant interval := '10 seconds';
   v_few  constant integer := 20;
   v_was  tidegate.queue_load;
-  v_last bigint := coalesce(pg_sequence_last_value(tidegate.queue_sequence(p_queue.name)), 0);
+  v_last bigint := coalesce(pg_sequence_last_value(tidegate_internal.queue_sequence(p_queue.name)), 0);
   v_gate boolean;
   v_came bigint;
   v_left numeric;
@@ -36,7 +36,7 @@ begin
     p_queue.name, p_now, v_last,
     coalesce(
       v_came >= v_few and v_rho >= 1 and (p_queue.per_seconds is not null or v_came - v_left >= v_few)
-        and tidegate.queue_has_waiting(p_queue.name),
+        and tidegate_internal.queue_has_waiting(p_queue.name),
       false
     ),
     v_rho
@@ -48,4 +48,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.look_at_load is 'Internal: whether a queue is congested.';
+comment on function tidegate_internal.look_at_load is 'Whether a queue is congested.';

@@ -1,10 +1,10 @@
--- tidegate.note_calls: appends what a settle says about its calls, one row a kind, and tells their breakers
+-- note_calls: appends what a settle says about its calls, one row a kind, and tells their breakers
 --
 -- One element a call, in the order of the messages: its kind, whether it was the request's first attempt, what came of it
 -- (null for all: `answered`, whatever the answer; `failed`, `timeout`; `void`: it tells nothing), whether it will be tried
 -- again. The place of its lease finds how long it took and how many hedges it had; without that, it took from its claim to
 -- now. Only answers and calls that were cut off tell how long calls take: a refused connection may take no time at all.
-create or replace function tidegate.note_calls(
+create or replace function tidegate_internal.note_calls(
   p_stage      tidegate.stage,
   p_kinds      text[],
   p_first      boolean[],
@@ -51,7 +51,7 @@ begin
 
   select true into v_breaker from tidegate.breaker as b where b.stage = p_stage and b.kind = any(p_kinds) limit 1;
   if v_breaker then
-    perform tidegate.report_to_breakers(
+    perform tidegate_internal.report_to_breakers(
       p_stage, p_kinds, p_outcomes,
       array(
         select coalesce(p_took_ms[u.place] > p.breaker_latency_ms, v_now - u.claimed_at > p.breaker_latency_ms * interval '1 ms')
@@ -65,4 +65,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.note_calls is 'Internal: appends what a settle says about its calls, and tells their breakers.';
+comment on function tidegate_internal.note_calls is 'Appends what a settle says about its calls, and tells their breakers.';

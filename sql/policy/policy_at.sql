@@ -1,5 +1,5 @@
--- tidegate.policy_at: the policy under which an attempt goes that began at `p_began`
-create or replace function tidegate.policy_at(p_kind text, p_stage tidegate.stage, p_began timestamptz)
+-- policy_at: the policy under which an attempt goes that began at `p_began`
+create or replace function tidegate_internal.policy_at(p_kind text, p_stage tidegate.stage, p_began timestamptz)
   returns tidegate.policy_in_force
   language plpgsql
   stable
@@ -22,4 +22,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.policy_at is 'Internal: the version of a policy under which an attempt began.';
+comment on function tidegate_internal.policy_at is 'The version of a policy under which an attempt began.';

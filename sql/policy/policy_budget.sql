@@ -1,14 +1,14 @@
--- tidegate.policy_budget: refuses a policy that cannot hold, with the inequality and its numbers, and puts others in force
+-- policy_budget: refuses a policy that cannot hold, with the inequality and its numbers, and puts others in force
 --
 -- After the row's own constraints, which say more simply what they forbid.
-create or replace function tidegate.policy_budget()
+create or replace function tidegate_internal.policy_budget()
   returns trigger
   language plpgsql
   security definer
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_reason text := tidegate.policy_refusal(new);
+  v_reason text := tidegate_internal.policy_refusal(new);
   v_was    tidegate.policy_in_force;
 begin
   if v_reason is not null then
@@ -19,7 +19,7 @@ begin
   end if;
 
   select * into v_was from tidegate.policy_in_force as f where f.kind = new.kind and f.stage = new.stage;
-  perform tidegate.put_in_force(
+  perform tidegate_internal.put_in_force(
     new.kind, new.stage, coalesce(v_was.stretch, 1), coalesce(v_was.congested, false), 'declared', null, clock_timestamp()
   );
   if new.breaker_error_rate is null and new.breaker_latency_ms is null then
@@ -34,10 +34,10 @@ $$;
 create or replace trigger policy_budget
   after insert or update on tidegate.policy
   for each row
-  execute function tidegate.policy_budget();
+  execute function tidegate_internal.policy_budget();
 
 -- At the end of the transaction, because a kind and its policies may change together.
-create or replace function tidegate.kind_budget()
+create or replace function tidegate_internal.kind_budget()
   returns trigger
   language plpgsql
   security definer
@@ -45,7 +45,7 @@ create or replace function tidegate.kind_budget()
 as $$
 declare
   v_kind   text := case tg_table_name when 'kind' then to_jsonb(new) ->> 'name' else to_jsonb(new) ->> 'kind' end;
-  v_reason text := tidegate.kind_refusal(v_kind);
+  v_reason text := tidegate_internal.kind_refusal(v_kind);
 begin
   if v_reason is not null then
     raise exception using
@@ -66,18 +66,18 @@ begin
       after insert or update on tidegate.policy
       deferrable initially deferred
       for each row
-      execute function tidegate.kind_budget();
+      execute function tidegate_internal.kind_budget();
     create constraint trigger kind_within_budget
       after insert or update of deadline on tidegate.kind
       deferrable initially deferred
       for each row
-      execute function tidegate.kind_budget();
+      execute function tidegate_internal.kind_budget();
   end if;
 end;
 $$;
 
 -- Policies from before there were versions.
-select tidegate.put_in_force(p.kind, p.stage, 1, false, 'declared', null, clock_timestamp())
+select tidegate_internal.put_in_force(p.kind, p.stage, 1, false, 'declared', null, clock_timestamp())
 from tidegate.policy as p
 where not exists (select from tidegate.policy_in_force as f where f.kind = p.kind and f.stage = p.stage);
 
@@ -86,7 +86,7 @@ select p.kind, p.stage from tidegate.policy as p
 where num_nonnulls(p.breaker_error_rate, p.breaker_latency_ms) > 0
 on conflict do nothing;
 
-comment on function tidegate.policy_budget is
+comment on function tidegate_internal.policy_budget is
   'Trigger on policy: refuses one that cannot hold (TG013), puts others in force.';
-comment on function tidegate.kind_budget is
+comment on function tidegate_internal.kind_budget is
   'Trigger on kind and policy, at commit: the deadline of a kind holds its stages one after the other (TG013).';

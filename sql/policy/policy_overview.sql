@@ -1,4 +1,4 @@
--- tidegate.policy_overview: each policy with its bound W_retry, how it holds now, and with what probability it succeeds
+-- policy_overview: each policy with its bound W_retry, how it holds now, and with what probability it succeeds
 --
 -- p_drop is the share of calls that failed in the last five minutes; p_ok = 1 − p_drop^attempts, and the attempts expected
 -- are Σ p_drop^(k−1) for k = 1 … attempts. Null while no call was made.

@@ -1,8 +1,8 @@
--- tidegate.policy_refusal: why a policy cannot hold, in words, or null when it can
+-- policy_refusal: why a policy cannot hold, in words, or null when it can
 --
 -- The budget: W_retry ≤ deadline − margin, with its numbers. The semantics: what a stage promises rules out some means.
 -- Everything that changes a policy asks here.
-create or replace function tidegate.policy_refusal(p_policy tidegate.policy)
+create or replace function tidegate_internal.policy_refusal(p_policy tidegate.policy)
   returns text
   language plpgsql
   immutable
@@ -17,7 +17,7 @@ begin
   ) > v_budget then
     return 'W_retry ≤ deadline − margin does not hold: ' || format(
       'attempts · timeout + Σ min(cap, base · factor^k + jitter) = %s > %s − %s = %s ms',
-      tidegate.w_retry_text(p_policy), p_policy.deadline_ms, p_policy.margin_ms, v_budget
+      tidegate_internal.w_retry_text(p_policy), p_policy.deadline_ms, p_policy.margin_ms, v_budget
     );
   end if;
 
@@ -38,4 +38,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.policy_refusal is 'Internal: why a policy cannot hold, or null; the budget and the semantics.';
+comment on function tidegate_internal.policy_refusal is 'Why a policy cannot hold, or null; the budget and the semantics.';

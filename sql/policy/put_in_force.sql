@@ -1,8 +1,8 @@
--- tidegate.put_in_force: makes a policy hold as declared, stretched by `p_stretch`; a version, with what brought it about
+-- put_in_force: makes a policy hold as declared, stretched by `p_stretch`; a version, with what brought it about
 --
 -- Stretched means longer backoffs, congested twice as long again. Neither takes an attempt away: fewer are made because fewer
 -- fit before the deadline. Returns the new version, or null when nothing is different.
-create or replace function tidegate.put_in_force(
+create or replace function tidegate_internal.put_in_force(
   p_kind      text,
   p_stage     tidegate.stage,
   p_stretch   numeric,
@@ -70,4 +70,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.put_in_force is 'Internal: makes a policy hold, stretched as told; a new version.';
+comment on function tidegate_internal.put_in_force is 'Makes a policy hold, stretched as told; a new version.';

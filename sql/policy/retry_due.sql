@@ -1,10 +1,10 @@
--- tidegate.retry_due: when the next attempt of a stage is due, or null when it would begin at `p_until` or later
+-- retry_due: when the next attempt of a stage is due, or null when it would begin at `p_until` or later
 --
 -- After `p_after`, the downstream's own wish, if the policy respects it; else after the backoff. A backoff that healing or
 -- congestion has lengthened ends nothing that the declared one would carry on: it is cut, down to the declared one, so that the
 -- next attempt has time for its calls (of a repeated send: for a receipt, and the send). Backoffs after more attempts than the
 -- policy has, because some used none, are a second at least.
-create or replace function tidegate.retry_due(
+create or replace function tidegate_internal.retry_due(
   p_policy  tidegate.policy_in_force,
   p_attempt integer,
   p_after   interval,
@@ -24,7 +24,7 @@ begin
     v_wait := greatest(p_after, interval '0');
     v_declared := v_wait;
   else
-    v_wait := tidegate.backoff(
+    v_wait := tidegate_internal.backoff(
       p_attempt, p_policy.base_ms, p_policy.factor, p_policy.cap_ms, p_policy.jitter_ms, 2 * random() - 1
     );
     v_declared := v_wait / v_longer::float8;
@@ -41,4 +41,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.retry_due is 'Internal: when the next attempt of a stage is due, or null when none fits.';
+comment on function tidegate_internal.retry_due is 'When the next attempt of a stage is due, or null when none fits.';

@@ -1,5 +1,5 @@
--- tidegate.w_retry_text: W_retry of a policy as people reckon it: 5 · 10000 + (750 + 1250 + 2250 + 4250) = 58500 ms
-create or replace function tidegate.w_retry_text(p_policy tidegate.policy)
+-- w_retry_text: W_retry of a policy as people reckon it: 5 · 10000 + (750 + 1250 + 2250 + 4250) = 58500 ms
+create or replace function tidegate_internal.w_retry_text(p_policy tidegate.policy)
   returns text
   language sql
   immutable
@@ -27,4 +27,4 @@ return (
   )
 );
 
-comment on function tidegate.w_retry_text is 'Internal: W_retry of a policy with the numbers it is made of.';
+comment on function tidegate_internal.w_retry_text is 'W_retry of a policy with the numbers it is made of.';

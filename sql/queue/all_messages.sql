@@ -1,4 +1,4 @@
--- tidegate.all_messages: the messages of every queue, for views
+-- all_messages: the messages of every queue, for views
 create or replace function tidegate.all_messages()
   returns table (queue text, msg_id bigint, request_id uuid, waiting boolean, held boolean, holder text, visible_at timestamptz)
   language plpgsql
@@ -13,7 +13,7 @@ declare
   v_queue text;
 begin
   for v_queue in
-    select q.name from tidegate.queue as q where to_regclass(tidegate.queue_table(q.name)) is not null order by q.name
+    select q.name from tidegate.queue as q where to_regclass(tidegate_internal.queue_table(q.name)) is not null order by q.name
   loop
     return query execute format(
       $sql$
@@ -22,7 +22,7 @@ begin
           m.headers ->> 'worker', m.vt
         from %s as m
       $sql$,
-      tidegate.queue_table(v_queue)
+      tidegate_internal.queue_table(v_queue)
     ) using v_queue, v_now;
   end loop;
 end;
@@ -30,4 +30,4 @@ $$;
 
 comment on function tidegate.all_messages is
   'The messages of every queue; queue_position reads them with their positions.';
-select tidegate.allow('all_messages', '{reader,api,worker,admin}');
+select tidegate_internal.allow('all_messages', '{reader,api,worker,admin}');

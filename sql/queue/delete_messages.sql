@@ -1,6 +1,6 @@
--- tidegate.delete_messages: removes messages from a queue; with `p_drained`, counts them as served by it, and how long each
+-- delete_messages: removes messages from a queue; with `p_drained`, counts them as served by it, and how long each
 -- was held
-create or replace function tidegate.delete_messages(p_queue text, p_msg_ids bigint[], p_drained boolean)
+create or replace function tidegate_internal.delete_messages(p_queue text, p_msg_ids bigint[], p_drained boolean)
   returns void
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -20,10 +20,10 @@ begin
       )
       select coalesce(sum(extract(epoch from $2 - g.last_read_at)) * 1000, 0) from gone as g
     $sql$,
-    tidegate.queue_table(p_queue)
+    tidegate_internal.queue_table(p_queue)
   ) into v_held_ms using p_msg_ids, v_now;
 
-  perform tidegate.look_at_gate(p_queue, 'too_many_requests');
+  perform tidegate_internal.look_at_gate(p_queue, 'too_many_requests');
 
   if p_drained then
     insert into tidegate.queue_drain (queue, at, drained, held_ms)
@@ -32,5 +32,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.delete_messages is
-  'Internal: removes messages from a queue and, if asked, counts them as served.';
+comment on function tidegate_internal.delete_messages is
+  'Removes messages from a queue and, if asked, counts them as served.';

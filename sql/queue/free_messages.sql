@@ -1,16 +1,16 @@
--- tidegate.free_messages: gives messages back: nobody holds them, and each is visible from its time on
+-- free_messages: gives messages back: nobody holds them, and each is visible from its time on
 --
 -- A message that may be taken at once can lie below the queue's low-water mark, which is then lowered. Giving one back
 -- holds the mark's lock until this transaction ends, wherever the mark stands, because whoever raises the mark takes
 -- the same lock and looks again (`raise_mark`): else a raise that did not see this message yet would leave it behind.
 -- Messages with a finite time need none of this, they are found through the index on the visibility time.
-create or replace function tidegate.free_messages(p_queue text, p_msg_ids bigint[], p_visible timestamptz[])
+create or replace function tidegate_internal.free_messages(p_queue text, p_msg_ids bigint[], p_visible timestamptz[])
   returns void
   language plpgsql
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_mark  regclass := tidegate.queue_counter(p_queue, 'mark');
+  v_mark  regclass := tidegate_internal.queue_counter(p_queue, 'mark');
   v_first bigint;
 begin
   execute format(
@@ -20,7 +20,7 @@ begin
       from unnest($1, $2) as freed(msg_id, visible)
       where m.msg_id = freed.msg_id
     $sql$,
-    tidegate.queue_table(p_queue)
+    tidegate_internal.queue_table(p_queue)
   ) using p_msg_ids, p_visible;
 
   select min(freed.msg_id) into v_first
@@ -36,4 +36,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.free_messages is 'Internal: gives messages back, visible from the times given.';
+comment on function tidegate_internal.free_messages is 'Gives messages back, visible from the times given.';

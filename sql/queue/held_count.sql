@@ -1,8 +1,8 @@
--- tidegate.held_count: how many messages of a queue are held by somebody
+-- held_count: how many messages of a queue are held by somebody
 --
 -- Judged by one reading of the clock, taken after the snapshot: a lease prolonged between `p_now` and the snapshot
 -- reaches further than it could at `p_now`, and would count as none.
-create or replace function tidegate.held_count(p_queue text, p_now timestamptz)
+create or replace function tidegate_internal.held_count(p_queue text, p_now timestamptz)
   returns bigint
   language plpgsql
   stable
@@ -18,10 +18,10 @@ begin
       cross join %s as m
       where m.headers is not null and m.vt > $1 and tidegate.is_held(m.headers, m.vt, clock.now)
     $sql$,
-    tidegate.queue_table(p_queue)
+    tidegate_internal.queue_table(p_queue)
   ) into v_held using p_now;
   return v_held;
 end;
 $$;
 
-comment on function tidegate.held_count is 'Internal: how many messages of a queue are held.';
+comment on function tidegate_internal.held_count is 'How many messages of a queue are held.';

@@ -1,9 +1,9 @@
--- tidegate.lock_messages: locks messages by number, whoever holds them, queue by queue in name order
+-- lock_messages: locks messages by number, whoever holds them, queue by queue in name order
 --
 -- For what acts on requests and not for a lease holder: cancel, deadlines, operators, recovery. A message that is
 -- gone is passed over, and so is a queue that does not exist (a row edited by hand); the caller's guard on the row
 -- decides.
-create or replace function tidegate.lock_messages(p_queues text[], p_msg_ids bigint[])
+create or replace function tidegate_internal.lock_messages(p_queues text[], p_msg_ids bigint[])
   returns void
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -21,10 +21,10 @@ begin
   loop
     execute format(
       'select from (select 1 from %s where msg_id = any($1) order by msg_id for update) as locked',
-      tidegate.queue_table(v_queue)
+      tidegate_internal.queue_table(v_queue)
     ) using v_msg_ids;
   end loop;
 end;
 $$;
 
-comment on function tidegate.lock_messages is 'Internal: locks messages by number, whoever holds them.';
+comment on function tidegate_internal.lock_messages is 'Locks messages by number, whoever holds them.';

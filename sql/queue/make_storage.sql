@@ -1,8 +1,8 @@
--- tidegate.make_storage: makes what a queue stands on, as far as it is missing: its pgmq table, with an index, and its counters
+-- make_storage: makes what a queue stands on, as far as it is missing: its pgmq table, with an index, and its counters
 --
 -- The storage parameters suit a table whose rows all die young: room on each page for the claim's new version,
 -- vacuum after a few thousand dead rows however large the table.
-create or replace function tidegate.make_storage(p_queue text, p_stage tidegate.stage)
+create or replace function tidegate_internal.make_storage(p_queue text, p_stage tidegate.stage)
   returns void
   language plpgsql
   set client_min_messages = warning
@@ -21,14 +21,14 @@ begin
         autovacuum_analyze_threshold = 20000, autovacuum_vacuum_cost_delay = 0
       )
     $sql$,
-    tidegate.queue_table(p_queue)
+    tidegate_internal.queue_table(p_queue)
   );
   -- Visibility times pile up at one value and move all the time: statistics of a moment ago mislead the planner.
-  execute format('alter table %s alter column vt set statistics 0', tidegate.queue_table(p_queue));
+  execute format('alter table %s alter column vt set statistics 0', tidegate_internal.queue_table(p_queue));
   if p_stage = 'readiness' then
     execute format(
       'create index if not exists %I on %s (vt) where headers is not null',
-      'q_' || p_queue || '_held_idx', tidegate.queue_table(p_queue)
+      'q_' || p_queue || '_held_idx', tidegate_internal.queue_table(p_queue)
     );
   end if;
   foreach v_counter in array array['pacing', 'mark', 'due', 'survey', 'hand'] loop
@@ -37,4 +37,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.make_storage is 'Internal: makes a queue''s pgmq table and counters, as far as they are missing.';
+comment on function tidegate_internal.make_storage is 'Makes a queue''s pgmq table and counters, as far as they are missing.';

@@ -1,5 +1,5 @@
--- tidegate.messages_of: which of the messages named exist, whose they are, and whether somebody holds them
-create or replace function tidegate.messages_of(p_queues text[], p_msg_ids bigint[], p_now timestamptz)
+-- messages_of: which of the messages named exist, whose they are, and whether somebody holds them
+create or replace function tidegate_internal.messages_of(p_queues text[], p_msg_ids bigint[], p_now timestamptz)
   returns table (queue text, msg_id bigint, request_id uuid, present boolean, held boolean)
   language plpgsql
   stable
@@ -12,7 +12,7 @@ begin
   for v_queue in
     select q.name
     from tidegate.queue as q
-    where q.name = any(p_queues) and to_regclass(tidegate.queue_table(q.name)) is not null
+    where q.name = any(p_queues) and to_regclass(tidegate_internal.queue_table(q.name)) is not null
     order by q.name
   loop
     return query execute format(
@@ -23,7 +23,7 @@ begin
         from %s as m
         where m.msg_id = any($2)
       $sql$,
-      tidegate.queue_table(v_queue)
+      tidegate_internal.queue_table(v_queue)
     )
     using
       v_queue,
@@ -33,5 +33,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.messages_of is
-  'Internal: which of the messages named exist, whose they are, whether somebody holds them.';
+comment on function tidegate_internal.messages_of is
+  'Which of the messages named exist, whose they are, whether somebody holds them.';

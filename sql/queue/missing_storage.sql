@@ -1,5 +1,5 @@
--- tidegate.missing_storage: queues that lack their pgmq table or one of their counters
-create or replace function tidegate.missing_storage()
+-- missing_storage: queues that lack their pgmq table or one of their counters
+create or replace function tidegate_internal.missing_storage()
   returns setof tidegate.queue
   language sql
   stable
@@ -7,7 +7,7 @@ create or replace function tidegate.missing_storage()
 as $$
   select q.*
   from tidegate.queue as q
-  where to_regclass(tidegate.queue_table(q.name)) is null
+  where to_regclass(tidegate_internal.queue_table(q.name)) is null
     or exists (
       select
       from unnest(array['pacing', 'mark', 'due', 'survey', 'hand']) as c(counter)
@@ -16,4 +16,4 @@ as $$
   order by q.name;
 $$;
 
-comment on function tidegate.missing_storage is 'Internal: queues that lack their pgmq table or a counter.';
+comment on function tidegate_internal.missing_storage is 'Queues that lack their pgmq table or a counter.';

@@ -1,4 +1,4 @@
--- tidegate.pause: stops (or, with `paused` false, resumes) claims from a queue, everywhere; what is held goes on
+-- pause: stops (or, with `paused` false, resumes) claims from a queue, everywhere; what is held goes on
 --
 -- Returns the queues whose state changed; null for `queue` means all of them. `actor` is who asked, for the history.
 create or replace function tidegate.pause(queue text default null, paused boolean default true, actor text default null)
@@ -11,11 +11,11 @@ create or replace function tidegate.pause(queue text default null, paused boolea
 as $$
 #variable_conflict use_column
 declare
-  v_actor_before text := tidegate.act_for(pause.actor);
+  v_actor_before text := tidegate_internal.act_for(pause.actor);
   v_name         text;
 begin
   if pause.queue is not null then
-    perform tidegate.require_queue(pause.queue);
+    perform tidegate_internal.require_queue(pause.queue);
   end if;
   for v_name in
     -- In the order of their names, as everybody locks the rows of configuration.
@@ -33,4 +33,4 @@ $$;
 
 comment on function tidegate.pause is
   'Stops, or with paused => false resumes, claims from one queue or all; returns the queues that changed.';
-select tidegate.allow('pause', '{admin}');
+select tidegate_internal.allow('pause', '{admin}');

@@ -1,17 +1,18 @@
--- tidegate.queue_count: how many messages a queue holds, and how many of them wait; exact, as far as `p_counted`
+-- queue_count: how many messages a queue holds, and how many of them wait; exact, as far as `p_counted`
 --
 -- From the marks on, as a claim looks: what was served since the last vacuum lies before them.
-create or replace function tidegate.queue_count(p_queue text, p_counted integer, out depth bigint, out waiting bigint)
+create or replace function tidegate_internal.queue_count(p_queue text, p_counted integer, out depth bigint, out waiting bigint)
   language plpgsql
   stable
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_mark bigint := coalesce(pg_sequence_last_value(tidegate.queue_counter(p_queue, 'mark')), 0);
-  v_due  timestamptz := to_timestamp(coalesce(pg_sequence_last_value(tidegate.queue_counter(p_queue, 'due')), 0) / 1000000.0);
+  v_mark bigint := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'mark')), 0);
+  v_due  timestamptz :=
+    to_timestamp(coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'due')), 0) / 1000000.0);
 begin
   -- A queue may be gone, with its kinds still there.
-  if to_regclass(tidegate.queue_table(p_queue)) is null then
+  if to_regclass(tidegate_internal.queue_table(p_queue)) is null then
     depth := 0;
     waiting := 0;
     return;
@@ -30,10 +31,10 @@ begin
         )
       ) as m
     $sql$,
-    tidegate.queue_table(p_queue)
+    tidegate_internal.queue_table(p_queue)
   ) into depth, waiting using v_mark, v_due, p_counted, clock_timestamp();
 end;
 $$;
 
-comment on function tidegate.queue_count is
-  'Internal: how many messages a queue holds, and how many of them wait, counted as far as a limit.';
+comment on function tidegate_internal.queue_count is
+  'How many messages a queue holds, and how many of them wait, counted as far as a limit.';

@@ -1,4 +1,4 @@
--- tidegate.queue_counter: a queue's own counter, one of
+-- queue_counter: a queue's own counter, one of
 --   pacing   the theoretical arrival time of the next send, nanoseconds since the epoch
 --   mark     no message below this msg_id waits, except such as come due later or reappear (see `take_messages`)
 --   due      every message whose visibility time is finite and before this has been dealt with, microseconds
@@ -8,12 +8,12 @@
 -- Sequences, because `setval` is in place: a counter row would leave a dead version at every claim, and all of
 -- them would have to be walked while somebody holds an old snapshot. `setval` is not undone by a rollback, so
 -- each user orders its steps for that.
-create or replace function tidegate.queue_counter(p_queue text, p_counter text)
+create or replace function tidegate_internal.queue_counter(p_queue text, p_counter text)
   returns regclass
   language sql
   stable
 return ('tidegate.' || quote_ident(p_counter || '_' || p_queue))::regclass;
 
-comment on function tidegate.queue_counter is
-  'Internal: a queue''s own sequence: pacing (nanoseconds), mark (a message number), due and survey '
+comment on function tidegate_internal.queue_counter is
+  'A queue''s own sequence: pacing (nanoseconds), mark (a message number), due and survey '
   '(microseconds) or hand (a stretch of numbers).';

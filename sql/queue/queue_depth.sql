@@ -1,19 +1,19 @@
--- tidegate.queue_depth: how many messages a queue holds, waiting, held or put off; beyond `p_counted`, those that wait
-create or replace function tidegate.queue_depth(p_queue text, p_counted integer default 4000)
+-- queue_depth: how many messages a queue holds, waiting, held or put off; beyond `p_counted`, those that wait
+create or replace function tidegate_internal.queue_depth(p_queue text, p_counted integer default 4000)
   returns bigint
   language plpgsql
   stable
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_depth bigint := (select c.depth from tidegate.queue_count(p_queue, p_counted) as c);
+  v_depth bigint := (select c.depth from tidegate_internal.queue_count(p_queue, p_counted) as c);
 begin
   if v_depth >= p_counted then
-    v_depth := greatest(v_depth, tidegate.waiting_before(p_queue, null, p_counted));
+    v_depth := greatest(v_depth, tidegate_internal.waiting_before(p_queue, null, p_counted));
   end if;
   return v_depth;
 end;
 $$;
 
-comment on function tidegate.queue_depth is
-  'Internal: how many messages a queue holds, whatever their state; beyond some thousands, those that wait.';
+comment on function tidegate_internal.queue_depth is
+  'How many messages a queue holds, whatever their state; beyond some thousands, those that wait.';

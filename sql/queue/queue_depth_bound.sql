@@ -1,8 +1,8 @@
--- tidegate.queue_depth_bound: an upper bound of how many messages a queue holds, by their numbers
+-- queue_depth_bound: an upper bound of how many messages a queue holds, by their numbers
 --
 -- From the first message to the last number drawn, and what is held or put off below the low-water mark; if that is much,
 -- from the very first. `waiting`: how many of them may be taken now, if there are few enough to count; else null.
-create or replace function tidegate.queue_depth_bound(p_queue text, out bound bigint, out waiting bigint)
+create or replace function tidegate_internal.queue_depth_bound(p_queue text, out bound bigint, out waiting bigint)
   language plpgsql
   stable
   set search_path = pg_catalog, pg_temp
@@ -15,14 +15,14 @@ declare
   v_due  timestamptz;
 begin
   -- Somebody may have dropped it.
-  if to_regclass(tidegate.queue_table(p_queue)) is null then
+  if to_regclass(tidegate_internal.queue_table(p_queue)) is null then
     bound := 0;
     waiting := 0;
     return;
   end if;
-  v_last := coalesce(pg_sequence_last_value(tidegate.queue_sequence(p_queue)), 0);
-  v_mark := coalesce(pg_sequence_last_value(tidegate.queue_counter(p_queue, 'mark')), 0);
-  v_due := to_timestamp(coalesce(pg_sequence_last_value(tidegate.queue_counter(p_queue, 'due')), 0) / 1000000.0);
+  v_last := coalesce(pg_sequence_last_value(tidegate_internal.queue_sequence(p_queue)), 0);
+  v_mark := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'mark')), 0);
+  v_due := to_timestamp(coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'due')), 0) / 1000000.0);
   execute format(
     $sql$
       select
@@ -40,9 +40,9 @@ begin
         from (select m.msg_id from %1$s as m where $2 > 1 and m.vt > $3 order by m.vt limit $6) as d
       ) as look
     $sql$,
-    tidegate.queue_table(p_queue)
+    tidegate_internal.queue_table(p_queue)
   ) into bound, waiting using v_last, v_mark, v_due, clock_timestamp(), v_few, v_many;
 end;
 $$;
 
-comment on function tidegate.queue_depth_bound is 'Internal: at most so many messages are in a queue; cheap at any depth.';
+comment on function tidegate_internal.queue_depth_bound is 'At most so many messages are in a queue; cheap at any depth.';

@@ -1,4 +1,4 @@
--- tidegate.queue_drain_rate: messages served per second over the last 10 s, minute and 5 minutes, per queue
+-- queue_drain_rate: messages served per second over the last 10 s, minute and 5 minutes, per queue
 --
 -- By window functions over the append-only drains; an empty drain at this moment makes the windows end now.
 create or replace view tidegate.queue_drain_rate as

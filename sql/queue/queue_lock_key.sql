@@ -1,4 +1,4 @@
--- tidegate.queue_lock_key: the advisory lock of one queue and purpose (`pacing`, `concurrency`, `mark`, `survey`), or of one
+-- queue_lock_key: the advisory lock of one queue and purpose (`pacing`, `concurrency`, `mark`, `survey`), or of one
 -- gate (`admission`, `drain`)
 create or replace function tidegate.queue_lock_key(p_queue text, p_purpose text)
   returns bigint
@@ -7,4 +7,5 @@ create or replace function tidegate.queue_lock_key(p_queue text, p_purpose text)
   parallel safe
 return hashtextextended('tidegate.' || p_purpose || '.' || p_queue, 0);
 
-comment on function tidegate.queue_lock_key is 'Internal: the advisory lock of one queue and purpose.';
+comment on function tidegate.queue_lock_key is 'The advisory lock of one queue and purpose.';
+select tidegate_internal.allow('queue_lock_key', '{reader,worker,admin}');

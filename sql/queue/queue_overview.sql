@@ -1,4 +1,4 @@
--- tidegate.queue_overview: one row a queue: how deep, how much is held, how fast it drains, what limits it
+-- queue_overview: one row a queue: how deep, how much is held, how fast it drains, what limits it
 create or replace view tidegate.queue_overview as
 select
   q.name as queue, q.stage, q.paused, q.per_seconds, q.burst, q.max_concurrency,

@@ -1,4 +1,4 @@
--- tidegate.queue_position: every message in every queue with its position among the waiting ones (0 is next)
+-- queue_position: every message in every queue with its position among the waiting ones (0 is next)
 create or replace view tidegate.queue_position as
 select
   m.queue, m.msg_id, m.request_id, m.waiting, m.held, m.holder,

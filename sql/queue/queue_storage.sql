@@ -1,14 +1,14 @@
--- tidegate.queue_storage: a row in `queue` brings its pgmq table, its counters and its gate with it
+-- queue_storage: a row in `queue` brings its pgmq table, its counters and its gate with it
 --
 -- Runs as its owner, as the kinds' triggers do: an operator who may write the row may not write schema pgmq.
-create or replace function tidegate.queue_storage()
+create or replace function tidegate_internal.queue_storage()
   returns trigger
   language plpgsql
   security definer
   set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform tidegate.make_storage(new.name, new.stage);
+  perform tidegate_internal.make_storage(new.name, new.stage);
   return null;
 end;
 $$;
@@ -17,9 +17,9 @@ $$;
 create or replace trigger queue_storage
   after insert on tidegate.queue
   for each row
-  execute function tidegate.queue_storage();
+  execute function tidegate_internal.queue_storage();
 
-create or replace function tidegate.queue_identity()
+create or replace function tidegate_internal.queue_identity()
   returns trigger
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -38,10 +38,10 @@ $$;
 create or replace trigger queue_identity
   before update on tidegate.queue
   for each row
-  execute function tidegate.queue_identity();
+  execute function tidegate_internal.queue_identity();
 
 -- A limit or a pause holds at once: whoever sleeps until the old limit allows more looks again.
-create or replace function tidegate.queue_wakes()
+create or replace function tidegate_internal.queue_wakes()
   returns trigger
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -55,9 +55,9 @@ $$;
 create or replace trigger queue_wakes
   after update on tidegate.queue
   for each row
-  execute function tidegate.queue_wakes();
+  execute function tidegate_internal.queue_wakes();
 
-create or replace function tidegate.queue_gate()
+create or replace function tidegate_internal.queue_gate()
   returns trigger
   language plpgsql
   security definer
@@ -72,10 +72,10 @@ $$;
 create or replace trigger queue_gate
   after insert on tidegate.queue
   for each row
-  execute function tidegate.queue_gate();
+  execute function tidegate_internal.queue_gate();
 
 -- A queue goes with its storage, and only when nothing is in it: rows keep the queue they are in.
-create or replace function tidegate.queue_removal()
+create or replace function tidegate_internal.queue_removal()
   returns trigger
   language plpgsql
   security definer
@@ -84,8 +84,9 @@ as $$
 declare
   v_depth bigint;
 begin
-  if to_regclass(tidegate.queue_table(old.name)) is not null then
-    execute format('select count(*) from (select 1 from %s limit 1) as first', tidegate.queue_table(old.name)) into v_depth;
+  if to_regclass(tidegate_internal.queue_table(old.name)) is not null then
+    execute format('select count(*) from (select 1 from %s limit 1) as first', tidegate_internal.queue_table(old.name))
+      into v_depth;
   end if;
   if v_depth > 0 then
     raise exception using
@@ -112,13 +113,13 @@ $$;
 create or replace trigger queue_removal
   before delete on tidegate.queue
   for each row
-  execute function tidegate.queue_removal();
+  execute function tidegate_internal.queue_removal();
 
-comment on function tidegate.queue_storage is
+comment on function tidegate_internal.queue_storage is
   'Trigger on queue: makes its pgmq table and counters.';
-comment on function tidegate.queue_wakes is 'Trigger on queue: wakes the workers when a limit or a pause changes.';
-comment on function tidegate.queue_identity is 'Trigger on queue: name and stage stay (TG005).';
-comment on function tidegate.queue_removal is
+comment on function tidegate_internal.queue_wakes is 'Trigger on queue: wakes the workers when a limit or a pause changes.';
+comment on function tidegate_internal.queue_identity is 'Trigger on queue: name and stage stay (TG005).';
+comment on function tidegate_internal.queue_removal is
   'Trigger on queue: drops the storage of a queue that is deleted; refuses while it holds messages (TG005).';
-comment on function tidegate.queue_gate is 'Trigger on queue: gives it a gate.';
-comment on function tidegate.queue_identity is 'Trigger on queue: its name and stage never change (TG005).';
+comment on function tidegate_internal.queue_gate is 'Trigger on queue: gives it a gate.';
+comment on function tidegate_internal.queue_identity is 'Trigger on queue: its name and stage never change (TG005).';

@@ -1,14 +1,14 @@
--- tidegate.raise_due: says that every message which came due before `p_at` has been dealt with
+-- raise_due: says that every message which came due before `p_at` has been dealt with
 --
 -- The caller has just seen that none is left before it, and stays a little behind the present, because a message given back
 -- a moment ago may not have been committed yet. `rescan_queue` lowers the mark when one was left behind.
-create or replace function tidegate.raise_due(p_queue text, p_at timestamptz)
+create or replace function tidegate_internal.raise_due(p_queue text, p_at timestamptz)
   returns void
   language plpgsql
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_counter regclass := tidegate.queue_counter(p_queue, 'due');
+  v_counter regclass := tidegate_internal.queue_counter(p_queue, 'due');
   v_due_us  bigint := (extract(epoch from p_at) * 1000000)::bigint;
 begin
   if pg_try_advisory_xact_lock(tidegate.queue_lock_key(p_queue, 'mark'))
@@ -19,5 +19,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.raise_due is
-  'Internal: notes that every message due before an instant has been dealt with.';
+comment on function tidegate_internal.raise_due is
+  'Notes that every message due before an instant has been dealt with.';

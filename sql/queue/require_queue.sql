@@ -1,7 +1,7 @@
--- tidegate.require_queue: the row of a queue that serves the given stage
+-- require_queue: the row of a queue that serves the given stage
 --
 -- Raises TG005 for an unknown queue, and for one that serves the other stage.
-create or replace function tidegate.require_queue(p_queue text, p_stage tidegate.stage default null)
+create or replace function tidegate_internal.require_queue(p_queue text, p_stage tidegate.stage default null)
   returns tidegate.queue
   language plpgsql
   stable
@@ -26,4 +26,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.require_queue is 'Internal: the row of a queue that serves the given stage, else TG005.';
+comment on function tidegate_internal.require_queue is 'The row of a queue that serves the given stage, else TG005.';

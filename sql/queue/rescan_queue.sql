@@ -1,4 +1,4 @@
--- tidegate.rescan_queue: looks through a whole queue for messages that its marks, or a step of the clock, hide
+-- rescan_queue: looks through a whole queue for messages that its marks, or a step of the clock, hide
 --
 -- Returns how many it brought back to light. Three ways to be hidden: a submission or a release that committed long
 -- after it drew its number (below the low-water mark), or after its time (before the due mark); and a hold that
@@ -16,8 +16,8 @@ create or replace function tidegate.rescan_queue(queue text)
   set jit = off
 as $$
 declare
-  v_mark    regclass := tidegate.queue_counter(rescan_queue.queue, 'mark');
-  v_due     regclass := tidegate.queue_counter(rescan_queue.queue, 'due');
+  v_mark    regclass := tidegate_internal.queue_counter(rescan_queue.queue, 'mark');
+  v_due     regclass := tidegate_internal.queue_counter(rescan_queue.queue, 'due');
   v_now     timestamptz;
   v_now_us  bigint;
   v_first   bigint;
@@ -26,9 +26,9 @@ declare
   v_found   bigint := 0;
   v_freed   bigint;
 begin
-  perform tidegate.require_queue(rescan_queue.queue);
+  perform tidegate_internal.require_queue(rescan_queue.queue);
   -- Somebody may have dropped its storage.
-  if to_regclass(tidegate.queue_table(rescan_queue.queue)) is null then
+  if to_regclass(tidegate_internal.queue_table(rescan_queue.queue)) is null then
     return 0;
   end if;
   -- Before the mark's lock, and passing over locked messages: a release holds its messages while it waits for the mark.
@@ -44,7 +44,7 @@ begin
         for update skip locked
       ))
     $sql$,
-    tidegate.queue_table(rescan_queue.queue)
+    tidegate_internal.queue_table(rescan_queue.queue)
   ) using clock_timestamp();
   get diagnostics v_freed = row_count;
 
@@ -54,7 +54,7 @@ begin
 
   execute format(
     $sql$ select msg_id from %s where msg_id < $1 and vt = '-infinity' order by msg_id limit 1 $sql$,
-    tidegate.queue_table(rescan_queue.queue)
+    tidegate_internal.queue_table(rescan_queue.queue)
   ) into v_first using coalesce(pg_sequence_last_value(v_mark), 0);
   if v_first is not null then
     perform setval(v_mark, greatest(v_first, 1));
@@ -64,7 +64,7 @@ begin
   v_due_us := coalesce(pg_sequence_last_value(v_due), 0);
   execute format(
     $sql$ select vt from %s where vt > '-infinity' and vt <= $1 order by vt limit 1 $sql$,
-    tidegate.queue_table(rescan_queue.queue)
+    tidegate_internal.queue_table(rescan_queue.queue)
   ) into v_visible using least(v_now, to_timestamp(v_due_us / 1000000.0));
   if v_visible is not null then
     perform setval(v_due, greatest((extract(epoch from v_visible) * 1000000)::bigint - 1, 1));
@@ -74,7 +74,7 @@ begin
   else
     execute format(
       $sql$ select vt from %s where vt > $1 and vt <= $2 order by vt limit 1 $sql$,
-      tidegate.queue_table(rescan_queue.queue)
+      tidegate_internal.queue_table(rescan_queue.queue)
     ) into v_visible using to_timestamp(v_due_us / 1000000.0), v_now;
     -- A little behind the present, as `raise_due` asks.
     v_now_us := least(v_now_us - 100000, (extract(epoch from v_visible) * 1000000)::bigint - 1);
@@ -90,4 +90,4 @@ $$;
 comment on function tidegate.rescan_queue is
   'Maintenance: brings messages back to light that a queue''s marks or a step of the clock hide; returns how many '
   'times.';
-select tidegate.allow('rescan_queue', '{api,worker,admin}');
+select tidegate_internal.allow('rescan_queue', '{api,worker,admin}');

@@ -1,8 +1,8 @@
--- tidegate.send_messages: puts a message {"id": …} for each request into a queue, under the numbers given
+-- send_messages: puts a message {"id": …} for each request into a queue, under the numbers given
 --
 -- The caller draws the numbers from `queue_sequence` first, because the request's row names its message.
 -- A message that may be taken at once has the visibility time '-infinity': no step of the clock can hide it.
-create or replace function tidegate.send_messages(
+create or replace function tidegate_internal.send_messages(
   p_queue   text,
   p_ids     uuid[],
   p_msg_ids bigint[],
@@ -20,10 +20,10 @@ begin
       select m.msg_id, $3, jsonb_build_object('id', m.id)
       from unnest($1, $2) as m(id, msg_id)
     $sql$,
-    tidegate.queue_table(p_queue)
+    tidegate_internal.queue_table(p_queue)
   ) using p_ids, p_msg_ids, p_visible;
 end;
 $$;
 
-comment on function tidegate.send_messages is
-  'Internal: puts a message for each request into a queue, under the numbers given.';
+comment on function tidegate_internal.send_messages is
+  'Puts a message for each request into a queue, under the numbers given.';

@@ -1,4 +1,4 @@
--- tidegate.survey_queue: counts the waiting messages of a queue by stretches of their numbers, for `waiting_before`
+-- survey_queue: counts the waiting messages of a queue by stretches of their numbers, for `waiting_before`
 --
 -- Returns how many stretches had changed; null when somebody else is surveying the queue. Runs as a maintenance duty,
 -- `stretches` at a time: those at the head and the tail, where a queue changes, each time, and of the others the next
@@ -34,20 +34,20 @@ declare
   v_changed   bigint := 0;
   v_below     bigint[] := '{}';
 begin
-  perform tidegate.require_read_committed('survey_queue');
+  perform tidegate_internal.require_read_committed('survey_queue');
   if not pg_try_advisory_xact_lock(tidegate.queue_lock_key(v_queue, 'survey')) then
     return null;
   end if;
   -- After the lock, which the removal of a queue takes too.
-  perform tidegate.require_queue(v_queue);
+  perform tidegate_internal.require_queue(v_queue);
   -- Somebody may have dropped its storage.
-  if to_regclass(tidegate.queue_table(v_queue)) is null then
+  if to_regclass(tidegate_internal.queue_table(v_queue)) is null then
     return 0;
   end if;
 
-  v_mark := coalesce(pg_sequence_last_value(tidegate.queue_counter(v_queue, 'mark')), 0);
-  v_due := to_timestamp(coalesce(pg_sequence_last_value(tidegate.queue_counter(v_queue, 'due')), 0) / 1000000.0);
-  v_end := coalesce(pg_sequence_last_value(tidegate.queue_sequence(v_queue)), 0) + 1;
+  v_mark := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(v_queue, 'mark')), 0);
+  v_due := to_timestamp(coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(v_queue, 'due')), 0) / 1000000.0);
+  v_end := coalesce(pg_sequence_last_value(tidegate_internal.queue_sequence(v_queue)), 0) + 1;
   v_now := clock_timestamp();
   execute format(
     $sql$
@@ -56,7 +56,7 @@ begin
         -- No further than a mark lags behind: what has not come due yet may reach far.
         (select msg_id from %1$s where msg_id >= $3 and msg_id < $3 + 8192 and vt <= $2 order by msg_id limit 1) as first
     $sql$,
-    tidegate.queue_table(v_queue)
+    tidegate_internal.queue_table(v_queue)
   ) into v_seen using v_due, v_now, v_mark, v_many;
 
   v_seen.first := coalesce(v_seen.first, least(v_mark + 8192, v_end));
@@ -73,9 +73,9 @@ begin
           where d.msg_id < $4 * $1
         )
       $sql$,
-      tidegate.queue_table(v_queue)
+      tidegate_internal.queue_table(v_queue)
     ) into v_below using v_numbers, v_due, v_now, v_low;
-    v_changed := tidegate.survey_stretches(v_queue, v_below, v_end);
+    v_changed := tidegate_internal.survey_stretches(v_queue, v_below, v_end);
   elsif v_end - v_seen.first < v_small then
     v_high := -1;
   end if;
@@ -83,12 +83,12 @@ begin
   where s.queue = v_queue and (s.stretch > v_high or (s.stretch < v_low and s.stretch <> all(v_below)));
 
   if survey_queue.stretches is null then
-    v_changed := v_changed + tidegate.survey_stretches(v_queue, array(select generate_series(v_low, v_high)), v_end);
+    v_changed := v_changed + tidegate_internal.survey_stretches(v_queue, array(select generate_series(v_low, v_high)), v_end);
   elsif v_low <= v_high then
     -- The head: up to the first stretch that is as it was known.
     v_next := v_low;
     loop
-      v_differed := tidegate.survey_stretches(v_queue, array[v_next], v_end);
+      v_differed := tidegate_internal.survey_stretches(v_queue, array[v_next], v_end);
       v_changed := v_changed + v_differed;
       v_next := v_next + 1;
       exit when v_next > v_high or v_next > v_low + v_catch_up
@@ -97,25 +97,25 @@ begin
 
     -- The tail: from shortly before the newest one known, where a submission may have committed late.
     select greatest(max(s.stretch) - 1, v_next) into v_tail from tidegate.queue_survey as s where s.queue = v_queue;
-    v_changed := v_changed + tidegate.survey_stretches(
+    v_changed := v_changed + tidegate_internal.survey_stretches(
       v_queue, array(select generate_series(v_tail, least(v_high, v_tail + v_catch_up))), v_end
     );
 
     -- Between them: the next ones, in turn.
     if v_next < v_tail then
-      v_hand := pg_sequence_last_value(tidegate.queue_counter(v_queue, 'hand'));
+      v_hand := pg_sequence_last_value(tidegate_internal.queue_counter(v_queue, 'hand'));
       if v_hand between v_next and v_tail - 1 is not true then
         v_hand := v_next;
       end if;
-      v_changed := v_changed + tidegate.survey_stretches(
+      v_changed := v_changed + tidegate_internal.survey_stretches(
         v_queue, array(select generate_series(v_hand, least(v_tail, v_hand + survey_queue.stretches) - 1)), v_end
       );
-      perform setval(tidegate.queue_counter(v_queue, 'hand'), v_hand + survey_queue.stretches);
+      perform setval(tidegate_internal.queue_counter(v_queue, 'hand'), v_hand + survey_queue.stretches);
     end if;
   end if;
 
   -- Last, because no rollback undoes it: whoever needs an exact answer trusts the survey by this.
-  perform setval(tidegate.queue_counter(v_queue, 'survey'), (extract(epoch from v_now) * 1000000)::bigint);
+  perform setval(tidegate_internal.queue_counter(v_queue, 'survey'), (extract(epoch from v_now) * 1000000)::bigint);
   return v_changed;
 end;
 $$;
@@ -123,4 +123,4 @@ $$;
 comment on function tidegate.survey_queue is
   'Maintenance: counts the waiting messages of a queue by stretches of numbers, so that positions deep in it are cheap; '
   'returns how many stretches had changed, null when somebody else is at it.';
-select tidegate.allow('survey_queue', '{api,worker,admin}');
+select tidegate_internal.allow('survey_queue', '{api,worker,admin}');

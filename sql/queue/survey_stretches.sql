@@ -1,9 +1,9 @@
--- tidegate.survey_stretches: counts the waiting messages of some stretches of a queue again, block by block
+-- survey_stretches: counts the waiting messages of some stretches of a queue again, block by block
 --
 -- A stretch is 16384 consecutive message numbers, of 64 blocks of 256. Only blocks that lie wholly before `p_end` are
 -- counted, and only what differs from the last count is written: a quiet queue writes nothing. Returns how many
 -- stretches differed. A stretch without any message, waiting or not, has no row.
-create or replace function tidegate.survey_stretches(p_queue text, p_stretches bigint[], p_end bigint)
+create or replace function tidegate_internal.survey_stretches(p_queue text, p_stretches bigint[], p_end bigint)
   returns bigint
   language plpgsql
   set plan_cache_mode = force_generic_plan
@@ -36,7 +36,7 @@ begin
         array_agg(s.waiting_by_block::text order by s.stretch) as waiting_by_block
       from stretch as s
     $sql$,
-    tidegate.queue_table(p_queue)
+    tidegate_internal.queue_table(p_queue)
   ) into v_counted using p_stretches, p_end, clock_timestamp();
 
   insert into tidegate.queue_survey as s (queue, stretch, waiting, waiting_by_block)
@@ -54,5 +54,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.survey_stretches is
-  'Internal: counts the waiting messages of some stretches of a queue again; returns how many differed.';
+comment on function tidegate_internal.survey_stretches is
+  'Counts the waiting messages of some stretches of a queue again; returns how many differed.';

@@ -1,4 +1,4 @@
--- tidegate.waiting_before: how many messages of a queue wait before one of them, or, without a number, in all
+-- waiting_before: how many messages of a queue wait before one of them, or, without a number, in all
 --
 -- Counts one by one what is near the head, where claims change it, and what is newer than the last survey; takes what
 -- lies between from `queue_survey` (see `survey_queue`). So the answer costs about the same at any depth, and is exact
@@ -7,7 +7,7 @@
 --
 -- Of what the survey does not know, `p_counted` messages are counted, the others by the difference of their numbers: an
 -- upper bound. Without `p_counted` everything is counted, one by one where no survey has been made lately.
-create or replace function tidegate.waiting_before(
+create or replace function tidegate_internal.waiting_before(
   p_queue   text,
   p_msg_id  bigint,
   p_counted integer,
@@ -26,10 +26,10 @@ as $$
 declare
   v_lag      constant integer := 32;    -- blocks; by more the low-water mark does not lag behind the head
   v_many     constant integer := 2000;  -- messages with a time that has come, counted one by one
-  v_mark     bigint := coalesce(pg_sequence_last_value(tidegate.queue_counter(p_queue, 'mark')), 0);
-  v_due_us   bigint := coalesce(pg_sequence_last_value(tidegate.queue_counter(p_queue, 'due')), 0);
-  v_survey   bigint := pg_sequence_last_value(tidegate.queue_counter(p_queue, 'survey'));
-  v_end      bigint := coalesce(p_msg_id, pg_sequence_last_value(tidegate.queue_sequence(p_queue)) + 1, 0);
+  v_mark     bigint := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'mark')), 0);
+  v_due_us   bigint := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'due')), 0);
+  v_survey   bigint := pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'survey'));
+  v_end      bigint := coalesce(p_msg_id, pg_sequence_last_value(tidegate_internal.queue_sequence(p_queue)) + 1, 0);
   v_head     record;
   v_next     bigint;
   v_from     bigint;
@@ -41,7 +41,9 @@ begin
   if p_counted is null
     and to_timestamp(v_survey / 1000000.0) between p_now - interval '30 seconds' and p_now + interval '1 second' is not true
   then
-    execute format('select count(*) as waiting from %s as m where m.msg_id < $1 and m.vt <= $2', tidegate.queue_table(p_queue))
+    execute format(
+      'select count(*) as waiting from %s as m where m.msg_id < $1 and m.vt <= $2', tidegate_internal.queue_table(p_queue)
+    )
       into v_tail using v_end, p_now;
     return v_tail.waiting;
   end if;
@@ -76,7 +78,7 @@ begin
           ) as near
         ) as near
     $sql$,
-    tidegate.queue_table(p_queue)
+    tidegate_internal.queue_table(p_queue)
   ) into v_head using to_timestamp(v_due_us / 1000000.0), p_now, v_mark, v_end, v_many, v_lag;
   v_next := coalesce(v_head.next, (v_mark / 256 + v_lag) * 256);
   -- So much came due that the survey has to tell it, from below the mark on.
@@ -124,7 +126,7 @@ begin
         limit $4
       ) as w
     $sql$,
-    tidegate.queue_table(p_queue)
+    tidegate_internal.queue_table(p_queue)
   ) into v_tail using v_to * 256, p_now, v_end, v_limit;
   if v_tail.seen = p_counted and v_tail.last < v_end then
     v_tail.waiting := v_tail.waiting + v_end - v_tail.last - 1;
@@ -134,5 +136,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.waiting_before is
-  'Internal: how many messages of a queue wait before one of them, or in all; deep ones by the last survey.';
+comment on function tidegate_internal.waiting_before is
+  'How many messages of a queue wait before one of them, or in all; deep ones by the last survey.';

@@ -1,4 +1,4 @@
--- tidegate.wake: tells the workers of a queue, if any listen, that there is something to claim
+-- wake: tells the workers of a queue, if any listen, that there is something to claim
 --
 -- For a transaction of its own: a NOTIFY takes a cluster-wide lock at commit. A hint only: workers poll as well.
 create or replace function tidegate.wake(queue text)
@@ -12,4 +12,4 @@ $$;
 
 comment on function tidegate.wake is
   'Tells the workers of a queue, if any listen, that there is something to claim; a hint.';
-select tidegate.allow('wake', '{api,worker,admin}');
+select tidegate_internal.allow('wake', '{api,worker,admin}');

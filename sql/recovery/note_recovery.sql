@@ -1,7 +1,7 @@
--- tidegate.note_recovery: adds figures to the record of a run of `recover`; without one they are a run of their own
+-- note_recovery: adds figures to the record of a run of `recover`; without one they are a run of their own
 --
 -- Figures that are 0 are not worth a row.
-create or replace function tidegate.note_recovery(p_run bigint, p_figures jsonb)
+create or replace function tidegate_internal.note_recovery(p_run bigint, p_figures jsonb)
   returns void
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -33,4 +33,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.note_recovery is 'Internal: adds figures to the record of a run of recover.';
+comment on function tidegate_internal.note_recovery is 'Adds figures to the record of a run of recover.';

@@ -1,4 +1,4 @@
--- tidegate.recover: tx_in_flight → processing for lost senders, and a message for every live request that has none
+-- recover: tx_in_flight → processing for lost senders, and a message for every live request that has none
 --
 -- One bounded batch a call: looks at live requests with an id greater than `after`, in id order, until `batch` of them seem to
 -- be lost or fifty times as many have been looked at, and returns what it did and where to go on (`next_after`, null at the
@@ -59,7 +59,7 @@ begin
   end if;
   -- At every batch: a fleet that comes back in the middle is not down.
   if reset_all and not force and not dry_run and exists (
-    select from tidegate.queue as q where q.stage = 'tx' and tidegate.held_count(q.name, clock_timestamp()) > 0
+    select from tidegate.queue as q where q.stage = 'tx' and tidegate_internal.held_count(q.name, clock_timestamp()) > 0
   ) then
     raise exception using
       errcode = 'TG007',
@@ -67,7 +67,7 @@ begin
       hint = 'stop the fleet and wait for its leases to run out, or pass force => true (--force)';
   end if;
 
-  v_seen := tidegate.requests_astray(
+  v_seen := tidegate_internal.requests_astray(
     recover.after, recover.kind, batch, greatest(batch, least(50 * batch, 50000)), reset_all
   );
   examined := v_seen.examined;
@@ -79,8 +79,8 @@ begin
   -- One at a time, and while nobody locks several rows (see `hold_off_recovery`): another's messages may be claimed already.
   if not dry_run then
     perform pg_advisory_xact_lock(hashtextextended('tidegate.recover', 0));
-    perform tidegate.lock_messages(v_seen.queues, v_seen.msg_ids);
-    perform tidegate.lock_requests(v_seen.ids, v_seen.queues, v_seen.msg_ids);
+    perform tidegate_internal.lock_messages(v_seen.queues, v_seen.msg_ids);
+    perform tidegate_internal.lock_requests(v_seen.ids, v_seen.queues, v_seen.msg_ids);
   end if;
   -- After the locks: a lease taken while they were waited for is a live one.
   v_now := clock_timestamp();
@@ -104,7 +104,7 @@ begin
         -- A lost send goes by the policy that it was begun under, too.
         case
           when r.req_status = 'tx_in_flight' and p.since > r.tx_in_flight_at
-            and (tidegate.policy_at(r.kind, 'tx', r.tx_in_flight_at)).semantics = 'at_most_once'
+            and (tidegate_internal.policy_at(r.kind, 'tx', r.tx_in_flight_at)).semantics = 'at_most_once'
           then 'at_most_once'
           else p.semantics
         end as semantics,
@@ -123,11 +123,11 @@ begin
           else k.tx_queue
         end as target_queue
       ) as t
-      left join tidegate.messages_of(v_seen.queues, v_seen.msg_ids, v_now) as s
+      left join tidegate_internal.messages_of(v_seen.queues, v_seen.msg_ids, v_now) as s
         on s.queue = r.queue and s.msg_id = r.msg_id and s.request_id = r.id
       where r.req_status in ('queued', 'processing', 'tx_in_flight')
         and not (dry_run and coalesce(
-          tidegate.deadline_fate(r.req_status, r.readiness_deadline_at, r.deadline_at, null, v_now) <> 'undated', false
+          tidegate_internal.deadline_fate(r.req_status, r.readiness_deadline_at, r.deadline_at, null, v_now) <> 'undated', false
         ))
     ) as d
     where d.lost or d.missing
@@ -143,7 +143,7 @@ begin
       from unnest(v_state.reset_ids || v_state.unknown_ids || v_state.missing_ids) as affected(id)
     );
     if not dry_run then
-      renumbered := renumbered + tidegate.recover_queue(
+      renumbered := renumbered + tidegate_internal.recover_queue(
         v_state.queue_now, v_state.target_queue, v_state.reset_ids, v_state.unknown_ids, v_state.freed,
         v_state.done, v_state.missing_ids, v_state.missing_msg_ids
       );
@@ -179,10 +179,10 @@ begin
   end if;
 
   if rebuilt + counted > 0 and not dry_run then
-    perform tidegate.look_at_gate(g.name, 'accepting') from (select g.name from tidegate.gate as g order by g.name) as g;
+    perform tidegate_internal.look_at_gate(g.name, 'accepting') from (select g.name from tidegate.gate as g order by g.name) as g;
   end if;
   if not dry_run then
-    perform tidegate.note_recovery(run, jsonb_build_object(
+    perform tidegate_internal.note_recovery(run, jsonb_build_object(
       'reset', reset, 'ended', ended, 'rebuilt', rebuilt, 'renumbered', renumbered, 'counted', counted
     ));
   end if;
@@ -192,4 +192,4 @@ $$;
 comment on function tidegate.recover is
   'One batch of recovery: lost senders back to processing, a message for every live request without one; go on at '
   'next_after.';
-select tidegate.allow('recover', '{admin}');
+select tidegate_internal.allow('recover', '{admin}');

@@ -1,4 +1,4 @@
--- tidegate.recover_counts: holds the counts by kind and status against the requests, and puts right those that are wrong
+-- recover_counts: holds the counts by kind and status against the requests, and puts right those that are wrong
 --
 -- Returns a row for each that was wrong. Counts come from deltas that commit with their requests, so one snapshot sees what
 -- is missing exactly, whatever goes on meanwhile. Reads every request: seconds for millions. `dry_run` changes nothing;
@@ -22,7 +22,7 @@ begin
     array_agg(w.kind order by w.kind, w.req_status) as kinds, array_agg(w.req_status order by w.kind, w.req_status) as statuses,
     array_agg(w.counted order by w.kind, w.req_status) as counted, array_agg(w.requests order by w.kind, w.req_status) as requests
   into v_wrong
-  from tidegate.wrong_counts() as w;
+  from tidegate_internal.wrong_counts() as w;
   if v_wrong.kinds is null then
     return;
   end if;
@@ -30,7 +30,7 @@ begin
     insert into tidegate.request_count_delta (kind, req_status, delta)
     select w.kind, w.req_status, w.requests - w.counted
     from unnest(v_wrong.kinds, v_wrong.statuses, v_wrong.counted, v_wrong.requests) as w(kind, req_status, counted, requests);
-    perform tidegate.note_recovery(run, jsonb_build_object('counts', cardinality(v_wrong.kinds)));
+    perform tidegate_internal.note_recovery(run, jsonb_build_object('counts', cardinality(v_wrong.kinds)));
   end if;
   return query select * from unnest(v_wrong.kinds, v_wrong.statuses, v_wrong.counted, v_wrong.requests);
 end;
@@ -38,4 +38,4 @@ $$;
 
 comment on function tidegate.recover_counts is
   'Puts right the counts by kind and status that differ from the requests there are; returns them.';
-select tidegate.allow('recover_counts', '{admin}');
+select tidegate_internal.allow('recover_counts', '{admin}');

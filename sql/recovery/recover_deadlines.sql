@@ -1,4 +1,4 @@
--- tidegate.recover_deadlines: ends live requests whose deadline has passed, and gives one to those that have none
+-- recover_deadlines: ends live requests whose deadline has passed, and gives one to those that have none
 --
 -- Finds what no sweep will: sweeps visit each row about once, by indexes, and a row that came back with a backup, or lost
 -- the note that its response is awaited, is behind them. One bounded batch a call: looks at live requests with an id greater
@@ -43,7 +43,7 @@ begin
   if not dry_run then
     perform tidegate.recover_storage(run => recover_deadlines.run);
     -- As whoever ends several requests.
-    perform tidegate.hold_off_recovery();
+    perform tidegate_internal.hold_off_recovery();
   end if;
 
   -- First how far this batch goes: what ends meanwhile must not let it pass over what it has not looked at.
@@ -75,7 +75,9 @@ begin
       order by r.id
       offset 0
     ) as r
-    cross join lateral tidegate.deadline_fate(r.req_status, r.readiness_deadline_at, r.deadline_at, r.due_at, v_now) as f(fate)
+    cross join lateral tidegate_internal.deadline_fate(
+      r.req_status, r.readiness_deadline_at, r.deadline_at, r.due_at, v_now
+    ) as f(fate)
     where f.fate is not null
     order by r.id
     limit batch
@@ -93,15 +95,15 @@ begin
   end if;
 
   -- All messages before any row, then all rows in one order, because a sweep may come the other way, and then looked at again.
-  perform tidegate.lock_messages(v_found.queues, v_found.msg_ids);
-  perform tidegate.lock_requests(v_found.ids, v_found.queues, v_found.msg_ids);
+  perform tidegate_internal.lock_messages(v_found.queues, v_found.msg_ids);
+  perform tidegate_internal.lock_requests(v_found.ids, v_found.queues, v_found.msg_ids);
   select
     array_agg(f.id) filter (where f.fate = 'unready') as unready, array_agg(f.id) filter (where f.fate = 'overdue') as overdue,
     array_agg(f.id) filter (where f.fate = 'unanswered') as unanswered,
     array_agg(f.id) filter (where f.fate = 'undated') as undated
   into v_found
   from unnest(v_found.ids, v_found.queues, v_found.msg_ids) as s(id, queue, msg_id)
-  join tidegate.deadline_fates(v_found.ids, v_now) as f on f.id = s.id
+  join tidegate_internal.deadline_fates(v_found.ids, v_now) as f on f.id = s.id
   where f.queue is not distinct from s.queue and f.msg_id is not distinct from s.msg_id;
 
   with undated as materialized (
@@ -131,31 +133,31 @@ begin
     select i from unnest(ids) as i
     union all
     select e.id
-    from tidegate.end_requests(
+    from tidegate_internal.end_requests(
       v_found.unready, '{queued}', 'timed_out', '{readiness_timed_out}',
-      tidegate.error_json('readiness_timed_out', 'not ready in time', true)
+      tidegate_internal.error_json('readiness_timed_out', 'not ready in time', true)
     ) as e
     union all
     select e.id
-    from tidegate.end_requests(
+    from tidegate_internal.end_requests(
       v_found.overdue, '{queued,processing,tx_in_flight}', 'failure',
       '{deadline_exceeded,deadline_exceeded,deadline_exceeded}',
-      tidegate.error_json('deadline_exceeded', 'the deadline passed before it was answered', true)
+      tidegate_internal.error_json('deadline_exceeded', 'the deadline passed before it was answered', true)
     ) as e
     union all
     select e.id
-    from tidegate.end_requests(
+    from tidegate_internal.end_requests(
       v_found.unanswered, '{receipt_received}', 'timed_out', '{response_timed_out}',
-      tidegate.error_json('response_timed_out', 'the downstream did not answer in time', true)
+      tidegate_internal.error_json('response_timed_out', 'the downstream did not answer in time', true)
     ) as e
     order by 1
   );
   expired := cardinality(ids) - dated;
-  perform tidegate.note_recovery(run, jsonb_build_object('expired', expired, 'dated', dated));
+  perform tidegate_internal.note_recovery(run, jsonb_build_object('expired', expired, 'dated', dated));
 end;
 $$;
 
 comment on function tidegate.recover_deadlines is
   'One batch: ends live requests past their deadline that no sweep will meet, and gives one to those that have none; go on '
   'at next_after.';
-select tidegate.allow('recover_deadlines', '{admin}');
+select tidegate_internal.allow('recover_deadlines', '{admin}');

@@ -1,4 +1,4 @@
--- tidegate.recover_gates: closes and opens gates whose marks have been passed unseen; returns how many
+-- recover_gates: closes and opens gates whose marks have been passed unseen; returns how many
 --
 -- As maintenance does every second. `dry_run` counts them and changes nothing. `run` is whose record counts them.
 create or replace function tidegate.recover_gates(dry_run boolean default false, run bigint default null)
@@ -16,16 +16,16 @@ begin
       select count(*)
       from tidegate.gate as g
       where not g.forced and case g.state
-        when 'accepting' then tidegate.gate_depth(g, g.high_water + 1) >= g.high_water
-        else tidegate.gate_count(g, g.low_water + 1) <= g.low_water
+        when 'accepting' then tidegate_internal.gate_depth(g, g.high_water + 1) >= g.high_water
+        else tidegate_internal.gate_count(g, g.low_water + 1) <= g.low_water
       end
     );
   end if;
   v_flipped := tidegate.look_at_gates();
-  perform tidegate.note_recovery(run, jsonb_build_object('gates', v_flipped));
+  perform tidegate_internal.note_recovery(run, jsonb_build_object('gates', v_flipped));
   return v_flipped;
 end;
 $$;
 
 comment on function tidegate.recover_gates is 'Closes and opens gates whose marks have been passed unseen; returns how many.';
-select tidegate.allow('recover_gates', '{admin}');
+select tidegate_internal.allow('recover_gates', '{admin}');

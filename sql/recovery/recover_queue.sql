@@ -1,10 +1,10 @@
--- tidegate.recover_queue: the writing half of `recover`, for requests of one queue; returns how many were renumbered
+-- recover_queue: the writing half of `recover`, for requests of one queue; returns how many were renumbered
 --
 -- The caller has locked the messages and the rows. `p_freed` are messages to take out of lost hands, `p_done` those
 -- of requests whose outcome is unknown; `p_missing` are requests without a message in `p_target_queue`. A queue that was
 -- dropped and made again numbers from 1, so its sequence is first set beyond every number that rows and messages
 -- know; a number that another request's message has by now is replaced by a fresh one.
-create or replace function tidegate.recover_queue(
+create or replace function tidegate_internal.recover_queue(
   p_queue           text,
   p_target_queue    text,
   p_reset_ids       uuid[],
@@ -19,15 +19,15 @@ create or replace function tidegate.recover_queue(
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_sequence   regclass := tidegate.queue_sequence(p_target_queue);
-  v_mark       regclass := tidegate.queue_counter(p_target_queue, 'mark');
+  v_sequence   regclass := tidegate_internal.queue_sequence(p_target_queue);
+  v_mark       regclass := tidegate_internal.queue_counter(p_target_queue, 'mark');
   v_greatest   bigint;
   v_taken      boolean;
   v_placed     bigint[];
   v_renumbered bigint := 0;
 begin
   if p_freed is not null then
-    perform tidegate.free_messages(p_queue, p_freed, array_fill('-infinity'::timestamptz, array[cardinality(p_freed)]));
+    perform tidegate_internal.free_messages(p_queue, p_freed, array_fill('-infinity'::timestamptz, array[cardinality(p_freed)]));
   end if;
   if p_reset_ids is not null then
     update tidegate.request as r
@@ -42,7 +42,7 @@ begin
         from %1$s
         where msg_id = any($1) or msg_id = (select max(msg_id) from %1$s)
       $sql$,
-      tidegate.queue_table(p_target_queue)
+      tidegate_internal.queue_table(p_target_queue)
     ) into v_greatest, v_taken using p_missing_msg_ids;
     if p_queue is not distinct from p_target_queue then
       v_greatest := greatest(v_greatest, (select max(m) from unnest(p_missing_msg_ids) as m));
@@ -71,7 +71,7 @@ begin
         )
         select array_agg(placed.msg_id) from placed
       $sql$,
-      tidegate.queue_table(p_target_queue)
+      tidegate_internal.queue_table(p_target_queue)
     ) into v_placed using p_missing_ids, p_missing_msg_ids, p_queue is not distinct from p_target_queue;
     if (select min(m) from unnest(v_placed) as m) < pg_sequence_last_value(v_mark) then
       perform setval(v_mark, greatest((select min(m) from unnest(v_placed) as m), 1));
@@ -86,7 +86,7 @@ begin
     )
     select
       count(*),
-      tidegate.send_messages(p_target_queue, array_agg(m.id order by m.msg_id), array_agg(m.msg_id order by m.msg_id))
+      tidegate_internal.send_messages(p_target_queue, array_agg(m.id order by m.msg_id), array_agg(m.msg_id order by m.msg_id))
     into v_renumbered
     from moved as m
     having count(*) > 0;
@@ -96,13 +96,13 @@ begin
     update tidegate.request as r
     set
       req_status = 'failure', transition_no = r.transition_no + 1, cause = 'outcome_unknown', queue = null, msg_id = null,
-      error = tidegate.error_json(
+      error = tidegate_internal.error_json(
         'outcome_unknown', format('worker %s was lost while sending; the request may have been sent', r.worker), false)
     where r.id = any(p_unknown_ids) and r.req_status = 'tx_in_flight';
-    perform tidegate.delete_messages(p_queue, p_done, false);
+    perform tidegate_internal.delete_messages(p_queue, p_done, false);
   end if;
   return coalesce(v_renumbered, 0);
 end;
 $$;
 
-comment on function tidegate.recover_queue is 'Internal: the writing half of recover, for one queue.';
+comment on function tidegate_internal.recover_queue is 'The writing half of recover, for one queue.';

@@ -1,4 +1,4 @@
--- tidegate.recover_responses: applies early responses whose request awaits one by now; marks those whose request has ended
+-- recover_responses: applies early responses whose request awaits one by now; marks those whose request has ended
 --
 -- One bounded batch a call: how many it has `applied`, and whether there is `more` to look at. `dry_run` counts all of
 -- them and changes nothing. `run` is whose record counts them.
@@ -20,7 +20,7 @@ declare
 begin
   if not dry_run then
     applied := tidegate.sweep_inbox(batch, everything => true);
-    perform tidegate.note_recovery(run, jsonb_build_object('responses', applied));
+    perform tidegate_internal.note_recovery(run, jsonb_build_object('responses', applied));
   end if;
   select count(*) filter (where r.req_status = 'receipt_received') as applicable, count(*) > 0 as some into v_found
   from tidegate.response_inbox as i
@@ -34,4 +34,4 @@ $$;
 
 comment on function tidegate.recover_responses is
   'One batch: applies early responses whose request awaits one by now; call again while there is more.';
-select tidegate.allow('recover_responses', '{admin}');
+select tidegate_internal.allow('recover_responses', '{admin}');

@@ -1,4 +1,4 @@
--- tidegate.recover_storage: makes the pgmq tables and counters of queues that lack them, and lets queues whose sequence was
+-- recover_storage: makes the pgmq tables and counters of queues that lack them, and lets queues whose sequence was
 -- set back draw numbers above those of their messages again; returns the names of these queues
 --
 -- A queue that draws numbers that are taken refuses every new message. What was in a table that is gone, `recover` brings
@@ -14,21 +14,21 @@ declare
   v_sequence regclass;
   v_greatest bigint;
 begin
-  for v_queue in select * from tidegate.missing_storage() loop
+  for v_queue in select * from tidegate_internal.missing_storage() loop
     return next v_queue.name;
     continue when dry_run;
     -- Two at once: the second finds it made.
     perform pg_advisory_xact_lock(tidegate.queue_lock_key(v_queue.name, 'storage'));
-    if exists (select from tidegate.missing_storage() as q where q.name = v_queue.name) then
-      perform tidegate.make_storage(v_queue.name, v_queue.stage);
-      perform tidegate.note_recovery(run, '{"storages": 1}');
+    if exists (select from tidegate_internal.missing_storage() as q where q.name = v_queue.name) then
+      perform tidegate_internal.make_storage(v_queue.name, v_queue.stage);
+      perform tidegate_internal.note_recovery(run, '{"storages": 1}');
     end if;
   end loop;
 
   for v_queue in select * from tidegate.queue as q order by q.name loop
     v_sequence := to_regclass('pgmq.' || quote_ident('q_' || v_queue.name || '_msg_id_seq'));
     continue when v_sequence is null;
-    execute format('select max(msg_id) from %s', tidegate.queue_table(v_queue.name)) into v_greatest;
+    execute format('select max(msg_id) from %s', tidegate_internal.queue_table(v_queue.name)) into v_greatest;
     continue when v_greatest <= coalesce(pg_sequence_last_value(v_sequence), 0) or v_greatest is null;
     return next v_queue.name;
     continue when dry_run;
@@ -36,7 +36,7 @@ begin
     perform pg_advisory_xact_lock(tidegate.queue_lock_key(v_queue.name, 'storage'));
     if v_greatest > coalesce(pg_sequence_last_value(v_sequence), 0) then
       perform setval(v_sequence, v_greatest);
-      perform tidegate.note_recovery(run, '{"storages": 1}');
+      perform tidegate_internal.note_recovery(run, '{"storages": 1}');
     end if;
   end loop;
 end;
@@ -44,4 +44,4 @@ $$;
 
 comment on function tidegate.recover_storage is
   'Makes the pgmq tables and counters of queues that lack them, sets sequences that were set back; names these queues.';
-select tidegate.allow('recover_storage', '{admin}');
+select tidegate_internal.allow('recover_storage', '{admin}');

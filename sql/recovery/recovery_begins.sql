@@ -1,4 +1,4 @@
--- tidegate.recovery_begins: opens the record of a run of `recover`, to which its batches add what they do; returns its number
+-- recovery_begins: opens the record of a run of `recover`, to which its batches add what they do; returns its number
 --
 -- `options` is what the run was asked for. `recovery_ends` closes it; a run that died half-way stays open.
 create or replace function tidegate.recovery_begins(options jsonb default null, actor text default null)
@@ -15,4 +15,4 @@ as $$
 $$;
 
 comment on function tidegate.recovery_begins is 'Opens the record of a run of recover; returns its number.';
-select tidegate.allow('recovery_begins', '{admin}');
+select tidegate_internal.allow('recovery_begins', '{admin}');

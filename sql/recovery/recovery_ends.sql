@@ -1,4 +1,4 @@
--- tidegate.recovery_ends: closes the record of a run of `recover`; returns what all of its batches have done
+-- recovery_ends: closes the record of a run of `recover`; returns what all of its batches have done
 create or replace function tidegate.recovery_ends(run bigint)
   returns jsonb
   language sql
@@ -12,4 +12,4 @@ as $$
 $$;
 
 comment on function tidegate.recovery_ends is 'Closes the record of a run of recover; returns what it did.';
-select tidegate.allow('recovery_ends', '{admin}');
+select tidegate_internal.allow('recovery_ends', '{admin}');

@@ -1,4 +1,4 @@
--- tidegate.redrive: (entry) → queued or processing, for requests that have failed or timed out: submitted again, as new ones
+-- redrive: (entry) → queued or processing, for requests that have failed or timed out: submitted again, as new ones
 --
 -- One bounded batch a call, in the order of ids above `after`: requests of one kind and submitter, each under the link that it
 -- was redriven. So none is submitted twice, whoever calls, and however often. The new requests have the kind, payload, submitter
@@ -56,7 +56,7 @@ begin
     raise exception using errcode = 'TG007', message = format('a batch is 1 to 10000 requests, not %s', batch);
   end if;
   if not dry_run then
-    perform tidegate.require_read_committed('redrive');
+    perform tidegate_internal.require_read_committed('redrive');
     -- One at a time: the next one sees, in later statements, what this one has linked.
     perform pg_advisory_xact_lock(hashtextextended('tidegate.redrive', 0));
   end if;
@@ -80,7 +80,9 @@ begin
           from tidegate.policy_in_force as p
           where p.kind = r.kind and p.stage = 'tx' and 'at_most_once' in (
             p.semantics,
-            case when p.since > r.tx_in_flight_at then (tidegate.policy_at(r.kind, 'tx', r.tx_in_flight_at)).semantics end
+            case when p.since > r.tx_in_flight_at then
+              (tidegate_internal.policy_at(r.kind, 'tx', r.tx_in_flight_at)).semantics
+            end
           )
         )
         else true
@@ -115,7 +117,7 @@ begin
           from tidegate.request as r
           where r.id = any(v_group)
         ) as o
-        join tidegate.submit_requests(
+        join tidegate_internal.submit_requests(
           v_found.kinds[1], array(select r.payload from tidegate.request as r where r.id = any(v_group) order by r.id), null,
           v_found.submitters[1], 'enforce', null, true
         ) with ordinality as s(
@@ -188,4 +190,4 @@ $$;
 comment on function tidegate.redrive is
   'One batch: submits failed and timed-out requests again as new ones, each once, as far as the gates have room; those that '
   'nobody could submit are unfit; go on at next_after.';
-select tidegate.allow('redrive', '{admin}');
+select tidegate_internal.allow('redrive', '{admin}');

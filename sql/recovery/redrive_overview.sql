@@ -1,4 +1,4 @@
--- tidegate.redrive_overview: requests that were submitted again, and what became of them, latest first
+-- redrive_overview: requests that were submitted again, and what became of them, latest first
 create or replace view tidegate.redrive_overview as
 select
   v.at, v.request_id, o.kind, o.req_status, o.error ->> 'code' as code, v.redriven_as, n.req_status as redriven_status,

@@ -1,4 +1,4 @@
--- tidegate.remove_strays: deletes messages of a queue that stand for no live request of its stage
+-- remove_strays: deletes messages of a queue that stand for no live request of its stage
 --
 -- One bounded batch a call: looks at messages numbered above `after` until `batch` are strays or fifty times as many have been
 -- looked at, and returns how many it removed and where to go on (`next_after`, null at the end). A message counts only if its
@@ -20,7 +20,7 @@ create or replace function tidegate.remove_strays(
   set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_queue  tidegate.queue := tidegate.require_queue(remove_strays.queue);
+  v_queue  tidegate.queue := tidegate_internal.require_queue(remove_strays.queue);
   v_after  bigint := coalesce(remove_strays.after, 0);
   v_last   constant bigint := 9223372036854775807;
   v_until  bigint;
@@ -28,14 +28,14 @@ declare
   v_strays bigint[];
   v_ids    uuid[];
 begin
-  if to_regclass(tidegate.queue_table(remove_strays.queue)) is null then
+  if to_regclass(tidegate_internal.queue_table(remove_strays.queue)) is null then
     removed := 0;
     return;
   end if;
   -- First how far this batch goes: what is settled meanwhile must not let it pass over what it has not looked at.
   execute format(
     'select m.msg_id from %s as m where m.msg_id > $1 order by m.msg_id offset $2 - 1 limit 1',
-    tidegate.queue_table(remove_strays.queue)
+    tidegate_internal.queue_table(remove_strays.queue)
   ) into v_until using v_after, v_window;
   -- Row by row, so that it ends with the last one that is wanted.
   execute format(
@@ -59,27 +59,29 @@ begin
         limit $2
       ) as s
     $sql$,
-    tidegate.queue_table(remove_strays.queue)
+    tidegate_internal.queue_table(remove_strays.queue)
   ) into v_strays, v_ids using v_after, batch, remove_strays.queue, v_queue.stage::text, coalesce(v_until, v_last);
   next_after := case when cardinality(v_strays) = batch then v_strays[batch] else v_until end;
   if v_strays <> '{}' and not dry_run then
     -- Looked at again under the locks: by now whatever moved such a request has committed, or has not begun.
-    perform tidegate.lock_messages(array_fill(remove_strays.queue, array[cardinality(v_strays)]), v_strays);
+    perform tidegate_internal.lock_messages(array_fill(remove_strays.queue, array[cardinality(v_strays)]), v_strays);
     v_strays := array(
       select s.msg_id
-      from unnest(tidegate.stray_messages(v_queue, v_strays, v_ids)) as s(msg_id)
-      join tidegate.messages_of(array_fill(remove_strays.queue, array[cardinality(v_strays)]), v_strays, clock_timestamp()) as m
+      from unnest(tidegate_internal.stray_messages(v_queue, v_strays, v_ids)) as s(msg_id)
+      join tidegate_internal.messages_of(
+        array_fill(remove_strays.queue, array[cardinality(v_strays)]), v_strays, clock_timestamp()
+      ) as m
         on m.msg_id = s.msg_id
     );
-    perform tidegate.delete_messages(remove_strays.queue, v_strays, false);
+    perform tidegate_internal.delete_messages(remove_strays.queue, v_strays, false);
   end if;
   removed := cardinality(v_strays);
   if not dry_run then
-    perform tidegate.note_recovery(run, jsonb_build_object('strays_removed', removed));
+    perform tidegate_internal.note_recovery(run, jsonb_build_object('strays_removed', removed));
   end if;
 end;
 $$;
 
 comment on function tidegate.remove_strays is
   'One batch: deletes messages of a queue that stand for no live request; go on at next_after.';
-select tidegate.allow('remove_strays', '{admin}');
+select tidegate_internal.allow('remove_strays', '{admin}');

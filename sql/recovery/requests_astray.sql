@@ -1,9 +1,9 @@
--- tidegate.requests_astray: live requests that seem to have lost their message, their holder or their place in a count
+-- requests_astray: live requests that seem to have lost their message, their holder or their place in a count
 --
 -- The reading half of `recover`, which locks what is found and looks again. One walk looks at `p_window` live requests with an
 -- id greater than `p_after`, in id order, and stops at `p_batch` that are astray: `examined` is how many it looked at,
 -- `next_after` where to go on (null at the end). Nothing is locked, so that a sound queue costs little more than reading it.
-create or replace function tidegate.requests_astray(
+create or replace function tidegate_internal.requests_astray(
   p_after       uuid,
   p_kind        text,
   p_batch       integer,
@@ -40,11 +40,11 @@ begin
       from %s as m
       where r.queue = %L and m.msg_id = r.msg_id
     $sql$,
-    tidegate.queue_table(q.name), q.name
+    tidegate_internal.queue_table(q.name), q.name
   ), ' union all '), 'select null::text as request_id, null::boolean as held where false')
   into v_messages
   from tidegate.queue as q
-  where to_regclass(tidegate.queue_table(q.name)) is not null;
+  where to_regclass(tidegate_internal.queue_table(q.name)) is not null;
 
   -- Row by row, so that it ends with the last one that is wanted.
   execute format(
@@ -87,5 +87,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.requests_astray is
-  'Internal: the reading half of recover: live requests that seem to have lost their message, holder or count.';
+comment on function tidegate_internal.requests_astray is
+  'The reading half of recover: live requests that seem to have lost their message, holder or count.';

@@ -1,5 +1,5 @@
--- tidegate.stray_messages: which of a queue's messages stand for no live request of its stage
-create or replace function tidegate.stray_messages(p_queue tidegate.queue, p_msg_ids bigint[], p_ids uuid[])
+-- stray_messages: which of a queue's messages stand for no live request of its stage
+create or replace function tidegate_internal.stray_messages(p_queue tidegate.queue, p_msg_ids bigint[], p_ids uuid[])
   returns bigint[]
   language sql
   stable
@@ -18,5 +18,5 @@ as $$
   );
 $$;
 
-comment on function tidegate.stray_messages is
-  'Internal: which of these messages stand for no live request of their queue''s stage.';
+comment on function tidegate_internal.stray_messages is
+  'Which of these messages stand for no live request of their queue''s stage.';

@@ -1,5 +1,5 @@
--- tidegate.wrong_counts: the counts by kind and status that differ from the requests that are there, in one snapshot
-create or replace function tidegate.wrong_counts()
+-- wrong_counts: the counts by kind and status that differ from the requests that are there, in one snapshot
+create or replace function tidegate_internal.wrong_counts()
   returns table (kind text, req_status tidegate.request_status, counted bigint, requests bigint)
   language sql
   stable
@@ -17,4 +17,4 @@ as $$
   having sum(c.counted) <> sum(c.requests);
 $$;
 
-comment on function tidegate.wrong_counts is 'Internal: counts by kind and status that differ from the requests there are.';
+comment on function tidegate_internal.wrong_counts is 'Counts by kind and status that differ from the requests there are.';

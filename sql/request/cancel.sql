@@ -1,4 +1,4 @@
--- tidegate.cancel: queued or processing → failure (cancelled), as long as the request has not been sent
+-- cancel: queued or processing → failure (cancelled), as long as the request has not been sent
 --
 -- Returns one row: `cancelled` (also when it was cancelled before: a repeated call gets the same answer), or
 -- `not_cancellable` with the status that forbids it, or `unknown`. A check that is running is cancelled too: its outcome
@@ -20,9 +20,9 @@ begin
   -- A request that moves from one queue to the other just now is met in the next round.
   loop
     if exists (
-      select from tidegate.end_requests(
+      select from tidegate_internal.end_requests(
         array[cancel.id], '{queued,processing}', 'failure', '{cancelled,cancelled}',
-        tidegate.error_json('cancelled', 'cancelled before it was sent', false)
+        tidegate_internal.error_json('cancelled', 'cancelled before it was sent', false)
       )
     ) then
       return query select 'cancelled', 'failure'::tidegate.request_status;
@@ -49,4 +49,4 @@ $$;
 
 comment on function tidegate.cancel is
   'queued or processing to failure: returns cancelled, not_cancellable with the status that forbids it, or unknown.';
-select tidegate.allow('cancel', '{api,admin}');
+select tidegate_internal.allow('cancel', '{api,admin}');

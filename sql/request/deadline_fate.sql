@@ -1,7 +1,7 @@
--- tidegate.deadline_fate: what its deadlines make of a live request: unready, overdue or unanswered, by the one that has passed
+-- deadline_fate: what its deadlines make of a live request: unready, overdue or unanswered, by the one that has passed
 --
 -- undated: it has none where it is. null: it is in time. `p_due_at` is when its response is due, if it awaits one.
-create or replace function tidegate.deadline_fate(
+create or replace function tidegate_internal.deadline_fate(
   p_status tidegate.request_status, p_readiness_deadline_at timestamptz, p_deadline_at timestamptz, p_due_at timestamptz,
   p_now timestamptz
 )
@@ -19,5 +19,5 @@ return (
   end
 );
 
-comment on function tidegate.deadline_fate is
-  'Internal: which deadline of a live request has passed, or that it has none.';
+comment on function tidegate_internal.deadline_fate is
+  'Which deadline of a live request has passed, or that it has none.';

@@ -1,7 +1,7 @@
--- tidegate.deadline_fates: of live requests, those that a deadline has overtaken, and those that have none
+-- deadline_fates: of live requests, those that a deadline has overtaken, and those that have none
 --
 -- `fate` is as `deadline_fate` says.
-create or replace function tidegate.deadline_fates(p_ids uuid[], p_now timestamptz)
+create or replace function tidegate_internal.deadline_fates(p_ids uuid[], p_now timestamptz)
   returns table (id uuid, queue text, msg_id bigint, fate text)
   language sql
   stable
@@ -11,7 +11,7 @@ as $$
   from (
     select
       r.id, r.queue, r.msg_id,
-      tidegate.deadline_fate(r.req_status, r.readiness_deadline_at, r.deadline_at, a.due_at, p_now) as fate
+      tidegate_internal.deadline_fate(r.req_status, r.readiness_deadline_at, r.deadline_at, a.due_at, p_now) as fate
     from tidegate.request as r
     left join tidegate.awaiting_response as a on a.request_id = r.id and r.req_status = 'receipt_received'
     where r.id = any(p_ids)
@@ -20,5 +20,5 @@ as $$
   order by d.id;
 $$;
 
-comment on function tidegate.deadline_fates is
-  'Internal: of live requests, those that a deadline has overtaken, and those that have none.';
+comment on function tidegate_internal.deadline_fates is
+  'Of live requests, those that a deadline has overtaken, and those that have none.';

@@ -1,10 +1,10 @@
--- tidegate.end_requests: moves requests to a terminal status from outside any lease, with their messages
+-- end_requests: moves requests to a terminal status from outside any lease, with their messages
 --
 -- The inner form of cancel, operator commands and deadline sweeps. Locks the messages first, whoever holds them, and
 -- then moves the rows that are still in one of `p_from` and still name that message; a holder's settle then finds
 -- its message gone and moves nothing. `p_causes` names the cause for each status in `p_from`. Returns what moved.
 -- Who ends more than one request holds recovery off first (see `hold_off_recovery`).
-create or replace function tidegate.end_requests(
+create or replace function tidegate_internal.end_requests(
   p_ids    uuid[],
   p_from   tidegate.request_status[],
   p_to     tidegate.request_status,
@@ -27,7 +27,7 @@ begin
   if v_seen.ids is null then
     return;
   end if;
-  perform tidegate.lock_messages(v_seen.queues, v_seen.msg_ids);
+  perform tidegate_internal.lock_messages(v_seen.queues, v_seen.msg_ids);
 
   with ordered as materialized (
     -- Locked in id order, because two sweeps may meet on requests that have no message.
@@ -50,7 +50,7 @@ begin
       cause = p_causes[array_position(p_from, r.req_status)],
       error = coalesce(
         p_error,
-        tidegate.error_json(p_causes[array_position(p_from, r.req_status)], 'ended by the operator', true)
+        tidegate_internal.error_json(p_causes[array_position(p_from, r.req_status)], 'ended by the operator', true)
       )
     from ordered as o
     where r.id = o.id
@@ -75,13 +75,13 @@ begin
         )
         delete from %1$s as m using theirs as t where m.msg_id = t.msg_id
       $sql$,
-      tidegate.queue_table(v_queue)
+      tidegate_internal.queue_table(v_queue)
     ) using v_moved.ids, v_moved.queues, v_moved.msg_ids, v_queue;
-    perform tidegate.look_at_gate(v_queue, 'too_many_requests');
+    perform tidegate_internal.look_at_gate(v_queue, 'too_many_requests');
   end loop;
   return query select unnest(v_moved.ids), p_to;
 end;
 $$;
 
-comment on function tidegate.end_requests is
-  'Internal: ends requests from outside any lease, and removes their messages.';
+comment on function tidegate_internal.end_requests is
+  'Ends requests from outside any lease, and removes their messages.';

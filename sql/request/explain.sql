@@ -1,4 +1,4 @@
--- tidegate.explain: why a request is where it is, in plain words, the decisive reason first
+-- explain: why a request is where it is, in plain words, the decisive reason first
 --
 -- One row a reason that applies: its code, a sentence, and the figures in it. Codes, in the order in which they decide:
 --   completed, failure, timed_out      it has ended
@@ -39,19 +39,19 @@ begin
       end;
   end if;
   if v_request.req_status in ('queued', 'processing', 'tx_in_flight') then
-    return query select * from tidegate.explain_waiting(v_request, clock_timestamp());
+    return query select * from tidegate_internal.explain_waiting(v_request, clock_timestamp());
   else
-    return query select * from tidegate.explain_sent(v_request, clock_timestamp());
+    return query select * from tidegate_internal.explain_sent(v_request, clock_timestamp());
   end if;
   return query
     select
-      'redriven', format('it was submitted again at %s, as %s', tidegate.plain_time(v.at), v.redriven_as),
+      'redriven', format('it was submitted again at %s, as %s', tidegate_internal.plain_time(v.at), v.redriven_as),
       jsonb_build_object('redriven_as', v.redriven_as, 'at', v.at)
     from tidegate.redrive as v
     where v.request_id = v_request.id
     union all
     select
-      'redrive', format('it is %s submitted again, at %s', v.request_id, tidegate.plain_time(v.at)),
+      'redrive', format('it is %s submitted again, at %s', v.request_id, tidegate_internal.plain_time(v.at)),
       jsonb_build_object('redrive_of', v.request_id, 'at', v.at)
     from tidegate.redrive as v
     where v.redriven_as = v_request.id;
@@ -60,4 +60,4 @@ $$;
 
 comment on function tidegate.explain is
   'Why a request is where it is: the decisive reason first, each as a code, a sentence and the figures in it.';
-select tidegate.allow('explain', '{reader,api,worker,admin}');
+select tidegate_internal.allow('explain', '{reader,api,worker,admin}');

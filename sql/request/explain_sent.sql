@@ -1,5 +1,5 @@
--- tidegate.explain_sent: `explain` for a request that is in no queue any more: it awaits its response, or has ended
-create or replace function tidegate.explain_sent(p_request tidegate.request, p_now timestamptz)
+-- explain_sent: `explain` for a request that is in no queue any more: it awaits its response, or has ended
+create or replace function tidegate_internal.explain_sent(p_request tidegate.request, p_now timestamptz)
   returns table (reason text, sentence text, figures jsonb)
   language plpgsql
   stable
@@ -16,15 +16,15 @@ begin
     if v_due_at <= p_now then
       return query select
         'overdue',
-        format('overdue: its response was due at %s, and the next sweep ends it', tidegate.plain_time(v_due_at)),
+        format('overdue: its response was due at %s, and the next sweep ends it', tidegate_internal.plain_time(v_due_at)),
         jsonb_build_object('deadline_at', v_due_at);
     end if;
     return query select
       'awaiting_response',
       format(
         'awaiting its response%s: the downstream took it at %s%s%s',
-        coalesce(' until ' || tidegate.plain_time(v_due_at), ', without a deadline (see `tidegate recover`)'),
-        tidegate.plain_time(p_request.receipt_received_at),
+        coalesce(' until ' || tidegate_internal.plain_time(v_due_at), ', without a deadline (see `tidegate recover`)'),
+        tidegate_internal.plain_time(p_request.receipt_received_at),
         coalesce(' as ' || p_request.reference, ''),
         case when p_request.response_threshold > 1
           then format('; %s of %s shares are here', v_parts, p_request.response_threshold) else '' end
@@ -41,8 +41,8 @@ begin
     format(
       '%s at %s, %s after its submission (%s)%s',
       case p_request.req_status when 'completed' then 'completed' when 'timed_out' then 'timed out' else 'failed' end,
-      tidegate.plain_time(p_request.finished_at),
-      tidegate.plain_span(p_request.finished_at - p_request.submitted_at), p_request.cause,
+      tidegate_internal.plain_time(p_request.finished_at),
+      tidegate_internal.plain_span(p_request.finished_at - p_request.submitted_at), p_request.cause,
       case when p_request.req_status <> 'completed'
         then coalesce(': ' || concat_ws(': ', p_request.error ->> 'code', p_request.error ->> 'message'), '') else '' end
     ),
@@ -53,4 +53,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.explain_sent is 'Internal: explain for a request that awaits its response or has ended.';
+comment on function tidegate_internal.explain_sent is 'Explain for a request that awaits its response or has ended.';

@@ -1,7 +1,7 @@
--- tidegate.explain_waiting: `explain` for a request that is in a queue, or should be
+-- explain_waiting: `explain` for a request that is in a queue, or should be
 --
 -- One snapshot, but for limits that are counted in sequences.
-create or replace function tidegate.explain_waiting(p_request tidegate.request, p_now timestamptz)
+create or replace function tidegate_internal.explain_waiting(p_request tidegate.request, p_now timestamptz)
   returns table (reason text, sentence text, figures jsonb)
   language plpgsql
   stable
@@ -30,19 +30,20 @@ declare
 begin
   if v_deadline <= p_now then
     return query select
-      'overdue', format('overdue: its deadline passed at %s, and the next sweep ends it', tidegate.plain_time(v_deadline)),
+      'overdue',
+      format('overdue: its deadline passed at %s, and the next sweep ends it', tidegate_internal.plain_time(v_deadline)),
       jsonb_build_object('deadline_at', v_deadline);
   end if;
 
   select * into v_queue from tidegate.queue as q where q.name = p_request.queue and q.stage = v_stage;
-  if found and to_regclass(tidegate.queue_table(v_queue.name)) is not null then
+  if found and to_regclass(tidegate_internal.queue_table(v_queue.name)) is not null then
     execute format(
       $sql$
         select m.vt, m.headers, tidegate.is_held(m.headers, m.vt, $3) as held
         from %s as m
         where m.msg_id = $1 and tidegate.message_request_id(m.message) = $2
       $sql$,
-      tidegate.queue_table(v_queue.name)
+      tidegate_internal.queue_table(v_queue.name)
     ) into v_visible, v_headers, v_is_held using p_request.msg_id, p_request.id, p_now;
   end if;
   if v_is_held is null then
@@ -61,7 +62,7 @@ begin
       'held',
       format(
         'held by %s for its %s (attempt %s), under a lease until %s', coalesce(v_headers ->> 'worker', 'somebody'),
-        v_what, v_attempt, tidegate.plain_time(v_visible)
+        v_what, v_attempt, tidegate_internal.plain_time(v_visible)
       ),
       jsonb_strip_nulls(jsonb_build_object(
         'worker', v_headers ->> 'worker', 'until', v_visible, 'attempt', v_attempt, 'queue', v_queue.name
@@ -92,7 +93,7 @@ begin
           when p_request.req_status = 'tx_in_flight' and (
             v_policy.semantics = 'at_most_once'
             or v_policy.since > p_request.tx_in_flight_at
-              and (tidegate.policy_at(p_request.kind, 'tx', p_request.tx_in_flight_at)).semantics = 'at_most_once'
+              and (tidegate_internal.policy_at(p_request.kind, 'tx', p_request.tx_in_flight_at)).semantics = 'at_most_once'
           ) then 'ends it as outcome_unknown, because it may have been sent'
           when v_attempt - v_free >= v_policy.attempts + case v_stage when 'tx' then 1 else 0 end
             then 'ends it, because its attempts are used up'
@@ -112,7 +113,9 @@ begin
   if v_breaker.state = 'open' and v_breaker.open_until > p_now then
     return query select
       'breaker_open',
-      format('the %s breaker of %s is open until %s', v_stage, p_request.kind, tidegate.plain_time(v_breaker.open_until)),
+      format(
+        'the %s breaker of %s is open until %s', v_stage, p_request.kind, tidegate_internal.plain_time(v_breaker.open_until)
+      ),
       jsonb_build_object('stage', v_stage, 'open_until', v_breaker.open_until);
   elsif v_breaker.state is not null then
     return query select
@@ -124,7 +127,7 @@ begin
       jsonb_build_object('stage', v_stage, 'probes', v_breaker.probes, 'allowed', v_breaker.allowed);
   end if;
 
-  v_position := tidegate.waiting_before(v_queue.name, p_request.msg_id, null, p_now);
+  v_position := tidegate_internal.waiting_before(v_queue.name, p_request.msg_id, null, p_now);
   -- A lease that is no longer one, because the clock was set back, puts nothing off.
   if v_visible > p_now and not v_is_lost then
     -- A breaker may have put it off; until when it is open, its own line says.
@@ -135,9 +138,11 @@ begin
           when v_attempt > 0 then format(
             'backing off after attempt %s%s: its next %s is due at %s, in %s', v_attempt,
             coalesce(' (' || concat_ws(': ', p_request.error ->> 'code', p_request.error ->> 'message') || ')', ''), v_what,
-            tidegate.plain_time(v_visible), tidegate.plain_span(v_visible - p_now)
+            tidegate_internal.plain_time(v_visible), tidegate_internal.plain_span(v_visible - p_now)
           )
-          else format('put off until %s, in %s', tidegate.plain_time(v_visible), tidegate.plain_span(v_visible - p_now))
+          else format(
+            'put off until %s, in %s', tidegate_internal.plain_time(v_visible), tidegate_internal.plain_span(v_visible - p_now)
+          )
         end,
         jsonb_strip_nulls(jsonb_build_object(
           'until', v_visible, 'attempt', v_attempt, 'error', p_request.error, 'queue', v_queue.name, 'position', v_position
@@ -145,7 +150,7 @@ begin
     end if;
   else
     if v_queue.max_concurrency > 0 then
-      v_held := tidegate.held_count(v_queue.name, p_now);
+      v_held := tidegate_internal.held_count(v_queue.name, p_now);
       if v_held >= v_queue.max_concurrency then
         return query select
           'concurrency_full',
@@ -156,8 +161,8 @@ begin
       end if;
     elsif v_queue.per_seconds > 0 then
       select s.slots, s.wait_ms into v_slots
-      from tidegate.pacing_slots(
-        pg_sequence_last_value(tidegate.queue_counter(v_queue.name, 'pacing')), v_queue.per_seconds, v_queue.burst, p_now
+      from tidegate_internal.pacing_slots(
+        pg_sequence_last_value(tidegate_internal.queue_counter(v_queue.name, 'pacing')), v_queue.per_seconds, v_queue.burst, p_now
       ) as s;
       if v_slots.slots = 0 then
         return query select
@@ -203,4 +208,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.explain_waiting is 'Internal: explain for a request that is in a queue, or should be.';
+comment on function tidegate_internal.explain_waiting is 'Explain for a request that is in a queue, or should be.';

@@ -1,4 +1,4 @@
--- tidegate.fail_internal: any live status → failure (internal_error)
+-- fail_internal: any live status → failure (internal_error)
 --
 -- By an operator, for requests that cannot go on. `error` is {"code", "message", "retryable"}. Returns what moved.
 create or replace function tidegate.fail_internal(ids uuid[], error jsonb default null)
@@ -10,8 +10,8 @@ create or replace function tidegate.fail_internal(ids uuid[], error jsonb defaul
   set plan_cache_mode = force_generic_plan
 as $$
 begin
-  perform tidegate.hold_off_recovery();
-  return query select * from tidegate.end_requests(
+  perform tidegate_internal.hold_off_recovery();
+  return query select * from tidegate_internal.end_requests(
     ids, '{queued,processing,tx_in_flight,receipt_received}', 'failure',
     '{internal_error,internal_error,internal_error,internal_error}', fail_internal.error
   );
@@ -20,4 +20,4 @@ $$;
 
 comment on function tidegate.fail_internal is
   'By an operator: any live status to failure (internal_error); returns the requests that moved.';
-select tidegate.allow('fail_internal', '{admin}');
+select tidegate_internal.allow('fail_internal', '{admin}');

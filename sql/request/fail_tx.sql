@@ -1,4 +1,4 @@
--- tidegate.fail_tx: processing or tx_in_flight → failure; a proof also from receipt_received
+-- fail_tx: processing or tx_in_flight → failure; a proof also from receipt_received
 --
 -- By an operator: the send is refused before it left, or known to have been rejected. `error` is
 -- {"code", "message", "retryable"}. Returns the requests that moved.
@@ -12,8 +12,8 @@ create or replace function tidegate.fail_tx(ids uuid[], error jsonb default null
 as $$
 #variable_conflict use_column
 begin
-  perform tidegate.hold_off_recovery();
-  return query select * from tidegate.end_requests(
+  perform tidegate_internal.hold_off_recovery();
+  return query select * from tidegate_internal.end_requests(
     ids, '{processing,tx_in_flight,receipt_received}', 'failure', '{send_refused,rejected,verdict_rejected}', fail_tx.error
   );
 end;
@@ -22,4 +22,4 @@ $$;
 comment on function tidegate.fail_tx is
   'By an operator: processing or tx_in_flight to failure, a proof also from receipt_received; returns the requests '
   'that moved.';
-select tidegate.allow('fail_tx', '{admin}');
+select tidegate_internal.allow('fail_tx', '{admin}');

@@ -1,4 +1,4 @@
--- tidegate.list_requests: one page of a kind's requests, newest first
+-- list_requests: one page of a kind's requests, newest first
 --
 -- `states`, `since` (submitted at or after) and `submitter` narrow it; null: all. `before` is where the page before
 -- ended: its `next_before`. A page has at most `page` rows and looks at about `examine` requests, however few of them
@@ -85,4 +85,4 @@ $$;
 
 comment on function tidegate.list_requests is
   'One page of a kind''s requests, newest first, in bounded work; the next page begins before next_before.';
-select tidegate.allow('list_requests', '{reader,api,worker,admin}');
+select tidegate_internal.allow('list_requests', '{reader,api,worker,admin}');

@@ -1,8 +1,8 @@
--- tidegate.lock_requests: locks rows that still name the messages given, in id order
+-- lock_requests: locks rows that still name the messages given, in id order
 --
 -- After `lock_messages`: nobody moves such a row on while its message is locked, and all who lock several rows do so in this
 -- order. A row that names another message by now has moved on, and is passed over.
-create or replace function tidegate.lock_requests(p_ids uuid[], p_queues text[], p_msg_ids bigint[])
+create or replace function tidegate_internal.lock_requests(p_ids uuid[], p_queues text[], p_msg_ids bigint[])
   returns void
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -19,4 +19,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.lock_requests is 'Internal: locks rows that still name the messages given, in id order.';
+comment on function tidegate_internal.lock_requests is 'Locks rows that still name the messages given, in id order.';

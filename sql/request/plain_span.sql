@@ -1,5 +1,5 @@
--- tidegate.plain_span: a length of time as sentences tell it: seconds with a tenth, or hours, minutes and seconds
-create or replace function tidegate.plain_span(p_span interval)
+-- plain_span: a length of time as sentences tell it: seconds with a tenth, or hours, minutes and seconds
+create or replace function tidegate_internal.plain_span(p_span interval)
   returns text
   language sql
   stable
@@ -10,4 +10,4 @@ return (
   end
 );
 
-comment on function tidegate.plain_span is 'Internal: a length of time as sentences tell it.';
+comment on function tidegate_internal.plain_span is 'A length of time as sentences tell it.';

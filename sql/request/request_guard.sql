@@ -1,10 +1,10 @@
--- tidegate.request_guard: lets a request's row change only along `transition_rule`
+-- request_guard: lets a request's row change only along `transition_rule`
 --
 -- A function announces its transition by raising transition_no by one and naming the cause, and is checked with
 -- it. Whatever else changes the status is a hand edit, checked on the two statuses alone and labelled as one.
 -- The trigger keeps what history needs in the row itself (previous_status, transition_no, the time each state was
 -- entered), so that the history trigger reads nothing but the new rows.
-create or replace function tidegate.request_guard()
+create or replace function tidegate_internal.request_guard()
   returns trigger
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -86,7 +86,7 @@ $$;
 create or replace trigger request_guard
   before insert or update or delete on tidegate.request
   for each row
-  execute function tidegate.request_guard();
+  execute function tidegate_internal.request_guard();
 
-comment on function tidegate.request_guard is
+comment on function tidegate_internal.request_guard is
   'Trigger on request: refuses what transition_rule does not allow (TG001), labels hand edits, sets the times.';

@@ -1,9 +1,9 @@
--- tidegate.request_history: after each statement, records its transitions and what follows from them
+-- request_history: after each statement, records its transitions and what follows from them
 --
 -- Reads only the new rows: the guard has put the previous status into each. (Joining old and new transition tables
 -- costs five times the throughput: they have neither statistics nor an index.) Follows: an event, the counts, and
 -- whether a response is awaited; so a hand edit keeps its deadline too.
-create or replace function tidegate.request_history()
+create or replace function tidegate_internal.request_history()
   returns trigger
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -77,7 +77,7 @@ begin
     group by e.kind;
 
     if exists (select from tidegate.gate as g where g.queue is null) then
-      perform tidegate.leave_gates(array(
+      perform tidegate_internal.leave_gates(array(
         select r.id
         from new_rows as r
         where r.previous_status in ('queued', 'processing', 'tx_in_flight')
@@ -107,13 +107,13 @@ create or replace trigger request_history_of_inserts
   after insert on tidegate.request
   referencing new table as new_rows
   for each statement
-  execute function tidegate.request_history();
+  execute function tidegate_internal.request_history();
 
 create or replace trigger request_history_of_updates
   after update on tidegate.request
   referencing new table as new_rows
   for each statement
-  execute function tidegate.request_history();
+  execute function tidegate_internal.request_history();
 
-comment on function tidegate.request_history is
+comment on function tidegate_internal.request_history is
   'Trigger on request: records transitions and counts, and whether a response is awaited.';

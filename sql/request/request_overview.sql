@@ -1,4 +1,4 @@
--- tidegate.request_overview: how many requests of each kind are in each status, from folded counts and fresh deltas
+-- request_overview: how many requests of each kind are in each status, from folded counts and fresh deltas
 create or replace view tidegate.request_overview as
 select c.kind, c.req_status, sum(c.requests)::bigint as requests
 from (

@@ -1,5 +1,5 @@
--- tidegate.request_removal: what belongs to a removed request goes with it; a truncate is refused
-create or replace function tidegate.request_removal()
+-- request_removal: what belongs to a removed request goes with it; a truncate is refused
+create or replace function tidegate_internal.request_removal()
   returns trigger
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -27,12 +27,12 @@ create or replace trigger request_removal
   after delete on tidegate.request
   referencing old table as old_rows
   for each statement
-  execute function tidegate.request_removal();
+  execute function tidegate_internal.request_removal();
 
 create or replace trigger request_is_never_truncated
   before truncate on tidegate.request
   for each statement
-  execute function tidegate.request_removal();
+  execute function tidegate_internal.request_removal();
 
-comment on function tidegate.request_removal is
+comment on function tidegate_internal.request_removal is
   'Trigger on request: what belongs to a removed request goes with it; a truncate is refused (TG001).';

@@ -3,6 +3,9 @@
 comment on schema tidegate is
   'Tidegate, a request relay: requests, their queues, limits, policies and history; written through its functions.';
 
+comment on schema tidegate_internal is
+  'What only the functions and triggers of schema tidegate call; no role may use it.';
+
 comment on type tidegate.request_status is
   'Where a request is: queued (waits for or is under its readiness check), processing (may run; waits in its tx '
   'queue), tx_in_flight (a worker holds it for sending), receipt_received (the downstream took it; its response is '

@@ -1,4 +1,4 @@
--- tidegate.time_out: queued or receipt_received → timed_out
+-- time_out: queued or receipt_received → timed_out
 --
 -- By an operator, or for responses that came too late for the caller. Returns the requests that moved.
 create or replace function tidegate.time_out(ids uuid[])
@@ -10,8 +10,8 @@ create or replace function tidegate.time_out(ids uuid[])
   set plan_cache_mode = force_generic_plan
 as $$
 begin
-  perform tidegate.hold_off_recovery();
-  return query select * from tidegate.end_requests(
+  perform tidegate_internal.hold_off_recovery();
+  return query select * from tidegate_internal.end_requests(
     ids, '{queued,receipt_received}', 'timed_out', '{readiness_timed_out,response_timed_out}', null
   );
 end;
@@ -19,4 +19,4 @@ $$;
 
 comment on function tidegate.time_out is
   'By an operator: queued or receipt_received to timed_out; returns the requests that moved.';
-select tidegate.allow('time_out', '{admin}');
+select tidegate_internal.allow('time_out', '{admin}');

@@ -1,8 +1,8 @@
--- tidegate.uuid_v7: a time-ordered id (RFC 9562, version 7) made in the database
+-- uuid_v7: a time-ordered id (RFC 9562, version 7) made in the database
 --
 -- The 12 bits after the version hold the fraction of the millisecond, so ids made one after the other by one
 -- session ascend within the millisecond too. PL/pgSQL, because an SQL function of this shape is planned at each call.
-create or replace function tidegate.uuid_v7(p_now timestamptz default clock_timestamp())
+create or replace function tidegate_internal.uuid_v7(p_now timestamptz default clock_timestamp())
   returns uuid
   language plpgsql
   volatile
@@ -20,4 +20,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.uuid_v7 is 'Internal: a time-ordered id (UUID version 7) of an instant.';
+comment on function tidegate_internal.uuid_v7 is 'A time-ordered id (UUID version 7) of an instant.';

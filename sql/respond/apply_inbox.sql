@@ -1,9 +1,9 @@
--- tidegate.apply_inbox: applies the responses that came before their receipt, for requests that await one now
+-- apply_inbox: applies the responses that came before their receipt, for requests that await one now
 --
 -- The caller holds the rows' locks, by having moved them to receipt_received in this transaction or by locking
 -- them. A response that finds its request answered by an earlier one is kept and marked late, and so is one that
 -- does not fit.
-create or replace function tidegate.apply_inbox(p_ids uuid[])
+create or replace function tidegate_internal.apply_inbox(p_ids uuid[])
   returns bigint
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -28,7 +28,7 @@ begin
     join tidegate.response_inbox as i on i.id = addressed.id
     order by i.id
   loop
-    v_outcome := tidegate.apply_response(v_response.request_id, v_response.response, v_response.part, v_response.accept);
+    v_outcome := tidegate_internal.apply_response(v_response.request_id, v_response.response, v_response.part, v_response.accept);
     if v_outcome in ('completed', 'rejected', 'stored', 'duplicate') then
       delete from tidegate.response_inbox as i where i.id = v_response.id;
       v_applied := v_applied + 1;
@@ -42,5 +42,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.apply_inbox is
-  'Internal: applies the responses that came before their receipt; returns how many.';
+comment on function tidegate_internal.apply_inbox is
+  'Applies the responses that came before their receipt; returns how many.';

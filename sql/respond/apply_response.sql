@@ -1,11 +1,11 @@
--- tidegate.apply_response: receipt_received → completed or failure, with one response, share or verdict
+-- apply_response: receipt_received → completed or failure, with one response, share or verdict
 --
 -- Returns what it did: `completed`, `rejected` (a proof's verdict), `stored` (a share; the threshold is not reached),
 -- `duplicate` (a share already stored), `refused` (it does not fit the request's flow, see `response_refusal`), or
 -- null when the request is not awaiting a response. The caller has locked the request's row, so the shares stored
 -- by others are all visible to the count, which is a statement of its own: the threshold is reached exactly once,
 -- whatever the order.
-create or replace function tidegate.apply_response(
+create or replace function tidegate_internal.apply_response(
   p_id       uuid,
   p_response jsonb,
   p_part     text,
@@ -23,7 +23,7 @@ begin
   if not found then
     return null;
   end if;
-  if tidegate.response_refusal(v_request.flow, v_request.response_threshold, p_part, p_accept) is not null then
+  if tidegate_internal.response_refusal(v_request.flow, v_request.response_threshold, p_part, p_accept) is not null then
     return 'refused';
   end if;
 
@@ -31,7 +31,7 @@ begin
     update tidegate.request as r
     set
       req_status = 'failure', transition_no = r.transition_no + 1, cause = 'verdict_rejected', response = p_response,
-      error = tidegate.error_json('verdict_rejected', 'the downstream rejected the proof', false)
+      error = tidegate_internal.error_json('verdict_rejected', 'the downstream rejected the proof', false)
     where r.id = p_id and r.req_status = 'receipt_received';
     return case when found then 'rejected' end;
   end if;
@@ -67,5 +67,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.apply_response is
-  'Internal: applies one response, share or verdict to a request that awaits one.';
+comment on function tidegate_internal.apply_response is
+  'Applies one response, share or verdict to a request that awaits one.';

@@ -1,8 +1,8 @@
--- tidegate.lock_references: takes the locks of downstream references, to the end of the transaction
+-- lock_references: takes the locks of downstream references, to the end of the transaction
 --
 -- 256 stripes, taken in key order: a lock per reference could exhaust the lock table, and two callers with the same
 -- stripes in another order would wait for each other.
-create or replace function tidegate.lock_references(p_references text[])
+create or replace function tidegate_internal.lock_references(p_references text[])
   returns void
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -21,4 +21,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.lock_references is 'Internal: takes the locks of downstream references, in stripe order.';
+comment on function tidegate_internal.lock_references is 'Takes the locks of downstream references, in stripe order.';

@@ -1,4 +1,4 @@
--- tidegate.respond: stores the downstream's response (one answer, a share, or a verdict) for a request
+-- respond: stores the downstream's response (one answer, a share, or a verdict) for a request
 --
 -- Address it by request id or by the reference of its receipt; an id wins. Returns the request, if it is known, its
 -- status now, and the outcome:
@@ -31,7 +31,7 @@ begin
     if respond.reference is null then
       raise exception using errcode = 'TG007', message = 'a response names its request: by id or by reference';
     end if;
-    perform tidegate.lock_references(array[respond.reference]);
+    perform tidegate_internal.lock_references(array[respond.reference]);
     select f.request_id into v_id from tidegate.request_reference as f where f.reference = respond.reference;
     if not found then
       insert into tidegate.response_inbox (reference, part, accept, response)
@@ -52,13 +52,13 @@ begin
       errcode = 'TG006',
       message = format('there is no request %s', v_id);
   end if;
-  v_refusal := tidegate.response_refusal(v_request.flow, v_request.response_threshold, respond.part, respond.accept);
+  v_refusal := tidegate_internal.response_refusal(v_request.flow, v_request.response_threshold, respond.part, respond.accept);
   if v_refusal is not null then
     raise exception using errcode = 'TG007', message = format('request %s: %s', v_id, v_refusal);
   end if;
 
   if v_request.req_status = 'receipt_received' then
-    v_outcome := tidegate.apply_response(v_id, respond.response, respond.part, respond.accept);
+    v_outcome := tidegate_internal.apply_response(v_id, respond.response, respond.part, respond.accept);
   else
     v_outcome := case when v_request.req_status in ('completed', 'timed_out', 'failure') then 'late' else 'early' end;
     insert into tidegate.response_inbox (request_id, reference, part, accept, response, late)
@@ -71,4 +71,4 @@ $$;
 comment on function tidegate.respond is
   'Stores a response, share or verdict by id or reference; outcome completed, rejected, stored, duplicate, early or '
   'late.';
-select tidegate.allow('respond', '{api,worker,admin}');
+select tidegate_internal.allow('respond', '{api,worker,admin}');

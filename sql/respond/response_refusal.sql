@@ -1,5 +1,5 @@
--- tidegate.response_refusal: why a response does not fit a request of this flow, or null when it does
-create or replace function tidegate.response_refusal(
+-- response_refusal: why a response does not fit a request of this flow, or null when it does
+create or replace function tidegate_internal.response_refusal(
   p_flow      tidegate.flow,
   p_threshold integer,
   p_part      text,
@@ -19,5 +19,5 @@ return (
   end
 );
 
-comment on function tidegate.response_refusal is
-  'Internal: why a response does not fit a request of this flow; null when it does.';
+comment on function tidegate_internal.response_refusal is
+  'Why a response does not fit a request of this flow; null when it does.';

@@ -1,4 +1,4 @@
--- tidegate.sweep_inbox: applies early responses whose request awaits one by now; marks those whose request has ended
+-- sweep_inbox: applies early responses whose request awaits one by now; marks those whose request has ended
 --
 -- A safety net: receipts apply their own early responses. So one call looks at the next `batch` of them only, and the next call
 -- goes on from there; `everything` looks at all. A response under a reference that no request has is deleted, and counted,
@@ -49,7 +49,7 @@ begin
     update tidegate.inbox_total set expired = expired + v_expired;
   end if;
 
-  perform tidegate.lock_references(array(
+  perform tidegate_internal.lock_references(array(
     select i.reference
     from tidegate.response_inbox as i
     join tidegate.request_reference as f on f.reference = i.reference
@@ -76,10 +76,10 @@ begin
   end if;
 
   perform from (select 1 from tidegate.request as r where r.id = any(v_ids) order by r.id for update) as locked;
-  return tidegate.apply_inbox(v_ids);
+  return tidegate_internal.apply_inbox(v_ids);
 end;
 $$;
 
 comment on function tidegate.sweep_inbox is
   'Maintenance: applies or marks late what waits in response_inbox; returns how many it applied.';
-select tidegate.allow('sweep_inbox', '{api,worker,admin}');
+select tidegate_internal.allow('sweep_inbox', '{api,worker,admin}');

@@ -1,4 +1,4 @@
--- tidegate.settle_ended: from one status to failure, for requests that their stage ended, with the error given
+-- settle_ended: from one status to failure, for requests that their stage ended, with the error given
 --
 -- The inner form of `settle_failed` (queued → failure) and `settle_rejected` (tx_in_flight → failure).
 create or replace function tidegate.settle_ended(
@@ -18,7 +18,7 @@ declare
   v_held  record;
   v_moved record;
 begin
-  select * into v_held from tidegate.lock_held(p_leases);
+  select * into v_held from tidegate_internal.lock_held(p_leases);
   if v_held.ids is null then
     return;
   end if;
@@ -27,7 +27,7 @@ begin
     update tidegate.request as r
     set
       req_status = 'failure', transition_no = r.transition_no + 1, cause = p_cause, queue = null, msg_id = null,
-      error = coalesce(p_errors[h.place], tidegate.error_json(p_cause, 'no reason given', false))
+      error = coalesce(p_errors[h.place], tidegate_internal.error_json(p_cause, 'no reason given', false))
     from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.claimed) as h(id, msg_id, place, claimed)
     where r.id = h.id and r.req_status = p_from and r.queue = v_held.queue and r.msg_id = h.msg_id
     returning
@@ -40,8 +40,8 @@ begin
   into v_moved
   from moved as m;
 
-  perform tidegate.delete_messages(v_held.queue, v_moved.done, true);
-  perform tidegate.note_calls(
+  perform tidegate_internal.delete_messages(v_held.queue, v_moved.done, true);
+  perform tidegate_internal.note_calls(
     (case p_from when 'queued' then 'readiness' else 'tx' end)::tidegate.stage, v_moved.kinds, v_moved.first, null, null,
     v_moved.places, p_took_ms, p_hedges, v_moved.claimed
   );
@@ -49,5 +49,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.settle_ended is 'Internal: what settle_failed and settle_rejected share.';
-select tidegate.allow('settle_ended', '{worker,admin}');
+comment on function tidegate.settle_ended is 'What settle_failed and settle_rejected share.';
+select tidegate_internal.allow('settle_ended', '{worker,admin}');

@@ -1,4 +1,4 @@
--- tidegate.settle_failed: queued → failure, for requests whose readiness check said never
+-- settle_failed: queued → failure, for requests whose readiness check said never
 --
 -- `errors` (one per lease): {"code", "message", "retryable"}. `took_ms` and `hedges` (one per lease, or null): how long the
 -- call took, and how many more were made for it. Returns the requests that moved; a missing one was not this holder's any
@@ -23,4 +23,4 @@ $$;
 
 comment on function tidegate.settle_failed is
   'queued to failure: the readiness check said never; returns the requests that moved.';
-select tidegate.allow('settle_failed', '{worker,admin}');
+select tidegate_internal.allow('settle_failed', '{worker,admin}');

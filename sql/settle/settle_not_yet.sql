@@ -1,4 +1,4 @@
--- tidegate.settle_not_yet: queued → queued, for requests that are not ready; they are checked again later
+-- settle_not_yet: queued → queued, for requests that are not ready; they are checked again later
 --
 -- A check without an error (`errors`: one per lease, or null) has said "not yet": the request waits, and uses no attempt of its
 -- policy; only its readiness deadline and its deadline end it. A check with an error has failed itself, by a timeout or a 5xx:
@@ -29,7 +29,7 @@ declare
   v_now   timestamptz := clock_timestamp();
   v_moved record;
 begin
-  select * into v_held from tidegate.lock_held(leases);
+  select * into v_held from tidegate_internal.lock_held(leases);
   if v_held.ids is null then
     return;
   end if;
@@ -48,7 +48,7 @@ begin
         r.id, r.readiness_attempt, r.readiness_waits, r.deadline_at, r.readiness_deadline_at, h.msg_id, h.place, h.claimed,
         e.code, coalesce(r.checks_failing_since, h.claimed) as failing_since,
         case when e.code is not null then tidegate.error_class(e.code) end as class,
-        case when f.since <= h.claimed then f else tidegate.policy_at(r.kind, 'readiness', h.claimed) end as policy
+        case when f.since <= h.claimed then f else tidegate_internal.policy_at(r.kind, 'readiness', h.claimed) end as policy
       from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.claimed) as h(id, msg_id, place, claimed)
       join tidegate.request as r on r.id = h.id
       join tidegate.policy_in_force as f on f.kind = r.kind and f.stage = 'readiness'
@@ -56,7 +56,7 @@ begin
         select case when errors[h.place] is not null then coalesce(errors[h.place] ->> 'code', 'other') end as code
       ) as e
     ) as a
-    cross join lateral tidegate.retry_due(
+    cross join lateral tidegate_internal.retry_due(
       a.policy, a.readiness_attempt, settle_not_yet.after[a.place],
       case
         when a.class is null then least(a.readiness_deadline_at, a.deadline_at)
@@ -82,7 +82,7 @@ begin
       checks_failing_since = j.failing_since,
       error = case j.ended
         when 'readiness_failed' then errors[j.place]
-        when 'readiness_timed_out' then tidegate.error_json(
+        when 'readiness_timed_out' then tidegate_internal.error_json(
           'readiness_timed_out',
           format('not ready after %s checks', r.readiness_attempt)
             || coalesce('; the last: ' || (errors[j.place] ->> 'message'), ''),
@@ -111,10 +111,10 @@ begin
 
   -- First: deleting may wait for the queue's drain lock, which comes after the mark's.
   if v_moved.kept is not null then
-    perform tidegate.free_messages(v_held.queue, v_moved.kept, v_moved.visible);
+    perform tidegate_internal.free_messages(v_held.queue, v_moved.kept, v_moved.visible);
   end if;
-  perform tidegate.delete_messages(v_held.queue, v_moved.done, true);
-  perform tidegate.note_calls(
+  perform tidegate_internal.delete_messages(v_held.queue, v_moved.done, true);
+  perform tidegate_internal.note_calls(
     'readiness', v_moved.kinds, v_moved.first, v_moved.outcomes, v_moved.retried, v_moved.places, took_ms, hedges,
     v_moved.claimed
   );
@@ -124,4 +124,4 @@ $$;
 
 comment on function tidegate.settle_not_yet is
   'Not ready: checked again after a wait, or timed_out after the last attempt; returns what became of each.';
-select tidegate.allow('settle_not_yet', '{worker,admin}');
+select tidegate_internal.allow('settle_not_yet', '{worker,admin}');

@@ -1,4 +1,4 @@
--- tidegate.settle_passed: queued → processing, for requests whose readiness check passed
+-- settle_passed: queued → processing, for requests whose readiness check passed
 --
 -- Returns the requests that moved, and their tx queue. A request missing from the result was not this holder's any
 -- more (lease taken over, cancelled, timed out): drop the outcome. `wake` tells that nothing waited in that queue
@@ -23,14 +23,14 @@ declare
   v_tx_queue text;
   v_wake     boolean;
 begin
-  select * into v_held from tidegate.lock_held(leases);
+  select * into v_held from tidegate_internal.lock_held(leases);
   if v_held.ids is null then
     return;
   end if;
 
   -- The numbers are drawn in the order of the checks: an update goes through its rows in any order.
   with numbered as materialized (
-    select h.id, h.msg_id, h.place, h.claimed, h.tx_queue, nextval(tidegate.queue_sequence(h.tx_queue)) as number
+    select h.id, h.msg_id, h.place, h.claimed, h.tx_queue, nextval(tidegate_internal.queue_sequence(h.tx_queue)) as number
     from (
       select h.id, h.msg_id, h.place, h.claimed, k.tx_queue
       from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.claimed) as h(id, msg_id, place, claimed)
@@ -55,23 +55,23 @@ begin
   into v_moved
   from moved as m;
 
-  perform tidegate.delete_messages(v_held.queue, v_moved.done, true);
+  perform tidegate_internal.delete_messages(v_held.queue, v_moved.done, true);
   for v_tx_queue in select distinct q from unnest(v_moved.queues) as q order by q loop
-    v_wake := not tidegate.queue_has_waiting(v_tx_queue);
-    perform tidegate.send_messages(
+    v_wake := not tidegate_internal.queue_has_waiting(v_tx_queue);
+    perform tidegate_internal.send_messages(
       v_tx_queue,
       array(select m.id from unnest(v_moved.ids, v_moved.queues) with ordinality as m(id, queue, place)
             where m.queue = v_tx_queue order by m.place),
       array(select m.msg_id from unnest(v_moved.msg_ids, v_moved.queues) with ordinality as m(msg_id, queue, place)
             where m.queue = v_tx_queue order by m.place)
     );
-    perform tidegate.look_at_gate(v_tx_queue, 'accepting');
+    perform tidegate_internal.look_at_gate(v_tx_queue, 'accepting');
     return query
       select m.id, 'processing'::tidegate.request_status, m.queue, v_wake
       from unnest(v_moved.ids, v_moved.queues) as m(id, queue)
       where m.queue = v_tx_queue;
   end loop;
-  perform tidegate.note_calls(
+  perform tidegate_internal.note_calls(
     'readiness', v_moved.kinds, v_moved.first, null, null, v_moved.places, took_ms, hedges, v_moved.claimed
   );
 end;
@@ -79,4 +79,4 @@ $$;
 
 comment on function tidegate.settle_passed is
   'queued to processing: the readiness check passed; returns the requests that moved.';
-select tidegate.allow('settle_passed', '{worker,admin}');
+select tidegate_internal.allow('settle_passed', '{worker,admin}');

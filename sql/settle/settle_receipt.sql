@@ -1,4 +1,4 @@
--- tidegate.settle_receipt: tx_in_flight → receipt_received, for requests that the downstream took
+-- settle_receipt: tx_in_flight → receipt_received, for requests that the downstream took
 --
 -- `refs` (one per lease, or null) are the downstream's references, under which responses may come; `responses` (one
 -- per lease, or null) are answers that came with the receipt: a `direct` request completes with it in this very step,
@@ -35,8 +35,8 @@ declare
   v_taken    uuid[];
 begin
   -- A response by reference looks for its request under the same lock: without it both could miss each other.
-  perform tidegate.lock_references(refs);
-  select * into v_held from tidegate.lock_held(leases);
+  perform tidegate_internal.lock_references(refs);
+  select * into v_held from tidegate_internal.lock_held(leases);
   if v_held.ids is null then
     return;
   end if;
@@ -73,7 +73,7 @@ begin
       queue = null, msg_id = null,
       reference = refs[h.place],
       response = case when r.flow = 'direct' then responses[h.place] end,
-      error = case when h.taken is not null then tidegate.error_json(
+      error = case when h.taken is not null then tidegate_internal.error_json(
         'reference_in_use',
         format('the downstream took it under reference %s, under which request %s awaits its response', refs[h.place], h.taken),
         false
@@ -105,7 +105,7 @@ begin
       select from tidegate.request as o where o.id = f.request_id and o.req_status in ('completed', 'timed_out', 'failure')
     );
   end if;
-  perform tidegate.delete_messages(v_held.queue, v_done, true);
+  perform tidegate_internal.delete_messages(v_held.queue, v_done, true);
 
   if v_waiting is not null then
     if responses is not null then
@@ -116,7 +116,7 @@ begin
       where m.req_status = 'receipt_received' and responses[m.place] is not null
         and (r.flow <> 'decrypt' or r.response_threshold > 1);
     end if;
-    perform tidegate.apply_inbox(v_waiting);
+    perform tidegate_internal.apply_inbox(v_waiting);
     if responses is not null then
       -- A decrypt of one response: all of them in one statement, after the responses that came earlier.
       with answered as (
@@ -137,7 +137,7 @@ begin
         and not exists (select from answered as a where a.id = m.id);
     end if;
   end if;
-  perform tidegate.note_calls('tx', v_kinds, v_first, null, null, v_places, took_ms, hedges, v_claimed);
+  perform tidegate_internal.note_calls('tx', v_kinds, v_first, null, null, v_places, took_ms, hedges, v_claimed);
 
   if v_waiting is not null then
     return query select r.id, r.req_status from tidegate.request as r where r.id = any(v_ids);
@@ -150,4 +150,4 @@ $$;
 comment on function tidegate.settle_receipt is
   'tx_in_flight to receipt_received, or a direct request with its response to completed; returns the requests that '
   'moved.';
-select tidegate.allow('settle_receipt', '{worker,admin}');
+select tidegate_internal.allow('settle_receipt', '{worker,admin}');

@@ -1,4 +1,4 @@
--- tidegate.settle_rejected: tx_in_flight → failure, for requests that the downstream refused for good
+-- settle_rejected: tx_in_flight → failure, for requests that the downstream refused for good
 --
 -- `errors` (one per lease): {"code", "message", "retryable"}. `took_ms` and `hedges` (one per lease, or null): how long the
 -- call took, and how many more were made for it. Returns the requests that moved; a missing one was not this holder's any
@@ -23,4 +23,4 @@ $$;
 
 comment on function tidegate.settle_rejected is
   'tx_in_flight to failure: the downstream refused for good; returns the requests that moved.';
-select tidegate.allow('settle_rejected', '{worker,admin}');
+select tidegate_internal.allow('settle_rejected', '{worker,admin}');

@@ -1,4 +1,4 @@
--- tidegate.settle_retry: tx_in_flight → processing, for sends worth another attempt
+-- settle_retry: tx_in_flight → processing, for sends worth another attempt
 --
 -- `errors` (one per lease): {"code", "message", "retryable"}; the policy's `retry_on` says which codes are worth it. The
 -- message becomes visible again `after` (one per lease: the downstream's own wish, when the policy respects it), or else
@@ -32,7 +32,7 @@ declare
   v_now   timestamptz := clock_timestamp();
   v_moved record;
 begin
-  select * into v_held from tidegate.lock_held(leases);
+  select * into v_held from tidegate_internal.lock_held(leases);
   if v_held.ids is null then
     return;
   end if;
@@ -60,7 +60,7 @@ begin
       join tidegate.policy_in_force as f on f.kind = r.kind and f.stage = 'tx'
       cross join lateral (
         select case when f.since <= r.tx_in_flight_at then f
-          else tidegate.policy_at(r.kind, 'tx', r.tx_in_flight_at) end as policy
+          else tidegate_internal.policy_at(r.kind, 'tx', r.tx_in_flight_at) end as policy
       ) as p
       cross join lateral (select coalesce(may_have_left[h.place], true) as left_now) as l
       cross join lateral (select coalesce(errors[h.place] ->> 'code', 'other') as code) as e
@@ -75,7 +75,7 @@ begin
         end as first_at
       ) as t
     ) as a
-    cross join lateral tidegate.retry_due(
+    cross join lateral tidegate_internal.retry_due(
       a.policy, a.tx_attempt, settle_retry.after[a.place],
       least(a.deadline_at, a.first_at + (a.policy).deadline_ms * interval '1 ms')
         - (a.policy).margin_ms * interval '1 ms',
@@ -92,7 +92,7 @@ begin
       msg_id = case j.cause when 'send_retried' then r.msg_id end,
       error = case
         when j.cause = 'send_retried' or (j.cause = 'rejected' and errors[j.place] is not null) then errors[j.place]
-        else tidegate.error_json(
+        else tidegate_internal.error_json(
           j.cause,
           format('attempt %s: %s', r.tx_attempt, coalesce(errors[j.place] ->> 'message', 'no reason given')),
           j.cause not in ('outcome_unknown', 'rejected')
@@ -121,10 +121,10 @@ begin
 
   -- First: deleting may wait for the queue's drain lock, which comes after the mark's.
   if v_moved.kept is not null then
-    perform tidegate.free_messages(v_held.queue, v_moved.kept, v_moved.visible);
+    perform tidegate_internal.free_messages(v_held.queue, v_moved.kept, v_moved.visible);
   end if;
-  perform tidegate.delete_messages(v_held.queue, v_moved.done, true);
-  perform tidegate.note_calls(
+  perform tidegate_internal.delete_messages(v_held.queue, v_moved.done, true);
+  perform tidegate_internal.note_calls(
     'tx', v_moved.kinds, v_moved.first, v_moved.outcomes, v_moved.retried, v_moved.places, took_ms, hedges, v_moved.claimed
   );
   return query select * from unnest(v_moved.ids, v_moved.statuses);
@@ -134,4 +134,4 @@ $$;
 comment on function tidegate.settle_retry is
   'tx_in_flight to processing: worth another attempt after a wait, or failure when none is left; returns what '
   'became of each.';
-select tidegate.allow('settle_retry', '{worker,admin}');
+select tidegate_internal.allow('settle_retry', '{worker,admin}');

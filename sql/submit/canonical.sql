@@ -1,9 +1,9 @@
--- tidegate.canonical: one text for equal JSON, whatever its key order and number form, and the order of its sets
+-- canonical: one text for equal JSON, whatever its key order and number form, and the order of its sets
 --
 -- jsonb already orders keys; only numbers keep their written scale (1.0 is not 1 as text). So the zeros that end a
 -- fraction are taken out of jsonb's own text, and strings are passed over. One pass and no recursion, however deep
 -- the JSON. The order of an array matters, unless `p_set_paths` names it (see `sort_sets`).
-create or replace function tidegate.canonical(p_value jsonb, p_set_paths text[] default null)
+create or replace function tidegate_internal.canonical(p_value jsonb, p_set_paths text[] default null)
   returns text
   language plpgsql
   immutable
@@ -14,7 +14,7 @@ declare
   v_text text;
 begin
   if p_set_paths is not null then
-    p_value := tidegate.sort_sets(p_value, p_set_paths);
+    p_value := tidegate_internal.sort_sets(p_value, p_set_paths);
   end if;
   v_text := p_value::text;
   -- Most texts have no such zeros and are canonical as they are.
@@ -25,4 +25,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.canonical is 'Internal: one text for equal JSON, whatever its key order and number form.';
+comment on function tidegate_internal.canonical is 'One text for equal JSON, whatever its key order and number form.';

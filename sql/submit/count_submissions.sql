@@ -1,4 +1,4 @@
--- tidegate.count_submissions: notes what a node has let in: submissions, and those of them that were replays
+-- count_submissions: notes what a node has let in: submissions, and those of them that were replays
 --
 -- One entry a kind; written by each node every few seconds, for what it has let in since. Only appends, so that a duplicate
 -- costs no row version. A kind that is gone is passed over.
@@ -17,4 +17,4 @@ $$;
 
 comment on function tidegate.count_submissions is
   'For API nodes: notes the submissions and replays of each kind that a node has let in; appends only.';
-select tidegate.allow('count_submissions', '{api,admin}');
+select tidegate_internal.allow('count_submissions', '{api,admin}');

@@ -1,10 +1,10 @@
--- tidegate.dedup_claim: makes an idempotency key stand for `p_id`, unless it stands for a request already
+-- dedup_claim: makes an idempotency key stand for `p_id`, unless it stands for a request already
 --
 -- Returns the id that the key stands for: `p_id` when this submission is the first (or the first again after the
 -- window, a failure or a timeout), else the earlier request's. Of two first arrivals at once one waits for the
 -- other here and then finds its request. Without `p_key` the scope is a made key, to be stored in buckets of `p_bucket`,
 -- and then under its lock (see `lock_made_keys`).
-create or replace function tidegate.dedup_claim(
+create or replace function tidegate_internal.dedup_claim(
   p_scope       text,
   p_key         text,
   p_fingerprint bytea,
@@ -26,12 +26,12 @@ begin
   loop
     v_now := clock_timestamp();
     if p_key is null then
-      v_key := tidegate.key_bucket(p_bucket, v_now);
+      v_key := tidegate_internal.key_bucket(p_bucket, v_now);
       -- Read first: what comes after this, the insert finds in its way.
       select d.* into v_seen from tidegate.dedup as d where d.scope = p_scope and d.key = v_key;
-      v_known := tidegate.dedup_find_made(p_scope, p_fingerprint, v_now);
+      v_known := tidegate_internal.dedup_find_made(p_scope, p_fingerprint, v_now);
     else
-      v_found := tidegate.dedup_find(p_scope, v_key, p_fingerprint, v_now);
+      v_found := tidegate_internal.dedup_find(p_scope, v_key, p_fingerprint, v_now);
       v_known := v_found.request_id;
       v_seen := v_found.seen;
     end if;
@@ -54,5 +54,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.dedup_claim is
-  'Internal: makes an idempotency key stand for a request, unless it stands for one already.';
+comment on function tidegate_internal.dedup_claim is
+  'Makes an idempotency key stand for a request, unless it stands for one already.';

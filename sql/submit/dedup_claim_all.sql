@@ -1,8 +1,8 @@
--- tidegate.dedup_claim_all: `dedup_claim` for each request of a submission that has a key, in key order
+-- dedup_claim_all: `dedup_claim` for each request of a submission that has a key, in key order
 --
 -- `p_keys` are the callers' keys, `p_made` those of `made_keys`. Returns, in the order given, the id that each request
 -- stands for: its own when it is new, the first one's when a key comes twice. The scope of a key is its kind and submitter.
-create or replace function tidegate.dedup_claim_all(
+create or replace function tidegate_internal.dedup_claim_all(
   p_kind      tidegate.kind,
   p_payloads  jsonb[],
   p_keys      text[],
@@ -27,12 +27,12 @@ declare
 begin
   if p_made is not null and p_kind.key_bucket is not null then
     -- What is known already waits for nobody.
-    v_known := tidegate.dedup_find_all(p_kind, p_payloads, p_keys, p_made, p_submitter);
+    v_known := tidegate_internal.dedup_find_all(p_kind, p_payloads, p_keys, p_made, p_submitter);
     if array_position(v_known, null) is null then
       return v_known;
     end if;
-    perform tidegate.require_read_committed('a submission whose key is made of a time bucket');
-    perform tidegate.lock_made_keys(p_made);
+    perform tidegate_internal.require_read_committed('a submission whose key is made of a time bucket');
+    perform tidegate_internal.lock_made_keys(p_made);
   end if;
 
   for v_keyed in
@@ -46,7 +46,7 @@ begin
         errcode = 'TG007',
         message = format('an idempotency key has 1 to 255 characters, not %s', length(v_keyed.key));
     end if;
-    v_fingerprint := tidegate.fingerprint(p_payloads[v_keyed.place], p_kind.set_paths);
+    v_fingerprint := tidegate_internal.fingerprint(p_payloads[v_keyed.place], p_kind.set_paths);
     if v_keyed.key = v_first_key or v_keyed.made = v_first_made then
       -- Its request is not there yet, so only the one before it in this loop can say what the key stands for.
       if v_fingerprint <> v_first_print then
@@ -61,7 +61,7 @@ begin
       end if;
       p_ids[v_keyed.place] := p_ids[v_first_place];
     else
-      p_ids[v_keyed.place] := tidegate.dedup_claim(
+      p_ids[v_keyed.place] := tidegate_internal.dedup_claim(
         case when v_keyed.key is null then v_keyed.made else v_scope end, v_keyed.key, v_fingerprint, v_window,
         p_ids[v_keyed.place], p_kind.key_bucket
       );
@@ -75,5 +75,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.dedup_claim_all is
-  'Internal: dedup_claim for each request of a submission that has a key.';
+comment on function tidegate_internal.dedup_claim_all is
+  'Dedup_claim for each request of a submission that has a key.';

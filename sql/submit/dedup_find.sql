@@ -1,9 +1,9 @@
--- tidegate.dedup_find: the request that an idempotency key stands for now, or null when it stands for none
+-- dedup_find: the request that an idempotency key stands for now, or null when it stands for none
 --
 -- A key stands for its request until the window since acceptance has passed, or the request has failed, timed out or
 -- been removed; then for what that was redriven as, if it was.
 -- Raises TG004 when it stands for a request with another payload. A plain read: a duplicate writes nothing.
-create or replace function tidegate.dedup_find(
+create or replace function tidegate_internal.dedup_find(
   p_scope        text,
   p_key          text,
   p_fingerprint  bytea,
@@ -20,7 +20,7 @@ begin
   if seen.request_id is null or p_now >= seen.expires_at then
     return;
   end if;
-  request_id := tidegate.stands_for(seen.request_id);
+  request_id := tidegate_internal.stands_for(seen.request_id);
   if request_id is null then
     return;
   end if;
@@ -33,5 +33,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.dedup_find is
-  'Internal: the request that an idempotency key stands for; TG004 when the payload differs.';
+comment on function tidegate_internal.dedup_find is
+  'The request that an idempotency key stands for; TG004 when the payload differs.';

@@ -1,9 +1,9 @@
--- tidegate.dedup_find_all: `dedup_find` for each request of a submission: the earlier requests that its keys stand for
+-- dedup_find_all: `dedup_find` for each request of a submission: the earlier requests that its keys stand for
 --
 -- `p_keys` are the callers' keys, `p_made` those of `made_keys`. In the order given; null where a key stands for none, and
 -- for a request without a key. Writes nothing.
 -- Raises TG004 when a key stands for a request with another payload.
-create or replace function tidegate.dedup_find_all(
+create or replace function tidegate_internal.dedup_find_all(
   p_kind tidegate.kind, p_payloads jsonb[], p_keys text[], p_made text[], p_submitter text
 )
   returns uuid[]
@@ -15,18 +15,20 @@ as $$
     case
       when p.key is not null then (
         select f.request_id
-        from tidegate.dedup_find(
-          p_kind.name || ':' || coalesce(p_submitter, ''), p.key, tidegate.fingerprint(p.payload, p_kind.set_paths),
+        from tidegate_internal.dedup_find(
+          p_kind.name || ':' || coalesce(p_submitter, ''), p.key, tidegate_internal.fingerprint(p.payload, p_kind.set_paths),
           clock_timestamp()
         ) as f
       )
       when p.made is not null
-        then tidegate.dedup_find_made(p.made, tidegate.fingerprint(p.payload, p_kind.set_paths), clock_timestamp())
+        then tidegate_internal.dedup_find_made(
+          p.made, tidegate_internal.fingerprint(p.payload, p_kind.set_paths), clock_timestamp()
+        )
     end
     order by p.place
   )
   from unnest(p_payloads, p_keys, p_made) with ordinality as p(payload, key, made, place);
 $$;
 
-comment on function tidegate.dedup_find_all is
-  'Internal: dedup_find for each request of a submission that has a key.';
+comment on function tidegate_internal.dedup_find_all is
+  'Dedup_find for each request of a submission that has a key.';

@@ -1,8 +1,8 @@
--- tidegate.dedup_find_made: the request that a made key stands for now, in whatever time bucket it was stored, or null
+-- dedup_find_made: the request that a made key stands for now, in whatever time bucket it was stored, or null
 --
 -- As `dedup_find`, of which it takes the words. The last row of a scope stands for the request, if any does: a new one is
 -- stored only when none stands; after a change of `key_bucket` it may be one of those before.
-create or replace function tidegate.dedup_find_made(p_scope text, p_fingerprint bytea, p_now timestamptz)
+create or replace function tidegate_internal.dedup_find_made(p_scope text, p_fingerprint bytea, p_now timestamptz)
   returns uuid
   language plpgsql
   stable
@@ -13,7 +13,7 @@ declare
 begin
   select s.request_id, d.fingerprint into v_seen
   from (select * from tidegate.dedup as d where d.scope = p_scope order by d.key desc limit 100) as d
-  cross join lateral tidegate.stands_for(d.request_id) as s(request_id)
+  cross join lateral tidegate_internal.stands_for(d.request_id) as s(request_id)
   where p_now < d.expires_at and s.request_id is not null
   order by d.first_seen desc
   limit 1;
@@ -28,5 +28,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.dedup_find_made is
-  'Internal: the request that a made key stands for, in whatever time bucket; TG004 when the payload differs.';
+comment on function tidegate_internal.dedup_find_made is
+  'The request that a made key stands for, in whatever time bucket; TG004 when the payload differs.';

@@ -1,7 +1,7 @@
--- tidegate.key_bucket: under which key of its scope a made key is stored: the beginning of the time bucket, in UTC
+-- key_bucket: under which key of its scope a made key is stored: the beginning of the time bucket, in UTC
 --
 -- Without buckets always the same. Buckets are counted from 1970.
-create or replace function tidegate.key_bucket(p_bucket interval, p_now timestamptz)
+create or replace function tidegate_internal.key_bucket(p_bucket interval, p_now timestamptz)
   returns text
   language sql
   stable
@@ -17,5 +17,5 @@ as $$
   from (select extract(epoch from p_bucket) as seconds) as b;
 $$;
 
-comment on function tidegate.key_bucket is
-  'Internal: under which key of its scope a made key is stored: the beginning of its time bucket.';
+comment on function tidegate_internal.key_bucket is
+  'Under which key of its scope a made key is stored: the beginning of its time bucket.';

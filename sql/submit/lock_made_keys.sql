@@ -1,8 +1,8 @@
--- tidegate.lock_made_keys: takes the locks of made keys, to the end of the transaction
+-- lock_made_keys: takes the locks of made keys, to the end of the transaction
 --
 -- For kinds with time buckets: two first arrivals on either side of a bucket's edge insert two rows, and would not meet at
 -- either. 256 stripes, in key order, as `lock_references` has them.
-create or replace function tidegate.lock_made_keys(p_made text[])
+create or replace function tidegate_internal.lock_made_keys(p_made text[])
   returns void
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -18,5 +18,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.lock_made_keys is
-  'Internal: the locks under which first arrivals of made keys in time buckets come one after the other.';
+comment on function tidegate_internal.lock_made_keys is
+  'The locks under which first arrivals of made keys in time buckets come one after the other.';

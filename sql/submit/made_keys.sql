@@ -1,10 +1,10 @@
--- tidegate.made_keys: the idempotency keys that a kind makes of payloads that come without one
+-- made_keys: the idempotency keys that a kind makes of payloads that come without one
 --
 -- In the order given; null for a payload with a caller's key, and null altogether when each has one. A natural key is made
 -- of the values at `key_paths`, a proxy key of the payload and the submitter; the operation is the kind. Each is a scope of
 -- its own in `dedup` (`natural KIND:SUBMITTER HASH`), which no caller's key can be in: those begin with the kind.
 -- Raises TG007 for a payload without one of the values; JSON null is none.
-create or replace function tidegate.made_keys(p_kind tidegate.kind, p_payloads jsonb[], p_keys text[], p_submitter text)
+create or replace function tidegate_internal.made_keys(p_kind tidegate.kind, p_payloads jsonb[], p_keys text[], p_submitter text)
   returns text[]
   language plpgsql
   stable
@@ -19,7 +19,7 @@ begin
     select p.place, k.path into v_lacks
     from unnest(p_payloads, p_keys) with ordinality as p(payload, key, place)
     cross join unnest(p_kind.key_paths) with ordinality as k(path, rank)
-    where p.key is null and coalesce(jsonb_typeof(tidegate.member(p.payload, k.path)), 'null') = 'null'
+    where p.key is null and coalesce(jsonb_typeof(tidegate_internal.member(p.payload, k.path)), 'null') = 'null'
     order by p.place, k.rank
     limit 1;
     if found then
@@ -36,12 +36,12 @@ begin
       when p.key is null then v_scope || encode(sha256(convert_to(
         case p_kind.key_mode
           when 'natural' then (
-            select tidegate.canonical(jsonb_agg(tidegate.member(s.payload, k.path) order by k.rank))
-            from tidegate.sort_sets(p.payload, coalesce(p_kind.set_paths, '{}')) as s(payload)
+            select tidegate_internal.canonical(jsonb_agg(tidegate_internal.member(s.payload, k.path) order by k.rank))
+            from tidegate_internal.sort_sets(p.payload, coalesce(p_kind.set_paths, '{}')) as s(payload)
             cross join unnest(p_kind.key_paths) with ordinality as k(path, rank)
           )
           -- No canonical text has a line break.
-          else tidegate.canonical(p.payload, p_kind.set_paths) || E'\n' || coalesce(p_submitter, '')
+          else tidegate_internal.canonical(p.payload, p_kind.set_paths) || E'\n' || coalesce(p_submitter, '')
         end, 'UTF8'
       )), 'hex')
     end
@@ -53,4 +53,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.made_keys is 'Internal: the idempotency keys that a kind makes of payloads that come without one.';
+comment on function tidegate_internal.made_keys is 'The idempotency keys that a kind makes of payloads that come without one.';

@@ -1,7 +1,7 @@
--- tidegate.member: what a payload has at a path: names of members joined by dots, such as `order.id`
+-- member: what a payload has at a path: names of members joined by dots, such as `order.id`
 --
 -- Null where there is no such member. No element of an array can be named: its place says nothing lasting about it.
-create or replace function tidegate.member(p_value jsonb, p_path text)
+create or replace function tidegate_internal.member(p_value jsonb, p_path text)
   returns jsonb
   language plpgsql
   immutable
@@ -18,4 +18,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.member is 'Internal: what a payload has at a path of member names.';
+comment on function tidegate_internal.member is 'What a payload has at a path of member names.';

@@ -1,8 +1,8 @@
--- tidegate.require_read_committed: raises TG007 at isolation levels above READ COMMITTED
+-- require_read_committed: raises TG007 at isolation levels above READ COMMITTED
 --
 -- For functions that take a lock and then count: above READ COMMITTED they would count in a snapshot that is older
 -- than the lock.
-create or replace function tidegate.require_read_committed(p_function text)
+create or replace function tidegate_internal.require_read_committed(p_function text)
   returns void
   language plpgsql
   stable
@@ -17,5 +17,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.require_read_committed is
-  'Internal: raises TG007 at isolation levels above READ COMMITTED.';
+comment on function tidegate_internal.require_read_committed is
+  'Raises TG007 at isolation levels above READ COMMITTED.';

@@ -1,11 +1,11 @@
--- tidegate.sort_out: of a submission that the gates have no room for in whole: what is known, what is let in, what is not
+-- sort_out: of a submission that the gates have no room for in whole: what is known, what is let in, what is not
 --
 -- `known` are the earlier requests that the keys stand for, in the order given. Of the others, `fresh` in number, where a
 -- key that comes twice counts once, `taken` are the places of those let in and `refused` of those that are not: with
 -- `p_each` as many as there is room for, else all or none, and with one refused, all are. Reads keys and does not claim
 -- them: what a refused request took would have to be given back.
 -- Raises TG011 for a batch that a gate would never have room for.
-create or replace function tidegate.sort_out(
+create or replace function tidegate_internal.sort_out(
   p_kind      tidegate.kind,
   p_payloads  jsonb[],
   p_keys      text[],
@@ -24,7 +24,7 @@ as $$
 declare
   v_least record;
 begin
-  known := tidegate.dedup_find_all(p_kind, p_payloads, p_keys, p_made, p_submitter);
+  known := tidegate_internal.dedup_find_all(p_kind, p_payloads, p_keys, p_made, p_submitter);
   with asked as (
     select
       s.place, s.id is null as is_fresh,
@@ -67,5 +67,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.sort_out is
-  'Internal: of a submission that there is no room for: what is known, what is let in, what is not.';
+comment on function tidegate_internal.sort_out is
+  'Of a submission that there is no room for: what is known, what is let in, what is not.';

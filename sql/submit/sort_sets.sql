@@ -1,8 +1,8 @@
--- tidegate.sort_sets: a payload whose arrays at the given paths are in the order of their elements' canonical text
+-- sort_sets: a payload whose arrays at the given paths are in the order of their elements' canonical text
 --
 -- For arrays whose order means nothing. An element that is there twice stays twice; a path that leads to no array changes
 -- nothing. No set is within another, because paths do not lead into arrays.
-create or replace function tidegate.sort_sets(p_value jsonb, p_set_paths text[])
+create or replace function tidegate_internal.sort_sets(p_value jsonb, p_set_paths text[])
   returns jsonb
   language plpgsql
   immutable
@@ -14,10 +14,11 @@ declare
   v_set  jsonb;
 begin
   foreach v_path in array p_set_paths loop
-    v_set := tidegate.member(p_value, v_path);
+    v_set := tidegate_internal.member(p_value, v_path);
     if jsonb_typeof(v_set) = 'array' and jsonb_array_length(v_set) > 1 then
       p_value := jsonb_set(p_value, string_to_array(v_path, '.'), (
-        select jsonb_agg(e.value order by tidegate.canonical(e.value) collate "C") from jsonb_array_elements(v_set) as e(value)
+        select jsonb_agg(e.value order by tidegate_internal.canonical(e.value) collate "C")
+        from jsonb_array_elements(v_set) as e(value)
       ));
     end if;
   end loop;
@@ -25,4 +26,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.sort_sets is 'Internal: a payload with the arrays at the given paths in canonical order.';
+comment on function tidegate_internal.sort_sets is 'A payload with the arrays at the given paths in canonical order.';

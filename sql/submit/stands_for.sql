@@ -1,7 +1,7 @@
--- tidegate.stands_for: the request that answers for one that a key was accepted with: itself, or what it was redriven as
+-- stands_for: the request that answers for one that a key was accepted with: itself, or what it was redriven as
 --
 -- Null when that has failed or timed out, too, or is gone: then the key stands for none.
-create or replace function tidegate.stands_for(p_id uuid)
+create or replace function tidegate_internal.stands_for(p_id uuid)
   returns uuid
   language plpgsql
   stable
@@ -26,5 +26,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.stands_for is
-  'Internal: the request that answers for one that a key was accepted with; null: none does.';
+comment on function tidegate_internal.stands_for is
+  'The request that answers for one that a key was accepted with; null: none does.';

@@ -1,4 +1,4 @@
--- tidegate.submit: (entry) → queued (decrypt) or processing (proof, direct), for one request
+-- submit: (entry) → queued (decrypt) or processing (proof, direct), for one request
 --
 -- Returns one row: the request's id, `accepted`, `replayed` (same idempotency key, same payload) or `refused` (the gate
 -- is closed; id null), its status, queue and position, and in how many seconds to ask again. Commits with the
@@ -23,7 +23,7 @@ as $$
 begin
   return query select
     s.id, s.outcome, s.req_status, s.queue, s.queue_position, s.retry_after_seconds
-  from tidegate.submit_requests(
+  from tidegate_internal.submit_requests(
     submit.kind, array[submit.payload], array[submit.idempotency_key], submit.submitter, submit.admission, submit.not_before
   ) as s;
 end;
@@ -31,4 +31,4 @@ $$;
 
 comment on function tidegate.submit is
   'Submits one request; returns its id, outcome (accepted, replayed or refused), place and when to come back.';
-select tidegate.allow('submit', '{api,admin}');
+select tidegate_internal.allow('submit', '{api,admin}');

@@ -1,4 +1,4 @@
--- tidegate.submit_batch: (entry) → queued or processing, for a whole array of payloads of one kind, or for none
+-- submit_batch: (entry) → queued or processing, for a whole array of payloads of one kind, or for none
 --
 -- Returns a row for each payload, in their order: `accepted` with the new request, or `replayed` with the earlier
 -- request of the same idempotency key. Everything commits with the caller's transaction. `admission` is 'enforce'
@@ -26,7 +26,7 @@ as $$
 begin
   return query select
     s.id, s.outcome, s.req_status, s.queue, s.queue_position, s.retry_after_seconds
-  from tidegate.submit_requests(
+  from tidegate_internal.submit_requests(
     submit_batch.kind, submit_batch.payloads, submit_batch.idempotency_keys, submit_batch.submitter, submit_batch.admission, null
   ) as s;
 end;
@@ -34,4 +34,4 @@ $$;
 
 comment on function tidegate.submit_batch is
   'Submits up to 10000 requests of one kind, all or none; returns a row for each, in order.';
-select tidegate.allow('submit_batch', '{api,admin}');
+select tidegate_internal.allow('submit_batch', '{api,admin}');

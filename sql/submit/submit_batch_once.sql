@@ -1,4 +1,4 @@
--- tidegate.submit_batch_once: `submit_batch` under one idempotency key for the whole batch
+-- submit_batch_once: `submit_batch` under one idempotency key for the whole batch
 --
 -- The same key and payloads, in the same order, are the same batch: each payload has a key of its own, made of the
 -- batch's and its place. So a repeated batch is replayed, and submits anew only what has failed or timed out since.
@@ -31,7 +31,7 @@ begin
 
   return query select
     s.id, s.outcome, s.req_status, s.queue, s.queue_position, s.retry_after_seconds
-  from tidegate.submit_requests(
+  from tidegate_internal.submit_requests(
     submit_batch_once.kind, submit_batch_once.payloads,
     array(select v_key || ' ' || n from generate_series(1, cardinality(submit_batch_once.payloads)) as n),
     submit_batch_once.submitter, submit_batch_once.admission, null
@@ -44,10 +44,10 @@ begin
   where d.scope = submit_batch_once.kind || ':' || coalesce(submit_batch_once.submitter, '') and d.key = v_key || ' 1'
     and cardinality(submit_batch_once.payloads) > 0;
   if found then
-    perform tidegate.dedup_claim(
+    perform tidegate_internal.dedup_claim(
       submit_batch_once.kind || ':' || coalesce(submit_batch_once.submitter, ''), v_key,
-      tidegate.fingerprint(
-        (select jsonb_agg(tidegate.sort_sets(p.payload, coalesce(k.set_paths, '{}')) order by p.place)
+      tidegate_internal.fingerprint(
+        (select jsonb_agg(tidegate_internal.sort_sets(p.payload, coalesce(k.set_paths, '{}')) order by p.place)
          from tidegate.kind as k
          cross join unnest(submit_batch_once.payloads) with ordinality as p(payload, place)
          where k.name = submit_batch_once.kind),
@@ -61,4 +61,4 @@ $$;
 
 comment on function tidegate.submit_batch_once is
   'Submits many requests of one kind, all or none, under one idempotency key: repeated, it is the same batch.';
-select tidegate.allow('submit_batch_once', '{api,admin}');
+select tidegate_internal.allow('submit_batch_once', '{api,admin}');

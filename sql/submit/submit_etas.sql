@@ -1,8 +1,8 @@
--- tidegate.submit_etas: when to come back for requests that are being submitted, in their order
+-- submit_etas: when to come back for requests that are being submitted, in their order
 --
 -- The first of them finds `p_waiting` messages before it. Observed ETAs cost as much as a poll each, so of many only
 -- some are made, and those between are told as much more as they wait longer.
-create or replace function tidegate.submit_etas(
+create or replace function tidegate_internal.submit_etas(
   p_kind       tidegate.kind,
   p_queue      text,
   p_waiting    bigint,
@@ -37,7 +37,7 @@ begin
     from (
       select first, e.*
       from generate_series(0, p_count - 1, v_step) as first
-      cross join lateral tidegate.observed_eta(
+      cross join lateral tidegate_internal.observed_eta(
         p_kind, v_place, p_waiting + first, p_queue, p_visible_in, null, interval '0', p_terms, p_now
       ) as e
       where e.seconds is not null
@@ -61,4 +61,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.submit_etas is 'Internal: when to come back for requests that are being submitted.';
+comment on function tidegate_internal.submit_etas is 'When to come back for requests that are being submitted.';

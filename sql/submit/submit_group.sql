@@ -1,4 +1,4 @@
--- tidegate.submit_group: (entry) → queued or processing, for requests of one kind that have nothing to do with each other
+-- submit_group: (entry) → queued or processing, for requests of one kind that have nothing to do with each other
 --
 -- As `submit_batch`, except when a gate does not let in all: then each request is answered as if it had been submitted
 -- alone, an earlier one of the same idempotency key as `replayed`, new ones as `accepted` as far as there is room, and the
@@ -23,7 +23,7 @@ create or replace function tidegate.submit_group(
   set plan_cache_mode = force_generic_plan
 as $$
 begin
-  return query select * from tidegate.submit_requests(
+  return query select * from tidegate_internal.submit_requests(
     submit_group.kind, submit_group.payloads, submit_group.idempotency_keys, submit_group.submitter, 'enforce',
     submit_group.not_before, true
   );
@@ -32,4 +32,4 @@ $$;
 
 comment on function tidegate.submit_group is
   'Submits up to 10000 unrelated requests of one kind: as submit_batch, but a closed gate refuses each new one by itself.';
-select tidegate.allow('submit_group', '{api,admin}');
+select tidegate_internal.allow('submit_group', '{api,admin}');

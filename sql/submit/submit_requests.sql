@@ -1,4 +1,4 @@
--- tidegate.submit_requests: what `submit` and `submit_batch` share
+-- submit_requests: what `submit` and `submit_batch` share
 --
 -- Replays are always answered. Of what is new, the gates let in all or nothing; with `p_each` as many as there is room for,
 -- request by request. A refused one leaves nothing behind.
@@ -8,7 +8,7 @@
 -- The locks of the gates first, then those of made keys, then dedup keys (in key order), then messages, then rows; the gate
 -- that closes comes last. Each message's number is drawn before, because the row names it. A submission that finds its
 -- queue empty wakes the workers when it commits.
-create or replace function tidegate.submit_requests(
+create or replace function tidegate_internal.submit_requests(
   p_kind       text,
   p_payloads   jsonb[],
   p_keys       text[],
@@ -26,7 +26,7 @@ create or replace function tidegate.submit_requests(
 as $$
 #variable_conflict use_column
 declare
-  v_kind     tidegate.kind := tidegate.submittable_kind(p_kind);
+  v_kind     tidegate.kind := tidegate_internal.submittable_kind(p_kind);
   v_count    integer := coalesce(cardinality(p_payloads), 0);
   v_queue    text := coalesce(v_kind.readiness_queue, v_kind.tx_queue);
   v_status   tidegate.request_status := case when v_kind.flow = 'decrypt' then 'queued' else 'processing' end;
@@ -76,17 +76,17 @@ begin
     return;
   end if;
   if v_kind.key_mode <> 'caller' then
-    v_made := tidegate.made_keys(v_kind, p_payloads, p_keys, p_submitter);
+    v_made := tidegate_internal.made_keys(v_kind, p_payloads, p_keys, p_submitter);
   end if;
 
   if p_admission = 'enforce' then
     begin
-      perform tidegate.require_read_committed('submit');
-      v_admitted := tidegate.admit(v_kind, p_submitter, v_count);
+      perform tidegate_internal.require_read_committed('submit');
+      v_admitted := tidegate_internal.admit(v_kind, p_submitter, v_count);
     exception when lock_not_available or sqlstate 'TG007' or sqlstate 'TG012' then
       -- What is known already passes no gate.
       if (p_keys is null and v_made is null)
-        or array_position(tidegate.dedup_find_all(v_kind, p_payloads, p_keys, v_made, p_submitter), null) is not null
+        or array_position(tidegate_internal.dedup_find_all(v_kind, p_payloads, p_keys, v_made, p_submitter), null) is not null
       then
         raise;
       end if;
@@ -95,16 +95,16 @@ begin
   end if;
   if v_admitted.room < v_count then
     select s.known, s.fresh, s.taken, s.refused into v_known, v_fresh, v_taken, v_refused
-    from tidegate.sort_out(v_kind, p_payloads, p_keys, v_made, p_submitter, v_admitted.room, p_each) as s;
+    from tidegate_internal.sort_out(v_kind, p_payloads, p_keys, v_made, p_submitter, v_admitted.room, p_each) as s;
   end if;
   if v_refused is not null then
-    v_wait := tidegate.gate_wait(
+    v_wait := tidegate_internal.gate_wait(
       v_kind, p_submitter, case when p_each then 1 else v_fresh end, coalesce(cardinality(v_taken), 0)
     );
     return query
       with let_in as materialized (
         select v_taken[i.number] as place, i.*
-        from tidegate.submit_requests(
+        from tidegate_internal.submit_requests(
           p_kind, array(select p_payloads[t.place] from unnest(v_taken) as t(place)),
           case when p_keys is not null then array(select p_keys[t.place] from unnest(v_taken) as t(place)) end,
           p_submitter, 'accepted', p_not_before
@@ -125,16 +125,16 @@ begin
       left join let_in as i on i.place = s.place
       order by s.place;
     -- Whom a group leaves no room finds the gate closed, even if some of those before have been served meanwhile.
-    perform tidegate.close_gates(v_admitted, case when p_each then v_admitted.room else 0 end);
+    perform tidegate_internal.close_gates(v_admitted, case when p_each then v_admitted.room else 0 end);
     return;
   end if;
 
-  v_own := array(select tidegate.uuid_v7() from generate_series(1, v_count));
+  v_own := array(select tidegate_internal.uuid_v7() from generate_series(1, v_count));
   v_ids := v_own;
   v_new := v_own;
   v_payloads := p_payloads;
   if v_made is not null or array_remove(p_keys, null) <> '{}' then
-    v_ids := tidegate.dedup_claim_all(v_kind, p_payloads, p_keys, v_made, p_submitter, v_ids);
+    v_ids := tidegate_internal.dedup_claim_all(v_kind, p_payloads, p_keys, v_made, p_submitter, v_ids);
     select array_agg(n.id order by n.place), array_agg(n.payload order by n.place) into v_new, v_payloads
     from unnest(v_own, v_ids, p_payloads) with ordinality as n(id, stands_for, payload, place)
     where n.id = n.stands_for;
@@ -147,17 +147,17 @@ begin
   end if;
 
   if v_new is not null then
-    v_waiting := coalesce(v_admitted.waiting, tidegate.waiting_before(v_queue, null, v_counted));
+    v_waiting := coalesce(v_admitted.waiting, tidegate_internal.waiting_before(v_queue, null, v_counted));
     v_msg_ids := array(
-      select nextval(sequence) from tidegate.queue_sequence(v_queue) as sequence, generate_series(1, cardinality(v_new))
+      select nextval(sequence) from tidegate_internal.queue_sequence(v_queue) as sequence, generate_series(1, cardinality(v_new))
     );
     v_now := clock_timestamp();
     if p_not_before > v_now then
       v_visible := p_not_before;
     end if;
-    perform tidegate.send_messages(v_queue, v_new, v_msg_ids, v_visible);
-    v_terms := tidegate.eta_inputs(v_kind, v_queue, v_status, v_counted);
-    v_etas := tidegate.submit_etas(
+    perform tidegate_internal.send_messages(v_queue, v_new, v_msg_ids, v_visible);
+    v_terms := tidegate_internal.eta_inputs(v_kind, v_queue, v_status, v_counted);
+    v_etas := tidegate_internal.submit_etas(
       v_kind, v_queue, v_waiting, cardinality(v_new), case when p_not_before > v_now then p_not_before - v_now end, v_terms, v_now
     );
 
@@ -184,9 +184,9 @@ begin
   end if;
 
   if p_admission = 'enforce' then
-    perform tidegate.close_gates(v_admitted, coalesce(cardinality(v_new), 0));
+    perform tidegate_internal.close_gates(v_admitted, coalesce(cardinality(v_new), 0));
   elsif v_new is not null then
-    perform tidegate.look_at_gate(g.name, 'accepting')
+    perform tidegate_internal.look_at_gate(g.name, 'accepting')
     from tidegate.gate as g
     where g.queue = v_queue or g.kind = p_kind or g.submitter = p_submitter;
   end if;
@@ -209,4 +209,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.submit_requests is 'Internal: what submit and submit_batch share.';
+comment on function tidegate_internal.submit_requests is 'What submit and submit_batch share.';

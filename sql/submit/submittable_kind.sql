@@ -1,7 +1,7 @@
--- tidegate.submittable_kind: a kind that requests can be submitted to
+-- submittable_kind: a kind that requests can be submitted to
 --
 -- Raises TG002 for an unknown kind, TG003 for one whose nominal times are not set yet.
-create or replace function tidegate.submittable_kind(p_kind text)
+create or replace function tidegate_internal.submittable_kind(p_kind text)
   returns tidegate.kind
   language plpgsql
   stable
@@ -32,5 +32,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.submittable_kind is
-  'Internal: a kind that requests can be submitted to, else TG002 or TG003.';
+comment on function tidegate_internal.submittable_kind is
+  'A kind that requests can be submitted to, else TG002 or TG003.';

@@ -1,4 +1,4 @@
--- tidegate.adaptive_interval_ms: how long the intervals of a policy's estimator are, milliseconds
+-- adaptive_interval_ms: how long the intervals of a policy's estimator are, milliseconds
 --
 -- As declared; else five seconds, or twice the longest timeout: an interval holds the calls that it judges.
 create or replace function tidegate.adaptive_interval_ms(policy tidegate.policy)
@@ -14,4 +14,4 @@ return (
 
 comment on function tidegate.adaptive_interval_ms is
   'How long the intervals of a policy''s adaptive timeout are, milliseconds.';
-select tidegate.allow('adaptive_interval_ms', '{reader,api,worker,admin}');
+select tidegate_internal.allow('adaptive_interval_ms', '{reader,api,worker,admin}');

@@ -1,4 +1,4 @@
--- tidegate.estimator_overview: every adaptive timeout, as all processes share it; one row a policy in adaptive mode
+-- estimator_overview: every adaptive timeout, as all processes share it; one row a policy in adaptive mode
 --
 -- Before anything was folded there is no estimator: the timeout is the longest, and no time is known.
 create or replace view tidegate.estimator_overview as

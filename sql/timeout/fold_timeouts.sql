@@ -1,4 +1,4 @@
--- tidegate.fold_timeouts: makes an estimate the one that all processes go on with, if nobody was faster
+-- fold_timeouts: makes an estimate the one that all processes go on with, if nobody was faster
 --
 -- `version` is that of the estimator that the estimate was made from, 0 when there was none. Where the row still has it, the
 -- estimate is stored as the next version, and with it what this process has seen of it (`report`); reports older than an
@@ -109,4 +109,4 @@ $$;
 comment on function tidegate.fold_timeouts is
   'For workers: makes an estimate the one that all go on with, and notes the report of its process, unless somebody was '
   'faster; returns whether.';
-select tidegate.allow('fold_timeouts', '{worker,admin}');
+select tidegate_internal.allow('fold_timeouts', '{worker,admin}');

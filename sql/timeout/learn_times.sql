@@ -1,9 +1,9 @@
--- tidegate.learn_times: the times that a policy takes from what was measured: a percentile timeout, when to hedge
+-- learn_times: the times that a policy takes from what was measured: a percentile timeout, when to hedge
 --
 -- A timeout is a percentile of the latest latencies times the safety factor, and never above the declared one; a call that
 -- was cut off counts with the time it had. Without enough latencies the declared times hold. Hedges start after the 95th
 -- percentile, or never while that is not known. What moves by less than a twentieth stays.
-create or replace function tidegate.learn_times(p_policy tidegate.policy, p_now timestamptz)
+create or replace function tidegate_internal.learn_times(p_policy tidegate.policy, p_now timestamptz)
   returns boolean
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -51,4 +51,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.learn_times is 'Internal: takes percentile timeouts and hedge delays from what was measured.';
+comment on function tidegate_internal.learn_times is 'Takes percentile timeouts and hedge delays from what was measured.';

@@ -1,4 +1,4 @@
--- tidegate.read_timeouts: what a process needs to go on with the adaptive timeouts of a stage, one row for each kind of the
+-- read_timeouts: what a process needs to go on with the adaptive timeouts of a stage, one row for each kind of the
 -- list that there is
 --
 -- The policy as it is now: `adaptive` says whether the estimator is asked at all; `slo` is null without a target. `estimate`
@@ -58,4 +58,4 @@ $$;
 
 comment on function tidegate.read_timeouts is
   'For workers: the adaptive timeouts of a stage as they are now, with the estimators that all processes share.';
-select tidegate.allow('read_timeouts', '{worker,admin}');
+select tidegate_internal.allow('read_timeouts', '{worker,admin}');

@@ -1,5 +1,5 @@
--- tidegate.require_callback: raises TG009 for a callback URL that may not be named; null is none
-create or replace function tidegate.require_callback(p_url text)
+-- require_callback: raises TG009 for a callback URL that may not be named; null is none
+create or replace function tidegate_internal.require_callback(p_url text)
   returns void
   language plpgsql
   stable
@@ -11,7 +11,7 @@ begin
   if p_url is null then
     return;
   end if;
-  select * into v_target from tidegate.webhook_target(p_url);
+  select * into v_target from tidegate_internal.webhook_target(p_url);
   if v_target.refusal is not null then
     raise exception using
       errcode = 'TG009',
@@ -24,4 +24,4 @@ begin
 end;
 $$;
 
-comment on function tidegate.require_callback is 'Internal: raises TG009 for a callback URL that may not be named.';
+comment on function tidegate_internal.require_callback is 'Raises TG009 for a callback URL that may not be named.';

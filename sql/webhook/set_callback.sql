@@ -1,4 +1,4 @@
--- tidegate.set_callback: names the URL that is told when a request ends, instead of its kind's; null: its kind's again
+-- set_callback: names the URL that is told when a request ends, instead of its kind's; null: its kind's again
 --
 -- Call it in the transaction of the submission, or any time before the request ends. False, and nothing changed, when
 -- it has ended: its delivery has been decided. Raises TG006 for an unknown request, TG009 for a URL that may not be
@@ -10,7 +10,7 @@ create or replace function tidegate.set_callback(id uuid, url text)
   set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform tidegate.require_callback(set_callback.url);
+  perform tidegate_internal.require_callback(set_callback.url);
   update tidegate.request as r
   set callback_url = set_callback.url
   where r.id = set_callback.id and r.req_status not in ('completed', 'timed_out', 'failure');
@@ -26,4 +26,4 @@ $$;
 
 comment on function tidegate.set_callback is
   'Names the URL that is told when a request ends; false when it has ended; TG009 for a URL that may not be named.';
-select tidegate.allow('set_callback', '{api,admin}');
+select tidegate_internal.allow('set_callback', '{api,admin}');

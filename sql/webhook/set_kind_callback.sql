@@ -1,4 +1,4 @@
--- tidegate.set_kind_callback: names the URL that is told when requests of a kind end; null: nobody
+-- set_kind_callback: names the URL that is told when requests of a kind end; null: nobody
 --
 -- Counts for every request that ends from now on and names no URL of its own. Returns the URL before.
 -- Raises TG002 for an unknown kind, TG009 for a URL that may not be named.
@@ -25,4 +25,4 @@ $$;
 
 comment on function tidegate.set_kind_callback is
   'By an operator: names the URL that is told when requests of a kind end; null: nobody; returns the one before.';
-select tidegate.allow('set_kind_callback', '{admin}');
+select tidegate_internal.allow('set_kind_callback', '{admin}');

@@ -1,4 +1,4 @@
--- tidegate.submit_with_callback: `submit`, and `set_callback` for a request that is new, in one call
+-- submit_with_callback: `submit`, and `set_callback` for a request that is new, in one call
 --
 -- Tells all that a poll would (see `request_outlook`). A replay keeps the callback of the first submission, and is
 -- answered even when this URL may not be named (any more). Raises what `submit` raises, and TG009 for such a URL.
@@ -24,7 +24,7 @@ as $$
 declare
   v_submitted record;
 begin
-  select * into strict v_submitted from tidegate.submit_requests(
+  select * into strict v_submitted from tidegate_internal.submit_requests(
     submit_with_callback.kind, array[submit_with_callback.payload], array[submit_with_callback.idempotency_key],
     submit_with_callback.submitter, submit_with_callback.admission, submit_with_callback.not_before
   );
@@ -39,4 +39,4 @@ $$;
 
 comment on function tidegate.submit_with_callback is
   'submit, with the URL that is told when the request ends; a replay keeps the URL of the first submission.';
-select tidegate.allow('submit_with_callback', '{api,admin}');
+select tidegate_internal.allow('submit_with_callback', '{api,admin}');

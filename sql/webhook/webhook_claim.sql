@@ -1,4 +1,4 @@
--- tidegate.webhook_claim: deliveries that are due, under a lease, with all that a deliverer needs
+-- webhook_claim: deliveries that are due, under a lease, with all that a deliverer needs
 --
 -- At most `batch`, and at most the policy's `per_host` under way to one host in the whole fleet, so a slow host does
 -- not hold up the others. The lease is the policy's timeout and a while to settle; a deliverer that dies loses it, and
@@ -80,7 +80,7 @@ begin
         due.request_id,
         coalesce(t.refusal, case when due.attempt >= v_policy.attempts then 'no attempt is left' end) as refusal
       from due
-      cross join lateral tidegate.webhook_target(due.url) as t
+      cross join lateral tidegate_internal.webhook_target(due.url) as t
     ), claimed as (
       update tidegate.webhook_delivery as d
       set
@@ -105,11 +105,11 @@ begin
       r.finished_at
     from tidegate.webhook_delivery as d
     join tidegate.request as r on r.id = d.request_id
-    cross join lateral tidegate.webhook_target(d.url) as t
-    cross join lateral (select tidegate.webhook_secrets(t.listed)) as s(secrets)
+    cross join lateral tidegate_internal.webhook_target(d.url) as t
+    cross join lateral (select tidegate_internal.webhook_secrets(t.listed)) as s(secrets)
     where d.request_id = any(v_claimed);
 end;
 $$;
 
 comment on function tidegate.webhook_claim is 'For deliverers: deliveries that are due, under a lease, with what to say.';
-select tidegate.allow('webhook_claim', '{api,admin}');
+select tidegate_internal.allow('webhook_claim', '{api,admin}');

@@ -1,9 +1,9 @@
--- tidegate.webhook_host_port: host and port that a callback URL names, in lower case, or null when it is not a plain one
+-- webhook_host_port: host and port that a callback URL names, in lower case, or null when it is not a plain one
 --
 -- Plain: http or https, a host, perhaps a port, path and query; visible ASCII only, and no user name, password, fragment
 -- or backslash, which programs read in different ways. The deliverer reads the URL with a parser of its own and refuses
 -- it when that finds another host.
-create or replace function tidegate.webhook_host_port(p_url text)
+create or replace function tidegate_internal.webhook_host_port(p_url text)
   returns text
   language sql
   immutable
@@ -18,5 +18,5 @@ as $$
   where length(p_url) <= 2000;
 $$;
 
-comment on function tidegate.webhook_host_port is
-  'Internal: host and port of a plain http(s) URL; null for any other text.';
+comment on function tidegate_internal.webhook_host_port is
+  'Host and port of a plain http(s) URL; null for any other text.';

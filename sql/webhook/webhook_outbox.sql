@@ -1,10 +1,10 @@
--- tidegate.webhook_outbox: after each statement, a delivery for each request that it ended and whose end somebody
+-- webhook_outbox: after each statement, a delivery for each request that it ended and whose end somebody
 -- wants to know
 --
 -- In the transaction that ends the request, so neither is there without the other. A statement that ends nothing for
 -- anybody pays for one look at the new rows and one at the kinds. Nothing here may refuse: a strange URL, written by
 -- hand, fails its delivery and not the request.
-create or replace function tidegate.webhook_outbox()
+create or replace function tidegate_internal.webhook_outbox()
   returns trigger
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -17,7 +17,7 @@ begin
   end if;
 
   insert into tidegate.webhook_delivery (request_id, id, url, host_port, due_at)
-  select r.id, tidegate.uuid_v7(), u.url, coalesce(tidegate.webhook_host_port(u.url), '?'), clock_timestamp()
+  select r.id, tidegate_internal.uuid_v7(), u.url, coalesce(tidegate_internal.webhook_host_port(u.url), '?'), clock_timestamp()
   from new_rows as r
   join tidegate.kind as k on k.name = r.kind
   cross join lateral (select coalesce(r.callback_url, k.callback_url)) as u(url)
@@ -32,17 +32,17 @@ create or replace trigger webhook_outbox
   after update on tidegate.request
   referencing new table as new_rows
   for each statement
-  execute function tidegate.webhook_outbox();
+  execute function tidegate_internal.webhook_outbox();
 
 -- A kind's callback is checked when it is named, where somebody can still do something about it.
-create or replace function tidegate.kind_callback()
+create or replace function tidegate_internal.kind_callback()
   returns trigger
   language plpgsql
   security definer
   set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform tidegate.require_callback(new.callback_url);
+  perform tidegate_internal.require_callback(new.callback_url);
   return null;
 end;
 $$;
@@ -50,10 +50,10 @@ $$;
 create or replace trigger kind_callback
   after insert or update of callback_url on tidegate.kind
   for each row
-  execute function tidegate.kind_callback();
+  execute function tidegate_internal.kind_callback();
 
 -- Nothing is delivered unsigned: the first host brings the first secret.
-create or replace function tidegate.webhook_host_secret()
+create or replace function tidegate_internal.webhook_host_secret()
   returns trigger
   language plpgsql
   security definer
@@ -61,7 +61,7 @@ create or replace function tidegate.webhook_host_secret()
 as $$
 begin
   if not exists (select from tidegate.webhook_secret as s where s.host is null and s.expires_at is null) then
-    insert into tidegate.webhook_secret (secret) values (tidegate.webhook_new_secret());
+    insert into tidegate.webhook_secret (secret) values (tidegate_internal.webhook_new_secret());
   end if;
   return null;
 end;
@@ -70,9 +70,9 @@ $$;
 create or replace trigger webhook_host_secret
   after insert on tidegate.webhook_host
   for each statement
-  execute function tidegate.webhook_host_secret();
+  execute function tidegate_internal.webhook_host_secret();
 
-comment on function tidegate.webhook_outbox is
+comment on function tidegate_internal.webhook_outbox is
   'Trigger on request: a delivery for each request that ended and whose end somebody wants to know.';
-comment on function tidegate.kind_callback is 'Trigger on kind: its callback URL may name allowed hosts only (TG009).';
-comment on function tidegate.webhook_host_secret is 'Trigger on webhook_host: the first host brings the first secret.';
+comment on function tidegate_internal.kind_callback is 'Trigger on kind: its callback URL may name allowed hosts only (TG009).';
+comment on function tidegate_internal.webhook_host_secret is 'Trigger on webhook_host: the first host brings the first secret.';

@@ -1,4 +1,4 @@
--- tidegate.webhook_overview: one row per host with deliveries that wait, are under way, or failed
+-- webhook_overview: one row per host with deliveries that wait, are under way, or failed
 create or replace view tidegate.webhook_overview as
 with open_delivery as (
   -- Two scans, one for each partial index: what was delivered is never looked at.

@@ -1,4 +1,4 @@
--- tidegate.webhook_redeliver: delivers the end of a request again, under the same delivery id, with all its attempts
+-- webhook_redeliver: delivers the end of a request again, under the same delivery id, with all its attempts
 --
 -- Returns the state the delivery was in, or null when the request has none: nobody was to be told, or it was forgotten.
 -- One that is under way stays under way.
@@ -24,4 +24,4 @@ $$;
 
 comment on function tidegate.webhook_redeliver is
   'By an operator: delivers the end of a request again; the state its delivery was in, or null when it has none.';
-select tidegate.allow('webhook_redeliver', '{admin}');
+select tidegate_internal.allow('webhook_redeliver', '{admin}');

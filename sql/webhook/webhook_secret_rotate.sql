@@ -1,4 +1,4 @@
--- tidegate.webhook_secret_rotate: a new signing secret, returned here and nowhere else
+-- webhook_secret_rotate: a new signing secret, returned here and nowhere else
 --
 -- For one host of the allow-list, or for all that have none of their own. The secret before it signs as well for
 -- `overlap`, so that receivers can change over in their own time; older ones end now.
@@ -41,11 +41,11 @@ begin
   update tidegate.webhook_secret as s
   set expires_at = case when s.id = v_last then v_now + overlap else v_now end
   where s.host is not distinct from v_host and (s.expires_at is null or s.expires_at > v_now);
-  insert into tidegate.webhook_secret as s (host, secret) values (v_host, tidegate.webhook_new_secret())
+  insert into tidegate.webhook_secret as s (host, secret) values (v_host, tidegate_internal.webhook_new_secret())
   returning s.id, s.secret into id, secret;
 end;
 $$;
 
 comment on function tidegate.webhook_secret_rotate is
   'By an operator: a new signing secret, returned only here; the one before signs as well for a while.';
-select tidegate.allow('webhook_secret_rotate', '{admin}');
+select tidegate_internal.allow('webhook_secret_rotate', '{admin}');

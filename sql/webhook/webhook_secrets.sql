@@ -1,7 +1,7 @@
--- tidegate.webhook_secrets: what a delivery to a host of the allow-list is signed with, the latest first
+-- webhook_secrets: what a delivery to a host of the allow-list is signed with, the latest first
 --
 -- The host's own active secrets, or else those for all; empty when somebody has deleted them.
-create or replace function tidegate.webhook_secrets(p_listed text)
+create or replace function tidegate_internal.webhook_secrets(p_listed text)
   returns text[]
   language sql
   stable
@@ -13,4 +13,4 @@ as $$
   where (s.host = p_listed or s.host is null) and (s.expires_at is null or s.expires_at > clock_timestamp());
 $$;
 
-comment on function tidegate.webhook_secrets is 'Internal: what deliveries to a host are signed with, the latest first.';
+comment on function tidegate_internal.webhook_secrets is 'What deliveries to a host are signed with, the latest first.';

@@ -1,4 +1,4 @@
--- tidegate.webhook_settle: what came of one attempt at a delivery, by whoever holds it under this nonce
+-- webhook_settle: what came of one attempt at a delivery, by whoever holds it under this nonce
 --
 -- `outcome`: delivered; refused (never again); retry (again after a wait, or failed when that was the last attempt);
 -- unsent (nothing was sent: the attempt is given back). The wait is random up to the policy's backoff, and not below
@@ -37,7 +37,7 @@ begin
     nonce = null,
     due_at = case webhook_settle.outcome
       when 'retry' then v_now + greatest(
-        random() * tidegate.backoff(d.attempt, v_policy.base_ms, v_policy.factor, v_policy.cap_ms, 0, 0),
+        random() * tidegate_internal.backoff(d.attempt, v_policy.base_ms, v_policy.factor, v_policy.cap_ms, 0, 0),
         case when webhook_settle.wait is not null then
           least(webhook_settle.wait, make_interval(secs => v_policy.cap_ms / 1000.0))
         end
@@ -69,4 +69,4 @@ $$;
 
 comment on function tidegate.webhook_settle is
   'For deliverers: what came of one attempt; the delivery''s state, or null when the lease was lost.';
-select tidegate.allow('webhook_settle', '{api,admin}');
+select tidegate_internal.allow('webhook_settle', '{api,admin}');

@@ -1,8 +1,8 @@
--- tidegate.webhook_target: where a callback URL leads, and why nothing may be delivered there (`refusal`, null when it may)
+-- webhook_target: where a callback URL leads, and why nothing may be delivered there (`refusal`, null when it may)
 --
 -- `listed` is the allow-list's entry that covers it: the host itself before a wildcard, a longer wildcard before a
 -- shorter one. `*.example.com` covers what is below example.com, at any depth, and not example.com.
-create or replace function tidegate.webhook_target(
+create or replace function tidegate_internal.webhook_target(
   p_url             text,
   out host_port     text,
   out listed        text,
@@ -17,7 +17,7 @@ declare
   v_part  text[];
   v_names text[];
 begin
-  host_port := tidegate.webhook_host_port(p_url);
+  host_port := tidegate_internal.webhook_host_port(p_url);
   if host_port is null then
     refusal := 'a callback URL is http(s)://host[:port]/path?query, without user name, password or fragment, '
       'in at most 2000 visible ASCII characters';
@@ -48,5 +48,5 @@ begin
 end;
 $$;
 
-comment on function tidegate.webhook_target is
-  'Internal: where a callback URL leads, which entry of the allow-list covers it, why it is refused.';
+comment on function tidegate_internal.webhook_target is
+  'Where a callback URL leads, which entry of the allow-list covers it, why it is refused.';

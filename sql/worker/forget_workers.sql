@@ -1,4 +1,4 @@
--- tidegate.forget_workers: removes workers that have not been seen for a day; a maintenance duty
+-- forget_workers: removes workers that have not been seen for a day; a maintenance duty
 create or replace function tidegate.forget_workers(unseen_for interval default '1 day')
   returns bigint
   language plpgsql
@@ -17,4 +17,4 @@ end;
 $$;
 
 comment on function tidegate.forget_workers is 'Maintenance: removes workers not seen for a day; returns how many.';
-select tidegate.allow('forget_workers', '{api,worker,admin}');
+select tidegate_internal.allow('forget_workers', '{api,worker,admin}');

@@ -1,4 +1,4 @@
--- tidegate.worker_overview: who is alive, and how many messages each holds
+-- worker_overview: who is alive, and how many messages each holds
 create or replace view tidegate.worker_overview as
 select
   w.name, w.stages, w.queues, w.started_at, w.last_seen_at, w.stopped_at,

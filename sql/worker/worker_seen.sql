@@ -1,4 +1,4 @@
--- tidegate.worker_seen: a worker says that it is alive (and stopping, when `stopping`); call it every 10 s or so
+-- worker_seen: a worker says that it is alive (and stopping, when `stopping`); call it every 10 s or so
 --
 -- `kinds`: those that it has a stage for; null: all.
 create or replace function tidegate.worker_seen(
@@ -21,4 +21,4 @@ as $$
 $$;
 
 comment on function tidegate.worker_seen is 'A worker says that it is alive, or stopping.';
-select tidegate.allow('worker_seen', '{worker,admin}');
+select tidegate_internal.allow('worker_seen', '{worker,admin}');

@@ -61,7 +61,7 @@ impl Gate {
         Some(whole((messages as f64 / rate).clamp(1.0, SECONDS_MAX)))
     }
 
-    /// In how many seconds it opens, not rounded, when its depth was counted so long ago: `tidegate.gate_wait`, from
+    /// In how many seconds it opens, not rounded, when its depth was counted so long ago: `tidegate_internal.gate_wait`, from
     /// memory.
     fn opens_in(&self, terms: &Terms, counted: Duration) -> f64 {
         let above = self.depth as f64 - self.low_water as f64;

@@ -7,7 +7,7 @@ mod tests;
 
 /// An exponential backoff with a cap and jitter.
 ///
-/// `delay` is `tidegate.backoff` of the database: the same numbers give the same wait, to the microsecond.
+/// `delay` is `tidegate_internal.backoff` of the database: the same numbers give the same wait, to the microsecond.
 ///
 /// Source: the seed's chapter 5, VI, whose `min(cap, base · factor^k) + U(-jitter, +jitter)` may leave [0, cap] at both
 /// ends; here the sum is kept within.

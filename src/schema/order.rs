@@ -45,31 +45,38 @@ fn visit(
 struct Read {
     /// The functions, procedures and views that the file makes.
     made: Vec<String>,
-    /// Everything of schema `tidegate` that it names.
+    /// Everything of Tidegate's schemas that it names.
     named: BTreeSet<String>,
 }
 
 impl Read {
     fn of(sql: &str) -> Self {
         let code = without_bodies(sql);
-        let named = names(&code, "tidegate.").collect();
+        let named = names(&code, "").into_iter().collect();
         let made = ["function", "procedure", "view"]
             .into_iter()
-            .flat_map(|what| {
-                names(&code, &format!("create or replace {what} tidegate.")).collect::<Vec<_>>()
-            })
+            .flat_map(|what| names(&code, &format!("create or replace {what} ")))
             .collect();
         Self { made, named }
     }
 }
 
-/// The names that follow `prefix`.
-fn names(code: &str, prefix: &str) -> impl Iterator<Item = String> {
-    code.split(prefix).skip(1).map(|rest| {
-        rest.chars()
-            .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
-            .collect()
-    })
+/// The names in Tidegate's schemas that follow `prefix`. No two objects share one.
+fn names(code: &str, prefix: &str) -> Vec<String> {
+    ["tidegate.", "tidegate_internal."]
+        .into_iter()
+        .flat_map(move |schema| {
+            let begin = format!("{prefix}{schema}");
+            code.split(&begin).skip(1).map(name).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// The name with which the text begins.
+fn name(text: &str) -> String {
+    text.chars()
+        .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
+        .collect()
 }
 
 /// The text without comments, literals and what stands between dollar signs.
@@ -118,7 +125,7 @@ mod tests {
             ),
             (
                 "a/guard.sql",
-                "create or replace trigger guard execute function tidegate.z()",
+                "create or replace trigger guard execute function tidegate_internal.z()",
             ),
             (
                 "a/first.sql",
@@ -126,11 +133,11 @@ mod tests {
             ),
             (
                 "b/later.sql",
-                "create or replace function tidegate.later() return tidegate.z()",
+                "create or replace function tidegate.later() return tidegate_internal.z()",
             ),
             (
                 "c/z.sql",
-                "create or replace function tidegate.z() as $$ tidegate.late $$",
+                "create or replace function tidegate_internal.z() as $$ tidegate.late $$",
             ),
             (
                 "d/late.sql",
@@ -159,10 +166,10 @@ mod tests {
     fn a_new_function_is_one_file_with_its_comment_and_its_grant() {
         let added = (
             "eta/added.sql",
-            "-- tidegate.added: one more
+            "-- added: one more
              create or replace function tidegate.added() return tidegate.is_held('{}');
              comment on function tidegate.added is 'One more.';
-             select tidegate.allow('added', '{reader}');",
+             select tidegate_internal.allow('added', '{reader}');",
         );
         let mut files = super::super::below(&super::super::SQL);
         files.push(added);

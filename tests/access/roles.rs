@@ -73,13 +73,13 @@ async fn writes_nothing(session: &mut PgConnection) {
 /// Inner functions belong to nobody.
 async fn calls_no_inner_function(session: &mut PgConnection) {
     for call in [
-        "select tidegate.end_requests('{}', '{queued}', 'failure', '{cancelled}', null)",
-        "select tidegate.delete_messages('tx', '{1}', false)",
-        "select tidegate.free_messages('tx', '{1}', '{-infinity}')",
+        "select tidegate_internal.end_requests('{}', '{queued}', 'failure', '{cancelled}', null)",
+        "select tidegate_internal.delete_messages('tx', '{1}', false)",
+        "select tidegate_internal.free_messages('tx', '{1}', '{-infinity}')",
         "select tidegate.settle_ended('{}', null, 'queued', 'x', null, null)",
-        "select * from tidegate.submit_requests('direct', '{1}', null, null, 'enforce', null)",
-        "select tidegate.recover_queue('tx', 'tx', null, null, null, null, null, null)",
-        "select tidegate.apply_response(gen_random_uuid(), null, null, null)",
+        "select * from tidegate_internal.submit_requests('direct', '{1}', null, null, 'enforce', null)",
+        "select tidegate_internal.recover_queue('tx', 'tx', null, null, null, null, null, null)",
+        "select tidegate_internal.apply_response(gen_random_uuid(), null, null, null)",
     ] {
         is_denied(session, call).await;
     }
@@ -451,7 +451,7 @@ async fn anybody_else_is_outside() {
     assert_eq!(
         column(
             &mut owner,
-            "select p.oid::regprocedure::text from pg_proc as p where p.pronamespace = 'tidegate'::regnamespace
+            "select p.oid::regprocedure::text from pg_proc as p where p.pronamespace in ('tidegate'::regnamespace, 'tidegate_internal'::regnamespace)
              and has_function_privilege('tidegate_test_nobody', p.oid, 'execute')"
         )
         .await,

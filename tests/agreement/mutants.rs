@@ -138,7 +138,7 @@ const MUTANTS: [Mutant; 16] = [
         name: "a receipt that forgets the inbox",
         changes: &[(
             "settle_receipt",
-            "perform tidegate.apply_inbox(v_waiting);",
+            "perform tidegate_internal.apply_inbox(v_waiting);",
             "null;",
         )],
     },

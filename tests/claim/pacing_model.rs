@@ -39,7 +39,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 async fn ask(pool: &PgPool, stored: Option<i64>, rate: &str, burst: i32, now_us: i64) -> Pacing {
     let row = sqlx::query(
         "select slots, tat_ns, interval_ns, tolerance_ns, wait_ms
-         from tidegate.pacing_slots(
+         from tidegate_internal.pacing_slots(
            $1, $2::numeric, $3,
            to_timestamp($4::bigint / 1000000) + $4::bigint % 1000000 * interval '1 microsecond'
          )",

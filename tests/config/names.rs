@@ -949,7 +949,7 @@ async fn only_an_admin_configures_and_everybody_may_look() {
             "note_config_change('queue', 'tx', null, '{}', '{}')",
             "act_for('somebody')",
         ] {
-            let refusal = refused(&mut session, &format!("select tidegate.{inner}")).await;
+            let refusal = refused(&mut session, &format!("select tidegate_internal.{inner}")).await;
             assert_eq!(refusal.code, "42501", "{role}: {inner}");
         }
         for sql in [

@@ -147,7 +147,7 @@ async fn moves(database: &TestDatabase, begins: i32, seconds: i32, per_second: i
             .execute(&format!(
                 "delete from pgmq.q_tx
                  where msg_id in (select msg_id from pgmq.q_tx order by msg_id limit {per_second});
-                 select tidegate.observe_queue(q, timestamptz '2026-01-01' + interval '{second} s')
+                 select tidegate_internal.observe_queue(q, timestamptz '2026-01-01' + interval '{second} s')
                  from tidegate.queue as q where q.name = 'tx'"
             ))
             .await;

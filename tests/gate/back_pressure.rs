@@ -275,7 +275,7 @@ async fn a_group_that_leaves_some_no_room_closes_the_gate_even_if_others_are_ser
     holder
         .execute(
             "insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at)
-             values ('direct:', 'one', tidegate.fingerprint('1', '{}'), gen_random_uuid(), now(), '1 hour', now() + interval '1 hour')",
+             values ('direct:', 'one', tidegate_internal.fingerprint('1', '{}'), gen_random_uuid(), now(), '1 hour', now() + interval '1 hour')",
         )
         .await;
     let mut session = Session::open(&database).await;

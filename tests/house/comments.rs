@@ -1,4 +1,4 @@
-//! Does the database explain itself? Every object of schema `tidegate` has a comment.
+//! Does the database explain itself? Every object of its schemas has a comment.
 
 use sqlx::Row;
 
@@ -14,7 +14,7 @@ with relation as (
 )
 select 'schema' as what, n.nspname::text as name, obj_description(n.oid, 'pg_namespace') as comment
 from pg_namespace as n
-where n.nspname = 'tidegate'
+where n.nspname in ('tidegate', 'tidegate_internal')
 union all
 select
   case r.relkind when 'v' then 'view' when 'i' then 'index' else 'table' end, r.relname,
@@ -32,7 +32,7 @@ select
   case p.prokind when 'p' then 'procedure' else 'function' end, p.oid::regprocedure::text,
   obj_description(p.oid, 'pg_proc')
 from pg_proc as p
-where p.pronamespace = 'tidegate'::regnamespace
+where p.pronamespace in ('tidegate'::regnamespace, 'tidegate_internal'::regnamespace)
 union all
 select 'type', t.typname, obj_description(t.oid, 'pg_type')
 from pg_type as t

@@ -14,7 +14,7 @@ fn root() -> PathBuf {
 }
 
 /// Every file below a directory of the project with this ending, with its text.
-fn files(below: &str, ending: &str) -> Vec<(String, String)> {
+pub(super) fn files(below: &str, ending: &str) -> Vec<(String, String)> {
     fn walk(directory: &Path, ending: &str, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
@@ -82,27 +82,35 @@ fn an_object_stands_with_its_comment_in_a_file_of_its_name() {
     for (name, text) in objects() {
         let object = Path::new(&name).file_stem().unwrap().to_str().unwrap();
         assert!(
-            text.starts_with(&format!("-- tidegate.{object}: ")),
-            "{name} begins with `-- tidegate.{object}: …`"
+            text.starts_with(&format!("-- {object}: ")),
+            "{name} begins with `-- {object}: …`"
         );
+        // A view is for who may read tables; a function for the roles that its file allows it to.
+        let is_view = text.contains("\ncreate or replace view ");
+        let is_allowed = text.contains("\nselect tidegate_internal.allow('");
+        let schema = if is_view || is_allowed {
+            "tidegate"
+        } else {
+            "tidegate_internal"
+        };
         let own = ["function", "procedure", "view"]
             .into_iter()
             .find(|what| {
                 text.lines().any(|line| {
-                    let made = format!("create or replace {what} tidegate.{object}");
+                    let made = format!("create or replace {what} {schema}.{object}");
                     line.strip_prefix(&made)
                         .is_some_and(|rest| rest.starts_with(['(', ' ']))
                 })
             })
-            .unwrap_or_else(|| panic!("{name} makes no tidegate.{object}"));
+            .unwrap_or_else(|| panic!("{name} makes no {schema}.{object}"));
         assert!(
-            text.contains(&format!("\ncomment on {own} tidegate.{object}")),
+            text.contains(&format!("\ncomment on {own} {schema}.{object}")),
             "{name} has no comment on its {own}"
         );
         // A file with triggers has the functions that they call.
         if !text.contains("execute function") {
             let made = text.matches("\ncreate or replace ").count();
-            assert_eq!(made, 1, "{name} makes tidegate.{object} and nothing else");
+            assert_eq!(made, 1, "{name} makes {schema}.{object} and nothing else");
         }
         if let Some(other) = places.insert(object.to_owned(), name.clone()) {
             panic!("{other} and {name} have the same name");

@@ -229,7 +229,7 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "cap_counts_wrongly",
-        "insert into tidegate.gate_member (gate, request_id) values ('kind input_proof', tidegate.uuid_v7())",
+        "insert into tidegate.gate_member (gate, request_id) values ('kind input_proof', tidegate_internal.uuid_v7())",
         &[],
     ),
     (
@@ -314,7 +314,7 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "leftover_of_a_removed_request",
-        "insert into tidegate.response_part (request_id, part) values (tidegate.uuid_v7(), 'c')",
+        "insert into tidegate.response_part (request_id, part) values (tidegate_internal.uuid_v7(), 'c')",
         &[],
     ),
     (
@@ -326,24 +326,24 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     (
         "delivery_of_a_live_request",
         "insert into tidegate.webhook_delivery (request_id, id, url, host_port)
-         select id, tidegate.uuid_v7(), 'http://a', 'a:80' from tidegate.request where req_status = 'queued' limit 1",
+         select id, tidegate_internal.uuid_v7(), 'http://a', 'a:80' from tidegate.request where req_status = 'queued' limit 1",
         &[],
     ),
     (
         "redrive_of_what_has_not_failed",
         "insert into tidegate.redrive (request_id, redriven_as)
-         select id, tidegate.uuid_v7() from tidegate.request where req_status = 'queued' limit 1",
+         select id, tidegate_internal.uuid_v7() from tidegate.request where req_status = 'queued' limit 1",
         &[],
     ),
     (
         "redrive_of_what_has_not_failed",
         "insert into tidegate.redrive (request_id, redriven_as)
-         select id, tidegate.uuid_v7() from tidegate.request where req_status = 'failure' limit 1",
+         select id, tidegate_internal.uuid_v7() from tidegate.request where req_status = 'failure' limit 1",
         &[],
     ),
     (
         "key_of_no_request",
-        "update tidegate.dedup set request_id = tidegate.uuid_v7()",
+        "update tidegate.dedup set request_id = tidegate_internal.uuid_v7()",
         &[],
     ),
     (

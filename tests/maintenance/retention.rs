@@ -48,7 +48,7 @@ async fn partition(session: &mut Session, days: i32) -> String {
 async fn aged(session: &mut Session, kind: &str, status: &str, submitted: i32, ended: i32) -> Uuid {
     let id = session
         .text(&format!(
-            "select tidegate.uuid_v7(date_trunc('day', now(), 'UTC') - interval '{submitted} days' + interval '12 hours')"
+            "select tidegate_internal.uuid_v7(date_trunc('day', now(), 'UTC') - interval '{submitted} days' + interval '12 hours')"
         ))
         .await;
     session
@@ -176,7 +176,7 @@ async fn what_a_key_from_before_a_shorter_window_stands_for_stays_to_the_end_of_
     session
         .execute(&format!(
             "insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, expires_at, dedup_window)
-             select 'direct:', 'key', tidegate.fingerprint('{{}}', null), id, submitted_at, submitted_at + interval '9 days', '9 days'
+             select 'direct:', 'key', tidegate_internal.fingerprint('{{}}', null), id, submitted_at, submitted_at + interval '9 days', '9 days'
              from tidegate.request where id = '{id}'"
         ))
         .await;

@@ -33,7 +33,7 @@ async fn congestion_takes_no_attempt_away() {
     }
     database
         .execute(
-            "select tidegate.put_in_force(kind, stage, 1, true, 'congestion', null, clock_timestamp())
+            "select tidegate_internal.put_in_force(kind, stage, 1, true, 'congestion', null, clock_timestamp())
              from tidegate.policy_in_force",
         )
         .await;

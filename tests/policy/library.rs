@@ -48,7 +48,7 @@ async fn the_library_and_the_database_give_the_same_backoff() {
 
     let database = TestDatabase::new().await;
     let in_database: Vec<i64> = sqlx::query_scalar(
-        "select (extract(epoch from tidegate.backoff(
+        "select (extract(epoch from tidegate_internal.backoff(
            c.attempt, c.base, c.factor::numeric, c.cap, c.jitter, c.random)) * 1000000)::bigint
          from unnest($1::integer[], $2::integer[], $3::float8[], $4::integer[], $5::integer[], $6::float8[])
            with ordinality as c(attempt, base, factor, cap, jitter, random, place)

@@ -340,7 +340,7 @@ async fn lengthened_backoffs_take_no_attempt_away() {
     submit_many(&database, "direct", 1).await;
     let mut session = Session::open(&database).await;
     database
-        .execute("select tidegate.put_in_force('direct', 'tx', 8, true, 'retry_rate', null, clock_timestamp())")
+        .execute("select tidegate_internal.put_in_force('direct', 'tx', 8, true, 'retry_rate', null, clock_timestamp())")
         .await;
     let again = r#"array['{"code": "http_503"}'::jsonb], array['0 s'::interval]"#;
     for _ in 0..4 {
@@ -390,7 +390,7 @@ async fn a_lengthened_backoff_ends_nothing_that_the_declared_one_would_carry_on(
     database
         .execute(
             "update tidegate.policy set base_ms = 2000, jitter_ms = 0, timeout_ms = 5000 where kind = 'direct';
-             select tidegate.put_in_force('direct', 'tx', 8, false, 'retry_rate', null, clock_timestamp())",
+             select tidegate_internal.put_in_force('direct', 'tx', 8, false, 'retry_rate', null, clock_timestamp())",
         )
         .await;
     // The third backoff is 8 s, lengthened 64 s; the last attempt begins before 119 s have passed, with time for two calls.
@@ -492,7 +492,7 @@ async fn not_yet_is_waiting_and_a_failed_check_is_an_attempt() {
     }
     // Whatever heals or is congested.
     database
-        .execute("select tidegate.put_in_force('public_decrypt', 'readiness', 8, true, 'congestion', null, clock_timestamp())")
+        .execute("select tidegate_internal.put_in_force('public_decrypt', 'readiness', 8, true, 'congestion', null, clock_timestamp())")
         .await;
     for _ in 0..60 {
         assert_eq!(check("null").await, "queued");

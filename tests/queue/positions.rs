@@ -155,7 +155,7 @@ fn the_view_of_all_requests_and_the_answer_for_one_agree_in_every_status() {
                     "set session_replication_role = replica;
                      insert into tidegate.request (id, kind, flow, req_status, deadline_at, payload, queue, msg_id,
                        queued_at, processing_at, tx_in_flight_at, receipt_received_at, finished_at)
-                     select tidegate.uuid_v7(), '{kind}', '{flow}', '{status}', now(), '{{}}', {queue}, 1, t, t, t, t, t
+                     select tidegate_internal.uuid_v7(), '{kind}', '{flow}', '{status}', now(), '{{}}', {queue}, 1, t, t, t, t, t
                      from (select now() - interval '{ago}') as t(t);
                      set session_replication_role = origin"
                 ));

@@ -25,15 +25,15 @@ fn differing(queue: &str, one_in: i32) -> String {
         "select format('%s: %s is told as %s or %s', p.msg_id, p.queue_position, t.exact, t.polled)
          from tidegate.queue_position as p
          cross join lateral (
-           select tidegate.waiting_before(p.queue, p.msg_id, null) as exact,
-             tidegate.waiting_before(p.queue, p.msg_id, 4000) as polled
+           select tidegate_internal.waiting_before(p.queue, p.msg_id, null) as exact,
+             tidegate_internal.waiting_before(p.queue, p.msg_id, 4000) as polled
          ) as t
          where p.queue = '{queue}' and not p.held and p.msg_id % {one_in} = 0
            and (t.exact <> p.queue_position or t.polled <> p.queue_position)
          union all
          select format('Q: %s is told as %s', w.waiting, t.polled)
          from (select count(*) filter (where p.waiting) as waiting from tidegate.queue_position as p where p.queue = '{queue}') as w
-         cross join tidegate.waiting_before('{queue}', null, 256) as t(polled)
+         cross join tidegate_internal.waiting_before('{queue}', null, 256) as t(polled)
          where t.polled <> w.waiting"
     )
 }
@@ -144,7 +144,7 @@ fn whatever_happens_to_a_queue_its_positions_are_exact_after_one_survey_and_neve
                 "select format('%s: %s', s.msg_id, t.told)
                  from (select m.msg_id from pgmq.q_tx as m where m.msg_id % 4001 = 0) as s
                  cross join lateral (values
-                   (tidegate.waiting_before('tx', s.msg_id, null)), (tidegate.waiting_before('tx', s.msg_id, 300))
+                   (tidegate_internal.waiting_before('tx', s.msg_id, null)), (tidegate_internal.waiting_before('tx', s.msg_id, 300))
                  ) as t(told)
                  where t.told < 0 or t.told > s.msg_id",
             );
@@ -394,7 +394,7 @@ async fn a_release_far_below_the_head_lowers_everybody_by_one() {
         .number("select pg_sequence_last_value('tidegate.mark_tx')")
         .await;
     assert!(mark > held[0].msg_id + 4000, "{mark}");
-    let last = "select tidegate.waiting_before('tx', max(msg_id), 4000) from pgmq.q_tx";
+    let last = "select tidegate_internal.waiting_before('tx', max(msg_id), 4000) from pgmq.q_tx";
     let before = database.number(last).await;
 
     holder.texts(&settle("release", &held, "")).await;
@@ -509,7 +509,7 @@ async fn a_queue_that_goes_takes_its_survey_with_it_and_waits_for_one_under_way(
         .await;
     assert_eq!(
         remover
-            .text("select tidegate.waiting_before('extra', null, null)")
+            .text("select tidegate_internal.waiting_before('extra', null, null)")
             .await,
         "0"
     );

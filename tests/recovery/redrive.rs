@@ -507,7 +507,7 @@ async fn one_that_dies_half_way_has_submitted_what_it_linked_and_no_more() {
     let mut other = Session::begin(&database).await;
     other
         .execute(&format!(
-            "insert into tidegate.redrive (request_id, redriven_as) values ('{victim}', tidegate.uuid_v7())"
+            "insert into tidegate.redrive (request_id, redriven_as) values ('{victim}', tidegate_internal.uuid_v7())"
         ))
         .await;
     let mut process = tidegate(&database.url)

@@ -20,18 +20,21 @@ async fn events_land_in_the_partition_of_their_requests_day() {
         )
     };
     for (id, day) in [
-        ("tidegate.uuid_v7()", "now()"),
-        ("tidegate.uuid_v7(date_trunc('day', now(), 'UTC'))", "now()"),
+        ("tidegate_internal.uuid_v7()", "now()"),
+        (
+            "tidegate_internal.uuid_v7(date_trunc('day', now(), 'UTC'))",
+            "now()",
+        ),
         (
             "tidegate.uuid_v7_floor(date_trunc('day', now(), 'UTC') + interval '1 day')",
             "now() + interval '1 day'",
         ),
         (
-            "tidegate.uuid_v7(date_trunc('day', now(), 'UTC') + interval '2 days' - interval '1 ms')",
+            "tidegate_internal.uuid_v7(date_trunc('day', now(), 'UTC') + interval '2 days' - interval '1 ms')",
             "now() + interval '1 day'",
         ),
         (
-            "tidegate.uuid_v7(now() + interval '3 days')",
+            "tidegate_internal.uuid_v7(now() + interval '3 days')",
             "now() + interval '3 days'",
         ),
     ] {
@@ -45,8 +48,8 @@ async fn events_land_in_the_partition_of_their_requests_day() {
     }
     // Days that have no partition, and ids that are no times at all.
     for id in [
-        "tidegate.uuid_v7(now() - interval '2 days')",
-        "tidegate.uuid_v7(now() + interval '30 days')",
+        "tidegate_internal.uuid_v7(now() - interval '2 days')",
+        "tidegate_internal.uuid_v7(now() + interval '30 days')",
         "gen_random_uuid()",
     ] {
         run(&mut session, "begin").await;

@@ -252,7 +252,7 @@ async fn an_entry_gets_its_history_fields_whatever_was_given() {
     database
         .execute(
             "insert into tidegate.request (id, kind, flow, req_status, previous_status, transition_no, cause, deadline_at, payload)
-             values (tidegate.uuid_v7(), 'direct', 'direct', 'processing', 'completed', 17, 'verdict_accepted', now() + interval '1 hour', '{}')",
+             values (tidegate_internal.uuid_v7(), 'direct', 'direct', 'processing', 'completed', 17, 'verdict_accepted', now() + interval '1 hour', '{}')",
         )
         .await;
 

@@ -48,7 +48,7 @@ fn two_payloads_have_one_canonical_text_exactly_when_they_are_equal() {
     let database = Asked::new();
     let judge = |a: &str, b: &str| {
         database.value(&format!(
-            "select row(a = b, tidegate.canonical(a) = tidegate.canonical(b), tidegate.canonical(a)::jsonb = a)::text
+            "select row(a = b, tidegate_internal.canonical(a) = tidegate_internal.canonical(b), tidegate_internal.canonical(a)::jsonb = a)::text
              from (select $json${a}$json$::jsonb as a, $json${b}$json$::jsonb as b) as pair"
         ))
     };
@@ -115,7 +115,7 @@ fn only_the_order_of_what_a_kind_calls_a_set_makes_no_difference() {
     let database = Asked::new();
     let text = |payload: &str, sets: &str| {
         database.value(&format!(
-            "select tidegate.canonical($json${payload}$json$::jsonb, {sets}::text[])"
+            "select tidegate_internal.canonical($json${payload}$json$::jsonb, {sets}::text[])"
         ))
     };
     for_all(200, &(shuffled(), shuffled()), |(tags, list)| {

@@ -144,7 +144,7 @@ async fn a_key_is_free_again_exactly_when_its_window_ends() {
     ] {
         assert_eq!(
             database
-                .value(&format!("select (tidegate.dedup_find(d.scope, d.key, d.fingerprint, d.expires_at {offset})).request_id is not null from tidegate.dedup as d"))
+                .value(&format!("select (tidegate_internal.dedup_find(d.scope, d.key, d.fingerprint, d.expires_at {offset})).request_id is not null from tidegate.dedup as d"))
                 .await,
             found
         );

@@ -178,7 +178,7 @@ const MADE_LARGE: &[&str] = &[
      insert into tidegate.request (id, kind, flow, req_status, transition_no, cause, deadline_at, readiness_deadline_at,
        processing_at, receipt_received_at, finished_at, payload, response)
      select
-       tidegate.uuid_v7(clock_timestamp() - interval '2 hours' + n * interval '20 milliseconds'),
+       tidegate_internal.uuid_v7(clock_timestamp() - interval '2 hours' + n * interval '20 milliseconds'),
        case n % 2 when 0 then 'direct' else 'public_decrypt' end,
        (case n % 2 when 0 then 'direct' else 'decrypt' end)::tidegate.flow,
        (case when n % 10 = 0 then 'receipt_received' else 'completed' end)::tidegate.request_status, 4, 'receipt',

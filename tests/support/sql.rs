@@ -264,7 +264,7 @@ impl TestDatabase {
 
     /// A request in `receipt_received`, put there past the queues.
     pub async fn request_in_no_queue(&self, kind: &str) -> String {
-        let id = self.value("select tidegate.uuid_v7()").await;
+        let id = self.value("select tidegate_internal.uuid_v7()").await;
         self.execute(&format!(
             "insert into tidegate.request (id, kind, flow, req_status, deadline_at, payload)
              select '{id}', name, flow, 'processing', now() + interval '1 h', '{{}}' from tidegate.kind where name = '{kind}';

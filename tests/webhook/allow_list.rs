@@ -11,7 +11,7 @@ async fn allow(database: &TestDatabase, hosts: &[&str]) {
 
 /// Which entry of the list covers a URL; empty for none.
 async fn listed(database: &TestDatabase, url: &str) -> String {
-    let sql = "select coalesce(listed, '') from tidegate.webhook_target($1)";
+    let sql = "select coalesce(listed, '') from tidegate_internal.webhook_target($1)";
     sqlx::query_scalar(sql)
         .bind(url)
         .fetch_one(&database.pool)
@@ -114,11 +114,12 @@ async fn a_url_that_programs_read_in_different_ways_is_none() {
         "https://[fe80::1%25eth0]/",
         long.as_str(),
     ] {
-        let read: Option<String> = sqlx::query_scalar("select tidegate.webhook_host_port($1)")
-            .bind(url)
-            .fetch_one(&database.pool)
-            .await
-            .unwrap();
+        let read: Option<String> =
+            sqlx::query_scalar("select tidegate_internal.webhook_host_port($1)")
+                .bind(url)
+                .fetch_one(&database.pool)
+                .await
+                .unwrap();
         // A port of six digits is not there at all; one of five may still be too large.
         assert_eq!(read, None, "{url:?}");
     }
@@ -137,7 +138,7 @@ async fn the_database_and_the_client_read_the_same_host() {
         "http://[::1]:1/",
         "https://hooks.example.com:443/[]^{}|`'<>",
     ] {
-        let read: String = sqlx::query_scalar("select tidegate.webhook_host_port($1)")
+        let read: String = sqlx::query_scalar("select tidegate_internal.webhook_host_port($1)")
             .bind(url)
             .fetch_one(&database.pool)
             .await

@@ -9,13 +9,13 @@ async fn backlog() -> TestDatabase {
     database
         .execute(
             "insert into tidegate.webhook_delivery (request_id, id, url, host_port, state, due_at, finished_at)
-             select tidegate.uuid_v7(), gen_random_uuid(), 'https://poison.example.org/', 'poison.example.org:443', s.state,
+             select tidegate_internal.uuid_v7(), gen_random_uuid(), 'https://poison.example.org/', 'poison.example.org:443', s.state,
                clock_timestamp() + case n % 2 when 0 then interval '1 hour' else interval '-1 hour' end,
                case when s.state <> 'pending' then clock_timestamp() end
              from generate_series(1, 30000) as n
              cross join (values ('pending'), ('pending'), ('failed'), ('delivered')) as s(state);
              insert into tidegate.webhook_delivery (request_id, id, url, host_port, due_at)
-             select tidegate.uuid_v7(), gen_random_uuid(), format('https://h%s.example.com/', n), format('h%s.example.com:443', n),
+             select tidegate_internal.uuid_v7(), gen_random_uuid(), format('https://h%s.example.com/', n), format('h%s.example.com:443', n),
                clock_timestamp()
              from generate_series(1, 40) as n;
              update tidegate.webhook_delivery set nonce = 1, due_at = clock_timestamp() + interval '1 hour'

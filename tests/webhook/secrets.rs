@@ -147,8 +147,8 @@ async fn nobody_but_the_owner_reads_a_secret_and_only_operators_allow_hosts() {
         for sql in [
             "select secret from tidegate.webhook_secret",
             "select * from tidegate.webhook_secret",
-            "select tidegate.webhook_secrets('x')",
-            "select tidegate.webhook_new_secret()",
+            "select tidegate_internal.webhook_secrets('x')",
+            "select tidegate_internal.webhook_new_secret()",
             "update tidegate.webhook_delivery set state = 'pending'",
         ] {
             crate::access::roles::is_denied(&mut session, sql).await;

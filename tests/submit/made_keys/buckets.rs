@@ -27,7 +27,7 @@ async fn age(database: &TestDatabase, by: &str) {
         .execute(&format!(
             "update tidegate.dedup as d
              set first_seen = d.first_seen - interval '{by}', expires_at = d.expires_at - interval '{by}',
-               key = tidegate.key_bucket(k.key_bucket, d.first_seen - interval '{by}')
+               key = tidegate_internal.key_bucket(k.key_bucket, d.first_seen - interval '{by}')
              from tidegate.kind as k where k.name = 'orders'"
         ))
         .await;
@@ -75,7 +75,7 @@ async fn to_the_microsecond_the_end_of_the_window_is_outside_whatever_the_bucket
                 assert_eq!(
                     database
                         .value(&format!(
-                            "select tidegate.dedup_find_made(d.scope, d.fingerprint, {instant}) is not null from tidegate.dedup as d"
+                            "select tidegate_internal.dedup_find_made(d.scope, d.fingerprint, {instant}) is not null from tidegate.dedup as d"
                         ))
                         .await,
                     found,
@@ -130,7 +130,7 @@ async fn a_bucket_begins_at_its_edge_and_not_a_microsecond_before() {
             assert_eq!(
                 value(
                     &mut session,
-                    &format!("select tidegate.key_bucket({bucket}, '{at}')")
+                    &format!("select tidegate_internal.key_bucket({bucket}, '{at}')")
                 )
                 .await,
                 key
@@ -171,7 +171,7 @@ async fn first_arrivals_on_both_sides_of_an_edge_make_one_request() {
             .await;
         // It has read the clock before the edge: the other will not find this row in its way.
         first
-            .execute("update tidegate.dedup set key = tidegate.key_bucket('10 minutes', first_seen - interval '10 minutes')")
+            .execute("update tidegate.dedup set key = tidegate_internal.key_bucket('10 minutes', first_seen - interval '10 minutes')")
             .await;
 
         let second = Session::open(&database)
@@ -254,7 +254,7 @@ async fn after_many_failures_in_as_many_buckets_the_last_request_is_found() {
     database
         .execute(
             "insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at)
-             select d.scope, tidegate.key_bucket('1 second', d.first_seen - n * interval '1 second'), d.fingerprint,
+             select d.scope, tidegate_internal.key_bucket('1 second', d.first_seen - n * interval '1 second'), d.fingerprint,
                gen_random_uuid(), d.first_seen - n * interval '1 second', d.dedup_window, d.expires_at - n * interval '1 second'
              from tidegate.dedup as d, generate_series(1, 3000) as n;
              analyze tidegate.dedup",
