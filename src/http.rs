@@ -5,6 +5,7 @@
 
 mod access;
 mod admin;
+mod answers;
 mod batch;
 mod body;
 mod events;
@@ -35,6 +36,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
+    body::Bytes,
     http::{Method, Uri},
     middleware,
 };
@@ -85,6 +87,8 @@ struct Api {
     waiters: Waiters,
     teller: Teller,
     gates: Gates,
+    /// The API's document, as text.
+    document: Bytes,
 }
 
 impl Api {
@@ -161,8 +165,10 @@ impl Node {
         let outlooks = Outlooks::new(store.clone(), (connections / 4).max(1));
         let refreshes = Outlooks::new(store.clone(), 1);
         let admission = Admission::new(options.concurrency_limit);
+        let document = document();
         let metrics = Arc::new(NodeMetrics::new(
             operators,
+            document.paths.paths.keys().cloned(),
             admission.clone(),
             waiters.clone(),
             gates.clone(),
@@ -195,6 +201,7 @@ impl Node {
             waiters: waiters.clone(),
             teller: teller.clone(),
             gates: gates.clone(),
+            document: document.to_json().unwrap_or_default().into(),
         });
         let access = Access::new(operators.clone(), options.keys_required);
         // Who may not call takes no place from those who may, so the guard is the outer layer.

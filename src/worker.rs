@@ -9,6 +9,7 @@ mod database_clock;
 mod effects;
 mod leases;
 mod meter;
+mod outcome;
 mod queue;
 mod settler;
 mod timeouts;

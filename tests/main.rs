@@ -55,6 +55,7 @@ mod gate {
 }
 mod house {
     pub mod bodies;
+    pub mod circles;
     pub mod comments;
     pub mod sql_docs;
     pub mod state_machine_docs;

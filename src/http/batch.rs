@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 use super::{
     Api,
     access::Caller,
+    answers::UnderWay,
     body::JsonArray,
     grouping::Batch,
     openapi::{
@@ -22,7 +23,6 @@ use super::{
         schemas,
     },
     path::KindPath,
-    poll::UnderWay,
     problem::{INVALID_BODY, INVALID_HEADER, KEY_REUSED, Problem, whole_seconds},
     submit::{REPLAYED, Wishes, gate_closed, refusal},
 };

@@ -16,12 +16,12 @@ use uuid::Uuid;
 use super::{
     Api,
     access::Caller,
+    answers::Word,
     openapi::{
         parameters::KindParameter,
         refusals::{Call, OfKind, Refusals, WithQuery},
     },
     path::KindPath,
-    poll::Word,
     problem::{INVALID_PARAMETER, Problem},
     submit::refusal,
 };

@@ -55,10 +55,16 @@ pub(super) struct NodeMetrics {
 }
 
 impl NodeMetrics {
-    pub(super) fn new(store: &Store, admission: Admission, waiters: Waiters, gates: Gates) -> Self {
+    pub(super) fn new(
+        store: &Store,
+        routes: impl Iterator<Item = String>,
+        admission: Admission,
+        waiters: Waiters,
+        gates: Gates,
+    ) -> Self {
         let metrics = Metrics::new();
         Self {
-            calls: Calls::new(metrics.clone()),
+            calls: Calls::new(metrics.clone(), routes),
             let_in: Submissions::new(store.clone()),
             submissions: PerKind::new(metrics.clone(), &SUBMISSIONS, OUTCOMES),
             polls: PerKind::new(metrics.clone(), &POLLS, ANSWERS),

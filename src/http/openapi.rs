@@ -8,12 +8,11 @@ pub(super) mod parameters;
 pub(super) mod refusals;
 pub(super) mod schemas;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use axum::{
     Router,
-    body::Bytes,
-    extract::Path,
+    extract::{Path, State},
     http::header::CONTENT_TYPE,
     response::{IntoResponse, Redirect},
     routing::get,
@@ -29,7 +28,7 @@ use utoipa::{
 use utoipa_swagger_ui::Config;
 
 use self::refusals::{Anywhere, Refusals};
-use super::problem::UNKNOWN_PATH;
+use super::{Api, problem::UNKNOWN_PATH};
 
 /// The name of the security scheme.
 const API_KEY: &str = "api_key";
@@ -157,14 +156,6 @@ fn header(schema: ObjectBuilder, description: &str) -> Header {
         .build()
 }
 
-/// The document, as text: it is the same for the life of the process.
-static TEXT: LazyLock<Bytes> = LazyLock::new(|| {
-    super::routes::document()
-        .to_json()
-        .unwrap_or_default()
-        .into()
-});
-
 /// `GET /openapi.json`: this document.
 #[utoipa::path(
     get,
@@ -178,8 +169,8 @@ static TEXT: LazyLock<Bytes> = LazyLock::new(|| {
     ),
     security(()),
 )]
-pub(super) async fn serve() -> impl IntoResponse {
-    ([(CONTENT_TYPE, "application/json")], TEXT.clone())
+pub(super) async fn serve(State(api): State<Arc<Api>>) -> impl IntoResponse {
+    ([(CONTENT_TYPE, "application/json")], api.document.clone())
 }
 
 /// The page that shows the document and can try it out: `/docs/`, with what it loads beside it.

@@ -1,16 +1,14 @@
 //! One request: where it stands, and how to call it off.
 
-mod bodies;
-
 use std::sync::Arc;
 
 use axum::{Json, extract::State, http::HeaderMap, response::Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-pub(super) use self::bodies::{Ended, InProgress, Outcome, UnderWay, Word, accepted, answer};
 use super::{
     Api,
+    answers::{self, Ended, InProgress},
     openapi::{
         parameters::{JobParameters, PreferParameter},
         refusals::{Call, Cancelling, OfJob, Refusals},
@@ -65,7 +63,7 @@ pub(super) async fn poll(
         api.metrics
             .polled(&outlook.kind, outlook.status.is_terminal());
     }
-    let answer = answer(outlook);
+    let answer = answers::answer(outlook);
     Ok(waiting::hold(answer, &headers, job.id, kind))
 }
 

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use super::{
     Api,
     access::Caller,
+    answers::{self, Ended, InProgress},
     body::Json,
     openapi::{
         parameters::{KindParameter, PreferParameter},
@@ -20,7 +21,6 @@ use super::{
         schemas,
     },
     path::{KindPath, location, unknown},
-    poll,
     problem::{GATE_CLOSED, INVALID_HEADER, Problem, UNKNOWN_KIND, whole_seconds},
     waiting,
 };
@@ -134,7 +134,7 @@ fn url(value: &HeaderValue) -> Result<String, Problem> {
         (
             status = 202,
             description = "The request is stored, durably; or it was stored before, under this key, and is under way",
-            body = poll::InProgress,
+            body = InProgress,
             headers(
                 ("Location" = String, description = "Where to poll"),
                 ("Idempotency-Replayed" = String, description = "`true` when the key was known"),
@@ -144,7 +144,7 @@ fn url(value: &HeaderValue) -> Result<String, Problem> {
         (
             status = 200,
             description = "The request has ended: it was submitted before, under this key, or the caller has waited",
-            body = poll::Ended,
+            body = Ended,
             headers(
                 ("Location" = String, description = "Where to poll"),
                 ("Idempotency-Replayed" = String, description = "`true` when the key was known"),
@@ -191,7 +191,7 @@ pub(super) async fn submit(
         Submitted::Accepted(ticket) => {
             let answer = (
                 [(LOCATION, location(&kind, ticket.id))],
-                poll::accepted(&ticket),
+                answers::accepted(&ticket),
             );
             Ok(waiting::hold(
                 answer.into_response(),
@@ -207,7 +207,7 @@ pub(super) async fn submit(
                 (REPLAYED.clone(), "true".to_owned()),
                 (LOCATION, location(&kind, ticket.id)),
             ];
-            let answer = (replayed, poll::answer(outlook));
+            let answer = (replayed, answers::answer(outlook));
             Ok(waiting::hold(
                 answer.into_response(),
                 &headers,

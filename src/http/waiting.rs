@@ -21,9 +21,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     access::{Pass, Refusal},
+    answers,
     metrics::NodeMetrics,
     outlooks::Outlooks,
-    poll,
     polls::Polls,
     prefer,
 };
@@ -117,7 +117,7 @@ pub(super) async fn hold_back(
                 if ended {
                     waiting.polls.count(&outlook);
                 }
-                response = instead(&response, poll::answer(outlook));
+                response = instead(&response, answers::answer(outlook));
             }
         }
     }

@@ -4,10 +4,9 @@ use std::{collections::HashSet, hash::Hash};
 
 use super::{
     effects::{self, WithEffect},
-    settler::Outcome,
+    outcome::{Outcome, Unsettled},
 };
 use crate::{
-    error::StoreError,
     request::{RequestError, Status},
     stage::Receipt,
     store::{Lease, Moved, NotYet, Retry, Settle, Store},
@@ -48,49 +47,17 @@ pub(super) struct Settled {
     pub(super) wake: Vec<String>,
 }
 
-/// Why a batch was not settled.
-pub(super) struct Unsettled {
-    pub(super) error: StoreError,
-    /// Whether the settle got through, and it is the effects of receipts that failed.
-    pub(super) of_effect: bool,
-    /// Whose effect it is, when that is known.
-    pub(super) culprit: Option<Lease>,
-    /// How many effects to write at once instead, when all of them together took too long.
-    pub(super) fits: Option<usize>,
-}
-
-impl From<StoreError> for Unsettled {
-    fn from(error: StoreError) -> Self {
-        Self {
-            error,
-            of_effect: false,
-            culprit: None,
-            fits: None,
-        }
-    }
-}
-
 impl Batch {
-    /// The words for what each sort says; [`Batch::outcome`] is the place of one's own.
-    pub(super) const OUTCOMES: [&str; 7] = [
-        "passed",
-        "not_yet",
-        "check_failed",
-        "receipt",
-        "retry",
-        "rejected",
-        "released",
-    ];
-
-    pub(super) fn outcome(&self) -> usize {
+    /// What its outcomes say, one of [`WORDS`](super::outcome::WORDS).
+    pub(super) fn word(&self) -> &'static str {
         match self {
-            Self::Passed(_) => 0,
-            Self::NotYet(_) => 1,
-            Self::CheckFailed(_) => 2,
-            Self::Receipts(_) | Self::Effects(_) => 3,
-            Self::Retries(_) => 4,
-            Self::Rejected(_) => 5,
-            Self::Released(_) => 6,
+            Self::Passed(_) => "passed",
+            Self::NotYet(_) => "not_yet",
+            Self::CheckFailed(_) => "check_failed",
+            Self::Receipts(_) | Self::Effects(_) => "receipt",
+            Self::Retries(_) => "retry",
+            Self::Rejected(_) => "rejected",
+            Self::Released(_) => "released",
         }
     }
 

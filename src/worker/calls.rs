@@ -1,6 +1,6 @@
 //! One request's call of its stage: when it may start, how long it may run, when it is made twice, what becomes of it.
 
-mod outcomes;
+mod answers;
 
 use std::{
     sync::{
@@ -13,10 +13,11 @@ use std::{
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub(super) use self::outcomes::panicked;
-use self::outcomes::{Failed, timed_out};
+use self::answers::{Failed, timed_out};
 use super::{
-    database_clock::DatabaseClock, effects::ToWrite, leases::Leases, settler::Outcome,
+    database_clock::DatabaseClock,
+    leases::Leases,
+    outcome::{Outcome, ToWrite},
     timeouts::Learned,
 };
 use crate::{
@@ -111,7 +112,7 @@ impl Call {
         }
         let request = &self.claimed.request;
         self.call(
-            || outcomes::check(stage, request),
+            || answers::check(stage, request),
             |limit| {
                 Outcome::NotYet(NotYet {
                     after: None,
@@ -130,7 +131,7 @@ impl Call {
         if request.attempt > 1 {
             // An earlier sender may have succeeded and been lost before it could say so.
             let began = Instant::now();
-            let found = outcomes::find_receipt(stage, request);
+            let found = answers::find_receipt(stage, request);
             let found = match tokio::time::timeout(self.claimed.timeout, found).await {
                 Ok(Ok(None)) => None,
                 Ok(Ok(Some(receipt))) => Some(Outcome::Receipt(receipt, None)),
@@ -165,7 +166,7 @@ impl Call {
             return Outcome::Lost.into();
         }
         self.call(
-            || outcomes::send(stage, request),
+            || answers::send(stage, request),
             |limit| Outcome::retry(timed_out("sending", limit)),
         )
         .await

@@ -1,23 +1,17 @@
 //! Receipts whose effects are written in the transaction that settles them.
 
-use std::{borrow::Borrow, collections::HashSet, panic::AssertUnwindSafe, sync::Arc};
+use std::{borrow::Borrow, collections::HashSet, panic::AssertUnwindSafe};
 
 use futures_util::FutureExt;
 use sqlx::{Connection, PgConnection};
 
-use super::batch::Unsettled;
+use super::outcome::{ToWrite, Unsettled, panicked};
 use crate::{
     error::StoreError,
-    request::{Request, Status},
-    stage::{AnyEffect, Receipt},
+    request::Status,
+    stage::Receipt,
     store::{Moved, Settle, Store},
 };
-
-/// What writes the effect of one request's receipt.
-pub(super) struct ToWrite {
-    pub(super) stage: Arc<dyn AnyEffect>,
-    pub(super) request: Request,
-}
 
 /// A receipt that is settled only together with its effect.
 pub(super) struct WithEffect {
@@ -100,8 +94,6 @@ async fn write(transaction: &mut PgConnection, outcome: &WithEffect) -> Result<(
         AssertUnwindSafe(async { stage.write(transaction, request, &outcome.receipt).await });
     match written.catch_unwind().await {
         Ok(written) => written.map_err(StoreError::from),
-        Err(panic) => Err(StoreError::Misuse(
-            super::calls::panicked(panic.as_ref()).message,
-        )),
+        Err(panic) => Err(StoreError::Misuse(panicked(panic.as_ref()).message)),
     }
 }

@@ -1,9 +1,11 @@
 //! What a worker counts of one queue.
 
+use std::collections::HashMap;
+
 use metrics::{Counter, Histogram};
 use tokio::time::Instant;
 
-use super::batch::Batch;
+use super::outcome;
 use crate::telemetry::metrics::{
     Metrics,
     catalogue::{
@@ -19,7 +21,8 @@ pub(super) struct Meter {
     calls: Histogram,
     hedges: Counter,
     lost: Counter,
-    settled: [Counter; Batch::OUTCOMES.len()],
+    /// By the word for what was settled.
+    settled: HashMap<&'static str, Counter>,
 }
 
 impl Meter {
@@ -30,9 +33,10 @@ impl Meter {
             calls: metrics.histogram(&WORKER_CALL_DURATION, &of),
             hedges: metrics.counter(&WORKER_HEDGES, &of),
             lost: metrics.counter(&WORKER_LEASES_LOST, &of),
-            settled: Batch::OUTCOMES.map(|outcome| {
-                metrics.counter(&WORKER_SETTLED, &[("queue", queue), ("outcome", outcome)])
-            }),
+            settled: HashMap::from(outcome::WORDS.map(|word| {
+                let of = [("queue", queue), ("outcome", word)];
+                (word, metrics.counter(&WORKER_SETTLED, &of))
+            })),
             metrics,
         }
     }
@@ -51,10 +55,10 @@ impl Meter {
         self.hedges.increment(1);
     }
 
-    /// Notes a settled batch: how many of its requests moved. The others were somebody else's by then.
-    pub(super) fn settled(&self, batch: &Batch, moved: usize) {
-        self.settled[batch.outcome()].increment(moved as u64);
-        self.lost(batch.len().saturating_sub(moved));
+    /// Notes settled outcomes that say `word`: how many of their requests moved. The others were held no more.
+    pub(super) fn settled(&self, word: &str, outcomes: usize, moved: usize) {
+        self.settled[word].increment(moved as u64);
+        self.lost(outcomes.saturating_sub(moved));
     }
 
     pub(super) fn lost(&self, requests: usize) {

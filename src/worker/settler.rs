@@ -15,18 +15,17 @@ use tokio::{
 };
 
 use super::{
-    batch::{Batch, Unsettled},
-    effects::ToWrite,
+    batch::Batch,
     leases::Leases,
+    outcome::{Outcome, Unsettled},
 };
 use crate::error::warn_of;
 use crate::{
     error::StoreError,
     listener::Wakeups,
     news::Teller,
-    request::{RequestError, Stage},
-    stage::Receipt,
-    store::{Lease, NotYet, Retry, Settle, Store},
+    request::Stage,
+    store::{Lease, Settle, Store},
 };
 
 /// How long an outcome waits for company.
@@ -37,53 +36,6 @@ const EFFECT_ROUNDS: u32 = 2;
 
 /// The least time between two wake-up calls to other processes.
 const WAKE_PAUSE: Duration = Duration::from_millis(50);
-
-/// What a call said.
-pub(super) enum Outcome {
-    Passed,
-    NotYet(NotYet),
-    CheckFailed(RequestError),
-    /// With what is to be written when it is settled, if anything.
-    Receipt(Receipt, Option<ToWrite>),
-    Retry(Retry),
-    Rejected(RequestError),
-    Release,
-    /// Its lease ran out before the call began.
-    Lost,
-}
-
-impl Outcome {
-    /// Another attempt, when the policy says so; the request may have left.
-    pub(super) fn retry(error: RequestError) -> Self {
-        Self::Retry(Retry {
-            error,
-            after: None,
-            may_have_left: true,
-        })
-    }
-
-    /// Another attempt, after one that has not come as far as to send.
-    pub(super) fn unsent(error: RequestError) -> Self {
-        Self::Retry(Retry {
-            error,
-            after: None,
-            may_have_left: false,
-        })
-    }
-}
-
-impl Outcome {
-    /// Whether the stage itself has given up waiting for an answer.
-    pub(super) fn is_timeout(&self) -> bool {
-        let error = match self {
-            Self::Retry(retry) => Some(&retry.error),
-            Self::NotYet(not_yet) => not_yet.error.as_ref(),
-            Self::CheckFailed(error) | Self::Rejected(error) => Some(error),
-            _ => None,
-        };
-        error.is_some_and(|error| error.code == "timeout")
-    }
-}
 
 /// An outcome on its way to the database. The slot is free again once it is settled.
 pub(super) struct Report {
@@ -192,7 +144,9 @@ impl Settler {
             let why = match batch.settle(&self.store, &self.queue).await {
                 Ok(settled) => {
                     self.note_effects(batch, began.elapsed());
-                    self.leases.meter().settled(batch, settled.moved.len());
+                    self.leases
+                        .meter()
+                        .settled(batch.word(), batch.len(), settled.moved.len());
                     if settled.moved.len() < batch.len() {
                         // Others have taken these over, or they were cancelled: nothing to do.
                         let lost = batch.len() - settled.moved.len();

@@ -12,7 +12,7 @@ use super::Streams;
 use crate::{
     http::{
         access::{Pass, Refusal},
-        poll::{Ended, InProgress},
+        answers::{Ended, InProgress},
         problem::whole_seconds,
     },
     news::Waiter,

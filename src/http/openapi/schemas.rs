@@ -9,7 +9,7 @@ use utoipa::{
 };
 
 use super::super::{
-    poll::Outcome,
+    answers::Outcome,
     problem::{self, Class},
 };
 use crate::request::{RequestError, Status};

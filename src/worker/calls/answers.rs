@@ -1,7 +1,6 @@
 //! What the answers of a stage come to. An `Err` is what another call might do better.
 
 use std::{
-    any::Any,
     panic::AssertUnwindSafe,
     sync::{Mutex, PoisonError},
     time::Duration,
@@ -13,7 +12,7 @@ use crate::{
     request::{Request, RequestError},
     stage::{AnyReadiness, AnyTransact, Check, Receipt, Sent},
     store::{NotYet, Retry},
-    worker::settler::Outcome,
+    worker::outcome::{Outcome, panicked},
 };
 
 /// What the calls of one hedged request have in common that failed.
@@ -109,19 +108,6 @@ pub(super) fn timed_out(what: &str, after: Duration) -> RequestError {
     RequestError::new(
         "timeout",
         format!("{what} took longer than {} ms", after.as_millis()),
-        true,
-    )
-}
-
-pub(in crate::worker) fn panicked(panic: &(dyn Any + Send)) -> RequestError {
-    let message = panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".to_owned());
-    RequestError::new(
-        "stage_panicked",
-        format!("the stage panicked: {message}"),
         true,
     )
 }

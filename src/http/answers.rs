@@ -1,4 +1,4 @@
-//! What polls answer, and with them submissions, replays, waits and streams.
+//! What is said of a request: by polls, and with them by submissions, replays, waits and streams.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::problem::whole_seconds;
 use crate::{
-    http::problem::whole_seconds,
     request::{RequestError, RequestId, Status},
     store::{Outlook, Ticket},
 };
 
 /// A request that is under way.
 #[derive(Serialize, ToSchema)]
-pub(in crate::http) struct InProgress {
+pub(super) struct InProgress {
     #[schema(inline)]
     status: UnderWay,
     #[schema(value_type = uuid::Uuid)]
@@ -47,14 +47,14 @@ pub(in crate::http) struct InProgress {
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(in crate::http) enum UnderWay {
+pub(super) enum UnderWay {
     /// It is.
     Queued,
 }
 
 /// A request that has ended.
 #[derive(Serialize, ToSchema)]
-pub(in crate::http) struct Ended {
+pub(super) struct Ended {
     #[schema(inline)]
     status: End,
     #[schema(value_type = uuid::Uuid)]
@@ -80,7 +80,7 @@ enum End {
 /// What came of a request.
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(in crate::http) enum Outcome {
+pub(super) enum Outcome {
     /// The downstream's response, of a request that has succeeded.
     Result(Option<Box<RawValue>>),
     /// Why it has not.
@@ -90,7 +90,7 @@ pub(in crate::http) enum Outcome {
 /// What callers are told of a status, besides the status itself.
 #[derive(Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(in crate::http) enum Word {
+pub(super) enum Word {
     /// It is under way.
     Queued,
     /// It has a result.
@@ -115,7 +115,7 @@ impl From<Status> for Word {
 }
 
 /// What a poll of this request answers.
-pub(in crate::http) fn answer(outlook: Outlook) -> Response {
+pub(super) fn answer(outlook: Outlook) -> Response {
     if outlook.status.is_terminal() {
         return Json(Ended::of(outlook)).into_response();
     }
@@ -123,7 +123,7 @@ pub(in crate::http) fn answer(outlook: Outlook) -> Response {
 }
 
 /// What the submission of a new request answers.
-pub(in crate::http) fn accepted(ticket: &Ticket) -> Response {
+pub(super) fn accepted(ticket: &Ticket) -> Response {
     in_progress(InProgress {
         status: UnderWay::Queued,
         job_id: ticket.id,
@@ -138,7 +138,7 @@ pub(in crate::http) fn accepted(ticket: &Ticket) -> Response {
 
 impl InProgress {
     /// The body about a request that has not ended.
-    pub(in crate::http) fn of(outlook: &Outlook) -> Self {
+    pub(super) fn of(outlook: &Outlook) -> Self {
         Self {
             status: UnderWay::Queued,
             job_id: outlook.id,
@@ -154,7 +154,7 @@ impl InProgress {
 
 impl Ended {
     /// The body about a request that has ended.
-    pub(in crate::http) fn of(outlook: Outlook) -> Self {
+    pub(super) fn of(outlook: Outlook) -> Self {
         let status = match outlook.status {
             Status::Completed => End::Succeeded,
             Status::TimedOut => End::TimedOut,
