@@ -203,7 +203,27 @@ impl Node {
             gates: gates.clone(),
             document: document.to_json().unwrap_or_default().into(),
         });
-        let access = Access::new(operators.clone(), options.keys_required);
+        let operating = Arc::new(Api {
+            store: operators.clone(),
+            ..Api::clone(&api)
+        });
+        let (calls, operations) = self.calls(options, &admission, &metrics);
+        let routes = calls.with_state(api);
+        let routes = routes.merge(operations.with_state(operating));
+        // Waiting is no part of a call's time.
+        let routes = timely(routes, options.request_timeout)
+            .layer(middleware::from_fn_with_state(waiting, waiting::hold_back));
+        guarded(routes).layer(middleware::from_fn_with_state(metrics, metrics::measure))
+    }
+
+    /// The calls of callers, the downstream and monitoring, and those that operators' connections serve.
+    fn calls(
+        &self,
+        options: &HttpOptions,
+        admission: &Admission,
+        metrics: &Arc<NodeMetrics>,
+    ) -> (Router<Arc<Api>>, Router<Arc<Api>>) {
+        let access = Access::new(self.operators.clone(), options.keys_required);
         // Who may not call takes no place from those who may, so the guard is the outer layer.
         let limited = |scope, routes: Router<Arc<Api>>| {
             let admission = admission.clone();
@@ -212,8 +232,8 @@ impl Node {
             access.guard(scope, routes)
         };
         let keeper = rate_limit::Keeper {
-            gates: gates.clone(),
-            metrics: Arc::clone(&metrics),
+            gates: self.gates.clone(),
+            metrics: Arc::clone(metrics),
             body_limit: options.body_limit,
         };
         let posting = Router::from(routes::posting())
@@ -230,17 +250,7 @@ impl Node {
             .as_far_as_known()
             .guard(Scope::Admin, Router::from(routes::figures()));
         let free = Router::from(routes::free()).merge(openapi::page());
-
-        let operating = Arc::new(Api {
-            store: operators.clone(),
-            ..Api::clone(&api)
-        });
-        let routes = v1.merge(figures).with_state(api);
-        let routes = routes.merge(admin.merge(free).with_state(operating));
-        // Waiting is no part of a call's time.
-        let routes = timely(routes, options.request_timeout)
-            .layer(middleware::from_fn_with_state(waiting, waiting::hold_back));
-        guarded(routes).layer(middleware::from_fn_with_state(metrics, metrics::measure))
+        (v1.merge(figures), admin.merge(free))
     }
 }
 

@@ -191,6 +191,21 @@ pub async fn run(
         );
         queues.spawn(worker.run(stop.clone()));
     }
+    let outcome = until_all_end(queues, &stop).await;
+
+    // Whoever waits for the last of them looks for it otherwise.
+    let _ = tokio::time::timeout(SAY_PATIENCE, teller.finish()).await;
+    helpers_end.cancel();
+    while helpers.join_next().await.is_some() {}
+    tracing::info!(worker.name = options.name, "stopped");
+    outcome
+}
+
+/// Waits for every queue's worker. One that cannot go on stops the others too: a half-working process hides its trouble.
+async fn until_all_end(
+    mut queues: JoinSet<Result<(), WorkerError>>,
+    stop: &CancellationToken,
+) -> Result<(), WorkerError> {
     let mut outcome = Ok(());
     while let Some(ended) = queues.join_next().await {
         let ended = ended.unwrap_or_else(|error| {
@@ -198,18 +213,11 @@ pub async fn run(
                 "a queue's worker broke down: {error}"
             )))
         });
-        // One queue that cannot go on stops the others too: a half-working process hides its trouble.
         if ended.is_err() {
             stop.cancel();
         }
         outcome = outcome.and(ended);
     }
-
-    // Whoever waits for the last of them looks for it otherwise.
-    let _ = tokio::time::timeout(SAY_PATIENCE, teller.finish()).await;
-    helpers_end.cancel();
-    while helpers.join_next().await.is_some() {}
-    tracing::info!(worker.name = options.name, "stopped");
     outcome
 }
 

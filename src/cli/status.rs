@@ -9,7 +9,7 @@ use super::{
     DatabaseArgs,
     table::{or_dash, table},
 };
-use crate::store::{EstimatorOverview, StageLevel};
+use crate::store::{EstimatorOverview, Gate, QueueOverview, StageLevel, WorkerOverview};
 
 #[derive(Debug, Args)]
 pub(super) struct Status {
@@ -38,30 +38,13 @@ impl Status {
             return Ok(ExitCode::SUCCESS);
         }
 
-        let mut closed = false;
-        for gate in gates {
-            if gate.state == "too_many_requests" {
-                closed = true;
-                outln!(
-                    "GATE CLOSED: {}, {} since {}, depth {}, {}",
-                    gate.name,
-                    if gate.forced {
-                        "by hand"
-                    } else {
-                        "by its marks"
-                    },
-                    gate.changed_at.format("%Y-%m-%d %H:%M:%SZ"),
-                    gate.depth,
-                    if gate.forced {
-                        "until it is released".to_owned()
-                    } else {
-                        format!("opens at {}", gate.low_water)
-                    }
-                );
-            }
-        }
-        if closed {
-            outln!();
+        let closed: Vec<_> = gates
+            .iter()
+            .filter(|gate| gate.state == "too_many_requests")
+            .map(closed_gate)
+            .collect();
+        if !closed.is_empty() {
+            outln!("{}\n", closed.join("\n"));
         }
         let rows = requests
             .into_iter()
@@ -74,73 +57,69 @@ impl Status {
                 queue.unserved.join(", ")
             );
         }
-        let rows = queues.into_iter().map(|queue| {
-            let limit = match (queue.per_seconds, queue.max_concurrency) {
-                _ if queue.paused => "paused".to_owned(),
-                (Some(rate), _) => format!("{rate}/s"),
-                (None, Some(limit)) => format!("{limit} at once"),
-                (None, None) => "none".to_owned(),
-            };
-            [
-                queue.queue,
-                queue.stage,
-                limit,
-                queue.waiting.to_string(),
-                queue.held.to_string(),
-                queue.backing_off.to_string(),
-                queue.per_second_10s.to_string(),
-                queue.per_second_1m.to_string(),
-                queue.gate,
-            ]
-        });
-        outln!(
-            "{}\n",
-            table(
-                [
-                    "queue",
-                    "stage",
-                    "limit",
-                    "waiting",
-                    "held",
-                    "backing off",
-                    "drained/s 10s",
-                    "1m",
-                    "gate"
-                ],
-                rows
-            )
-        );
-        outln!(
-            "{}\n",
-            table(STAGE_COLUMNS, stages.into_iter().map(stage_row))
-        );
+        let rows = queues.into_iter().map(queue_row);
+        outln!("{}\n", table(QUEUE_COLUMNS, rows));
+        let rows = stages.into_iter().map(stage_row);
+        outln!("{}\n", table(STAGE_COLUMNS, rows));
         if !timeouts.is_empty() {
             let rows = timeouts.iter().map(timeout_row);
             outln!("{}\n", table(TIMEOUT_COLUMNS, rows));
         }
-        let rows = workers.into_iter().map(|worker| {
-            let state = match (worker.alive, worker.stopped_at) {
-                (true, _) => "alive",
-                (false, Some(_)) => "stopped",
-                (false, None) => "lost",
-            };
-            [
-                worker.name,
-                worker.queues.join(" "),
-                state.to_owned(),
-                worker.held.to_string(),
-                or_dash(Some(worker.last_seen_at.format("%Y-%m-%d %H:%M:%SZ"))),
-            ]
-        });
-        outln!(
-            "{}",
-            table(["worker", "queues", "state", "held", "last seen"], rows)
-        );
+        let rows = workers.into_iter().map(worker_row);
+        outln!("{}", table(WORKER_COLUMNS, rows));
         if connected.location.is_embedded() {
             outln!("\ndatabase: {}", connected.location.url);
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// A gate that lets nothing in, and since when and until when.
+fn closed_gate(gate: &Gate) -> String {
+    let (why, until) = if gate.forced {
+        ("by hand", "until it is released".to_owned())
+    } else {
+        ("by its marks", format!("opens at {}", gate.low_water))
+    };
+    format!(
+        "GATE CLOSED: {}, {why} since {}, depth {}, {until}",
+        gate.name,
+        gate.changed_at.format("%Y-%m-%d %H:%M:%SZ"),
+        gate.depth,
+    )
+}
+
+const QUEUE_COLUMNS: [&str; 9] = [
+    "queue",
+    "stage",
+    "limit",
+    "waiting",
+    "held",
+    "backing off",
+    "drained/s 10s",
+    "1m",
+    "gate",
+];
+
+/// What is in a queue, and how fast it goes out.
+fn queue_row(queue: QueueOverview) -> [String; 9] {
+    let limit = match (queue.per_seconds, queue.max_concurrency) {
+        _ if queue.paused => "paused".to_owned(),
+        (Some(rate), _) => format!("{rate}/s"),
+        (None, Some(limit)) => format!("{limit} at once"),
+        (None, None) => "none".to_owned(),
+    };
+    [
+        queue.queue,
+        queue.stage,
+        limit,
+        queue.waiting.to_string(),
+        queue.held.to_string(),
+        queue.backing_off.to_string(),
+        queue.per_second_10s.to_string(),
+        queue.per_second_1m.to_string(),
+        queue.gate,
+    ]
 }
 
 const STAGE_COLUMNS: [&str; 9] = [
@@ -201,5 +180,23 @@ fn timeout_row(estimator: &EstimatorOverview) -> [String; 10] {
         percent(estimator.slo),
         or_dash(estimator.load_rps.map(|load| format!("{load:.1}"))),
         estimator.processes.to_string(),
+    ]
+}
+
+const WORKER_COLUMNS: [&str; 5] = ["worker", "queues", "state", "held", "last seen"];
+
+/// A worker, and when it was heard of.
+fn worker_row(worker: WorkerOverview) -> [String; 5] {
+    let state = match (worker.alive, worker.stopped_at) {
+        (true, _) => "alive",
+        (false, Some(_)) => "stopped",
+        (false, None) => "lost",
+    };
+    [
+        worker.name,
+        worker.queues.join(" "),
+        state.to_owned(),
+        worker.held.to_string(),
+        or_dash(Some(worker.last_seen_at.format("%Y-%m-%d %H:%M:%SZ"))),
     ]
 }

@@ -1,0 +1,108 @@
+//! Does a function fit on a screen or two? 80 lines of Rust, 120 of SQL.
+
+use std::collections::BTreeSet;
+
+use super::tidy::files;
+
+const RUST_MAX: usize = 80;
+const SQL_MAX: usize = 120;
+
+/// SQL functions that are longer, and why.
+const LONGER: [(&str, &str); 13] = [
+    (
+        "claim_readiness",
+        "one statement under one lock, each step beside the next",
+    ),
+    (
+        "claim_tx",
+        "one statement under one lock, each step beside the next",
+    ),
+    (
+        "contract_observe",
+        "a list: what each type of assertion asks",
+    ),
+    ("explain_waiting", "a list: what each reason to wait says"),
+    ("invariants_of_queues", "a list: one entry an invariant"),
+    ("invariants_of_requests", "a list: one entry an invariant"),
+    ("observed_eta", "one query, whose steps share their windows"),
+    ("recover", "one pass over the rows of a batch"),
+    ("recover_deadlines", "one pass over the rows of a batch"),
+    ("redrive", "one pass over the rows of a batch"),
+    ("settle_receipt", "one statement for every flow"),
+    (
+        "submit_requests",
+        "one statement, each step beside the next",
+    ),
+    (
+        "waiting_before",
+        "one count, by the survey as far as it goes",
+    ),
+];
+
+/// The names and lengths of functions: each begins with a line that `name` knows and ends with a line `end`, indented as
+/// it begins.
+fn lengths<'a>(
+    text: &'a str,
+    name: impl Fn(&'a str) -> Option<&'a str>,
+    end: &str,
+) -> Vec<(&'a str, usize)> {
+    let lines: Vec<_> = text.lines().collect();
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let functions = lines.iter().enumerate().filter_map(|(from, line)| {
+        let name = name(line.trim_start())?;
+        let ends = |other: &&str| other.trim_start() == end && indent(other) == indent(line);
+        let length = lines[from..].iter().position(ends)? + 1;
+        Some((name, length))
+    });
+    functions.collect()
+}
+
+/// The word that begins a text.
+fn word(text: &str) -> &str {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_')
+        .next()
+        .unwrap()
+}
+
+fn rust_function(line: &str) -> Option<&str> {
+    let (before, after) = line.split_once("fn ")?;
+    let words = ["pub", "pub(super)", "pub(crate)", "const", "async"];
+    let all_known = before
+        .split_whitespace()
+        .all(|word| words.contains(&word) || word.starts_with("pub(in"));
+    // Not one that is only declared, or written on one line.
+    (all_known && !line.ends_with([';', '}'])).then(|| word(after))
+}
+
+fn sql_function(line: &str) -> Option<&str> {
+    let (_, after) = ["function", "procedure"]
+        .iter()
+        .find_map(|what| line.strip_prefix(&format!("create or replace {what} ")))?
+        .split_once('.')?;
+    Some(word(after))
+}
+
+#[test]
+fn a_function_is_short_or_says_why_it_is_not() {
+    let mut count = 0;
+    for (name, text) in [files("src", "rs"), files("workers/src", "rs")].concat() {
+        for (function, length) in lengths(&text, rust_function, "}") {
+            assert!(length <= RUST_MAX, "{name}: {function} has {length} lines");
+            count += 1;
+        }
+    }
+    assert!(count > 1000, "{count} functions of Rust");
+
+    let mut long = BTreeSet::new();
+    let mut count = 0;
+    for (_, text) in files("sql", "sql") {
+        for (function, length) in lengths(&text, sql_function, "$$;") {
+            count += 1;
+            if length > SQL_MAX {
+                long.insert(function.to_owned());
+            }
+        }
+    }
+    assert!(count > 150, "{count} functions of SQL");
+    assert_eq!(long, LONGER.map(|(name, _)| name.to_owned()).into());
+}
