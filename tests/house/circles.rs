@@ -42,9 +42,9 @@ fn module(file: &str) -> Path<'_> {
 /// Where a path leads that is written in a module; nowhere from `std` and other crates.
 fn absolute<'a>(from: &[&'a str], path: &[&'a str]) -> Option<Path<'a>> {
     let ups = path.iter().take_while(|word| **word == "super").count();
-    match path.first()? {
-        &"crate" => Some(path[1..].to_vec()),
-        &"self" => Some([from, &path[1..]].concat()),
+    match *path.first()? {
+        "crate" => Some(path[1..].to_vec()),
+        "self" => Some([from, &path[1..]].concat()),
         _ => Some([from.get(..from.len().checked_sub(ups)?)?, &path[ups..]].concat()),
     }
 }
