@@ -26,6 +26,7 @@ mod prefer;
 mod problem;
 mod rate_limit;
 mod responses;
+mod retry_after;
 mod routes;
 mod server;
 mod submissions;

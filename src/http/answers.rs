@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use axum::{
     Json,
-    http::{StatusCode, header::RETRY_AFTER},
+    http::StatusCode,
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::problem::whole_seconds;
+use super::retry_after::RetryAfter;
 use crate::{
     request::{RequestError, RequestId, Status},
     store::{Outlook, Ticket},
@@ -27,8 +27,8 @@ pub(super) struct InProgress {
     /// Where it is in its life.
     state: Status,
     /// In how many seconds to ask again: as `Retry-After`.
-    #[schema(minimum = 1)]
-    eta_seconds: u64,
+    #[schema(value_type = u64, minimum = 1)]
+    eta_seconds: RetryAfter,
     /// In how many seconds the answer is there with a probability of 50 and of 90 %, to a tenth.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -128,7 +128,7 @@ pub(super) fn accepted(ticket: &Ticket) -> Response {
         status: UnderWay::Queued,
         job_id: ticket.id,
         state: ticket.status,
-        eta_seconds: whole_seconds(ticket.eta.come_back),
+        eta_seconds: ticket.eta.come_back.into(),
         eta_p50: ticket.eta.p50.map(tenths),
         eta_p90: ticket.eta.p90.map(tenths),
         elapsed_seconds: None,
@@ -143,7 +143,7 @@ impl InProgress {
             status: UnderWay::Queued,
             job_id: outlook.id,
             state: outlook.status,
-            eta_seconds: whole_seconds(outlook.eta.come_back),
+            eta_seconds: outlook.eta.come_back.into(),
             eta_p50: outlook.eta.p50.map(tenths),
             eta_p90: outlook.eta.p90.map(tenths),
             elapsed_seconds: Some(outlook.elapsed.as_secs()),
@@ -181,12 +181,7 @@ impl Ended {
 
 /// Header and body tell the same number.
 fn in_progress(body: InProgress) -> Response {
-    (
-        StatusCode::ACCEPTED,
-        [(RETRY_AFTER, body.eta_seconds.to_string())],
-        Json(body),
-    )
-        .into_response()
+    (StatusCode::ACCEPTED, body.eta_seconds, Json(body)).into_response()
 }
 
 /// Seconds, to a tenth.

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use axum::{
     Json,
     extract::State,
-    http::{StatusCode, header::RETRY_AFTER},
+    http::StatusCode,
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
@@ -23,7 +23,8 @@ use super::{
         schemas,
     },
     path::KindPath,
-    problem::{INVALID_BODY, INVALID_HEADER, KEY_REUSED, Problem, whole_seconds},
+    problem::{INVALID_BODY, INVALID_HEADER, KEY_REUSED, Problem},
+    retry_after::RetryAfter,
     submit::{REPLAYED, Wishes, gate_closed, refusal},
 };
 use crate::{error::StoreError, request::RequestId, store::Submitted};
@@ -41,8 +42,8 @@ struct Answer {
     #[schema(value_type = Vec<uuid::Uuid>, min_items = 1, max_items = 10_000)]
     job_ids: Vec<RequestId>,
     /// In how many seconds the last of them is expected to be ready.
-    #[schema(minimum = 1)]
-    eta_seconds: u64,
+    #[schema(value_type = u64, minimum = 1)]
+    eta_seconds: RetryAfter,
 }
 
 /// What a batch's headers ask for.
@@ -150,7 +151,7 @@ fn answer(
 ) -> Result<Response, Problem> {
     let mut job_ids = Vec::with_capacity(submitted.len());
     let mut last = Duration::ZERO;
-    let mut eta_seconds = 1;
+    let mut eta_seconds = RetryAfter::SOON;
     let mut replayed = true;
     for one in submitted {
         let ticket = match one {
@@ -159,13 +160,15 @@ fn answer(
                 ticket
             }
             Submitted::Replayed(ticket) => ticket,
-            Submitted::Refused { retry_after } => return Err(gate_closed(in_turn(retry_after))),
+            Submitted::Refused { retry_after } => {
+                return Err(gate_closed(in_turn(retry_after).into()));
+            }
         };
         job_ids.push(ticket.id);
         // Of the last of them to be ready, with its jitter: the latest of so many jitters would be none.
         if ticket.retry_after > last {
             last = ticket.retry_after;
-            eta_seconds = whole_seconds(ticket.eta.come_back);
+            eta_seconds = ticket.eta.come_back.into();
         }
     }
     let body = Answer {
@@ -173,11 +176,7 @@ fn answer(
         job_ids,
         eta_seconds,
     };
-    let accepted = (
-        StatusCode::ACCEPTED,
-        [(RETRY_AFTER, eta_seconds.to_string())],
-        Json(body),
-    );
+    let accepted = (StatusCode::ACCEPTED, eta_seconds, Json(body));
     Ok(if replayed {
         ([(REPLAYED.clone(), "true")], accepted).into_response()
     } else {

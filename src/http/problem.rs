@@ -2,18 +2,16 @@
 
 mod classes;
 
-use std::{any::Any, time::Duration};
+use std::any::Any;
 
 use axum::{
-    http::{
-        HeaderValue,
-        header::{CONTENT_TYPE, RETRY_AFTER},
-    },
+    http::{HeaderValue, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
 };
 use serde_json::json;
 
 pub(super) use self::classes::*;
+use super::retry_after::RetryAfter;
 use crate::error::StoreError;
 use crate::error::warn_of;
 
@@ -25,7 +23,7 @@ pub(super) const TYPE_PREFIX: &str = "urn:problem-type:tidegate:";
 pub(super) struct Problem {
     class: &'static Class,
     detail: String,
-    retry_after: Option<u64>,
+    retry_after: Option<RetryAfter>,
 }
 
 impl Class {
@@ -40,9 +38,9 @@ impl Class {
 }
 
 impl Problem {
-    /// With another time to come back; in whole seconds, at least one.
-    pub(super) fn after(mut self, retry_after: Duration) -> Self {
-        self.retry_after = Some(whole_seconds(retry_after));
+    /// With another time to come back.
+    pub(super) fn after(mut self, retry_after: RetryAfter) -> Self {
+        self.retry_after = Some(retry_after);
         self
     }
 }
@@ -64,23 +62,13 @@ impl IntoResponse for Problem {
             "code": code,
             "retryable": retryable,
         });
-        let mut response = (*status, body.to_string()).into_response();
-        let headers = response.headers_mut();
-        headers.insert(
-            CONTENT_TYPE,
-            HeaderValue::from_static("application/problem+json"),
-        );
-        if let Some(seconds) = self.retry_after {
-            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        let content_type = HeaderValue::from_static("application/problem+json");
+        let answer = (*status, [(CONTENT_TYPE, content_type)], body.to_string());
+        match self.retry_after {
+            Some(retry_after) => (retry_after, answer).into_response(),
+            None => answer.into_response(),
         }
-        response
     }
-}
-
-/// What `Retry-After` says: whole seconds, never zero, which some clients take for "at once and for ever".
-pub(super) fn whole_seconds(wait: Duration) -> u64 {
-    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-    seconds.max(1)
 }
 
 impl From<&StoreError> for Problem {

@@ -11,14 +11,11 @@
 //! served. The fields inform and promise nothing: nobody waits for them, and without a young copy of the gates
 //! they are left out.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use axum::{
     extract::{Request, State},
-    http::{
-        HeaderMap, HeaderName, HeaderValue, StatusCode,
-        header::{CONNECTION, RETRY_AFTER},
-    },
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::CONNECTION},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -29,6 +26,7 @@ use super::{
     metrics::NodeMetrics,
     path::KindPath,
     problem::Problem,
+    retry_after::RetryAfter,
     submit::{IDEMPOTENCY_KEY, gate_closed},
 };
 use crate::gate::{Gate, Gates, Refusal};
@@ -80,25 +78,21 @@ pub(super) async fn keep(
         _ => return Ok(response),
     };
     if let Some(gate) = gates.of_submission(&kind, submitter, refused) {
-        let headers = response.headers_mut();
-        let opens_in = headers
-            .get(RETRY_AFTER)
-            .filter(|_| refused)
-            .and_then(|value| value.to_str().ok()?.parse().ok());
-        tell(headers, &gate, opens_in);
+        let opens_in = response.extensions().get().filter(|_| refused).copied();
+        tell(response.headers_mut(), &gate, opens_in);
     }
     Ok(response)
 }
 
 fn refused(refusal: &Refusal) -> Response {
-    let seconds = refusal.seconds;
-    let mut response = gate_closed(Duration::from_secs(seconds)).into_response();
-    tell(response.headers_mut(), &refusal.gate, Some(seconds));
+    let opens_in = RetryAfter::seconds(refusal.seconds);
+    let mut response = gate_closed(opens_in).into_response();
+    tell(response.headers_mut(), &refusal.gate, Some(opens_in));
     response
 }
 
 /// `opens_in`: the answer is that the gate is closed, and for how long.
-fn tell(headers: &mut HeaderMap, gate: &Gate, opens_in: Option<u64>) {
+fn tell(headers: &mut HeaderMap, gate: &Gate, opens_in: Option<RetryAfter>) {
     // A submitter's name may be anything, and says nothing to itself.
     let name = if gate.of_submitter {
         "submitter"
@@ -124,9 +118,9 @@ fn policy(name: &str, gate: &Gate) -> String {
     }
 }
 
-fn limit(name: &str, gate: &Gate, opens_in: Option<u64>) -> String {
+fn limit(name: &str, gate: &Gate, opens_in: Option<RetryAfter>) -> String {
     let (room, whole_in) = match opens_in {
-        Some(seconds) => (0, Some(seconds)),
+        Some(opens_in) => (0, Some(opens_in.as_secs())),
         None => (gate.room(), gate.seconds_to_drain(gate.depth)),
     };
     match whole_in {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     extract::State,
-    http::{StatusCode, header::RETRY_AFTER},
+    http::StatusCode,
     response::{IntoResponse, Response as HttpResponse},
 };
 use serde::{Deserialize, Serialize};
@@ -22,16 +22,13 @@ use super::{
     },
     path::JobPath,
     problem::{INVALID_BODY, Problem, RESPONSE_MISFIT},
+    retry_after::RetryAfter,
 };
 use crate::{
     error::StoreError,
     request::{RequestId, Status},
     store::Response,
 };
-
-/// What an early response's 202 says. Its sender has nothing to come back for; clients that expect the header on every
-/// 202 find it.
-const EARLY_RETRY_AFTER: &str = "1";
 
 /// The body of `POST /v1/responses`.
 #[derive(Deserialize)]
@@ -213,8 +210,8 @@ async fn store(api: &Api, response: &Response) -> Result<HttpResponse, Problem> 
         state: responded.status,
     });
     Ok(if early {
-        let headers = [(RETRY_AFTER, EARLY_RETRY_AFTER)];
-        (StatusCode::ACCEPTED, headers, answer).into_response()
+        // Its sender has nothing to come back for; clients that expect the header on every 202 find it.
+        (StatusCode::ACCEPTED, RetryAfter::SOON, answer).into_response()
     } else {
         answer.into_response()
     })

@@ -1,6 +1,6 @@
 //! Submitting a request.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use axum::{
     extract::{FromRequestParts, State},
@@ -21,7 +21,8 @@ use super::{
         schemas,
     },
     path::{KindPath, location, unknown},
-    problem::{GATE_CLOSED, INVALID_HEADER, Problem, UNKNOWN_KIND, whole_seconds},
+    problem::{GATE_CLOSED, INVALID_HEADER, Problem, UNKNOWN_KIND},
+    retry_after::RetryAfter,
     waiting,
 };
 use crate::{
@@ -218,7 +219,7 @@ pub(super) async fn submit(
         Submitted::Refused { retry_after } => {
             let submitter = caller.submitter();
             let retry_after = api.gates.in_turn(&kind, submitter, retry_after, 1);
-            Err(gate_closed(retry_after))
+            Err(gate_closed(retry_after.into()))
         }
     }
 }
@@ -242,8 +243,8 @@ async fn submit_alone(api: &Api, submission: &Submission) -> Result<Submitted, S
 }
 
 /// A gate that refuses, and when to submit again.
-pub(super) fn gate_closed(retry_after: Duration) -> Problem {
-    let seconds = whole_seconds(retry_after);
+pub(super) fn gate_closed(retry_after: RetryAfter) -> Problem {
+    let seconds = retry_after.as_secs();
     let detail = format!("nothing was stored; submit again in {seconds} s");
     GATE_CLOSED.because(detail).after(retry_after)
 }

@@ -13,7 +13,7 @@ use crate::{
     http::{
         access::{Pass, Refusal},
         answers::{Ended, InProgress},
-        problem::whole_seconds,
+        retry_after::RetryAfter,
     },
     news::Waiter,
     request::RequestId,
@@ -32,7 +32,7 @@ const REFRESH_ELSEWHERE: Duration = Duration::from_secs(10);
 struct Told {
     transition_no: i32,
     position: Option<i64>,
-    eta_seconds: u64,
+    eta_seconds: Option<RetryAfter>,
 }
 
 impl Told {
@@ -40,7 +40,7 @@ impl Told {
         Self {
             transition_no,
             position: None,
-            eta_seconds: 0,
+            eta_seconds: None,
         }
     }
 }
@@ -219,7 +219,7 @@ impl Told {
         Self {
             transition_no,
             position: outlook.position,
-            eta_seconds: whole_seconds(outlook.retry_after),
+            eta_seconds: Some(outlook.retry_after.into()),
         }
     }
 }

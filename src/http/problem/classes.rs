@@ -2,6 +2,8 @@
 
 use axum::http::StatusCode;
 
+use crate::http::retry_after::RetryAfter;
+
 /// A class of problems: what is the same each time it happens.
 #[derive(Debug)]
 pub(in crate::http) struct Class {
@@ -10,8 +12,8 @@ pub(in crate::http) struct Class {
     pub(in crate::http) title: &'static str,
     /// Whether the same call may succeed later, with nobody doing anything about it.
     pub(in crate::http) retryable: bool,
-    /// When to come back, in seconds; 429 and 503 always say so.
-    pub(super) retry_after: Option<u64>,
+    /// When to come back; 429 and 503 always say so.
+    pub(super) retry_after: Option<RetryAfter>,
 }
 
 impl Class {
@@ -38,7 +40,7 @@ impl Class {
             code,
             title,
             retryable: true,
-            retry_after: Some(retry_after),
+            retry_after: Some(RetryAfter::seconds(retry_after)),
         }
     }
 
@@ -49,7 +51,7 @@ impl Class {
             code,
             title,
             retryable: false,
-            retry_after: Some(30),
+            retry_after: Some(RetryAfter::seconds(30)),
         }
     }
 }
