@@ -76,7 +76,7 @@ pub use self::{
     operations::{
         KindOfQueue, MaintenanceOverview, QueueOverview, RequestCount, Setting, WorkerOverview,
     },
-    outlooks::{Eta, Outlook},
+    outlooks::{Eta, Outlook, Owner},
     policies::{EstimatorOverview, StageLevel},
     recovery::{DeadlineStep, Lives, Recover, RecoverStep, ResponseStep, StrayStep, WrongCount},
     redrives::{Redrive, RedriveStep},

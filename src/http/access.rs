@@ -32,7 +32,7 @@ use super::{
 use crate::{
     api_key::{ApiKey, Scope},
     error::StoreError,
-    store::{Outlook, Store},
+    store::Store,
 };
 
 /// How much of a refused call's body is heard out, so that its sender hears the refusal.
@@ -247,10 +247,9 @@ impl Caller {
         (!everybody).then_some(key.submitter.as_str())
     }
 
-    /// Whether this caller may see this request.
-    pub(super) fn sees(&self, request: &Outlook) -> bool {
-        self.sees_only()
-            .is_none_or(|submitter| request.submitter.as_deref() == Some(submitter))
+    /// Whether this caller may see the requests of this submitter.
+    pub(super) fn sees(&self, submitter: Option<&str>) -> bool {
+        self.sees_only().is_none_or(|own| submitter == Some(own))
     }
 }
 

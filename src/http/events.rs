@@ -99,8 +99,7 @@ pub(super) async fn follow(
     job: JobPath,
     request: Request,
 ) -> Result<Response, Problem> {
-    // Whose request it is, and whether there is one, is found out as for a poll.
-    job.find(&api.store).await?;
+    job.authorise(&api.store).await?;
     let streams = Arc::clone(&api.streams);
     let known = last_event(request.headers());
     let progress = match streams.outlooks.read(job.id, known).await {

@@ -6,7 +6,7 @@ use axum::{
     extract::{FromRequestParts, RawPathParams},
     http::request::Parts,
 };
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{
     Api,
@@ -89,14 +89,34 @@ impl FromRequestParts<Arc<Api>> for JobPath {
 impl JobPath {
     /// The request, if there is one with this id *and* of this kind, *and* the caller may see it.
     pub(super) async fn find(&self, store: &Store) -> Result<Outlook, Problem> {
-        let patience = store.pool().options().get_acquire_timeout();
-        let Ok(Ok(_place)) = tokio::time::timeout(patience, self.looks.acquire()).await else {
-            return Err(DATABASE_UNAVAILABLE.because("too many requests are being looked for"));
-        };
+        let _place = self.place(store).await?;
         match store.outlook(self.id).await? {
-            Some(outlook) if outlook.kind == self.kind && self.caller.sees(&outlook) => Ok(outlook),
+            Some(outlook) if self.is_open(&outlook.kind, outlook.submitter.as_deref()) => {
+                Ok(outlook)
+            }
             _ => Err(unknown(self.id)),
         }
+    }
+
+    /// As [`find`](Self::find), for calls that ask nothing else of the request: where it stands is not computed.
+    pub(super) async fn authorise(&self, store: &Store) -> Result<(), Problem> {
+        let _place = self.place(store).await?;
+        match store.owner(self.id).await? {
+            Some(owner) if self.is_open(&owner.kind, owner.submitter.as_deref()) => Ok(()),
+            _ => Err(unknown(self.id)),
+        }
+    }
+
+    async fn place(&self, store: &Store) -> Result<SemaphorePermit<'_>, Problem> {
+        let patience = store.pool().options().get_acquire_timeout();
+        match tokio::time::timeout(patience, self.looks.acquire()).await {
+            Ok(Ok(place)) => Ok(place),
+            _ => Err(DATABASE_UNAVAILABLE.because("too many requests are being looked for")),
+        }
+    }
+
+    fn is_open(&self, kind: &str, submitter: Option<&str>) -> bool {
+        kind == self.kind && self.caller.sees(submitter)
     }
 }
 

@@ -86,7 +86,7 @@ pub(super) async fn cancel(
     State(api): State<Arc<Api>>,
     job: JobPath,
 ) -> Result<Json<CancelledJob>, Problem> {
-    job.find(&api.store).await?;
+    job.authorise(&api.store).await?;
     match api.store.cancel(job.id).await? {
         Cancelled::NotCancellable(status) => Err(NOT_CANCELLABLE.because(format!(
             "the request is {status}; only what is queued or processing can be cancelled"

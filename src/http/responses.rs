@@ -174,7 +174,7 @@ pub(super) async fn respond_to_job(
     Json(body): Json<Unaddressed>,
 ) -> Result<HttpResponse, Problem> {
     // A request never changes its kind, so there is no race between this look and what follows.
-    job.find(&api.store).await?;
+    job.authorise(&api.store).await?;
     store(
         &api,
         &Response {

@@ -127,6 +127,15 @@ impl TryFrom<OutlookRow> for Outlook {
     }
 }
 
+/// Whose a request is.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct Owner {
+    /// Its kind.
+    pub kind: String,
+    /// Who has submitted it.
+    pub submitter: Option<String>,
+}
+
 impl Store {
     /// Where a request stands: `tidegate.request_outlook`; `None` for an unknown id.
     ///
@@ -140,5 +149,18 @@ impl Store {
             fetch_optional
         );
         row.map(TryInto::try_into).transpose()
+    }
+
+    /// Whose a request is; `None` for an unknown id. Reads no more than that.
+    ///
+    /// # Errors
+    ///
+    /// Database trouble.
+    pub async fn owner(&self, id: RequestId) -> Result<Option<Owner>, StoreError> {
+        Ok(ask!(
+            self,
+            sqlx::query_as(include_str!("../../sql/queries/request_owner.sql")).bind(id.0),
+            fetch_optional
+        ))
     }
 }

@@ -260,3 +260,19 @@ async fn a_request_that_was_submitted_again_says_as_what() {
     let again = api.get(&path.replace(id, new)).await;
     assert_eq!(again.status, 202);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_cancel_or_answer_is_found_out_without_an_eta() {
+    let database = TestDatabase::unlimited().await;
+    let api = Api::of(&database).await;
+    let (cancelled, answered) = (api.submit("direct").await, api.submit("direct").await);
+    database
+        .execute("alter function tidegate.request_outlook rename to out_of_order")
+        .await;
+
+    assert_eq!(api.get(&cancelled).await.status, 503);
+    assert_eq!(api.delete(&cancelled).await.status, 200);
+    let response = json!({"response": {}});
+    let path = format!("{answered}/responses");
+    assert_eq!(api.post(&path, &response).await.status, 202, "it is early");
+}
