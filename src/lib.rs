@@ -14,7 +14,6 @@ pub mod listener;
 mod local_copy;
 pub mod maintenance;
 pub mod news;
-pub mod policy;
 pub mod request;
 pub mod schema;
 pub mod shutdown;

@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use tidegate_policy::{HedgeShare, hedge_if};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +23,6 @@ use super::{
 };
 use crate::{
     error::StoreError,
-    policy::{HedgeShare, hedge_if},
     request::{RequestError, Stage},
     stage::{AnyReadiness, AnyTransact, Stages, TransactStage},
     store::{Claimed, NotYet, Settle, Store},

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use tidegate_policy::HedgeShare;
 use tokio::{
     sync::{Semaphore, mpsc},
     task::JoinSet,
@@ -27,7 +28,6 @@ use crate::{
     error::StoreError,
     listener::Wakeups,
     news::Teller,
-    policy::HedgeShare,
     request::{Stage, Status},
     stage::Stages,
     store::{Claimed, Store},

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use tidegate::policy::Backoff;
+use tidegate_policy::Backoff;
 
 use crate::support::TestDatabase;
 
@@ -89,7 +89,7 @@ fn the_example_in_the_document_is_the_one_that_is_tried() {
     let document = include_str!("../../docs/policies.md");
     let (_, block) = document.split_once("```rust\n").unwrap();
     let (example, _) = block.split_once("```").unwrap();
-    let tried: String = include_str!("../../src/policy.rs")
+    let tried: String = include_str!("../../policy/src/lib.rs")
         .lines()
         .filter_map(|line| line.strip_prefix("//!"))
         .map(|line| line.strip_prefix(' ').unwrap_or(line))

@@ -7,7 +7,7 @@
 use std::{cell::Cell, env, future::pending, time::Duration};
 
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use tidegate::policy::{Backoff, Class, Failure, RetryPolicy, retry};
+use tidegate_policy::{Backoff, Class, Failure, RetryPolicy, retry};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use rand::{SeedableRng, rngs::StdRng};
 
 use super::*;
-use crate::policy::{Backoff, RetryOn};
+use crate::{Backoff, RetryOn};
 
 fn milliseconds(value: u64) -> Duration {
     Duration::from_millis(value)

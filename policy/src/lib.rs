@@ -13,7 +13,7 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use tidegate::policy::{Backoff, Class, Failure, RetryPolicy, retry};
+//! use tidegate_policy::{Backoff, Class, Failure, RetryPolicy, retry};
 //! use tokio_util::sync::CancellationToken;
 //!
 //! struct Unavailable(u16);
