@@ -1,4 +1,4 @@
--- is_held: whether somebody holds a message: leased, and its lease has not run out
+-- is_held: whether a message is held: leased, and its lease has not run out
 --
 -- A hold that reaches further than its lease can is none: the clock has stepped back since it was taken.
 create or replace function tidegate.is_held(p_headers jsonb, p_visible timestamptz, p_now timestamptz)

@@ -1,4 +1,4 @@
--- record_config_change: whoever changes the configuration, by whatever means, it is on record
+-- record_config_change: records every change of the configuration, by a function or by hand
 --
 -- One function for every table of configuration. Its arguments are the columns that are no configuration; the columns
 -- of the primary key, joined by dots, name the row. A table that joins them takes the triggers below.

@@ -1,4 +1,4 @@
--- duty_begins: whether this session is to run a maintenance duty now: it is due, and nobody else runs it
+-- duty_begins: whether this session is to run a maintenance duty now: it is due, and no other session runs it
 --
 -- Takes the duty's lock to the end of the transaction. A duty that takes long runs less often: at most a twentieth of
 -- the time; surveys, without which nothing waits longer, a fiftieth.

@@ -1,4 +1,4 @@
--- watch: asks whoever ends requests to announce them for a while, because somebody waits
+-- watch: asks every process that ends requests to announce them for a while, because a caller waits
 --
 -- With `moves`, every change of status is asked for. For a transaction of its own: a NOTIFY takes a cluster-wide lock at
 -- commit. A hint only: whoever waits looks as well.

@@ -1,4 +1,4 @@
--- free_messages: gives messages back: nobody holds them, and each is visible from its time on
+-- free_messages: gives messages back: they are held no more, and each is visible from its time on
 --
 -- A message that may be taken at once can lie below the queue's low-water mark, which is then lowered. Giving one back
 -- holds the mark's lock until this transaction ends, wherever the mark stands, because whoever raises the mark takes

@@ -1,4 +1,4 @@
--- held_count: how many messages of a queue are held by somebody
+-- held_count: how many messages of a queue are held
 --
 -- Judged by one reading of the clock, taken after the snapshot: a lease prolonged between `p_now` and the snapshot
 -- reaches further than it could at `p_now`, and would count as none.

@@ -1,4 +1,4 @@
--- lock_messages: locks messages by number, whoever holds them, queue by queue in name order
+-- lock_messages: locks messages by number, held or not, queue by queue in name order
 --
 -- For what acts on requests and not for a lease holder: cancel, deadlines, operators, recovery. A message that is
 -- gone is passed over, and so is a queue that does not exist (a row edited by hand); the caller's guard on the row
@@ -27,4 +27,4 @@ begin
 end;
 $$;
 
-comment on function tidegate_internal.lock_messages is 'Locks messages by number, whoever holds them.';
+comment on function tidegate_internal.lock_messages is 'Locks messages by number, held or not.';

@@ -1,4 +1,4 @@
--- messages_of: which of the messages named exist, whose they are, and whether somebody holds them
+-- messages_of: which of the messages named exist, whose they are, and whether they are held
 create or replace function tidegate_internal.messages_of(p_queues text[], p_msg_ids bigint[], p_now timestamptz)
   returns table (queue text, msg_id bigint, request_id uuid, present boolean, held boolean)
   language plpgsql
@@ -34,4 +34,4 @@ end;
 $$;
 
 comment on function tidegate_internal.messages_of is
-  'Which of the messages named exist, whose they are, whether somebody holds them.';
+  'Which of the messages named exist, whose they are, whether they are held.';

@@ -1,4 +1,4 @@
--- fold_timeouts: makes an estimate the one that all processes go on with, if nobody was faster
+-- fold_timeouts: makes an estimate the one that all processes go on with, if no other process was faster
 --
 -- `version` is that of the estimator that the estimate was made from, 0 when there was none. Where the row still has it, the
 -- estimate is stored as the next version, and with it what this process has seen of it (`report`); reports older than an

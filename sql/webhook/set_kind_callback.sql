@@ -1,4 +1,4 @@
--- set_kind_callback: names the URL that is told when requests of a kind end; null: nobody
+-- set_kind_callback: names the URL that is told when requests of a kind end; null: none
 --
 -- Counts for every request that ends from now on and names no URL of its own. Returns the URL before.
 -- Raises TG002 for an unknown kind, TG009 for a URL that may not be named.

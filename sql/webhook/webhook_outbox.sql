@@ -1,5 +1,4 @@
--- webhook_outbox: after each statement, a delivery for each request that it ended and whose end somebody
--- wants to know
+-- webhook_outbox: after each statement, a delivery for each request that it ended and that has a callback
 --
 -- In the transaction that ends the request, so neither is there without the other. A statement that ends nothing for
 -- anybody pays for one look at the new rows and one at the kinds. Nothing here may refuse: a strange URL, written by

@@ -1,4 +1,4 @@
--- webhook_settle: what came of one attempt at a delivery, by whoever holds it under this nonce
+-- webhook_settle: what came of one attempt at a delivery, by the process that holds it under this nonce
 --
 -- `outcome`: delivered; refused (never again); retry (again after a wait, or failed when that was the last attempt);
 -- unsent (nothing was sent: the attempt is given back). The wait is random up to the policy's backoff, and not below

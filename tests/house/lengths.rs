@@ -11,11 +11,11 @@ const SQL_MAX: usize = 120;
 const LONGER: [(&str, &str); 13] = [
     (
         "claim_readiness",
-        "one statement under one lock, each step beside the next",
+        "one transition: what may be claimed, the limit, the claim, the ends",
     ),
     (
         "claim_tx",
-        "one statement under one lock, each step beside the next",
+        "one transition: what may be claimed, the limit, the claim, the ends",
     ),
     (
         "contract_observe",
@@ -28,10 +28,10 @@ const LONGER: [(&str, &str); 13] = [
     ("recover", "one pass over the rows of a batch"),
     ("recover_deadlines", "one pass over the rows of a batch"),
     ("redrive", "one pass over the rows of a batch"),
-    ("settle_receipt", "one statement for every flow"),
+    ("settle_receipt", "one transition, for every flow"),
     (
         "submit_requests",
-        "one statement, each step beside the next",
+        "one transition: gates, keys, messages, rows, places",
     ),
     (
         "waiting_before",
