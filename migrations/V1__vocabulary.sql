@@ -36,12 +36,11 @@ create type tidegate.eta_terms as (
   jitter        numeric
 );
 
--- When to come back: `seconds`, or with jitter up to `spread_to`; with what probability the answer is there by when.
-create type tidegate.eta as (
-  seconds   integer,
-  spread_to numeric,
-  p50_ms    bigint,
-  p90_ms    bigint
+-- When to ask for a request again, and with what probability the answer is there by when.
+create type tidegate.retry_after as (
+  seconds integer,
+  p50_ms  bigint,
+  p90_ms  bigint
 );
 
 -- What a submission finds at its gates. `room`: how many more they let in, none when one is closed; `counted`: the gates

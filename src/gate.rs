@@ -32,6 +32,7 @@ use crate::error::warn_of;
 use crate::{
     error::StoreError,
     listener::Hear,
+    retry_after::RetryAfter,
     store::{GateRow, Store},
 };
 
@@ -112,11 +113,13 @@ impl Gates {
         &self,
         kind: &str,
         submitter: Option<&str>,
-        retry_after: Duration,
+        retry_after: RetryAfter,
         count: usize,
-    ) -> Duration {
+    ) -> RetryAfter {
         let mut copy = self.0.copy();
-        retry_after + copy.turn(kind, submitter, retry_after, count, Instant::now())
+        let opens_in = Duration::from_secs(retry_after.as_secs());
+        let turn = copy.turn(kind, submitter, opens_in, count, Instant::now());
+        (opens_in + turn).into()
     }
 
     /// The gate to tell the caller of a submission about: that of the queue that it enters, or, if it was refused and

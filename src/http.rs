@@ -46,7 +46,7 @@ use tower_http::{catch_panic::CatchPanicLayer, trace::TraceLayer};
 
 use self::{
     access::Access, events::Streams, grouping::Submitter, limits::Admission, metrics::NodeMetrics,
-    outlooks::Outlooks, polls::Polls, problem::Problem, waiting::Waiting,
+    outlooks::Outlooks, polls::Polls, problem::Problem,
 };
 pub use self::{
     metrics::metrics_router,
@@ -86,6 +86,9 @@ struct Api {
     body_limit: usize,
     streams: Arc<Streams>,
     waiters: Waiters,
+    /// Where the requests stand that callers have waited for.
+    outlooks: Outlooks,
+    wait_max: Duration,
     teller: Teller,
     gates: Gates,
     /// The API's document, as text.
@@ -175,13 +178,6 @@ impl Node {
             gates.clone(),
         ));
         let polls = Polls::new(store.clone(), metrics.counting().clone());
-        let waiting = Arc::new(Waiting {
-            waiters: waiters.clone(),
-            outlooks,
-            wait_max: options.wait_max,
-            polls: polls.clone(),
-            metrics: Arc::clone(&metrics),
-        });
         let api = Arc::new(Api {
             submitter: Submitter::new(
                 store.clone(),
@@ -200,6 +196,8 @@ impl Node {
                 options.stream_time,
             )),
             waiters: waiters.clone(),
+            outlooks,
+            wait_max: options.wait_max,
             teller: teller.clone(),
             gates: gates.clone(),
             document: document.to_json().unwrap_or_default().into(),
@@ -211,9 +209,7 @@ impl Node {
         let (calls, operations) = self.calls(options, &admission, &metrics);
         let routes = calls.with_state(api);
         let routes = routes.merge(operations.with_state(operating));
-        // Waiting is no part of a call's time.
-        let routes = timely(routes, options.request_timeout)
-            .layer(middleware::from_fn_with_state(waiting, waiting::hold_back));
+        let routes = timely(routes, options.request_timeout);
         guarded(routes).layer(middleware::from_fn_with_state(metrics, metrics::measure))
     }
 

@@ -15,6 +15,7 @@ mod local_copy;
 pub mod maintenance;
 pub mod news;
 pub mod request;
+pub mod retry_after;
 pub mod schema;
 pub mod shutdown;
 pub mod stage;

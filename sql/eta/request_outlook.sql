@@ -1,9 +1,9 @@
 -- request_outlook: all that a poll of one request tells, or no row for an unknown id
 --
 -- `place` is readiness_queue, checking, tx_queue, tx_in_flight, awaiting_response or finished; `elapsed` is the time
--- in the current status, `age` since the submission; `retry_after_seconds` is 0 for a finished request. `spread_to` is
--- the latest that jitter may make of it. `eta_p50_ms` and `eta_p90_ms` are there for kinds with `eta = 'observed'` once
--- enough was observed; `predicted_seconds` is what the caller was told at submit.
+-- in the current status, `age` since the submission; `retry_after_seconds` is 0 for a finished request. `eta_p50_ms` and
+-- `eta_p90_ms` are there for kinds with `eta = 'observed'` once enough was observed; `predicted_seconds` is what the
+-- caller was told at submit.
 create or replace function tidegate.request_outlook(
   inout id                uuid,
   out kind                text,
@@ -15,7 +15,6 @@ create or replace function tidegate.request_outlook(
   out elapsed             interval,
   out age                 interval,
   out retry_after_seconds integer,
-  out spread_to           numeric,
   out eta_p50_ms          bigint,
   out eta_p90_ms          bigint,
   out predicted_seconds   integer,
@@ -41,12 +40,8 @@ declare
   v_where     text;
   v_elapsed   interval;
   v_age       interval;
-  v_seconds   integer;
   v_terms     tidegate.eta_terms;
-  v_eta       record;
-  v_spread_to numeric;
-  v_p50_ms    bigint;
-  v_p90_ms    bigint;
+  v_told      tidegate.retry_after;
   v_now       timestamptz;
 begin
   select * into v_request from tidegate.request as r where r.id = request_outlook.id;
@@ -72,33 +67,31 @@ begin
     else 'finished'
   end;
   if v_where = 'finished' then
-    v_seconds := 0;
+    v_told.seconds := 0;
   else
     select * into v_kind from tidegate.kind as k where k.name = v_request.kind;
     v_terms := tidegate_internal.eta_inputs(v_kind, v_request.queue, v_request.req_status, v_counted);
     if v_kind.eta = 'observed' then
-      select * into v_eta
+      select t.* into v_told
       from tidegate_internal.observed_eta(
         v_kind, v_where, v_place.queue_position, v_request.queue, v_place.visible_in,
         case when v_where in ('tx_in_flight', 'awaiting_response')
           then greatest(interval '0', v_now - v_request.tx_in_flight_at)
         end,
         v_age, v_terms, v_now
-      );
-      v_seconds := v_eta.seconds;
-      v_spread_to := v_eta.spread_to;
-      v_p50_ms := v_eta.p50_ms;
-      v_p90_ms := v_eta.p90_ms;
+      ) as e
+      cross join lateral tidegate_internal.retry_after(v_request.id, e.seconds, e.spread_to, e.p50_ms, e.p90_ms) as t;
     end if;
-    if v_seconds is null then
-      v_seconds := tidegate.nominal_eta(v_kind, v_where, v_place.queue_position, v_place.visible_in, v_elapsed, v_terms);
-      v_spread_to := v_seconds;
+    if v_told.seconds is null then
+      v_told.seconds := tidegate.nominal_eta(
+        v_kind, v_where, v_place.queue_position, v_place.visible_in, v_elapsed, v_terms
+      );
     end if;
   end if;
 
   return query select
     v_request.id, v_request.kind, v_request.flow, v_request.req_status, v_where, v_request.queue,
-    v_place.queue_position, v_elapsed, v_age, v_seconds, v_spread_to, v_p50_ms, v_p90_ms,
+    v_place.queue_position, v_elapsed, v_age, v_told.seconds, v_told.p50_ms, v_told.p90_ms,
     v_request.eta_seconds::integer, v_request.submitted_at, v_request.response, v_request.error,
     v_request.submitter;
 end;

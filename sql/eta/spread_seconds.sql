@@ -1,12 +1,16 @@
--- spread_seconds: a whole second between two, at random: callers who are told the same do not come back at once
+-- spread_seconds: a whole second between two, by a share from 0 to 1: callers who would be told the same come back apart
 --
--- Never before `from_seconds`; a fraction of a second above it becomes a whole one as often as it is large.
-create or replace function tidegate.spread_seconds(from_seconds integer, to_seconds numeric)
+-- Never before `p_from`; `p_to`, rounded up, at the latest.
+create or replace function tidegate_internal.spread_seconds(
+  p_from  integer,
+  p_to    double precision,
+  p_share double precision
+)
   returns integer
   language sql
-  volatile
-return from_seconds + floor(random() * greatest(to_seconds - from_seconds, 0) + random())::integer;
+  immutable
+  parallel safe
+return p_from + floor(p_share * (greatest(p_to - p_from, 0) + 1))::integer;
 
-comment on function tidegate.spread_seconds is
-  'A whole second between two, at random: callers who are told the same do not come back at once.';
-select tidegate_internal.allow('spread_seconds', '{reader,api,worker,admin}');
+comment on function tidegate_internal.spread_seconds is
+  'A whole second between two, by a share from 0 to 1: callers who would be told the same come back apart.';

@@ -10,12 +10,11 @@ comment on column tidegate.eta_terms.min_seconds is 'The smallest answer.';
 comment on column tidegate.eta_terms.max_seconds is 'The largest answer.';
 comment on column tidegate.eta_terms.jitter is 'By what share at most an answer is made later, at random.';
 
-comment on type tidegate.eta is 'When to come back for a request.';
-comment on column tidegate.eta.seconds is 'In whole seconds.';
-comment on column tidegate.eta.spread_to is 'The latest that jitter may make of it, in seconds.';
-comment on column tidegate.eta.p50_ms is
+comment on type tidegate.retry_after is 'When to ask for a request again.';
+comment on column tidegate.retry_after.seconds is 'In whole seconds, jitter included.';
+comment on column tidegate.retry_after.p50_ms is
   'In how many milliseconds the answer is there as likely as not; null: not known.';
-comment on column tidegate.eta.p90_ms is
+comment on column tidegate.retry_after.p90_ms is
   'In how many milliseconds the answer is there with a probability of 90 percent; null: not known.';
 
 comment on table tidegate.response_backoff is

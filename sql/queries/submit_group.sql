@@ -1,5 +1,5 @@
 -- $1 kind, $2 payloads, $3 idempotency keys, $4 submitter, $5 not before
 select
   id, outcome, req_status::text as status, queue, queue_position, retry_after_seconds,
-  tidegate.spread_seconds(retry_after_seconds, spread_to) as spread_seconds, eta_p50_ms, eta_p90_ms
+  eta_p50_ms, eta_p90_ms
 from tidegate.submit_group($1, $2, $3, $4, $5);

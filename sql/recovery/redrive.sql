@@ -121,7 +121,7 @@ begin
           v_found.kinds[1], array(select r.payload from tidegate.request as r where r.id = any(v_group) order by r.id), null,
           v_found.submitters[1], 'enforce', null, true
         ) with ordinality as s(
-          id, outcome, req_status, queue, queue_position, retry_after_seconds, spread_to, eta_p50_ms, eta_p90_ms, place
+          id, outcome, req_status, queue, queue_position, retry_after_seconds, eta_p50_ms, eta_p90_ms, place
         ) on s.place = o.place
       ), linked as (
         insert into tidegate.redrive (request_id, redriven_as, on_behalf_of)

@@ -6,37 +6,39 @@ create or replace function tidegate_internal.submit_etas(
   p_kind       tidegate.kind,
   p_queue      text,
   p_waiting    bigint,
-  p_count      integer,
+  p_ids        uuid[],
   p_visible_in interval,
   p_terms      tidegate.eta_terms,
   p_now        timestamptz
 )
-  returns tidegate.eta[]
+  returns tidegate.retry_after[]
   language plpgsql
   stable
   set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_made    constant integer := 32;
+  v_count   constant integer := cardinality(p_ids);
   v_place   constant text := case when p_kind.flow = 'decrypt' then 'readiness_queue' else 'tx_queue' end;
-  v_step    constant integer := ceil(p_count::numeric / v_made);
+  v_step    constant integer := ceil(v_count::numeric / v_made);
   v_each_ms numeric;
-  v_etas    tidegate.eta[];
+  v_told    tidegate.retry_after[];
 begin
   if p_kind.eta = 'observed' then
     v_each_ms := case v_place
       when 'tx_queue' then 1000 / nullif(p_terms.drain_tps, 0)
       else p_kind.readiness_ms / nullif(p_terms.concurrency, 0)::numeric
     end;
-    select array_agg((
-      least(p_terms.max_seconds, made.seconds + floor(later.ms / 1000)),
+    select array_agg(tidegate_internal.retry_after(
+      p_ids[made.first + later.place + 1],
+      least(p_terms.max_seconds, made.seconds + floor(later.ms / 1000))::integer,
       least(p_terms.max_seconds, made.spread_to + floor(later.ms / 1000)),
       made.p50_ms + later.ms, made.p90_ms + later.ms
-    )::tidegate.eta order by made.first, later.place)
-    into v_etas
+    ) order by made.first, later.place)
+    into v_told
     from (
       select first, e.*
-      from generate_series(0, p_count - 1, v_step) as first
+      from generate_series(0, v_count - 1, v_step) as first
       cross join lateral tidegate_internal.observed_eta(
         p_kind, v_place, p_waiting + first, p_queue, p_visible_in, null, interval '0', p_terms, p_now
       ) as e
@@ -44,20 +46,18 @@ begin
     ) as made
     cross join lateral (
       select place, round(coalesce(v_each_ms, 0) * place)::bigint as ms
-      from generate_series(0, least(v_step, p_count - made.first) - 1) as place
+      from generate_series(0, least(v_step, v_count - made.first) - 1) as place
     ) as later;
   end if;
-  if v_etas is null then
-    select array_agg(
-      (e.seconds, e.seconds, null, null)::tidegate.eta order by e.place
-    ) into v_etas
+  if v_told is null then
+    select array_agg((e.seconds, null, null)::tidegate.retry_after order by e.place) into v_told
     from (
       select
         place, tidegate.nominal_eta(p_kind, v_place, p_waiting + place, p_visible_in, null, p_terms) as seconds
-      from generate_series(0, p_count - 1) as place
+      from generate_series(0, v_count - 1) as place
     ) as e;
   end if;
-  return v_etas;
+  return v_told;
 end;
 $$;
 

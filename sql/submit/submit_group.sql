@@ -2,8 +2,8 @@
 --
 -- As `submit_batch`, except when a gate does not let in all: then each request is answered as if it had been submitted
 -- alone, an earlier one of the same idempotency key as `replayed`, new ones as `accepted` as far as there is room, and the
--- others as `refused`. For whoever gathers strangers' requests in one statement, and wants to know all that a poll
--- would tell (see `request_outlook`).
+-- others as `refused`. For a node that gathers the requests of many callers in one statement. Of a replay only id, status
+-- and queue are told: the caller reads where it stands (see `request_outlook`).
 -- `not_before` delays all. What one of them does wrong is raised for all, as by `submit_batch`.
 create or replace function tidegate.submit_group(
   kind             text,
@@ -14,7 +14,7 @@ create or replace function tidegate.submit_group(
 )
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
-    retry_after_seconds integer, spread_to numeric, eta_p50_ms bigint, eta_p90_ms bigint
+    retry_after_seconds integer, eta_p50_ms bigint, eta_p90_ms bigint
   )
   language plpgsql
   security definer

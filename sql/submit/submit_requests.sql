@@ -19,7 +19,7 @@ create or replace function tidegate_internal.submit_requests(
 )
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
-    retry_after_seconds integer, spread_to numeric, eta_p50_ms bigint, eta_p90_ms bigint
+    retry_after_seconds integer, eta_p50_ms bigint, eta_p90_ms bigint
   )
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -46,7 +46,7 @@ declare
   v_refused  bigint[];
   v_wait     integer;
   v_terms    tidegate.eta_terms;
-  v_etas     tidegate.eta[];
+  v_told     tidegate.retry_after[];
   -- Counting costs a submission more than anything else it does: of what the last survey does not know, an upper bound
   -- will do. A quiet queue has less than a block of that.
   v_counted  constant integer := 256;
@@ -101,6 +101,10 @@ begin
     v_wait := tidegate_internal.gate_wait(
       v_kind, p_submitter, case when p_each then 1 else v_fresh end, coalesce(cardinality(v_taken), 0)
     );
+    v_wait := (
+      select tidegate_internal.spread_seconds(v_wait, least(v_wait * (1 + t.jitter), greatest(v_wait, t.max_seconds)), random())
+      from tidegate.setting as t
+    );
     return query
       with let_in as materialized (
         select v_taken[i.number] as place, i.*
@@ -109,19 +113,18 @@ begin
           case when p_keys is not null then array(select p_keys[t.place] from unnest(v_taken) as t(place)) end,
           p_submitter, 'accepted', p_not_before
         ) with ordinality as i(
-          id, outcome, req_status, queue, queue_position, retry_after_seconds, spread_to, eta_p50_ms, eta_p90_ms, number
+          id, outcome, req_status, queue, queue_position, retry_after_seconds, eta_p50_ms, eta_p90_ms, number
         )
       )
       select
         coalesce(i.id, s.id),
         case when i.id is not null then i.outcome when s.id is not null then 'replayed' else 'refused' end,
-        coalesce(i.req_status, e.req_status), coalesce(i.queue, e.queue), coalesce(i.queue_position, e.queue_position),
-        coalesce(i.retry_after_seconds, e.retry_after_seconds, v_wait),
-        coalesce(i.spread_to, e.spread_to, least(v_wait * (1 + t.jitter), greatest(v_wait, t.max_seconds))),
+        coalesce(i.req_status, r.req_status), coalesce(i.queue, r.queue), coalesce(i.queue_position, e.queue_position),
+        coalesce(i.retry_after_seconds, e.retry_after_seconds, case when s.id is null then v_wait end),
         coalesce(i.eta_p50_ms, e.eta_p50_ms), coalesce(i.eta_p90_ms, e.eta_p90_ms)
       from unnest(v_known) with ordinality as s(id, place)
-      cross join tidegate.setting as t
-      left join lateral tidegate.request_outlook(s.id) as e on true
+      left join tidegate.request as r on r.id = s.id
+      left join lateral tidegate.request_outlook(s.id) as e on not p_each
       left join let_in as i on i.place = s.place
       order by s.place;
     -- Whom a group leaves no room finds the gate closed, even if some of those before have been served meanwhile.
@@ -157,8 +160,8 @@ begin
     end if;
     perform tidegate_internal.send_messages(v_queue, v_new, v_msg_ids, v_visible);
     v_terms := tidegate_internal.eta_inputs(v_kind, v_queue, v_status, v_counted);
-    v_etas := tidegate_internal.submit_etas(
-      v_kind, v_queue, v_waiting, cardinality(v_new), case when p_not_before > v_now then p_not_before - v_now end, v_terms, v_now
+    v_told := tidegate_internal.submit_etas(
+      v_kind, v_queue, v_waiting, v_new, case when p_not_before > v_now then p_not_before - v_now end, v_terms, v_now
     );
 
     insert into tidegate.request (
@@ -170,7 +173,7 @@ begin
       greatest(v_now, p_not_before) + v_kind.deadline,
       case when v_kind.flow = 'decrypt' then greatest(v_now, p_not_before) + v_kind.readiness_timeout end,
       p_submitter, n.seconds, n.p90_ms, n.payload
-    from unnest(v_new, v_msg_ids, v_payloads, v_etas) as n(id, msg_id, payload, seconds, spread_to, p50_ms, p90_ms);
+    from unnest(v_new, v_msg_ids, v_payloads, v_told) as n(id, msg_id, payload, seconds, p50_ms, p90_ms);
 
     insert into tidegate.gate_member (gate, request_id)
     select g.name, n.id
@@ -191,19 +194,21 @@ begin
     where g.queue = v_queue or g.kind = p_kind or g.submitter = p_submitter;
   end if;
 
-  -- One request is a replay, or is told its place exactly as a poll would be; a batch is told its places in a row.
   if v_new is null or cardinality(v_new) < v_count then
+    -- A replay is told its place exactly as a poll would be, except in a group: see `submit_group`.
     return query
-      select s.id, case when s.id = s.own then 'accepted' else 'replayed' end, e.req_status, e.queue, e.queue_position,
-        e.retry_after_seconds, e.spread_to, e.eta_p50_ms, e.eta_p90_ms
+      select s.id, case when s.id = s.own then 'accepted' else 'replayed' end, r.req_status, r.queue,
+        coalesce(v_waiting + n.place - 1, e.queue_position), coalesce(n.seconds, e.retry_after_seconds),
+        coalesce(n.p50_ms, e.eta_p50_ms), coalesce(n.p90_ms, e.eta_p90_ms)
       from unnest(v_ids, v_own) with ordinality as s(id, own, place)
-      cross join lateral tidegate.request_outlook(s.id) as e
+      join tidegate.request as r on r.id = s.id
+      left join unnest(v_new, v_told) with ordinality as n(id, seconds, p50_ms, p90_ms, place) on n.id = s.id
+      left join lateral tidegate.request_outlook(s.id) as e on n.id is null and not p_each
       order by s.place;
   else
     return query
-      select s.id, 'accepted', v_status, v_queue, v_waiting + s.place - 1,
-        s.seconds, s.spread_to, s.p50_ms, s.p90_ms
-      from unnest(v_ids, v_etas) with ordinality as s(id, seconds, spread_to, p50_ms, p90_ms, place)
+      select s.id, 'accepted', v_status, v_queue, v_waiting + s.place - 1, s.seconds, s.p50_ms, s.p90_ms
+      from unnest(v_ids, v_told) with ordinality as s(id, seconds, p50_ms, p90_ms, place)
       order by s.place;
   end if;
 end;

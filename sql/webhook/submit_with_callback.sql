@@ -1,7 +1,7 @@
 -- submit_with_callback: `submit`, and `set_callback` for a request that is new, in one call
 --
--- Tells all that a poll would (see `request_outlook`). A replay keeps the callback of the first submission, and is
--- answered even when this URL may not be named (any more). Raises what `submit` raises, and TG009 for such a URL.
+-- Of a replay only id, status and queue are told. It keeps the callback of the first submission, and is answered even
+-- when this URL may not be named (any more). Raises what `submit` raises, and TG009 for such a URL.
 create or replace function tidegate.submit_with_callback(
   kind            text,
   payload         jsonb,
@@ -13,7 +13,7 @@ create or replace function tidegate.submit_with_callback(
 )
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
-    retry_after_seconds integer, spread_to numeric, eta_p50_ms bigint, eta_p90_ms bigint
+    retry_after_seconds integer, eta_p50_ms bigint, eta_p90_ms bigint
   )
   language plpgsql
   security definer
@@ -26,14 +26,14 @@ declare
 begin
   select * into strict v_submitted from tidegate_internal.submit_requests(
     submit_with_callback.kind, array[submit_with_callback.payload], array[submit_with_callback.idempotency_key],
-    submit_with_callback.submitter, submit_with_callback.admission, submit_with_callback.not_before
+    submit_with_callback.submitter, submit_with_callback.admission, submit_with_callback.not_before, true
   );
   if v_submitted.outcome = 'accepted' and submit_with_callback.callback_url is not null then
     perform tidegate.set_callback(v_submitted.id, submit_with_callback.callback_url);
   end if;
   return query select
     v_submitted.id, v_submitted.outcome, v_submitted.req_status, v_submitted.queue, v_submitted.queue_position,
-    v_submitted.retry_after_seconds, v_submitted.spread_to, v_submitted.eta_p50_ms, v_submitted.eta_p90_ms;
+    v_submitted.retry_after_seconds, v_submitted.eta_p50_ms, v_submitted.eta_p90_ms;
 end;
 $$;
 

@@ -26,12 +26,13 @@ impl Explain {
         let Some(outlook) = store.outlook(self.id).await? else {
             bail!("there is no request {}", self.id);
         };
+        let seconds = outlook.eta.map_or(0, |eta| eta.retry_after.as_secs());
         if self.json {
             let explanation = json!({
                 "job_id": self.id,
                 "kind": outlook.kind,
                 "state": outlook.status,
-                "retry_after_seconds": outlook.retry_after.as_secs(),
+                "retry_after_seconds": seconds,
                 "reasons": reasons,
             });
             outln!("{}", serde_json::to_string_pretty(&explanation)?);
@@ -43,7 +44,7 @@ impl Explain {
             outln!("  {}", plain(&reason.sentence));
         }
         if !outlook.status.is_terminal() {
-            outln!("ask again in {} s", outlook.retry_after.as_secs());
+            outln!("ask again in {seconds} s");
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -24,6 +24,7 @@ impl Get {
         let Some(outlook) = connected.store.outlook(self.id).await? else {
             bail!("there is no request {}", self.id);
         };
+        let seconds = outlook.eta.map_or(0, |eta| eta.retry_after.as_secs());
         if self.json {
             outln!(
                 "{}",
@@ -35,7 +36,7 @@ impl Get {
                     "queue": outlook.queue,
                     "position": outlook.position,
                     "elapsed_seconds": outlook.elapsed.as_secs(),
-                    "retry_after_seconds": outlook.retry_after.as_secs(),
+                    "retry_after_seconds": seconds,
                     "submitted_at": outlook.submitted_at,
                     "result": outlook.response,
                     "error": outlook.error,
@@ -51,10 +52,7 @@ impl Get {
             if let (Some(position), Some(queue)) = (outlook.position, &outlook.queue) {
                 line.push_str(&format!(": position {position} in {queue}"));
             }
-            line.push_str(&format!(
-                "; ask again in {} s",
-                outlook.retry_after.as_secs()
-            ));
+            line.push_str(&format!("; ask again in {seconds} s"));
         }
         outln!("{line}");
         if let Some(error) = outlook.error

@@ -68,7 +68,7 @@ impl Submit {
                 retry_after.as_secs()
             ),
         };
-        let seconds = ticket.retry_after.as_secs();
+        let seconds = ticket.eta.map_or(0, |eta| eta.retry_after.as_secs());
         if self.json {
             outln!(
                 "{}",

@@ -99,7 +99,7 @@ impl Access {
     }
 }
 
-/// That a call was let in, for answers that outlive it: a stream, or one that is held back.
+/// That a call was let in, for answers that come much later: a stream, or the end of a wait.
 #[derive(Debug, Clone)]
 pub(super) struct Pass {
     access: Access,
@@ -208,11 +208,8 @@ async fn admit(
             let key = caller.key.clone();
             let pass = Pass { access, key };
             request.extensions_mut().insert(caller);
-            request.extensions_mut().insert(pass.clone());
-            let mut response = next.run(request).await;
-            // For whoever holds the answer back.
-            response.extensions_mut().insert(pass);
-            response
+            request.extensions_mut().insert(pass);
+            next.run(request).await
         }
         Err(refusal) => {
             body::hear_out(request, HEARD_OUT).await;

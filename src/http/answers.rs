@@ -11,10 +11,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::retry_after::RetryAfter;
 use crate::{
     request::{RequestError, RequestId, Status},
-    store::{Outlook, Ticket},
+    retry_after::RetryAfter,
+    store::{Eta, Outlook, Ticket},
 };
 
 /// A request that is under way.
@@ -125,14 +125,8 @@ pub(super) fn answer(outlook: Outlook) -> Response {
 /// What the submission of a new request answers.
 pub(super) fn accepted(ticket: &Ticket) -> Response {
     in_progress(InProgress {
-        status: UnderWay::Queued,
-        job_id: ticket.id,
-        state: ticket.status,
-        eta_seconds: ticket.eta.come_back.into(),
-        eta_p50: ticket.eta.p50.map(tenths),
-        eta_p90: ticket.eta.p90.map(tenths),
-        elapsed_seconds: None,
         position: ticket.position,
+        ..InProgress::told(ticket.id, ticket.status, ticket.eta)
     })
 }
 
@@ -140,14 +134,22 @@ impl InProgress {
     /// The body about a request that has not ended.
     pub(super) fn of(outlook: &Outlook) -> Self {
         Self {
-            status: UnderWay::Queued,
-            job_id: outlook.id,
-            state: outlook.status,
-            eta_seconds: outlook.eta.come_back.into(),
-            eta_p50: outlook.eta.p50.map(tenths),
-            eta_p90: outlook.eta.p90.map(tenths),
             elapsed_seconds: Some(outlook.elapsed.as_secs()),
             position: outlook.position,
+            ..Self::told(outlook.id, outlook.status, outlook.eta)
+        }
+    }
+
+    fn told(job_id: RequestId, state: Status, eta: Option<Eta>) -> Self {
+        Self {
+            status: UnderWay::Queued,
+            job_id,
+            state,
+            eta_seconds: eta.map_or(RetryAfter::SOON, |eta| eta.retry_after),
+            eta_p50: eta.and_then(|eta| eta.p50).map(tenths),
+            eta_p90: eta.and_then(|eta| eta.p90).map(tenths),
+            elapsed_seconds: None,
+            position: None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Submitting many requests of one kind, all or none.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use axum::{
     Json,
@@ -24,10 +24,9 @@ use super::{
     },
     path::KindPath,
     problem::{INVALID_BODY, INVALID_HEADER, KEY_REUSED, Problem},
-    retry_after::RetryAfter,
     submit::{REPLAYED, Wishes, gate_closed, refusal},
 };
-use crate::{error::StoreError, request::RequestId, store::Submitted};
+use crate::{error::StoreError, request::RequestId, retry_after::RetryAfter, store::Submitted};
 
 /// Requests in a batch, as `tidegate.submit_batch` takes them.
 const REQUESTS_MAX: usize = 10_000;
@@ -147,10 +146,9 @@ pub(super) async fn submit(
 /// `in_turn`: when to submit again, told by when the gate opens.
 fn answer(
     submitted: Vec<Submitted>,
-    in_turn: impl FnOnce(Duration) -> Duration,
+    in_turn: impl FnOnce(RetryAfter) -> RetryAfter,
 ) -> Result<Response, Problem> {
     let mut job_ids = Vec::with_capacity(submitted.len());
-    let mut last = Duration::ZERO;
     let mut eta_seconds = RetryAfter::SOON;
     let mut replayed = true;
     for one in submitted {
@@ -161,15 +159,13 @@ fn answer(
             }
             Submitted::Replayed(ticket) => ticket,
             Submitted::Refused { retry_after } => {
-                return Err(gate_closed(in_turn(retry_after).into()));
+                return Err(gate_closed(in_turn(retry_after)));
             }
         };
         job_ids.push(ticket.id);
-        // Of the last of them to be ready, with its jitter: the latest of so many jitters would be none.
-        if ticket.retry_after > last {
-            last = ticket.retry_after;
-            eta_seconds = ticket.eta.come_back.into();
-        }
+        eta_seconds = ticket
+            .eta
+            .map_or(eta_seconds, |eta| eta_seconds.max(eta.retry_after));
     }
     let body = Answer {
         status: UnderWay::Queued,

@@ -1,14 +1,15 @@
 //! What every call is held to: how many at once, how long, and that nobody caches it.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::pending, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderValue, header::CACHE_CONTROL},
+    http::{Extensions, HeaderValue, header::CACHE_CONTROL},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use super::problem::{OVERLOADED, TIMED_OUT};
 
@@ -35,29 +36,59 @@ impl Admission {
     }
 }
 
+/// In a call's extensions: whether it only waits from now on, which takes no place and has a time limit of its own.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Idle(CancellationToken);
+
+impl Idle {
+    /// That of a call.
+    pub(super) fn of(extensions: &Extensions) -> Self {
+        extensions.get().cloned().unwrap_or_default()
+    }
+
+    /// From now on the call only waits.
+    pub(super) fn begin(&self) {
+        self.0.cancel();
+    }
+}
+
 /// Refuses a call when all places are taken: the caller may then choose another node, which it could not in a queue.
 pub(super) async fn admit(
     State(admission): State<Admission>,
     request: Request,
     next: Next,
 ) -> Response {
-    match admission.free.try_acquire() {
-        Ok(_place) => next.run(request).await,
-        Err(_) => OVERLOADED
+    let Ok(place) = admission.free.try_acquire() else {
+        return OVERLOADED
             .because("as many calls as this node takes are under way")
-            .into_response(),
+            .into_response();
+    };
+    let idle = Idle::of(request.extensions());
+    let mut call = pin!(next.run(request));
+    tokio::select! {
+        response = &mut call => return response,
+        () = idle.0.cancelled() => drop(place),
     }
+    call.await
 }
 
 /// Gives a call up when it takes too long. What it has begun in the database may still happen.
 pub(super) async fn in_time(
     State(limit): State<Duration>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
-    match tokio::time::timeout(limit, next.run(request)).await {
-        Ok(response) => response,
-        Err(_) => TIMED_OUT
+    let idle = Idle::default();
+    request.extensions_mut().insert(idle.clone());
+    let too_late = async {
+        tokio::time::sleep(limit).await;
+        if idle.0.is_cancelled() {
+            pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        response = next.run(request) => response,
+        () = too_late => TIMED_OUT
             .because(format!(
                 "it took longer than {limit:?}; it may still happen"
             ))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::{Json, extract::State, http::HeaderMap, response::Response};
+use axum::{Json, extract::State, response::Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -14,9 +14,8 @@ use super::{
         refusals::{Call, Cancelling, OfJob, Refusals},
     },
     path::{JobPath, unknown},
-    prefer,
     problem::{NOT_CANCELLABLE, Problem},
-    waiting,
+    waiting::Wait,
 };
 use crate::{
     request::{RequestId, Status},
@@ -52,19 +51,15 @@ use crate::{
 pub(super) async fn poll(
     State(api): State<Arc<Api>>,
     job: JobPath,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+    mut wait: Wait,
+) -> axum::response::Result<Response> {
     let outlook = job.find(&api.store).await?;
-    let held = prefer::wait(&headers).is_some() && !outlook.status.is_terminal();
-    // An answer that is held back is counted when it goes out.
-    let kind = held.then(|| outlook.kind.clone());
-    if !held {
-        api.polls.count(&outlook);
-        api.metrics
-            .polled(&outlook.kind, outlook.status.is_terminal());
-    }
-    let answer = answers::answer(outlook);
-    Ok(waiting::hold(answer, &headers, job.id, kind))
+    let later = wait.for_end(&api, job.id, outlook.status).await?;
+    let outlook = later.unwrap_or(outlook);
+    api.polls.count(&outlook);
+    api.metrics
+        .polled(&outlook.kind, outlook.status.is_terminal());
+    Ok(wait.applied(answers::answer(outlook)))
 }
 
 /// `DELETE /v1/{kind}/{job_id}`: 200 when the request will not be sent (also when it was cancelled before, so that a

@@ -110,11 +110,6 @@ impl Polls {
         }))
     }
 
-    /// Counts a poll of a request that has not ended, as far as is known.
-    pub(super) fn count_in_vain(&self, id: RequestId) {
-        self.counts().recent.count(id, false);
-    }
-
     /// Counts a poll that is answered with this.
     #[expect(clippy::cast_precision_loss, reason = "nobody polls 2^52 times")]
     pub(super) fn count(&self, outlook: &Outlook) {

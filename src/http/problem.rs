@@ -11,9 +11,8 @@ use axum::{
 use serde_json::json;
 
 pub(super) use self::classes::*;
-use super::retry_after::RetryAfter;
-use crate::error::StoreError;
 use crate::error::warn_of;
+use crate::{error::StoreError, retry_after::RetryAfter};
 
 /// What a problem's `type` is before its code.
 pub(super) const TYPE_PREFIX: &str = "urn:problem-type:tidegate:";

@@ -26,10 +26,12 @@ use super::{
     metrics::NodeMetrics,
     path::KindPath,
     problem::Problem,
-    retry_after::RetryAfter,
     submit::{IDEMPOTENCY_KEY, gate_closed},
 };
-use crate::gate::{Gate, Gates, Refusal};
+use crate::{
+    gate::{Gate, Gates, Refusal},
+    retry_after::RetryAfter,
+};
 
 static POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 static LIMIT: HeaderName = HeaderName::from_static("ratelimit");

@@ -22,11 +22,11 @@ use super::{
     },
     path::JobPath,
     problem::{INVALID_BODY, Problem, RESPONSE_MISFIT},
-    retry_after::RetryAfter,
 };
 use crate::{
     error::StoreError,
     request::{RequestId, Status},
+    retry_after::RetryAfter,
     store::Response,
 };
 

@@ -1,59 +1,22 @@
-//! When to come back: one number for an answer's header, its body and what is told beside them.
+//! The header `Retry-After`.
 
-use std::{convert::Infallible, time::Duration};
+use std::convert::Infallible;
 
 use axum::{
     http::{HeaderValue, header::RETRY_AFTER},
     response::{IntoResponseParts, ResponseParts},
 };
-use serde::Serialize;
 
-/// Whole seconds, at least one: some clients take zero for "at once and for ever".
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
-pub(super) struct RetryAfter(u64);
+use crate::retry_after::RetryAfter;
 
-impl RetryAfter {
-    pub(super) const SOON: Self = Self(1);
-
-    /// This many seconds.
-    pub(super) const fn seconds(seconds: u64) -> Self {
-        Self(if seconds == 0 { 1 } else { seconds })
-    }
-
-    pub(super) const fn as_secs(self) -> u64 {
-        self.0
-    }
-}
-
-impl From<Duration> for RetryAfter {
-    /// Rounds up.
-    fn from(wait: Duration) -> Self {
-        Self::seconds(wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
-    }
-}
-
-/// The header; and for those who see the answer on its way out, the number.
+/// The header; and for the layers that see the answer on its way out, the number.
 impl IntoResponseParts for RetryAfter {
     type Error = Infallible;
 
     fn into_response_parts(self, mut parts: ResponseParts) -> Result<ResponseParts, Infallible> {
-        let header = HeaderValue::from(self.0);
+        let header = HeaderValue::from(self.as_secs());
         parts.headers_mut().insert(RETRY_AFTER, header);
         parts.extensions_mut().insert(self);
         Ok(parts)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_wait_is_rounded_up_to_whole_seconds_and_never_zero() {
-        for (milliseconds, seconds) in [(0, 1), (1, 1), (1000, 1), (1001, 2), (26_000, 26)] {
-            let wait = Duration::from_millis(milliseconds);
-            assert_eq!(RetryAfter::from(wait).as_secs(), seconds, "{wait:?}");
-        }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     extract::{FromRequestParts, State},
-    http::{HeaderMap, HeaderName, HeaderValue, header::LOCATION, request::Parts},
+    http::{HeaderName, HeaderValue, header::LOCATION, request::Parts},
     response::{IntoResponse, Response},
 };
 use chrono::{DateTime, Utc};
@@ -22,11 +22,11 @@ use super::{
     },
     path::{KindPath, location, unknown},
     problem::{GATE_CLOSED, INVALID_HEADER, Problem, UNKNOWN_KIND},
-    retry_after::RetryAfter,
-    waiting,
+    waiting::Wait,
 };
 use crate::{
     error::StoreError,
+    retry_after::RetryAfter,
     store::{Admission, Submission, Submitted},
 };
 
@@ -161,9 +161,9 @@ pub(super) async fn submit(
     KindPath { kind }: KindPath,
     caller: Caller,
     wishes: Wishes,
-    headers: HeaderMap,
+    mut wait: Wait,
     Json(payload): Json<Box<RawValue>>,
-) -> Result<Response, Problem> {
+) -> axum::response::Result<Response> {
     let submission = Submission {
         kind: kind.clone(),
         payload,
@@ -190,36 +190,28 @@ pub(super) async fn submit(
 
     match submitted {
         Submitted::Accepted(ticket) => {
-            let answer = (
-                [(LOCATION, location(&kind, ticket.id))],
-                answers::accepted(&ticket),
-            );
-            Ok(waiting::hold(
-                answer.into_response(),
-                &headers,
-                ticket.id,
-                None,
-            ))
+            let location = [(LOCATION, location(&kind, ticket.id))];
+            let ended = wait.for_end(&api, ticket.id, ticket.status).await?;
+            let answer = ended.map_or_else(|| answers::accepted(&ticket), answers::answer);
+            Ok(wait.applied((location, answer).into_response()))
         }
         Submitted::Replayed(ticket) => {
-            let outlook = api.store.outlook(ticket.id).await?;
-            let outlook = outlook.ok_or_else(|| unknown(ticket.id))?;
             let replayed = [
                 (REPLAYED.clone(), "true".to_owned()),
                 (LOCATION, location(&kind, ticket.id)),
             ];
-            let answer = (replayed, answers::answer(outlook));
-            Ok(waiting::hold(
-                answer.into_response(),
-                &headers,
-                ticket.id,
-                None,
-            ))
+            let outlook = api.store.outlook(ticket.id).await;
+            let outlook = outlook
+                .map_err(Problem::from)?
+                .ok_or_else(|| unknown(ticket.id))?;
+            let ended = wait.for_end(&api, ticket.id, outlook.status).await?;
+            let answer = answers::answer(ended.unwrap_or(outlook));
+            Ok(wait.applied((replayed, answer).into_response()))
         }
         Submitted::Refused { retry_after } => {
             let submitter = caller.submitter();
             let retry_after = api.gates.in_turn(&kind, submitter, retry_after, 1);
-            Err(gate_closed(retry_after.into()))
+            Err(gate_closed(retry_after).into())
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What polls tell: where a request stands, and when to come back.
+//! What polls tell: where a request stands, and when to ask again.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use uuid::Uuid;
 
 use super::{
     Store,
-    words::{decode, seconds, stored_error},
+    words::{decode, retry_after, stored_error},
 };
 use crate::{
     error::StoreError,
     request::{RequestError, RequestId, Status},
+    retry_after::RetryAfter,
 };
 
-/// How to tell a caller when to come back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// When to ask for a request again, and when its answer is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Eta {
-    /// What the caller is told, whole seconds: `retry_after`, and for observed ETAs some jitter above it, so that callers who
-    /// are told the same spread out.
-    pub come_back: Duration,
+    /// When to ask again.
+    pub retry_after: RetryAfter,
     /// In what time the answer is there as likely as not; known for observed ETAs.
     pub p50: Option<Duration>,
     /// In what time the answer is there with a probability of 90 %; known for observed ETAs.
@@ -29,17 +29,19 @@ pub struct Eta {
 }
 
 impl Eta {
+    /// From a row's columns; `None` when the request has ended, or the row does not tell.
     pub(super) fn new(
-        spread_seconds: Option<i32>,
+        status: Status,
+        seconds: Option<i32>,
         p50_ms: Option<i64>,
         p90_ms: Option<i64>,
-    ) -> Self {
+    ) -> Option<Self> {
         let millis = |ms: i64| Duration::from_millis(ms.try_into().unwrap_or_default());
-        Self {
-            come_back: seconds(spread_seconds),
+        seconds.filter(|_| !status.is_terminal()).map(|_| Self {
+            retry_after: retry_after(seconds),
             p50: p50_ms.map(millis),
             p90: p90_ms.map(millis),
-        }
+        })
     }
 }
 
@@ -62,12 +64,10 @@ pub struct Outlook {
     pub elapsed: Duration,
     /// Time since it was submitted.
     pub age: Duration,
-    /// When to ask again; zero when it has ended.
-    pub retry_after: Duration,
-    /// How to tell the caller so.
-    pub eta: Eta,
+    /// When to ask again; `None` when it has ended.
+    pub eta: Option<Eta>,
     /// What the caller was told at submit.
-    pub predicted: Option<Duration>,
+    pub predicted: Option<RetryAfter>,
     /// When it was submitted.
     pub submitted_at: DateTime<Utc>,
     /// The response, when it has one.
@@ -91,7 +91,6 @@ pub(super) struct OutlookRow {
     elapsed_seconds: f64,
     age_seconds: f64,
     retry_after_seconds: Option<i32>,
-    spread_seconds: Option<i32>,
     eta_p50_ms: Option<i64>,
     eta_p90_ms: Option<i64>,
     predicted_seconds: Option<i32>,
@@ -106,18 +105,23 @@ impl TryFrom<OutlookRow> for Outlook {
     type Error = StoreError;
 
     fn try_from(row: OutlookRow) -> Result<Self, StoreError> {
+        let status = decode(row.status)?;
         Ok(Self {
             id: RequestId(row.id),
             kind: row.kind,
-            status: decode(row.status)?,
+            status,
             place: row.place,
             queue: row.queue,
             position: row.queue_position,
             elapsed: Duration::try_from_secs_f64(row.elapsed_seconds).unwrap_or_default(),
             age: Duration::try_from_secs_f64(row.age_seconds).unwrap_or_default(),
-            retry_after: seconds(row.retry_after_seconds),
-            eta: Eta::new(row.spread_seconds, row.eta_p50_ms, row.eta_p90_ms),
-            predicted: row.predicted_seconds.map(|told| seconds(Some(told))),
+            eta: Eta::new(
+                status,
+                row.retry_after_seconds,
+                row.eta_p50_ms,
+                row.eta_p90_ms,
+            ),
+            predicted: row.predicted_seconds.map(|told| retry_after(Some(told))),
             submitted_at: row.submitted_at,
             response: row.response.map(|Json(response)| response),
             error: row.error.map(|Json(error)| stored_error(&error)),

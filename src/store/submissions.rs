@@ -1,7 +1,5 @@
 //! What submitters do: submit one request, or several.
 
-use std::time::Duration;
-
 use chrono::{DateTime, Utc};
 use serde_json::value::RawValue;
 use sqlx::{FromRow, types::Json};
@@ -10,11 +8,12 @@ use uuid::Uuid;
 use super::{
     Store,
     outlooks::Eta,
-    words::{decode, seconds},
+    words::{decode, retry_after},
 };
 use crate::{
     error::StoreError,
     request::{RequestId, Status},
+    retry_after::RetryAfter,
 };
 
 /// Whether the gates may refuse a submission.
@@ -62,10 +61,8 @@ pub struct Ticket {
     pub status: Status,
     /// How many waiting messages stand before it, when it is in a queue.
     pub position: Option<i64>,
-    /// When to ask again; zero for a request that has ended.
-    pub retry_after: Duration,
-    /// How to tell the caller so.
-    pub eta: Eta,
+    /// When to ask again; `None` when it has ended, and for the replays of a group, whose callers poll.
+    pub eta: Option<Eta>,
 }
 
 /// What became of a submission.
@@ -77,8 +74,8 @@ pub enum Submitted {
     Replayed(Ticket),
     /// The gate is closed; nothing was stored.
     Refused {
-        /// When to submit again, with jitter.
-        retry_after: Duration,
+        /// When to submit again.
+        retry_after: RetryAfter,
     },
 }
 
@@ -89,7 +86,6 @@ pub(super) struct SubmittedRow {
     status: Option<String>,
     queue_position: Option<i64>,
     retry_after_seconds: Option<i32>,
-    spread_seconds: Option<i32>,
     eta_p50_ms: Option<i64>,
     eta_p90_ms: Option<i64>,
 }
@@ -98,19 +94,22 @@ impl TryFrom<SubmittedRow> for Submitted {
     type Error = StoreError;
 
     fn try_from(row: SubmittedRow) -> Result<Self, StoreError> {
-        let retry_after = seconds(row.retry_after_seconds);
-        let eta = Eta::new(row.spread_seconds, row.eta_p50_ms, row.eta_p90_ms);
         let (Some(id), Some(status)) = (row.id, row.status) else {
             return Ok(Self::Refused {
-                retry_after: eta.come_back,
+                retry_after: retry_after(row.retry_after_seconds),
             });
         };
+        let status = decode(status)?;
         let ticket = Ticket {
             id: RequestId(id),
-            status: decode(status)?,
+            status,
             position: row.queue_position,
-            retry_after,
-            eta,
+            eta: Eta::new(
+                status,
+                row.retry_after_seconds,
+                row.eta_p50_ms,
+                row.eta_p90_ms,
+            ),
         };
         Ok(if row.outcome == "replayed" {
             Self::Replayed(ticket)

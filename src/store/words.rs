@@ -1,14 +1,12 @@
 //! Values of the database's, as Rust has them.
 
-use std::time::Duration;
-
 use serde_json::Value;
 
-use crate::{error::StoreError, request::RequestError};
+use crate::{error::StoreError, request::RequestError, retry_after::RetryAfter};
 
-/// Whole seconds; none of them for null, or for what should not be.
-pub(super) fn seconds(count: Option<i32>) -> Duration {
-    Duration::from_secs(u64::try_from(count.unwrap_or_default()).unwrap_or_default())
+/// Whole seconds; one for null, or for what should not be.
+pub(super) fn retry_after(seconds: Option<i32>) -> RetryAfter {
+    RetryAfter::seconds(u64::try_from(seconds.unwrap_or_default()).unwrap_or_default())
 }
 
 /// A word of the database's; a strange one means a schema from another time.

@@ -341,10 +341,12 @@ fn jitter_makes_whole_seconds_never_earlier_and_never_later_than_allowed() {
         (300, "300", "{300}"),
         (5, "4", "{5}"),
         (0, "0", "{0}"),
+        (0, "null", "{0}"),
     ] {
         let spread = database.value(&format!(
             "select array_agg(s order by s) from (
-               select distinct tidegate.spread_seconds({from}, {to}) as s from generate_series(1, 2000)
+               select distinct tidegate_internal.spread_seconds({from}, {to}, share / 2000.0) as s
+               from generate_series(0, 1999) as share
              ) as spread"
         ));
         assert_eq!(spread, seen, "{from} to {to}");

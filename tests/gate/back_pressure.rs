@@ -17,11 +17,14 @@ use crate::support::{
     rest,
 };
 
-/// The marks of the seed, on both queues.
+/// The marks of the seed, on both queues, and refusals told as computed, without jitter.
 async fn stage() -> TestDatabase {
     let database = TestDatabase::unlimited().await;
     database
-        .execute("update tidegate.gate set high_water = 30, low_water = 15")
+        .execute(
+            "update tidegate.gate set high_water = 30, low_water = 15;
+             update tidegate.setting set jitter = 0",
+        )
         .await;
     database
 }

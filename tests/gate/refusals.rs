@@ -7,11 +7,12 @@ use crate::support::{
 
 const NO_ROWS: [&str; 0] = [];
 
-/// As an operator closes it.
+/// As an operator closes it; from then on refusals are told as computed, without jitter.
 async fn close(database: &TestDatabase, queue: &str) {
     database
         .execute(&format!(
-            "update tidegate.gate set state = 'too_many_requests' where queue = '{queue}'"
+            "update tidegate.gate set state = 'too_many_requests' where queue = '{queue}';
+             update tidegate.setting set jitter = 0"
         ))
         .await;
 }

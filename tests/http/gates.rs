@@ -158,7 +158,7 @@ async fn those_left_out_by_the_group_that_closes_the_gate_are_told_when_it_opens
         .unwrap();
 
     // 15 above the low-water mark at 10 per second, margin 0.2.
-    let retry_after = std::time::Duration::from_secs(2);
+    let retry_after = tidegate::retry_after::RetryAfter::seconds(2);
     for (place, submitted) in submitted.into_iter().enumerate() {
         if place < 30 {
             assert!(matches!(submitted, Submitted::Accepted(_)), "{submitted:?}");

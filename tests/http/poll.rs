@@ -227,16 +227,22 @@ async fn an_observed_eta_is_spread_and_header_and_body_tell_the_same_number() {
         )
         .await;
     let api = Api::of(&database).await;
-    let path = api.submit("direct").await;
     let mut told = std::collections::BTreeSet::new();
-    for _ in 0..campaign(8, 40) {
-        let poll = api.get(&path).await;
-        assert_eq!(poll.body["eta_seconds"], poll.retry_after());
-        told.insert(poll.retry_after());
+    for _ in 0..campaign(16, 40) {
         let taken = api.post("/v1/direct", &json!(1)).await;
         assert_eq!(taken.body["eta_seconds"], taken.retry_after());
+        told.insert(taken.retry_after());
     }
     assert!(told.len() > 3, "{told:?}");
+
+    // The jitter is the request's own: a poll that finds no news tells the same again.
+    let path = api.submit("direct").await;
+    let first = api.get(&path).await;
+    for _ in 0..campaign(4, 10) {
+        let poll = api.get(&path).await;
+        assert_eq!(poll.body["eta_seconds"], poll.retry_after());
+        assert_eq!(poll.retry_after(), first.retry_after());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

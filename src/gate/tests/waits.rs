@@ -80,9 +80,8 @@ async fn those_beyond_the_room_are_told_later_one_after_the_other_wherever_they_
         told.push(if nth % 2 == 0 {
             gates.refuse("direct", None).unwrap().seconds
         } else {
-            let opens_in = Duration::from_millis(1800);
-            let told = gates.in_turn("direct", None, opens_in, 1);
-            told.as_secs_f64().ceil() as u64
+            let opens_in = RetryAfter::seconds(2);
+            gates.in_turn("direct", None, opens_in, 1).as_secs()
         });
     }
     // It opens in 1.8 s; a third of the room is 5, and then there is one place in 0.36 s.
@@ -125,7 +124,7 @@ async fn a_batch_for_which_an_open_gate_has_no_room_takes_no_turn() {
         ..open(0)
     }])]);
     let gates = reading(&script).await;
-    let told = Duration::from_secs(1);
+    let told = RetryAfter::SOON;
     for _ in 0..10 {
         assert_eq!(gates.in_turn("direct", None, told, 20), told);
     }
@@ -139,8 +138,8 @@ async fn those_refused_before_the_news_count_as_well() {
     }])]);
     let gates = reading(&script).await;
     for _ in 0..20 {
-        let told = gates.in_turn("direct", None, Duration::from_secs(2), 1);
-        assert!(told >= Duration::from_secs(2));
+        let told = gates.in_turn("direct", None, RetryAfter::seconds(2), 1);
+        assert!(told.as_secs() >= 2);
     }
 
     gates.heard(&told(CLOSES, 1));

@@ -13,10 +13,10 @@ use crate::{
     http::{
         access::{Pass, Refusal},
         answers::{Ended, InProgress},
-        retry_after::RetryAfter,
     },
     news::Waiter,
     request::RequestId,
+    retry_after::RetryAfter,
     store::{Outlook, Progress},
 };
 
@@ -219,7 +219,7 @@ impl Told {
         Self {
             transition_no,
             position: outlook.position,
-            eta_seconds: Some(outlook.retry_after.into()),
+            eta_seconds: outlook.eta.map(|eta| eta.retry_after),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 
-use crate::http::retry_after::RetryAfter;
+use crate::retry_after::RetryAfter;
 
 /// A class of problems: what is the same each time it happens.
 #[derive(Debug)]
