@@ -4,6 +4,14 @@
 create schema if not exists tidegate;
 create schema if not exists tidegate_internal;
 
+-- The time, for everything that Tidegate does. Tests replace it, so as not to wait; it is no setting.
+create function tidegate.clock()
+  returns timestamptz
+  language sql
+  volatile
+  parallel safe
+return clock_timestamp();
+
 create type tidegate.request_status as enum (
   'queued',            -- waits for, or is under, its readiness check
   'processing',        -- may run; waits in its tx queue

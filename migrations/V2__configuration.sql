@@ -8,7 +8,7 @@ create table tidegate.queue (
   burst           integer not null default 1,
   max_concurrency integer,
   paused          boolean not null default false,
-  created_at      timestamptz not null default clock_timestamp(),
+  created_at      timestamptz not null default tidegate.clock(),
   constraint queue_name_is_lower_snake_case check (name ~ '^[a-z][a-z0-9_]{0,39}$'),
   constraint queue_per_seconds_is_zero_to_a_million check (per_seconds = 0 or per_seconds between 0.0001 and 1000000),
   constraint queue_burst_is_at_least_one check (burst between 1 and 10000),
@@ -31,7 +31,7 @@ create table tidegate.kind (
   deadline            interval not null default '1 hour',
   response_timeout    interval not null default '30 minutes',
   retention           interval,
-  created_at          timestamptz not null default clock_timestamp(),
+  created_at          timestamptz not null default tidegate.clock(),
   callback_url        text,
   key_mode            text not null default 'caller',
   key_paths           text[],
@@ -188,7 +188,7 @@ insert into tidegate.response_backoff (from_elapsed, seconds) values
 -- Append-only: one row for each column that changed.
 create table tidegate.config_change (
   id           bigint generated always as identity primary key,
-  at           timestamptz not null default clock_timestamp(),
+  at           timestamptz not null default tidegate.clock(),
   actor        text not null default session_user,
   on_behalf_of text,
   operation    text not null,

@@ -27,7 +27,7 @@ create table tidegate.request (
   response_threshold    integer not null default 1,
   queue                 text,
   msg_id                bigint,
-  submitted_at          timestamptz not null default clock_timestamp(),
+  submitted_at          timestamptz not null default tidegate.clock(),
   deadline_at           timestamptz not null,
   readiness_deadline_at timestamptz,
   queued_at             timestamptz,
@@ -100,7 +100,7 @@ create table tidegate.response_part (
   request_id  uuid not null,
   part        text not null,
   response    jsonb,
-  received_at timestamptz not null default clock_timestamp(),
+  received_at timestamptz not null default tidegate.clock(),
   primary key (request_id, part)
 );
 
@@ -112,7 +112,7 @@ create table tidegate.response_inbox (
   part        text,
   accept      boolean,
   late        boolean not null default false,
-  received_at timestamptz not null default clock_timestamp(),
+  received_at timestamptz not null default tidegate.clock(),
   response    jsonb,
   constraint response_inbox_is_addressed check (request_id is not null or reference is not null)
 );
@@ -148,7 +148,7 @@ create index dedup_expires_at_idx on tidegate.dedup (expires_at);
 -- Append-only: the submissions of a kind that one node has let in since it last wrote.
 create table tidegate.submission_sample (
   kind      text not null,
-  at        timestamptz not null default clock_timestamp(),
+  at        timestamptz not null default tidegate.clock(),
   submitted integer not null,
   replayed  integer not null,
   constraint submission_sample_counts_replays_as_submitted check (replayed >= 0 and replayed <= submitted)
@@ -160,7 +160,7 @@ create index submission_sample_kind_at_idx on tidegate.submission_sample (kind, 
 create table tidegate.redrive (
   request_id   uuid primary key,
   redriven_as  uuid not null,
-  at           timestamptz not null default clock_timestamp(),
+  at           timestamptz not null default tidegate.clock(),
   actor        text not null default session_user,
   on_behalf_of text,
   constraint redrive_makes_another_request check (redriven_as <> request_id)

@@ -13,7 +13,7 @@ create table tidegate.gate (
   depth      bigint not null default 0,
   epoch      bigint not null default 0,
   forced     boolean not null default false,
-  changed_at timestamptz not null default clock_timestamp(),
+  changed_at timestamptz not null default tidegate.clock(),
   constraint gate_queue_has_one unique (queue),
   constraint gate_kind_has_one unique (kind),
   constraint gate_submitter_has_one unique (submitter),
@@ -34,7 +34,7 @@ create table tidegate.gate_event (
   cause        text not null,
   actor        text not null default session_user,
   on_behalf_of text,
-  at           timestamptz not null default clock_timestamp(),
+  at           timestamptz not null default tidegate.clock(),
   primary key (gate, epoch)
 );
 

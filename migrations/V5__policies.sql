@@ -35,7 +35,7 @@ create table tidegate.policy_in_force (
 -- by it.
 create table tidegate.policy_change (
   id        bigint generated always as identity primary key,
-  at        timestamptz not null default clock_timestamp(),
+  at        timestamptz not null default tidegate.clock(),
   kind      text not null,
   stage     tidegate.stage not null,
   version   integer not null,
@@ -99,7 +99,7 @@ create table tidegate.breaker (
   stage       tidegate.stage not null,
   state       text not null default 'closed',
   epoch       bigint not null default 0,
-  changed_at  timestamptz not null default clock_timestamp(),
+  changed_at  timestamptz not null default tidegate.clock(),
   open_until  timestamptz,
   probes      integer not null default 0,
   successes   integer not null default 0,
@@ -118,7 +118,7 @@ create table tidegate.breaker_event (
   state   text not null,
   cause   text not null,
   figures jsonb,
-  at      timestamptz not null default clock_timestamp()
+  at      timestamptz not null default tidegate.clock()
 );
 create index breaker_event_kind_stage_at_idx on tidegate.breaker_event (kind, stage, at);
 

@@ -16,7 +16,7 @@ create table tidegate.queue_survey (
 -- Append-only: messages that left a queue because their stage ended them.
 create table tidegate.queue_drain (
   queue   text not null,
-  at      timestamptz not null default clock_timestamp(),
+  at      timestamptz not null default tidegate.clock(),
   drained integer not null,
   held_ms bigint
 );
@@ -26,7 +26,7 @@ create index queue_drain_at_idx on tidegate.queue_drain (at);
 -- `answer_sample` by maintenance.
 create table tidegate.finish_sample (
   kind           text not null,
-  at             timestamptz not null default clock_timestamp(),
+  at             timestamptz not null default tidegate.clock(),
   requests       integer not null,
   answer_ms      integer[],
   predicted      integer not null,

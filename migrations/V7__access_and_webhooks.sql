@@ -8,7 +8,7 @@ create table tidegate.api_key (
   secret_hash bytea not null,
   scopes      text[] not null,
   submitter   text not null,
-  created_at  timestamptz not null default clock_timestamp(),
+  created_at  timestamptz not null default tidegate.clock(),
   created_by  text not null default session_user,
   revoked_at  timestamptz,
   revoked_by  text,
@@ -30,7 +30,7 @@ create unique index api_key_live_name_idx on tidegate.api_key (name) where revok
 create table tidegate.webhook_host (
   host          text primary key,
   allow_private boolean not null default false,
-  created_at    timestamptz not null default clock_timestamp(),
+  created_at    timestamptz not null default tidegate.clock(),
   created_by    text not null default session_user,
   constraint webhook_host_is_a_name_an_address_or_a_wildcard_in_lower_case check (
     length(host) <= 260
@@ -42,7 +42,7 @@ create table tidegate.webhook_secret (
   id         bigint generated always as identity primary key,
   host       text references tidegate.webhook_host on delete cascade,
   secret     text not null,
-  created_at timestamptz not null default clock_timestamp(),
+  created_at timestamptz not null default tidegate.clock(),
   expires_at timestamptz,
   constraint webhook_secret_has_at_least_32_characters check (length(secret) >= 32)
 );
@@ -77,11 +77,11 @@ create table tidegate.webhook_delivery (
   host_port   text not null,
   state       text not null default 'pending',
   attempt     integer not null default 0,
-  due_at      timestamptz not null default clock_timestamp(),
+  due_at      timestamptz not null default tidegate.clock(),
   nonce       bigint,
   last_status integer,
   last_error  text,
-  created_at  timestamptz not null default clock_timestamp(),
+  created_at  timestamptz not null default tidegate.clock(),
   finished_at timestamptz,
   constraint webhook_delivery_state_is_known check (state in ('pending', 'delivered', 'failed')),
   constraint webhook_delivery_is_finished_unless_pending check ((state = 'pending') = (finished_at is null)),

@@ -4,8 +4,8 @@ create table tidegate.worker (
   name         text primary key,
   stages       text[] not null,
   queues       text[] not null,
-  started_at   timestamptz not null default clock_timestamp(),
-  last_seen_at timestamptz not null default clock_timestamp(),
+  started_at   timestamptz not null default tidegate.clock(),
+  last_seen_at timestamptz not null default tidegate.clock(),
   stopped_at   timestamptz,
   -- Those that it has stages for; null: all.
   kinds        text[]
@@ -62,8 +62,8 @@ create table tidegate.request_count (
 -- One row a run of `recover`, or a batch of it by hand that found something. Kept for good: they are few.
 create table tidegate.recovery (
   id           bigint generated always as identity primary key,
-  began_at     timestamptz not null default clock_timestamp(),
-  last_at      timestamptz not null default clock_timestamp(),
+  began_at     timestamptz not null default tidegate.clock(),
+  last_at      timestamptz not null default tidegate.clock(),
   ended_at     timestamptz,
   actor        text not null default session_user,
   on_behalf_of text,
@@ -82,5 +82,5 @@ create table tidegate.schema_state (
   only_row    boolean primary key default true check (only_row),
   fingerprint text not null,
   version     text not null,
-  applied_at  timestamptz not null default clock_timestamp()
+  applied_at  timestamptz not null default tidegate.clock()
 );

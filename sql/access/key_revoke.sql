@@ -11,7 +11,7 @@ as $$
 #variable_conflict use_column
 begin
   return query
-    update tidegate.api_key as k set revoked_at = clock_timestamp(), revoked_by = session_user
+    update tidegate.api_key as k set revoked_at = tidegate.clock(), revoked_by = session_user
     where k.id = key_revoke.id and k.revoked_at is null
     returning 'revoked', k.name, k.revoked_at;
   if found then

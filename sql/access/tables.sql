@@ -1,5 +1,9 @@
 -- What the tables of this folder's subject are for, column by column.
 
+comment on function tidegate.clock is
+  'The time, for everything that Tidegate does; replaced in test databases only.';
+select tidegate_internal.allow('clock', '{reader,api,worker,admin}');
+
 comment on table tidegate.api_key is
   'One row per key of the HTTP API, live or revoked; written by key_create and key_revoke, never deleted. While it is
   '

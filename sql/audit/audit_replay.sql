@@ -18,7 +18,7 @@ create or replace function tidegate.audit_replay(id uuid)
 as $$
 #variable_conflict use_column
 declare
-  v_now     constant timestamptz := clock_timestamp();
+  v_now     constant timestamptz := tidegate.clock();
   v_request tidegate.request;
   v_events  bigint;
 begin

@@ -29,7 +29,7 @@ begin
   into stored, keys, differing, example, short, shortest, alive, astray
   from (
     select
-      n.request_id, n.fingerprint, r.kind as of_kind, n.expires_at > clock_timestamp() as alive,
+      n.request_id, n.fingerprint, r.kind as of_kind, n.expires_at > tidegate.clock() as alive,
       n.expires_at - n.first_seen as kept,
       -- In UTC, where each day has 24 hours.
       n.expires_at at time zone 'UTC' < n.first_seen at time zone 'UTC' + p_window as short,

@@ -20,14 +20,14 @@ from (
     l.p50_ms, l.p99_ms, c.hedges,
     coalesce(b.open_ratio, 0) as open_ratio
   from tidegate.policy as p
-  cross join lateral tidegate.calls_since(p.kind, p.stage, clock_timestamp() - interval '5 minutes') as c
+  cross join lateral tidegate.calls_since(p.kind, p.stage, tidegate.clock() - interval '5 minutes') as c
   cross join lateral (
     select
       percentile_disc(0.5) within group (order by m.ms) as p50_ms,
       percentile_disc(0.99) within group (order by m.ms) as p99_ms
     from (
       select unnest(f.latency_ms) as ms from tidegate.call_second as f
-      where f.kind = p.kind and f.stage = p.stage and f.at > clock_timestamp() - interval '5 minutes'
+      where f.kind = p.kind and f.stage = p.stage and f.at > tidegate.clock() - interval '5 minutes'
       union all
       select unnest(f.latency_ms) from tidegate.call_sample as f where f.kind = p.kind and f.stage = p.stage
     ) as m
@@ -35,7 +35,7 @@ from (
   cross join lateral (
     select round(sum(f.replayed)::numeric / nullif(sum(f.submitted), 0), 6) as dup_drop_rate
     from tidegate.submission_sample as f
-    where p.stage = 'tx' and f.kind = p.kind and f.at > clock_timestamp() - interval '5 minutes'
+    where p.stage = 'tx' and f.kind = p.kind and f.at > tidegate.clock() - interval '5 minutes'
   ) as d
   left join tidegate.breaker_overview as b on b.kind = p.kind and b.stage = p.stage
 ) as s

@@ -12,8 +12,8 @@ as $$
     from tidegate.breaker as b
     join tidegate.policy as p on p.kind = b.kind and p.stage = b.stage
     where b.kind = p_kind and b.stage = p_stage and case b.state
-      when 'open' then b.open_until > clock_timestamp()
-      when 'half_open' then b.probes >= p.breaker_probes and b.probe_until > clock_timestamp()
+      when 'open' then b.open_until > tidegate.clock()
+      when 'half_open' then b.probes >= p.breaker_probes and b.probe_until > tidegate.clock()
       else false
     end
   );

@@ -13,19 +13,19 @@ select
 from tidegate.breaker as b
 join tidegate.policy as p on p.kind = b.kind and p.stage = b.stage
 cross join lateral tidegate.calls_since(
-  b.kind, b.stage, greatest(clock_timestamp() - make_interval(secs => p.breaker_window_ms / 1000.0), b.changed_at)
+  b.kind, b.stage, greatest(tidegate.clock() - make_interval(secs => p.breaker_window_ms / 1000.0), b.changed_at)
 ) as c
 cross join lateral (
   select sum(
-    least(s.until, clock_timestamp()) - greatest(s.at, clock_timestamp() - interval '5 minutes')
-  ) filter (where s.state <> 'closed' and s.until > clock_timestamp() - interval '5 minutes') as not_closed
+    least(s.until, tidegate.clock()) - greatest(s.at, tidegate.clock() - interval '5 minutes')
+  ) filter (where s.state <> 'closed' and s.until > tidegate.clock() - interval '5 minutes') as not_closed
   from (
-    select v.state, v.at, lead(v.at, 1, clock_timestamp()) over (order by v.id) as until
+    select v.state, v.at, lead(v.at, 1, tidegate.clock()) over (order by v.id) as until
     from tidegate.breaker_event as v
     where v.kind = b.kind and v.stage = b.stage and v.epoch <= b.epoch
       and v.at >= coalesce((
         select max(w.at) from tidegate.breaker_event as w
-        where w.kind = b.kind and w.stage = b.stage and w.at <= clock_timestamp() - interval '5 minutes'
+        where w.kind = b.kind and w.stage = b.stage and w.at <= tidegate.clock() - interval '5 minutes'
       ), '-infinity')
   ) as s
 ) as t

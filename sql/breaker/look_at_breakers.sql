@@ -11,14 +11,14 @@ create or replace function tidegate.look_at_breakers()
 as $$
   update tidegate.breaker as b
   set
-    changed_at = clock_timestamp(), probe_until = case when b.probe_until is not null then clock_timestamp() end,
-    open_until = case when b.state = 'open' then clock_timestamp() + p.breaker_open_ms * interval '1 ms' end
+    changed_at = tidegate.clock(), probe_until = case when b.probe_until is not null then tidegate.clock() end,
+    open_until = case when b.state = 'open' then tidegate.clock() + p.breaker_open_ms * interval '1 ms' end
   from tidegate.policy as p
-  where p.kind = b.kind and p.stage = b.stage and b.changed_at > clock_timestamp() + interval '1 second';
+  where p.kind = b.kind and p.stage = b.stage and b.changed_at > tidegate.clock() + interval '1 second';
 
   select count(*)
   from (select b.kind, b.stage from tidegate.breaker as b where b.state <> 'half_open' order by b.kind, b.stage) as known
-  where tidegate_internal.look_at_breaker(known.kind, known.stage, clock_timestamp());
+  where tidegate_internal.look_at_breaker(known.kind, known.stage, tidegate.clock());
 $$;
 
 comment on function tidegate.look_at_breakers is 'Maintenance duty: looks at every breaker.';

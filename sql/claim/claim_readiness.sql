@@ -71,14 +71,14 @@ begin
     if v_queue.paused then
       return;
     end if;
-    v_held := tidegate_internal.held_count(claim_readiness.queue, clock_timestamp());
+    v_held := tidegate_internal.held_count(claim_readiness.queue, tidegate.clock());
     v_limit := least(v_limit, v_queue.max_concurrency - v_held);
     if v_limit <= 0 then
       return;
     end if;
   end if;
   -- After the count: a lease that it saw as run out is to be taken before what was submitted later.
-  v_now := clock_timestamp();
+  v_now := tidegate.clock();
 
   if exists (select from tidegate.breaker as b where b.stage = 'readiness' and b.state <> 'closed') then
     v_breakers := tidegate_internal.enter_breakers(claim_readiness.queue, 'readiness', v_now);

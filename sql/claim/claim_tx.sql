@@ -83,7 +83,7 @@ begin
       return;
     end if;
     v_pacing := tidegate_internal.queue_counter(claim_tx.queue, 'pacing');
-    v_now := clock_timestamp();
+    v_now := tidegate.clock();
     select p.slots, p.tat_ns, p.interval_ns, p.tolerance_ns into v_slots, v_tat_ns, v_gap_ns, v_burst_ns
     from tidegate_internal.pacing_slots(pg_sequence_last_value(v_pacing), v_queue.per_seconds, v_queue.burst, v_now) as p;
     -- Stored even when nothing may be sent yet: an arrival time far ahead (the clock stepped back, the rate was raised)
@@ -96,7 +96,7 @@ begin
       return;
     end if;
   else
-    v_now := clock_timestamp();
+    v_now := tidegate.clock();
   end if;
 
   if exists (select from tidegate.breaker as b where b.stage = 'tx' and b.state <> 'closed') then

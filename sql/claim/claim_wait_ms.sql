@@ -12,7 +12,7 @@ as $$
 declare
   v_queue   tidegate.queue := tidegate_internal.require_queue(claim_wait_ms.queue);
   v_longest integer := 60000;
-  v_now     timestamptz := clock_timestamp();
+  v_now     timestamptz := tidegate.clock();
   v_mark    bigint := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(claim_wait_ms.queue, 'mark')), 0);
   v_due_us  bigint := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(claim_wait_ms.queue, 'due')), 0);
   v_next    timestamptz;

@@ -23,7 +23,7 @@ begin
     return;
   end if;
 
-  v_now := clock_timestamp();
+  v_now := tidegate.clock();
   return query execute format(
     $sql$
       update %s as m

@@ -54,7 +54,7 @@ begin
   if exists (select from tidegate.breaker as b where b.state = 'half_open' and b.kind = any(v_freed.kinds)) then
     perform tidegate_internal.report_to_breakers(
       (select q.stage from tidegate.queue as q where q.name = v_held.queue), v_freed.kinds,
-      array_fill('void'::text, array[cardinality(v_freed.ids)]), null, v_freed.claimed, clock_timestamp()
+      array_fill('void'::text, array[cardinality(v_freed.ids)]), null, v_freed.claimed, tidegate.clock()
     );
   end if;
   return query select * from unnest(v_freed.ids, v_freed.statuses);

@@ -16,7 +16,7 @@ declare
   v_slots  record;
 begin
   wait_ms := 0;
-  reserved_at := clock_timestamp();
+  reserved_at := tidegate.clock();
   if v_queue.paused or v_queue.per_seconds = 0 then
     wait_ms := 1000;
     return;
@@ -27,7 +27,7 @@ begin
   end if;
 
   perform pg_advisory_xact_lock(tidegate.queue_lock_key(reserve_send.queue, 'pacing'));
-  reserved_at := clock_timestamp();
+  reserved_at := tidegate.clock();
   v_slots := tidegate_internal.pacing_slots(pg_sequence_last_value(v_pacing), v_queue.per_seconds, v_queue.burst, reserved_at);
   -- Stored even when nothing may be sent yet, as in `claim_tx`.
   if v_slots.tat_ns < pg_sequence_last_value(v_pacing) then

@@ -34,7 +34,7 @@ begin
       from (select distinct l.queue, l.msg_id, l.nonce from unnest($1) as l) as l
       join %s as m on m.msg_id = l.msg_id and m.headers ->> 'nonce' = l.nonce::text
       join tidegate.request as r on r.id = tidegate.message_request_id(m.message) and r.queue = l.queue and r.msg_id = m.msg_id
-      where m.msg_id = any($2) and tidegate.is_held(m.headers, m.vt, clock_timestamp())
+      where m.msg_id = any($2) and tidegate.is_held(m.headers, m.vt, tidegate.clock())
         and r.req_status in ('queued', 'tx_in_flight')
     $sql$,
     tidegate_internal.queue_table(v_queue)

@@ -4,14 +4,14 @@
 create or replace view tidegate.unserved as
 select
   q.name as queue, q.stage, k.name as kind, c.requests,
-  exists (select from tidegate.worker as w where w.stopped_at is null and w.last_seen_at > clock_timestamp() - interval '30 s'
+  exists (select from tidegate.worker as w where w.stopped_at is null and w.last_seen_at > tidegate.clock() - interval '30 s'
     and q.name = any(w.queues)) as has_workers
 from tidegate.queue as q
 join tidegate.kind as k on q.name = case q.stage when 'tx' then k.tx_queue else k.readiness_queue end
 join tidegate.request_overview as c
   on c.kind = k.name and c.req_status = case q.stage when 'tx' then 'processing' else 'queued' end::tidegate.request_status
 where not exists (
-  select from tidegate.worker as w where w.stopped_at is null and w.last_seen_at > clock_timestamp() - interval '30 s'
+  select from tidegate.worker as w where w.stopped_at is null and w.last_seen_at > tidegate.clock() - interval '30 s'
     and q.name = any(w.queues) and (w.kinds is null or k.name = any(w.kinds))
 );
 

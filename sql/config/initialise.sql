@@ -44,7 +44,7 @@ begin
       errcode = 'TG007', message = format('there is no example "%s"; there is: relayer', left(initialise.example, 100));
   end if;
 
-  update tidegate.setting as s set initialised_at = clock_timestamp() where s.initialised_at is null;
+  update tidegate.setting as s set initialised_at = tidegate.clock() where s.initialised_at is null;
   v_first := found;
 
   -- A null limit is a choice ("no limit"), so limits and gates are written once: the first time, or where they are new.

@@ -10,7 +10,7 @@ create or replace function tidegate.observe()
   set jit = off
 as $$
 declare
-  v_now    constant timestamptz := clock_timestamp();
+  v_now    constant timestamptz := tidegate.clock();
   v_queue  tidegate.queue;
   v_kind   tidegate.kind;
   v_folded bigint;

@@ -5,7 +5,7 @@ create or replace view tidegate.request_eta as
 select r.id, r.kind, r.req_status, r.queue, o.position, o.elapsed, o.retry_after_seconds, o.place
 from tidegate.request as r
 cross join lateral (
-  select null::bigint as position, greatest(interval '0', clock_timestamp() - r.finished_at) as elapsed,
+  select null::bigint as position, greatest(interval '0', tidegate.clock() - r.finished_at) as elapsed,
     0 as retry_after_seconds, 'finished' as place
   where r.req_status not in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
   union all

@@ -48,7 +48,7 @@ begin
   if not found then
     return;
   end if;
-  v_now := clock_timestamp();
+  v_now := tidegate.clock();
   v_elapsed := greatest(interval '0', v_now - case v_request.req_status
     when 'queued' then v_request.queued_at
     when 'processing' then v_request.processing_at

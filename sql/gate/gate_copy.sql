@@ -26,7 +26,7 @@ as $$
       case when c.is_capped then tidegate_internal.gate_rate(null, q, 0) end as rate,
       case when c.is_capped then tidegate_internal.queue_depth(q.name) end as depth
     from tidegate.queue as q
-    left join tidegate.queue_pace as p on p.queue = q.name and p.observed_at > clock_timestamp() - interval '30 seconds'
+    left join tidegate.queue_pace as p on p.queue = q.name and p.observed_at > tidegate.clock() - interval '30 seconds'
     cross join (select exists (select from tidegate.gate as g where g.queue is null) as is_capped) as c
   ), slowest as materialized (
     -- Of the queues of a kind, and, for submitters, of all kinds.
@@ -48,11 +48,11 @@ as $$
       when g.queue is not null then tidegate_internal.gate_rate(g, s.queue, d.depth)
       else c.rate * least(1, d.depth / nullif(c.depth, 0)::numeric)
     end,
-    case when g.forced then tidegate.response_backoff_seconds(clock_timestamp() - g.changed_at) end,
+    case when g.forced then tidegate.response_backoff_seconds(tidegate.clock() - g.changed_at) end,
     greatest(
       case
         when coalesce(s.still_since, c.still_since) is not null
-          then tidegate.response_backoff_seconds(clock_timestamp() - coalesce(s.still_since, c.still_since))
+          then tidegate.response_backoff_seconds(tidegate.clock() - coalesce(s.still_since, c.still_since))
       end,
       case when g.queue is not null then tidegate_internal.later_seconds(g.queue, d.depth, d.depth - g.low_water) end
     ),

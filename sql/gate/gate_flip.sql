@@ -22,7 +22,7 @@ begin
   end if;
   update tidegate.gate as g
   set
-    state = p_state, depth = p_depth, changed_at = clock_timestamp(),
+    state = p_state, depth = p_depth, changed_at = tidegate.clock(),
     -- Events outlive their gate: one of the same name goes on counting where the earlier one stopped.
     epoch = 1 + greatest(g.epoch, (select max(e.epoch) from tidegate.gate_event as e where e.gate = p_gate))
   where g.name = p_gate

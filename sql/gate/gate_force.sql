@@ -42,7 +42,7 @@ begin
   update tidegate.gate as g
   set
     state = coalesce(gate_force.state, case when v_depth >= g.high_water then 'too_many_requests' else 'accepting' end),
-    forced = gate_force.state is not null, depth = v_depth, changed_at = clock_timestamp(),
+    forced = gate_force.state is not null, depth = v_depth, changed_at = tidegate.clock(),
     -- Events outlive their gate: one of the same name goes on counting where the earlier one stopped.
     epoch = 1 + greatest(g.epoch, (select max(e.epoch) from tidegate.gate_event as e where e.gate = g.name))
   where g.name = v_before.name

@@ -20,13 +20,13 @@ as $$
     select case when p_queue.stage = 'tx' then p_queue.per_seconds else p_queue.max_concurrency end as rate
   ) as l
   left join tidegate.queue_pace as p
-    on p.queue = p_queue.name and p.observed_at > clock_timestamp() - interval '30 seconds' and p.per_second > 0
+    on p.queue = p_queue.name and p.observed_at > tidegate.clock() - interval '30 seconds' and p.per_second > 0
   cross join lateral (
     -- One more than was seen, for what is just being served.
     select case
       when p_gate.queue = p_queue.name and p_gate.state = 'too_many_requests' and not p_gate.forced and p_depth <= p_gate.depth
-        and p_gate.changed_at < clock_timestamp() - interval '5 seconds'
-      then round((p_gate.depth - p_depth + 1) / extract(epoch from clock_timestamp() - p_gate.changed_at), 3)
+        and p_gate.changed_at < tidegate.clock() - interval '5 seconds'
+      then round((p_gate.depth - p_depth + 1) / extract(epoch from tidegate.clock() - p_gate.changed_at), 3)
     end as rate
   ) as fallen;
 $$;

@@ -18,7 +18,7 @@ create or replace function tidegate_internal.gate_wait(
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_now     constant timestamptz := clock_timestamp();
+  v_now     constant timestamptz := tidegate.clock();
   v_entry   constant text := coalesce(p_kind.readiness_queue, p_kind.tx_queue);
   v_setting tidegate.setting;
   v_least   integer;

@@ -9,7 +9,7 @@ create or replace function tidegate_internal.later_seconds(p_queue text, p_depth
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_now   constant timestamptz := clock_timestamp();
+  v_now   constant timestamptz := tidegate.clock();
   v_times timestamptz[];
   v_place bigint;
 begin

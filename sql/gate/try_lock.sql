@@ -10,7 +10,7 @@ as $$
 declare
   v_turn   constant interval := '200 milliseconds';
   v_before constant text := current_setting('lock_timeout');
-  v_until  constant timestamptz := clock_timestamp()
+  v_until  constant timestamptz := tidegate.clock()
     + least(p_wait, case when v_before::interval > interval '0' then v_before::interval end);
   v_left   interval;
 begin
@@ -18,7 +18,7 @@ begin
     if (p_shared and pg_try_advisory_xact_lock_shared(p_key)) or (not p_shared and pg_try_advisory_xact_lock(p_key)) then
       return true;
     end if;
-    v_left := v_until - clock_timestamp();
+    v_left := v_until - tidegate.clock();
     if v_left < interval '1 millisecond' then
       return false;
     end if;

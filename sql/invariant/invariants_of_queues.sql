@@ -121,7 +121,7 @@ select q.name as id
 from tidegate.queue as q
 where q.per_seconds > 0
   and pg_sequence_last_value(to_regclass('tidegate.' || quote_ident('pacing_' || q.name))) / 1000000000.0
-    > extract(epoch from clock_timestamp()) + 60 + 2 * (q.burst + 1) / q.per_seconds
+    > extract(epoch from tidegate.clock()) + 60 + 2 * (q.burst + 1) / q.per_seconds
      $q$),
     ('survey_does_not_add_up',
      'a stretch of a queue''s survey is of a queue that exists, and counts what its blocks count', null,

@@ -26,7 +26,7 @@ begin
     join pg_class as c on c.oid = i.inhrelid
     where i.inhparent = 'tidegate.request_event'::regclass and c.relname ~ '^request_event_[0-9]{4}_[0-9]{2}_[0-9]{2}$'
   ) as p
-  where p.day < clock_timestamp() - interval '2 days'
+  where p.day < tidegate.clock() - interval '2 days'
     and not exists (
       select
       from tidegate.request as r

@@ -13,7 +13,7 @@ begin
     select
     from tidegate.maintenance as m
     where m.duty = duty_begins.duty
-      and clock_timestamp() not between m.ran_at
+      and tidegate.clock() not between m.ran_at
         and m.ran_at + greatest(m.period, make_interval(
           secs => coalesce(m.took_ms, 0)::float8 * case m.duty when 'survey_queues' then 50 else 20 end / 1000
         ))

@@ -6,7 +6,7 @@ create or replace function tidegate.duty_ends(duty text, began_at timestamptz)
   set search_path = pg_catalog, pg_temp
 as $$
   update tidegate.maintenance as m
-  set ran_at = began_at, took_ms = round(extract(epoch from clock_timestamp() - began_at) * 1000, 3)
+  set ran_at = began_at, took_ms = round(extract(epoch from tidegate.clock() - began_at) * 1000, 3)
   where m.duty = duty_ends.duty;
 $$;
 

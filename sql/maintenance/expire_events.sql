@@ -13,7 +13,7 @@ create or replace function tidegate.expire_events(batch integer default 1000)
 as $$
 declare
   v_kept constant interval := (select s.event_retention from tidegate.setting as s);
-  v_now  constant timestamptz := clock_timestamp();
+  v_now  constant timestamptz := tidegate.clock();
   v_one  bigint;
   v_all  bigint := 0;
 begin

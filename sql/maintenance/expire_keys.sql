@@ -13,7 +13,7 @@ begin
   delete from tidegate.dedup as d
   using (
     select e.scope, e.key from tidegate.dedup as e
-    where e.expires_at <= clock_timestamp()
+    where e.expires_at <= tidegate.clock()
     order by e.expires_at
     limit batch
     for update skip locked

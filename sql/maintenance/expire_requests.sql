@@ -15,7 +15,7 @@ create or replace function tidegate.expire_requests(batch integer default 1000, 
 as $$
 declare
   v_no_id  constant uuid := '00000000-0000-0000-0000-000000000000';
-  v_now    constant timestamptz := clock_timestamp();
+  v_now    constant timestamptz := tidegate.clock();
   v_looks  constant integer := 10 * batch;
   v_kind   record;
   v_seen   record;

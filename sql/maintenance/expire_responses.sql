@@ -10,7 +10,7 @@ create or replace function tidegate.expire_responses(batch integer default 1000,
 as $$
 declare
   v_ids uuid[] := array(
-    select a.request_id from tidegate.awaiting_response as a where a.due_at <= clock_timestamp() order by a.due_at limit batch
+    select a.request_id from tidegate.awaiting_response as a where a.due_at <= tidegate.clock() order by a.due_at limit batch
   );
 begin
   more := cardinality(v_ids) = batch;

@@ -16,7 +16,7 @@ begin
   where d.request_id = any(array(
     select e.request_id
     from tidegate.webhook_delivery as e
-    where e.finished_at < clock_timestamp() - (select p.retention from tidegate.webhook_policy as p)
+    where e.finished_at < tidegate.clock() - (select p.retention from tidegate.webhook_policy as p)
     order by e.finished_at
     limit batch
     for update skip locked

@@ -35,14 +35,14 @@ begin
     where d.ctid = any(array(
       select f.ctid
       from tidegate.queue_drain as f
-      where f.at < clock_timestamp() - interval '10 seconds' and f.at <> date_trunc('second', f.at)
+      where f.at < tidegate.clock() - interval '10 seconds' and f.at <> date_trunc('second', f.at)
       limit 10000
     ))
     returning d.queue, d.at, d.drained, d.held_ms
   )
   insert into tidegate.queue_drain (queue, at, drained, held_ms)
   select t.queue, date_trunc('second', t.at), sum(t.drained), sum(t.held_ms) from taken as t group by 1, 2;
-  delete from tidegate.queue_drain as d where d.at < clock_timestamp() - interval '10 minutes';
+  delete from tidegate.queue_drain as d where d.at < tidegate.clock() - interval '10 minutes';
   return v_folded;
 end;
 $$;

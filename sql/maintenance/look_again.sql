@@ -18,7 +18,7 @@ begin
   execute format(
     'select min(r.%1$I) from tidegate.request as r where r.id = any($1) and r.req_status = any($2) and r.%1$I <= $3',
     p_column
-  ) into v_due_at using p_ids, p_from, clock_timestamp();
+  ) into v_due_at using p_ids, p_from, tidegate.clock();
   if v_due_at is not null then
     update tidegate.maintenance as m
     set cursor_at = v_due_at, cursor_id = '00000000-0000-0000-0000-000000000000'

@@ -16,7 +16,7 @@ begin
   perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
   -- Most calls find that somebody else has just done it all.
   if not exists (
-    select from tidegate.maintenance as m where clock_timestamp() not between m.ran_at and m.ran_at + m.period
+    select from tidegate.maintenance as m where tidegate.clock() not between m.ran_at and m.ran_at + m.period
   ) then
     return;
   end if;
@@ -26,11 +26,11 @@ begin
     'look_at_gates', 'look_at_breakers', 'survey_queues', 'observe', 'fold_counts', 'fold_calls', 'adjust_policies',
     'expire_keys', 'expire_webhooks', 'expire_requests', 'forget_workers', 'make_partitions', 'drop_partitions', 'expire_events'
   ] loop
-    v_began := clock_timestamp();
+    v_began := tidegate.clock();
     v_more := true;
     -- Bounded, so that no duty waits for another's backlog: what is left after its time waits for the next call.
     for v_batch in 1 .. 100 loop
-      exit when not v_more or clock_timestamp() not between v_began and v_began + v_time
+      exit when not v_more or tidegate.clock() not between v_began and v_began + v_time
         or (v_batch = 1 and not tidegate.duty_begins(v_duty));
       v_more := false;
       -- A duty that fails says so, and does not keep the later ones from running.

@@ -6,7 +6,7 @@ select
   m.duty, m.period, nullif(m.ran_at, '-infinity') as ran_at, m.took_ms,
   greatest(
     interval '0',
-    clock_timestamp() - coalesce(nullif(m.ran_at, '-infinity'), s.applied_at)
+    tidegate.clock() - coalesce(nullif(m.ran_at, '-infinity'), s.applied_at)
       - greatest(m.period, make_interval(
         secs => coalesce(m.took_ms, 0)::float8 * case m.duty when 'survey_queues' then 50 else 20 end / 1000
       ))

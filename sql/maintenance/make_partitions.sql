@@ -13,7 +13,7 @@ create or replace function tidegate.make_partitions(days_ahead integer default 3
   set lock_timeout = '200ms'
 as $$
 declare
-  v_day  timestamptz := date_trunc('day', clock_timestamp(), 'UTC');
+  v_day  timestamptz := date_trunc('day', tidegate.clock(), 'UTC');
   v_name text;
 begin
   if not pg_try_advisory_xact_lock(hashtextextended('tidegate.make_partitions', 0)) then

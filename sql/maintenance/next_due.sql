@@ -17,7 +17,7 @@ as $$
 declare
   v_overlap constant interval := '5 seconds';
   v_no_id   constant uuid := '00000000-0000-0000-0000-000000000000';
-  v_now     timestamptz := clock_timestamp();
+  v_now     timestamptz := tidegate.clock();
   v_cursor  tidegate.maintenance;
   v_last_at timestamptz;
 begin

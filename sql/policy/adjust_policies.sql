@@ -4,7 +4,7 @@
 -- A stage whose retry rate or timeout rate over `heal_window` is above its policy's threshold has its backoffs doubled, at
 -- most once in `heal_pause` and up to `stretch_max`; when both are below, they are halved again in the same steps. Each step
 -- is a `policy_change` with its figures. Returns how many policies changed.
-create or replace function tidegate.adjust_policies(p_now timestamptz default clock_timestamp())
+create or replace function tidegate.adjust_policies(p_now timestamptz default tidegate.clock())
   returns bigint
   language plpgsql
   security definer

@@ -62,8 +62,8 @@ begin
   )
   select count(*) into v_folded from taken;
 
-  delete from tidegate.call_second as s where s.at < clock_timestamp() - interval '10 minutes';
-  delete from tidegate.submission_sample as s where s.at < clock_timestamp() - interval '10 minutes';
+  delete from tidegate.call_second as s where s.at < tidegate.clock() - interval '10 minutes';
+  delete from tidegate.submission_sample as s where s.at < tidegate.clock() - interval '10 minutes';
   return v_folded;
 end;
 $$;

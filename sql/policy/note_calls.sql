@@ -21,7 +21,7 @@ create or replace function tidegate_internal.note_calls(
 as $$
 declare
   v_kept    constant integer := 16;
-  v_now     constant timestamptz := clock_timestamp();
+  v_now     constant timestamptz := tidegate.clock();
   v_breaker boolean;
 begin
   if p_kinds is null then

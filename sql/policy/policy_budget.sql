@@ -20,7 +20,7 @@ begin
 
   select * into v_was from tidegate.policy_in_force as f where f.kind = new.kind and f.stage = new.stage;
   perform tidegate_internal.put_in_force(
-    new.kind, new.stage, coalesce(v_was.stretch, 1), coalesce(v_was.congested, false), 'declared', null, clock_timestamp()
+    new.kind, new.stage, coalesce(v_was.stretch, 1), coalesce(v_was.congested, false), 'declared', null, tidegate.clock()
   );
   if new.breaker_error_rate is null and new.breaker_latency_ms is null then
     delete from tidegate.breaker as b where b.kind = new.kind and b.stage = new.stage;
@@ -77,7 +77,7 @@ end;
 $$;
 
 -- Policies from before there were versions.
-select tidegate_internal.put_in_force(p.kind, p.stage, 1, false, 'declared', null, clock_timestamp())
+select tidegate_internal.put_in_force(p.kind, p.stage, 1, false, 'declared', null, tidegate.clock())
 from tidegate.policy as p
 where not exists (select from tidegate.policy_in_force as f where f.kind = p.kind and f.stage = p.stage);
 

@@ -16,7 +16,7 @@ select
   f.hedge_after_ms as hedge_after_ms_in_force, c.calls as calls_5m
 from tidegate.policy as p
 join tidegate.policy_in_force as f on f.kind = p.kind and f.stage = p.stage
-cross join lateral tidegate.calls_since(p.kind, p.stage, clock_timestamp() - interval '5 minutes') as c
+cross join lateral tidegate.calls_since(p.kind, p.stage, tidegate.clock() - interval '5 minutes') as c
 cross join lateral (select round(c.failures::numeric / nullif(c.calls, 0), 6) as p_drop) as d
 order by p.kind, p.stage;
 

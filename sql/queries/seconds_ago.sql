@@ -1,2 +1,2 @@
 -- $1 seconds
-select clock_timestamp() - make_interval(secs => $1);
+select tidegate.clock() - make_interval(secs => $1);

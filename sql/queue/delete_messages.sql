@@ -6,7 +6,7 @@ create or replace function tidegate_internal.delete_messages(p_queue text, p_msg
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_now     constant timestamptz := clock_timestamp();
+  v_now     constant timestamptz := tidegate.clock();
   v_held_ms bigint;
 begin
   if coalesce(cardinality(p_msg_ids), 0) = 0 then

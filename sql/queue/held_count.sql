@@ -14,7 +14,7 @@ begin
   execute format(
     $sql$
       select count(*)
-      from (select clock_timestamp() as now) as clock
+      from (select tidegate.clock() as now) as clock
       cross join %s as m
       where m.headers is not null and m.vt > $1 and tidegate.is_held(m.headers, m.vt, clock.now)
     $sql$,

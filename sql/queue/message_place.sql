@@ -16,7 +16,7 @@ create or replace function tidegate_internal.message_place(
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_now     timestamptz := clock_timestamp();
+  v_now     timestamptz := tidegate.clock();
   v_message record;
 begin
   -- A queue may be gone, with the request left live in it, until `recover` puts it elsewhere.

@@ -32,7 +32,7 @@ begin
       ) as m
     $sql$,
     tidegate_internal.queue_table(p_queue)
-  ) into depth, waiting using v_mark, v_due, p_counted, clock_timestamp();
+  ) into depth, waiting using v_mark, v_due, p_counted, tidegate.clock();
 end;
 $$;
 

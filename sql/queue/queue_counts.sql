@@ -12,7 +12,7 @@ create or replace function tidegate.queue_counts()
 as $$
 #variable_conflict use_column
 declare
-  v_now   timestamptz := clock_timestamp();
+  v_now   timestamptz := tidegate.clock();
   v_queue text;
 begin
   for v_queue in

@@ -41,7 +41,7 @@ begin
       ) as look
     $sql$,
     tidegate_internal.queue_table(p_queue)
-  ) into bound, waiting using v_last, v_mark, v_due, clock_timestamp(), v_few, v_many;
+  ) into bound, waiting using v_last, v_mark, v_due, tidegate.clock(), v_few, v_many;
 end;
 $$;
 

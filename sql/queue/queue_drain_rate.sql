@@ -3,9 +3,9 @@
 -- By window functions over the append-only drains; an empty drain at this moment makes the windows end now.
 create or replace view tidegate.queue_drain_rate as
 with drain as (
-  select d.queue, d.at, d.drained from tidegate.queue_drain as d where d.at > clock_timestamp() - interval '5 minutes'
+  select d.queue, d.at, d.drained from tidegate.queue_drain as d where d.at > tidegate.clock() - interval '5 minutes'
   union all
-  select q.name, clock_timestamp(), 0 from tidegate.queue as q
+  select q.name, tidegate.clock(), 0 from tidegate.queue as q
 ), windowed as (
   select
     d.queue, d.at,

@@ -1,5 +1,5 @@
 -- queue_has_waiting: whether a message at or after the queue's low-water mark may be taken now
-create or replace function tidegate_internal.queue_has_waiting(p_queue text, p_now timestamptz default clock_timestamp())
+create or replace function tidegate_internal.queue_has_waiting(p_queue text, p_now timestamptz default tidegate.clock())
   returns boolean
   language plpgsql
   stable

@@ -8,7 +8,7 @@ select
   coalesce(c.depth - c.waiting - c.held, 0) as backing_off,
   d.per_second_10s, d.per_second_1m, d.per_second_5m,
   g.state as gate, g.high_water, g.low_water,
-  greatest(interval '0', clock_timestamp() - c.oldest_at) as oldest_age,
+  greatest(interval '0', tidegate.clock() - c.oldest_at) as oldest_age,
   array(select u.kind from tidegate.unserved as u where u.queue = q.name order by u.kind) as unserved
 from tidegate.queue as q
 join tidegate.queue_drain_rate as d on d.queue = q.name

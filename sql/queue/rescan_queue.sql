@@ -35,21 +35,21 @@ begin
   execute format(
     $sql$
       update %1$s as m
-      set vt = clock_timestamp()
+      set vt = tidegate.clock()
       where m.msg_id = any(array(
         select h.msg_id
         from %1$s as h
-        where h.headers is not null and h.vt > $1 and h.vt > clock_timestamp()
-          and not tidegate.is_held(h.headers, h.vt, clock_timestamp())
+        where h.headers is not null and h.vt > $1 and h.vt > tidegate.clock()
+          and not tidegate.is_held(h.headers, h.vt, tidegate.clock())
         for update skip locked
       ))
     $sql$,
     tidegate_internal.queue_table(rescan_queue.queue)
-  ) using clock_timestamp();
+  ) using tidegate.clock();
   get diagnostics v_freed = row_count;
 
   perform pg_advisory_xact_lock(tidegate.queue_lock_key(rescan_queue.queue, 'mark'));
-  v_now := clock_timestamp();
+  v_now := tidegate.clock();
   v_now_us := (extract(epoch from v_now) * 1000000)::bigint;
 
   execute format(

@@ -48,7 +48,7 @@ begin
   v_mark := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(v_queue, 'mark')), 0);
   v_due := to_timestamp(coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(v_queue, 'due')), 0) / 1000000.0);
   v_end := coalesce(pg_sequence_last_value(tidegate_internal.queue_sequence(v_queue)), 0) + 1;
-  v_now := clock_timestamp();
+  v_now := tidegate.clock();
   execute format(
     $sql$
       select

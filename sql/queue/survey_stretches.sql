@@ -37,7 +37,7 @@ begin
       from stretch as s
     $sql$,
     tidegate_internal.queue_table(p_queue)
-  ) into v_counted using p_stretches, p_end, clock_timestamp();
+  ) into v_counted using p_stretches, p_end, tidegate.clock();
 
   insert into tidegate.queue_survey as s (queue, stretch, waiting, waiting_by_block)
   select p_queue, c.stretch, c.waiting, c.waiting_by_block::smallint[]

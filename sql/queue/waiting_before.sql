@@ -11,7 +11,7 @@ create or replace function tidegate_internal.waiting_before(
   p_queue   text,
   p_msg_id  bigint,
   p_counted integer,
-  p_now     timestamptz default clock_timestamp()
+  p_now     timestamptz default tidegate.clock()
 )
   returns bigint
   language plpgsql

@@ -15,12 +15,12 @@ begin
   end if;
   if p_run is null then
     insert into tidegate.recovery (ended_at, on_behalf_of, figures)
-    values (clock_timestamp(), left(nullif(current_setting('tidegate.actor', true), ''), 200), v_figures);
+    values (tidegate.clock(), left(nullif(current_setting('tidegate.actor', true), ''), 200), v_figures);
     return;
   end if;
   update tidegate.recovery as r
   set
-    last_at = clock_timestamp(),
+    last_at = tidegate.clock(),
     figures = (
       select jsonb_object_agg(f.key, f.total)
       from (

@@ -59,7 +59,7 @@ begin
   end if;
   -- At every batch: a fleet that comes back in the middle is not down.
   if reset_all and not force and not dry_run and exists (
-    select from tidegate.queue as q where q.stage = 'tx' and tidegate_internal.held_count(q.name, clock_timestamp()) > 0
+    select from tidegate.queue as q where q.stage = 'tx' and tidegate_internal.held_count(q.name, tidegate.clock()) > 0
   ) then
     raise exception using
       errcode = 'TG007',
@@ -83,7 +83,7 @@ begin
     perform tidegate_internal.lock_requests(v_seen.ids, v_seen.queues, v_seen.msg_ids);
   end if;
   -- After the locks: a lease taken while they were waited for is a live one.
-  v_now := clock_timestamp();
+  v_now := tidegate.clock();
 
   -- Looked at again, in a statement after the locks. A message belongs to the request only if both name each other.
   -- A request that names another message by now has moved on, or another recovery was faster: it is left alone.

@@ -26,7 +26,7 @@ create or replace function tidegate.recover_deadlines(
   set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_now    timestamptz := clock_timestamp();
+  v_now    timestamptz := tidegate.clock();
   v_after  uuid := coalesce(recover_deadlines.after, '00000000-0000-0000-0000-000000000000');
   v_live   uuid[];
   v_window integer := greatest(batch, least(50 * batch, 50000));

@@ -6,7 +6,7 @@ create or replace function tidegate.recovery_ends(run bigint)
   set search_path = pg_catalog, pg_temp
 as $$
   update tidegate.recovery as r
-  set ended_at = clock_timestamp(), last_at = clock_timestamp()
+  set ended_at = tidegate.clock(), last_at = tidegate.clock()
   where r.id = recovery_ends.run
   returning r.figures;
 $$;

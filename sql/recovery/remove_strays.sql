@@ -69,7 +69,7 @@ begin
       select s.msg_id
       from unnest(tidegate_internal.stray_messages(v_queue, v_strays, v_ids)) as s(msg_id)
       join tidegate_internal.messages_of(
-        array_fill(remove_strays.queue, array[cardinality(v_strays)]), v_strays, clock_timestamp()
+        array_fill(remove_strays.queue, array[cardinality(v_strays)]), v_strays, tidegate.clock()
       ) as m
         on m.msg_id = s.msg_id
     );

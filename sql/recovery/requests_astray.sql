@@ -77,7 +77,7 @@ begin
   )
   into ids, queues, msg_ids
   using
-    v_live[1], p_kind, p_batch, v_live[cardinality(v_live)], p_reset_all, clock_timestamp(),
+    v_live[1], p_kind, p_batch, v_live[cardinality(v_live)], p_reset_all, tidegate.clock(),
     exists (select from tidegate.gate as g where g.queue is null),
     array(select q.name from tidegate.queue as q where q.stage = 'readiness'),
     array(select q.name from tidegate.queue as q where q.stage = 'tx');

@@ -39,9 +39,9 @@ begin
       end;
   end if;
   if v_request.req_status in ('queued', 'processing', 'tx_in_flight') then
-    return query select * from tidegate_internal.explain_waiting(v_request, clock_timestamp());
+    return query select * from tidegate_internal.explain_waiting(v_request, tidegate.clock());
   else
-    return query select * from tidegate_internal.explain_sent(v_request, clock_timestamp());
+    return query select * from tidegate_internal.explain_sent(v_request, tidegate.clock());
   end if;
   return query
     select

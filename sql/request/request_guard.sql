@@ -71,7 +71,7 @@ begin
     end if;
   end if;
 
-  v_now := clock_timestamp();
+  v_now := tidegate.clock();
   case new.req_status
     when 'queued' then new.queued_at := v_now;
     when 'processing' then new.processing_at := v_now;

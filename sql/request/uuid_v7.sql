@@ -2,7 +2,7 @@
 --
 -- The 12 bits after the version hold the fraction of the millisecond, so ids made one after the other by one
 -- session ascend within the millisecond too. PL/pgSQL, because an SQL function of this shape is planned at each call.
-create or replace function tidegate_internal.uuid_v7(p_now timestamptz default clock_timestamp())
+create or replace function tidegate_internal.uuid_v7(p_now timestamptz default tidegate.clock())
   returns uuid
   language plpgsql
   volatile

@@ -42,7 +42,7 @@ begin
 
   delete from tidegate.response_inbox as i
   where not i.late and i.id > v_from and (v_to is null or i.id <= v_to) and i.request_id is null
-    and i.received_at < clock_timestamp() - (select max(k.deadline) from tidegate.kind as k)
+    and i.received_at < tidegate.clock() - (select max(k.deadline) from tidegate.kind as k)
     and not exists (select from tidegate.request_reference as f where f.reference = i.reference);
   get diagnostics v_expired = row_count;
   if v_expired > 0 then

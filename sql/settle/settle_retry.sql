@@ -29,7 +29,7 @@ as $$
 #variable_conflict use_column
 declare
   v_held  record;
-  v_now   timestamptz := clock_timestamp();
+  v_now   timestamptz := tidegate.clock();
   v_moved record;
 begin
   select * into v_held from tidegate_internal.lock_held(leases);

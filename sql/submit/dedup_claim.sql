@@ -24,7 +24,7 @@ declare
   v_seen  tidegate.dedup;
 begin
   loop
-    v_now := clock_timestamp();
+    v_now := tidegate.clock();
     if p_key is null then
       v_key := tidegate_internal.key_bucket(p_bucket, v_now);
       -- Read first: what comes after this, the insert finds in its way.

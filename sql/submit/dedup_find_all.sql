@@ -17,12 +17,12 @@ as $$
         select f.request_id
         from tidegate_internal.dedup_find(
           p_kind.name || ':' || coalesce(p_submitter, ''), p.key, tidegate_internal.fingerprint(p.payload, p_kind.set_paths),
-          clock_timestamp()
+          tidegate.clock()
         ) as f
       )
       when p.made is not null
         then tidegate_internal.dedup_find_made(
-          p.made, tidegate_internal.fingerprint(p.payload, p_kind.set_paths), clock_timestamp()
+          p.made, tidegate_internal.fingerprint(p.payload, p_kind.set_paths), tidegate.clock()
         )
     end
     order by p.place

@@ -154,7 +154,7 @@ begin
     v_msg_ids := array(
       select nextval(sequence) from tidegate_internal.queue_sequence(v_queue) as sequence, generate_series(1, cardinality(v_new))
     );
-    v_now := clock_timestamp();
+    v_now := tidegate.clock();
     if p_not_before > v_now then
       v_visible := p_not_before;
     end if;

@@ -26,7 +26,7 @@ cross join lateral (
   select count(*) as processes, coalesce(sum(s.in_flight), 0)::bigint as in_flight
   from tidegate.timeout_report as s
   where s.kind = p.kind and s.stage = p.stage
-    and s.at between clock_timestamp() - i.interval_ms * interval '2 ms' and clock_timestamp() + interval '1 second'
+    and s.at between tidegate.clock() - i.interval_ms * interval '2 ms' and tidegate.clock() + interval '1 second'
 ) as r
 where p.timeout_mode = 'adaptive'
 order by p.kind, p.stage;

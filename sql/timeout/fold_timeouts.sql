@@ -24,7 +24,7 @@ create or replace function tidegate.fold_timeouts(
 as $$
 #variable_conflict use_column
 declare
-  v_now     constant timestamptz := clock_timestamp();
+  v_now     constant timestamptz := tidegate.clock();
   v_missing text;
   v_policy  tidegate.policy;
   v_new     tidegate.timeout_estimator;

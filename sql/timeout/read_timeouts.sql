@@ -27,7 +27,7 @@ create or replace function tidegate.read_timeouts(kinds text[], stage tidegate.s
 as $$
 #variable_conflict use_column
 declare
-  v_now constant timestamptz := clock_timestamp();
+  v_now constant timestamptz := tidegate.clock();
 begin
   return query
     select

@@ -19,7 +19,7 @@ as $$
 #variable_conflict use_column
 declare
   v_policy  tidegate.webhook_policy;
-  v_now     timestamptz := clock_timestamp();
+  v_now     timestamptz := tidegate.clock();
   v_hosts   text[];
   v_host    text;
   v_limit   integer;
@@ -58,7 +58,7 @@ begin
   perform pg_advisory_xact_lock(hashtextextended('tidegate.webhook_claim', 0));
   select * into strict v_policy from tidegate.webhook_policy;
   v_lease := make_interval(secs => v_policy.timeout_ms / 1000.0 + 20);
-  v_now := clock_timestamp();
+  v_now := tidegate.clock();
   foreach v_host in array v_hosts loop
     v_limit := batch - cardinality(v_claimed);
     exit when v_limit < 1;

@@ -16,7 +16,7 @@ begin
   end if;
 
   insert into tidegate.webhook_delivery (request_id, id, url, host_port, due_at)
-  select r.id, tidegate_internal.uuid_v7(), u.url, coalesce(tidegate_internal.webhook_host_port(u.url), '?'), clock_timestamp()
+  select r.id, tidegate_internal.uuid_v7(), u.url, coalesce(tidegate_internal.webhook_host_port(u.url), '?'), tidegate.clock()
   from new_rows as r
   join tidegate.kind as k on k.name = r.kind
   cross join lateral (select coalesce(r.callback_url, k.callback_url)) as u(url)

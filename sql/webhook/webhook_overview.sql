@@ -15,7 +15,7 @@ select
   count(*) filter (where o.state = 'pending' and not o.under_way) as waiting,
   count(*) filter (where o.under_way) as under_way,
   count(*) filter (where o.state = 'failed') as failed,
-  clock_timestamp() - min(o.created_at) filter (where o.state = 'pending') as oldest_age,
+  tidegate.clock() - min(o.created_at) filter (where o.state = 'pending') as oldest_age,
   max(o.attempt) filter (where o.state = 'pending') as attempt_max
 from open_delivery as o
 group by o.host_port;

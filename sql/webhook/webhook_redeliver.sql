@@ -16,8 +16,8 @@ begin
   where d.request_id = webhook_redeliver.request_id
   for update;
   update tidegate.webhook_delivery as d
-  set state = 'pending', attempt = 0, nonce = null, due_at = clock_timestamp(), finished_at = null
-  where d.request_id = webhook_redeliver.request_id and (d.nonce is null or d.due_at <= clock_timestamp());
+  set state = 'pending', attempt = 0, nonce = null, due_at = tidegate.clock(), finished_at = null
+  where d.request_id = webhook_redeliver.request_id and (d.nonce is null or d.due_at <= tidegate.clock());
   return v_before;
 end;
 $$;

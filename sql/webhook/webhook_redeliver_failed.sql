@@ -25,7 +25,7 @@ declare
 begin
   -- Locked ones are being forgotten, or put in line, at this moment: nobody waits for anybody.
   update tidegate.webhook_delivery as d
-  set state = 'pending', attempt = 0, due_at = clock_timestamp(), finished_at = null
+  set state = 'pending', attempt = 0, due_at = tidegate.clock(), finished_at = null
   where d.request_id = any(array(
     select f.request_id
     from tidegate.webhook_delivery as f

@@ -32,7 +32,7 @@ begin
 
   -- One at a time: two would each leave the other's secret without an end.
   perform pg_advisory_xact_lock(hashtextextended('tidegate.webhook_secret', 0));
-  v_now := clock_timestamp();
+  v_now := tidegate.clock();
   select s.id into v_last
   from tidegate.webhook_secret as s
   where s.host is not distinct from v_host and s.expires_at is null

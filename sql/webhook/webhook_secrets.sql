@@ -10,7 +10,7 @@ as $$
   select coalesce(array_agg(s.secret order by s.id desc) filter (where s.host is not null),
     array_agg(s.secret order by s.id desc), '{}')
   from tidegate.webhook_secret as s
-  where (s.host = p_listed or s.host is null) and (s.expires_at is null or s.expires_at > clock_timestamp());
+  where (s.host = p_listed or s.host is null) and (s.expires_at is null or s.expires_at > tidegate.clock());
 $$;
 
 comment on function tidegate_internal.webhook_secrets is 'What deliveries to a host are signed with, the latest first.';

@@ -20,7 +20,7 @@ create or replace function tidegate.webhook_settle(
 as $$
 declare
   v_policy tidegate.webhook_policy;
-  v_now    timestamptz := clock_timestamp();
+  v_now    timestamptz := tidegate.clock();
   v_state  text;
 begin
   if outcome is null or outcome not in ('delivered', 'refused', 'retry', 'unsent') then

@@ -10,7 +10,7 @@ as $$
 declare
   v_forgotten bigint;
 begin
-  delete from tidegate.worker as w where w.last_seen_at < clock_timestamp() - unseen_for;
+  delete from tidegate.worker as w where w.last_seen_at < tidegate.clock() - unseen_for;
   get diagnostics v_forgotten = row_count;
   return v_forgotten;
 end;

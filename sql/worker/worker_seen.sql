@@ -14,9 +14,9 @@ create or replace function tidegate.worker_seen(
   set search_path = pg_catalog, pg_temp
 as $$
   insert into tidegate.worker as w (name, stages, queues, stopped_at, kinds)
-  values (name, stages, queues, case when stopping then clock_timestamp() end, kinds)
+  values (name, stages, queues, case when stopping then tidegate.clock() end, kinds)
   on conflict on constraint worker_pkey do update
-  set stages = excluded.stages, queues = excluded.queues, last_seen_at = clock_timestamp(), stopped_at = excluded.stopped_at,
+  set stages = excluded.stages, queues = excluded.queues, last_seen_at = tidegate.clock(), stopped_at = excluded.stopped_at,
     kinds = excluded.kinds;
 $$;
 

@@ -9,7 +9,7 @@ use tidegate::worker::WorkerOptions;
 use crate::{
     support::{
         TestDatabase, campaign, eventually,
-        race::{Session, submit_many},
+        race::{Session, settle, submit_many},
     },
     worker::lives::{Running, all_stages, options, until},
 };
@@ -48,10 +48,11 @@ struct Claim {
     sends: Vec<i64>,
 }
 
-/// Claims with pauses until the database's clock says `until`.
-async fn send_for(mut connection: PgConnection, until: String, pause: Duration) -> Vec<Claim> {
+/// Claims until the stopped clock says `until`; each claim moves it by `pause_ms`.
+async fn send_for(mut connection: PgConnection, until: String, pause_ms: i32) -> Vec<Claim> {
     let mut claims = Vec::new();
-    let now = "select (extract(epoch from c.now) * 1000000)::bigint, c.now >= $1::timestamptz from (select clock_timestamp() as now) as c";
+    let now = "update public.test_clock as c set at = c.at + $2 * interval '1 ms'
+               returning (extract(epoch from c.at) * 1000000)::bigint, c.at >= $1::timestamptz";
     let (mut before, mut over) = (0, false);
     while !over {
         let rows = sqlx::query(
@@ -75,6 +76,7 @@ async fn send_for(mut connection: PgConnection, until: String, pause: Duration) 
         let after;
         (after, over) = sqlx::query_as(now)
             .bind(&until)
+            .bind(pause_ms)
             .fetch_one(&mut connection)
             .await
             .unwrap();
@@ -85,7 +87,6 @@ async fn send_for(mut connection: PgConnection, until: String, pause: Duration) 
             sends,
         });
         before = after;
-        tokio::time::sleep(pause).await;
     }
     claims
 }
@@ -124,6 +125,7 @@ fn unasked(claims: &[Claim], interval: i64, emptied: bool, case: &str) -> i64 {
 
 async fn paced(per_seconds: i64, burst: i64, claimers: usize, millis: i64) {
     let database = TestDatabase::unlimited().await;
+    database.stop_clock().await;
     database
         .execute(&format!("update tidegate.queue set per_seconds = {per_seconds}, burst = {burst} where name = 'tx'"))
         .await;
@@ -138,15 +140,15 @@ async fn paced(per_seconds: i64, burst: i64, claimers: usize, millis: i64) {
     }
     let until = database
         .text(&format!(
-            "select clock_timestamp() + interval '{millis} milliseconds'"
+            "select tidegate.clock() + interval '{millis} milliseconds'"
         ))
         .await
         .unwrap();
     // Less than the time for which a claim reserves.
-    let pause = Duration::from_millis(if per_seconds > 100 { 5 } else { 25 });
+    let pause_ms = if per_seconds > 100 { 5 } else { 25 };
     let tasks: Vec<_> = connections
         .into_iter()
-        .map(|connection| tokio::spawn(send_for(connection, until.clone(), pause)))
+        .map(|connection| tokio::spawn(send_for(connection, until.clone(), pause_ms)))
         .collect();
     let mut claims = Vec::new();
     for task in tasks {
@@ -193,6 +195,33 @@ async fn high_rates_are_kept_and_used_by_any_number_of_claimers() {
             paced(per_seconds, burst, claimers, millis).await;
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_day_of_one_send_an_hour_is_twenty_four_sends() {
+    let database = TestDatabase::unlimited().await;
+    database.stop_clock().await;
+    database
+        .execute(
+            "update tidegate.queue set per_seconds = 1 / 3600.0 where name = 'tx';
+             update tidegate.kind set deadline = '2 days'",
+        )
+        .await;
+    submit_many(&database, "direct", 30).await;
+    let mut session = Session::open(&database).await;
+    let mut sent = 0;
+    for _ in 0..24 * 4 {
+        let held = session.claim("tx", 10).await;
+        sent += held.len();
+        if !held.is_empty() {
+            let answered = settle("settle_rejected", &held, "null");
+            session.execute(&answered).await;
+        }
+        database
+            .execute("update public.test_clock set at = at + interval '15 minutes'")
+            .await;
+    }
+    assert_eq!(sent, 24);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -255,6 +255,36 @@ fn sql_is_lower_case_schema_qualified_and_within_the_margin() {
     }
 }
 
+#[test]
+fn sql_reads_the_time_through_one_function() {
+    for (name, text) in files("sql", "sql")
+        .into_iter()
+        .chain(files("migrations", "sql"))
+    {
+        let code: String = text
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("--"))
+            .flat_map(|line| [line, "\n"])
+            .collect();
+        // `tidegate.clock` itself, which tests replace.
+        let code = code.replace("\nreturn clock_timestamp();", "");
+        for clock in [
+            "clock_timestamp",
+            " now()",
+            "(now()",
+            "current_timestamp",
+            "transaction_timestamp",
+        ] {
+            assert!(!code.contains(clock), "{name} reads {clock}");
+        }
+        // The time of the snapshot that an invariant is checked in.
+        assert!(
+            name.starts_with("sql/invariant/") || !code.contains("statement_timestamp"),
+            "{name} reads statement_timestamp"
+        );
+    }
+}
+
 /// The folders and modules of a directory, by name.
 fn rooms(below: &str) -> BTreeSet<String> {
     let entries = fs::read_dir(root().join(below)).unwrap();

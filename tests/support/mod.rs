@@ -135,6 +135,20 @@ impl TestDatabase {
             .unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
 
+    /// Stops the clock that Tidegate reads; from then on a test moves it, by updates of `public.test_clock`.
+    pub async fn stop_clock(&self) {
+        self.execute(
+            "create table public.test_clock as select clock_timestamp() as at;
+             create or replace function tidegate.clock()
+               returns timestamptz
+               language sql
+               volatile
+               parallel safe
+             return (select c.at from public.test_clock as c)",
+        )
+        .await;
+    }
+
     /// The single value of a query, as text; `None` for null or no row.
     pub async fn text(&self, sql: &str) -> Option<String> {
         sqlx::query_scalar::<_, Option<String>>(&format!("select (({sql}))::text"))
