@@ -57,6 +57,7 @@ mod house {
     pub mod bodies;
     pub mod circles;
     pub mod comments;
+    pub mod formulas;
     pub mod lengths;
     pub mod sql_docs;
     pub mod state_machine_docs;

@@ -54,7 +54,7 @@ begin
     when 'p_ok_ge' then
       select c.calls, c.failures, coalesce(c.failures::numeric / nullif(c.calls, 0), 0) as p_drop into v_found
       from tidegate.calls_since(p_kind, p_stage, tidegate.clock() - interval '5 minutes') as c;
-      v_figures := array[1 - power(v_found.p_drop, v_force.attempts::numeric)];
+      v_figures := array[tidegate.p_ok(v_found.p_drop, v_force.attempts)];
       holds := v_figures[1] >= (p_bound #>> '{}')::numeric;
       -- Not rounded up to what it does not reach.
       observed := 'p_ok ' || trim_scale(trunc(v_figures[1], 6));

@@ -60,8 +60,7 @@ begin
   end if;
   v_above := v_above * (1 + safety_margin);
 
-  -- The whole seconds, and one more for any rest.
-  return greatest(min_seconds, least(max_seconds, div(v_above, v_below) + sign(mod(v_above, v_below))));
+  return greatest(min_seconds, least(max_seconds, tidegate.whole_seconds(v_above, v_below)));
 end;
 $$;
 

@@ -66,7 +66,7 @@ begin
       v_seconds := greatest(v_seconds, case
         when v_share <= 0 or v_queue.rate is null then v_least
         when v_queue.rate = 0 then v_setting.max_seconds
-        else least(v_setting.max_seconds, div(v_share, v_queue.rate) + sign(mod(v_share, v_queue.rate)))
+        else least(v_setting.max_seconds, tidegate.whole_seconds(v_share, v_queue.rate))
       end);
       if v_gate.queue is not null then
         v_later := tidegate_internal.later_seconds(v_queue.name, v_depth - p_added, (v_above - p_added)::bigint);

@@ -8,8 +8,8 @@ select
   tidegate.w_retry_ms(p.attempts, p.timeout_ms, p.base_ms, p.factor, p.cap_ms, p.jitter_ms) as w_retry_ms,
   p.deadline_ms - p.margin_ms as budget_ms,
   d.p_drop,
-  round(1 - power(d.p_drop, p.attempts::numeric), 6) as p_ok,
-  round(case when d.p_drop = 1 then p.attempts else (1 - power(d.p_drop, p.attempts::numeric)) / (1 - d.p_drop) end, 4)
+  round(tidegate.p_ok(d.p_drop, p.attempts), 6) as p_ok,
+  round(case when d.p_drop = 1 then p.attempts else tidegate.p_ok(d.p_drop, p.attempts) / (1 - d.p_drop) end, 4)
     as expected_attempts,
   p.dedup_window, f.version, f.since, f.stretch, f.congested, f.attempts as attempts_in_force,
   f.timeout_ms as timeout_ms_in_force, f.base_ms as base_ms_in_force, f.cap_ms as cap_ms_in_force,

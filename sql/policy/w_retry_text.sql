@@ -1,4 +1,4 @@
--- w_retry_text: W_retry of a policy as people reckon it: 5 · 10000 + (750 + 1250 + 2250 + 4250) = 58500 ms
+-- w_retry_text: W_retry of a policy with its numbers: 5 · 10000 + (750 + 1250 + 2250 + 4250) = 58500 ms
 create or replace function tidegate_internal.w_retry_text(p_policy tidegate.policy)
   returns text
   language sql
@@ -8,16 +8,14 @@ return (
     '%s · %s%s = %s ms',
     p_policy.attempts, p_policy.timeout_ms,
     case when p_policy.attempts > 1 then (
-      select format(' + (%s%s)', string_agg(trim_scale(w.wait)::text, ' + ' order by w.k),
+      select format(' + (%s%s)', string_agg(trim_scale(w.total - w.before)::text, ' + ' order by w.k),
         case when p_policy.attempts > 7 then format(' + … %s waits in all', p_policy.attempts - 1) else '' end)
       from (
+        -- A wait is by how much one more attempt, of no time, is longer.
         select
           k,
-          case
-            when k * ln(p_policy.factor) > ln(p_policy.cap_ms::numeric + 1) then
-              case when p_policy.base_ms = 0 then least(p_policy.cap_ms, p_policy.jitter_ms) else p_policy.cap_ms end
-            else least(p_policy.cap_ms, p_policy.base_ms * power(p_policy.factor, k::numeric) + p_policy.jitter_ms)
-          end as wait
+          tidegate.w_retry_ms(k + 2, 0, p_policy.base_ms, p_policy.factor, p_policy.cap_ms, p_policy.jitter_ms) as total,
+          tidegate.w_retry_ms(k + 1, 0, p_policy.base_ms, p_policy.factor, p_policy.cap_ms, p_policy.jitter_ms) as before
         from generate_series(0, least(p_policy.attempts - 2, 5)) as k
       ) as w
     ) else '' end,

@@ -146,12 +146,13 @@ impl From<&GateRow> for Terms {
 
 impl Terms {
     /// A whole second for a caller to come back: not before `seconds`, and later by up to the jitter, so that callers
-    /// who are told the same do not come back in the same second; `tidegate.spread_seconds`, from memory.
+    /// who are told the same do not come back in the same second; `tidegate_internal.spread_seconds`, from
+    /// memory.
     pub(super) fn spread(&self, seconds: f64, random: impl Fn() -> f64) -> u64 {
         let most = self.most.max(seconds);
         let from = whole(seconds) as f64;
         let to = (from * (1.0 + self.jitter)).min(most.max(from));
-        whole(from + ((to - from) * random() + random()).floor())
+        whole(from + (random() * (to - from + 1.0)).floor())
     }
 
     /// The longest wait that anybody is told, in seconds, unless the database says more itself.

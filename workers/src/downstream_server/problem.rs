@@ -11,6 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::json;
+use tidegate::retry_after::RetryAfter;
 
 /// One error.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,11 +101,6 @@ impl Problem {
     }
 }
 
-/// Whole seconds, as the header wants them: never earlier than `after`, and never "at once".
-fn whole_seconds(after: Duration) -> u64 {
-    (after.as_secs() + u64::from(after.subsec_nanos() > 0)).max(1)
-}
-
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = Json(json!({
@@ -119,7 +115,7 @@ impl IntoResponse for Problem {
         let media_type = HeaderValue::from_static("application/problem+json");
         headers.insert(CONTENT_TYPE, media_type);
         if let Some(after) = self.retry_after {
-            headers.insert(RETRY_AFTER, whole_seconds(after).into());
+            headers.insert(RETRY_AFTER, RetryAfter::from(after).as_secs().into());
         }
         response
     }
