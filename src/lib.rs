@@ -3,6 +3,7 @@
 pub mod adaptive_timeout;
 pub mod api_key;
 pub mod cli;
+mod coalescer;
 pub mod config;
 pub mod database;
 pub mod embedded_postgres;

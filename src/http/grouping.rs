@@ -1,34 +1,29 @@
 //! Submissions that arrive at once share a statement, and so a commit: under load most of what a submission costs.
 //!
-//! Each kind and submitter has a lane. The first submission of an idle lane starts the lane's task and is sent at
-//! once, alone; what arrives while its statement runs waits, and is the next group. Nothing ever waits *for* a group
-//! to fill. The task ends when its lane is empty.
+//! Each kind and submitter has a lane. The first submission of an idle lane is sent at once, alone; what arrives while
+//! its statement runs waits, and is the next group (see [`coalescer`](crate::coalescer)). Nothing ever waits *for* a
+//! group to fill.
 //!
 //! - **A caller hears of success only after the commit**, and each hears of its own request only.
 //! - **One bad request does not fail its neighbours.** `submit_group` takes all or none, so a group that is refused for
 //!   what may be one member's fault is halved and sent again, until the refusal has a single owner.
 //! - **A closed gate** refuses each new request by itself; a replay in the same group is answered.
 //! - **A caller who leaves** takes only its own request out, if its group has not been sent yet.
-//! - **A lane's task that panics or hangs** costs the group it was sending: its callers get an error that tells them to
-//!   come back, and the lane goes on with the next group.
-//! - **The database is down:** every group fails as soon as the pool says so. Nothing is retried here, because nobody
-//!   was promised anything yet, and the callers know best whether they still want it.
+//! - **A statement that panics or hangs** costs its group: the callers get an error that tells them to come back, and
+//!   the lane goes on with the next group.
+//! - **The database is down:** every group fails as soon as the pool says so. Nothing is retried here, because no
+//!   caller was promised anything yet, and the callers know best whether they still want it.
 //! - **Too much at once:** a group ends at a number of requests and of bytes; the rest is the next group. What waits in
 //!   memory is bounded by the calls that the API admits.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use futures_util::FutureExt;
 use metrics::Histogram;
 use serde_json::value::RawValue;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 
 use crate::{
+    coalescer::{Coalescer, Rounds},
     error::StoreError,
     store::{Admission, Store, Submission, Submitted},
 };
@@ -91,9 +86,9 @@ impl Group {
 
 /// Sends submissions in groups.
 #[derive(Clone)]
-pub(super) struct Submitter(Arc<Shared>);
+pub(super) struct Submitter(Arc<Coalescer<Lanes>>);
 
-struct Shared {
+struct Lanes {
     store: Store,
     /// Observes how many share a statement.
     sizes: Histogram,
@@ -101,20 +96,17 @@ struct Shared {
     statements: Semaphore,
     /// How long a group may take. Longer than its callers wait, so that a group that is given up has none left.
     patience: Duration,
-    /// The lanes that have a task; a lane without one is not here.
-    lanes: Mutex<HashMap<Lane, VecDeque<Waiting>>>,
 }
 
 impl Submitter {
     /// Over this store, for callers who wait no longer than `patience`.
     pub(super) fn new(store: Store, patience: Duration, sizes: Histogram) -> Self {
         let connections = store.pool().options().get_max_connections() as usize;
-        Self(Arc::new(Shared {
+        Self(Coalescer::new(Lanes {
             store,
             sizes,
             statements: Semaphore::new((connections / 2).max(1)),
             patience: patience + Duration::from_secs(1),
-            lanes: Mutex::default(),
         }))
     }
 
@@ -129,14 +121,18 @@ impl Submitter {
             submitter: submission.submitter,
         };
         let (answer, answered) = oneshot::channel();
-        self.enqueue(
-            lane,
-            Waiting {
-                payload: submission.payload,
-                key: submission.idempotency_key,
-                answer,
-            },
-        );
+        let waiting = Waiting {
+            payload: submission.payload,
+            key: submission.idempotency_key,
+            answer,
+        };
+        self.0.add(lane, |queue| {
+            // Where the queue would have to grow, those who have left make room first.
+            if queue.len() == queue.capacity() {
+                queue.retain(|waiting| !waiting.answer.is_closed());
+            }
+            queue.push_back(waiting);
+        });
         answered.await.unwrap_or_else(|_| {
             Err(Arc::new(StoreError::Unavailable(
                 "the submission's group was given up".to_owned(),
@@ -144,15 +140,18 @@ impl Submitter {
         })
     }
 
-    /// Submits a batch of its own: all of it or nothing, sharing its statement with nobody.
+    /// Submits a batch of its own: all of it or nothing, in a statement of its own.
     ///
     /// # Errors
     ///
     /// Those of [`Store::submit_batch`].
     pub(super) async fn submit_batch(&self, batch: &Batch) -> Result<Vec<Submitted>, StoreError> {
-        let _turn = self.0.statements.acquire().await;
+        let Lanes {
+            store, statements, ..
+        } = &self.0.rounds;
+        let _turn = statements.acquire().await;
         let (kind, submitter) = (&batch.kind, batch.submitter.as_deref());
-        let (store, admission) = (&self.0.store, Admission::Enforce);
+        let admission = Admission::Enforce;
         match &batch.idempotency_key {
             Some(key) => {
                 store
@@ -166,48 +165,22 @@ impl Submitter {
             }
         }
     }
+}
 
-    fn enqueue(&self, lane: Lane, waiting: Waiting) {
-        let mut lanes = self.lanes();
-        if let Some(queue) = lanes.get_mut(&lane) {
-            // Where the queue would have to grow, those who have left make room first.
-            if queue.len() == queue.capacity() {
-                queue.retain(|waiting| !waiting.answer.is_closed());
-            }
-            queue.push_back(waiting);
-        } else {
-            lanes.insert(lane.clone(), VecDeque::from([waiting]));
-            tokio::spawn(self.clone().drain(lane));
-        }
+impl Rounds for Lanes {
+    const NAME: &'static str = "submissions";
+
+    type Key = Lane;
+    type Pending = VecDeque<Waiting>;
+    type Batch = Group;
+
+    /// Waits for a statement; the group grows meanwhile.
+    async fn begin(&self) -> Option<SemaphorePermit<'_>> {
+        self.statements.acquire().await.ok()
     }
 
-    /// Sends a lane's groups, one after the other, until the lane is empty.
-    async fn drain(self, lane: Lane) {
-        loop {
-            // Taken before the group is: while this waits for its turn, the group grows.
-            let turn = self.0.statements.acquire().await;
-            let Some(group) = self.next_group(&lane) else {
-                return;
-            };
-            let sending = AssertUnwindSafe(self.send(&lane, group)).catch_unwind();
-            match tokio::time::timeout(self.0.patience, sending).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) => {
-                    tracing::error!(request.kind = lane.kind, "a group of submissions panicked");
-                }
-                Err(_) => tracing::warn!(
-                    request.kind = lane.kind,
-                    "a group of submissions took too long"
-                ),
-            }
-            drop(turn);
-        }
-    }
-
-    /// What waits now, up to the bounds; without anything, the lane is closed.
-    fn next_group(&self, lane: &Lane) -> Option<Group> {
-        let mut lanes = self.lanes();
-        let queue = lanes.get_mut(lane)?;
+    /// What waits now, up to the bounds.
+    fn take(&self, queue: &mut VecDeque<Waiting>) -> Option<Group> {
         let mut group = Group::default();
         let mut bytes = 0;
         while group.answers.len() < GROUP_REQUESTS
@@ -219,13 +192,21 @@ impl Submitter {
                 group.push(waiting);
             }
         }
-        if group.answers.is_empty() {
-            lanes.remove(lane);
-            return None;
-        }
-        Some(group)
+        (!group.answers.is_empty()).then_some(group)
     }
 
+    async fn run(&self, lane: &Lane, group: Group) {
+        let sending = tokio::time::timeout(self.patience, self.send(lane, group));
+        if sending.await.is_err() {
+            tracing::warn!(
+                request.kind = lane.kind,
+                "a group of submissions took too long"
+            );
+        }
+    }
+}
+
+impl Lanes {
     /// Sends a group, in as many parts as it takes to give each member its own answer.
     async fn send(&self, lane: &Lane, group: Group) {
         let mut parts = vec![group];
@@ -239,7 +220,7 @@ impl Submitter {
                         );
                     }
                     for (answer, submitted) in part.answers.into_iter().zip(submitted) {
-                        // Who has left is not told.
+                        // A caller who has left is not told.
                         let _ = answer.send(Ok(submitted));
                     }
                 }
@@ -259,10 +240,9 @@ impl Submitter {
     }
 
     async fn submit_part(&self, lane: &Lane, part: &Group) -> Result<Vec<Submitted>, StoreError> {
-        self.0.sizes.record(part.keys.len() as f64);
+        self.sizes.record(part.keys.len() as f64);
         let keys = part.keys.iter().any(Option::is_some);
-        self.0
-            .store
+        self.store
             .submit_group(
                 &lane.kind,
                 &part.payloads,
@@ -271,11 +251,6 @@ impl Submitter {
                 None,
             )
             .await
-    }
-
-    fn lanes(&self) -> MutexGuard<'_, HashMap<Lane, VecDeque<Waiting>>> {
-        // Nothing that holds the lock can leave the lanes half changed.
-        self.0.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

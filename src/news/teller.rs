@@ -1,25 +1,21 @@
-//! Announces what this process moves, while somebody wants to hear it.
+//! Announces what this process moves, while a node wants to hear it.
 
-use std::{
-    collections::VecDeque,
-    mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::VecDeque, mem, sync::Arc, time::Duration};
 
-use tokio::{task::JoinHandle, time::Instant};
+use tokio::time::Instant;
 
 use super::{ENDED, MOVED, WATCH_CHANNEL};
 use crate::{
+    coalescer::{Coalescer, Rounds},
     listener::Hear,
     request::{RequestId, Status},
     store::Store,
 };
 
-/// For how long after somebody asked news are told; nodes ask again sooner than that.
+/// For how long news are told after a node has asked for them; it asks again sooner than that.
 const WATCHED_FOR: Duration = Duration::from_secs(15);
 
-/// How old news may be that are told to somebody who has only just asked: the request whose caller asks may have moved
+/// How old news may be that are told to a node that has only just asked: the request that it asks for may have moved
 /// while the question was under way.
 const STILL_NEW: Duration = Duration::from_secs(1);
 
@@ -29,23 +25,20 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Ids of each sort in one announcement at most; older ones are left to be found by looking.
 const ANNOUNCED: usize = 1000;
 
-/// Takes note of what moves and tells whoever wants to hear it. Cheap to clone; clones tell together.
+/// Takes note of what moves and tells the nodes that want to hear it. Cheap to clone; clones tell together.
 ///
 /// It takes part in nothing that matters: what it cannot tell is found by looking.
 #[derive(Clone)]
-pub struct Teller(Arc<Shared>);
+pub struct Teller(Arc<Coalescer<Announcements>>);
 
-struct Shared {
+struct Announcements {
     store: Store,
-    state: Mutex<State>,
 }
 
 #[derive(Default)]
-struct State {
+struct News {
     ended: Recent,
     moved: Recent,
-    /// Tells until there is nothing left to tell.
-    telling: Option<JoinHandle<()>>,
 }
 
 /// News of one sort, and until when they are wanted.
@@ -91,67 +84,51 @@ impl Teller {
     /// Over this store; told what is wanted by a [listener](crate::listener::listen).
     #[must_use]
     pub fn new(store: Store) -> Self {
-        Self(Arc::new(Shared {
-            store,
-            state: Mutex::default(),
-        }))
+        Self(Coalescer::new(Announcements { store }))
     }
 
     /// Takes note of requests that have moved, after the commit, and of the statuses they are in since.
     pub fn note(&self, moved: impl IntoIterator<Item = (RequestId, Status)>) {
         let now = Instant::now();
-        let mut state = self.state();
-        for (id, status) in moved {
-            match status {
-                // It is where it was: nothing leads back here.
-                Status::Queued => {}
-                status if status.is_terminal() => state.ended.push(now, id),
-                _ => state.moved.push(now, id),
+        self.0.add((), |news| {
+            for (id, status) in moved {
+                match status {
+                    // It is where it was: nothing leads back here.
+                    Status::Queued => {}
+                    status if status.is_terminal() => news.ended.push(now, id),
+                    _ => news.moved.push(now, id),
+                }
             }
-        }
-        self.tell(&mut state, now);
+        });
     }
 
     /// Waits until everything noted so far is told, if it is wanted.
     pub async fn finish(&self) {
-        let telling = self.state().telling.take();
-        if let Some(telling) = telling {
-            let _ = telling.await;
-        }
+        self.0.idle().await;
+    }
+}
+
+impl Rounds for Announcements {
+    const NAME: &'static str = "announcements";
+    /// It also holds news that are not wanted yet, and until when news are wanted.
+    const KEEPS_BUFFERS: bool = true;
+
+    type Key = ();
+    type Pending = News;
+    /// Requests that ended, and those that only moved.
+    type Batch = (Vec<RequestId>, Vec<RequestId>);
+
+    fn take(&self, news: &mut News) -> Option<Self::Batch> {
+        let now = Instant::now();
+        let (ended, moved) = (news.ended.take(now), news.moved.take(now));
+        (!ended.is_empty() || !moved.is_empty()).then_some((ended, moved))
     }
 
-    /// Sees to it that news that are wanted are told.
-    fn tell(&self, state: &mut State, now: Instant) {
-        let wanted = |recent: &Recent| recent.is_wanted(now) && !recent.news.is_empty();
-        if (wanted(&state.ended) || wanted(&state.moved))
-            && state.telling.as_ref().is_none_or(JoinHandle::is_finished)
-        {
-            state.telling = Some(tokio::spawn(self.clone().announce()));
+    async fn run(&self, (): &(), (ended, moved): Self::Batch) {
+        if let Err(error) = self.store.announce(&ended, &moved).await {
+            tracing::debug!(%error, "could not announce what moved");
         }
-    }
-
-    async fn announce(self) {
-        loop {
-            let (ended, moved) = {
-                let mut state = self.state();
-                let now = Instant::now();
-                let news = (state.ended.take(now), state.moved.take(now));
-                if news.0.is_empty() && news.1.is_empty() {
-                    // Under the lock: whoever notes something from here on starts another.
-                    state.telling = None;
-                    return;
-                }
-                news
-            };
-            if let Err(error) = self.0.store.announce(&ended, &moved).await {
-                tracing::debug!(%error, "could not announce what moved");
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        tokio::time::sleep(PAUSE).await;
     }
 }
 
@@ -162,19 +139,17 @@ impl Hear for Teller {
 
     fn heard(&self, payload: &str) {
         let now = Instant::now();
-        let mut state = self.state();
-        match payload {
-            ENDED => state.ended.want(now),
+        self.0.add((), |news| match payload {
+            ENDED => news.ended.want(now),
             MOVED => {
-                state.ended.want(now);
-                state.moved.want(now);
+                news.ended.want(now);
+                news.moved.want(now);
             }
             // Of another version of this program.
-            _ => return,
-        }
-        self.tell(&mut state, now);
+            _ => {}
+        });
     }
 
-    /// Whoever waits asks again soon.
+    /// Nodes ask again soon.
     fn may_have_missed(&self) {}
 }

@@ -1,0 +1,279 @@
+//! What arrives while a round runs goes into the next round, together.
+//!
+//! Each key has a buffer of what is pending, and rounds that take a batch of it each. A round begins as soon as
+//! something is pending; only [`Rounds::begin`] may put it off, and the batch grows meanwhile. The rounds of a key are
+//! run by tasks, which end when nothing is pending: a key that is idle costs nothing.
+//!
+//! A round that panics is logged and costs its own batch. The next round goes on.
+
+use std::{
+    collections::HashMap,
+    fmt::Debug,
+    future::ready,
+    hash::Hash,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use futures_util::FutureExt;
+use tokio::sync::SemaphorePermit;
+use tokio_util::task::TaskTracker;
+
+/// What is gathered, and what a round does with it.
+pub(crate) trait Rounds: Send + Sync + 'static {
+    /// What the rounds are for, in the log.
+    const NAME: &'static str;
+
+    /// Whether the buffer of an idle key is kept, for buffers that hold more than what is pending.
+    const KEEPS_BUFFERS: bool = false;
+
+    /// Keys do not wait for each other.
+    type Key: Clone + Debug + Eq + Hash + Send + Sync;
+    /// The buffer of a key.
+    type Pending: Default + Send;
+    /// What a round deals with.
+    type Batch: Send;
+
+    /// How many rounds of a key run at once at most.
+    fn at_once(&self) -> usize {
+        1
+    }
+
+    /// Waits before a batch is taken. A permit is held until the round has ended.
+    fn begin(&self) -> impl Future<Output = Option<SemaphorePermit<'_>>> + Send {
+        ready(None)
+    }
+
+    /// Takes the next batch; `None` when nothing is pending.
+    fn take(&self, pending: &mut Self::Pending) -> Option<Self::Batch>;
+
+    /// A round.
+    fn run(&self, key: &Self::Key, batch: Self::Batch) -> impl Future<Output = ()> + Send;
+}
+
+/// Gathers what is added, and runs the rounds.
+pub(crate) struct Coalescer<R: Rounds> {
+    pub(crate) rounds: R,
+    entries: Mutex<HashMap<R::Key, Entry<R::Pending>>>,
+    tasks: TaskTracker,
+}
+
+#[derive(Default)]
+struct Entry<P> {
+    pending: P,
+    /// There is one at least while something is pending.
+    tasks: usize,
+}
+
+impl<R: Rounds> Coalescer<R> {
+    pub(crate) fn new(rounds: R) -> Arc<Self> {
+        let tasks = TaskTracker::new();
+        // Only a closed tracker tells when it is empty. It takes further tasks.
+        tasks.close();
+        Arc::new(Self {
+            rounds,
+            entries: Mutex::default(),
+            tasks,
+        })
+    }
+
+    /// Adds to the buffer of a key, for callers within a runtime.
+    pub(crate) fn add(self: &Arc<Self>, key: R::Key, add: impl FnOnce(&mut R::Pending)) {
+        let mut entries = self.entries();
+        let entry = entries.entry(key.clone()).or_default();
+        add(&mut entry.pending);
+        if entry.tasks < self.rounds.at_once() {
+            entry.tasks += 1;
+            self.tasks.spawn(Arc::clone(self).work(key));
+        }
+    }
+
+    /// Waits until nothing is pending and no round runs.
+    pub(crate) async fn idle(&self) {
+        self.tasks.wait().await;
+    }
+
+    /// Runs rounds until nothing is pending.
+    async fn work(self: Arc<Self>, key: R::Key) {
+        loop {
+            match AssertUnwindSafe(self.round(&key)).catch_unwind().await {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(_) => {
+                    tracing::error!(round.of = R::NAME, round.key = ?key, "a round panicked");
+                }
+            }
+        }
+    }
+
+    /// Runs a round, if something is pending.
+    async fn round(&self, key: &R::Key) -> bool {
+        let _permit = self.rounds.begin().await;
+        let Some(batch) = self.take(key) else {
+            return false;
+        };
+        self.rounds.run(key, batch).await;
+        true
+    }
+
+    /// The next batch; without one, the task that asks has ended.
+    fn take(&self, key: &R::Key) -> Option<R::Batch> {
+        let mut entries = self.entries();
+        let entry = entries.get_mut(key)?;
+        let batch = self.rounds.take(&mut entry.pending);
+        if batch.is_none() {
+            // Under the lock: what is added from here on starts another task.
+            entry.tasks -= 1;
+            if entry.tasks == 0 && !R::KEEPS_BUFFERS {
+                entries.remove(key);
+            }
+        }
+        batch
+    }
+
+    fn entries(&self) -> MutexGuard<'_, HashMap<R::Key, Entry<R::Pending>>> {
+        // A panic under the lock leaves the number of tasks as it is, and they go on.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem;
+
+    use tokio::{sync::Semaphore, task::yield_now};
+
+    use super::*;
+
+    const POISON: u32 = 13;
+
+    /// Notes its rounds as they begin; each ends with a permit.
+    struct Noted {
+        noted: Mutex<Vec<(&'static str, Vec<u32>)>>,
+        ends: Semaphore,
+        /// Permits that rounds wait for before they begin.
+        turns: Option<Semaphore>,
+        at_once: usize,
+    }
+
+    impl Rounds for Noted {
+        const NAME: &'static str = "tests";
+
+        type Key = &'static str;
+        type Pending = Vec<u32>;
+        type Batch = Vec<u32>;
+
+        fn at_once(&self) -> usize {
+            self.at_once
+        }
+
+        async fn begin(&self) -> Option<SemaphorePermit<'_>> {
+            self.turns.as_ref()?.acquire().await.ok()
+        }
+
+        fn take(&self, pending: &mut Vec<u32>) -> Option<Vec<u32>> {
+            (!pending.is_empty()).then(|| mem::take(pending))
+        }
+
+        async fn run(&self, key: &&'static str, batch: Vec<u32>) {
+            let poisoned = batch.contains(&POISON);
+            self.noted.lock().unwrap().push((key, batch));
+            self.ends.acquire().await.unwrap().forget();
+            assert!(!poisoned, "on purpose");
+        }
+    }
+
+    fn coalescer(at_once: usize, turns: Option<usize>) -> Arc<Coalescer<Noted>> {
+        Coalescer::new(Noted {
+            noted: Mutex::default(),
+            ends: Semaphore::new(0),
+            turns: turns.map(Semaphore::new),
+            at_once,
+        })
+    }
+
+    impl Coalescer<Noted> {
+        async fn push(self: &Arc<Self>, key: &'static str, number: u32) {
+            self.add(key, |pending| pending.push(number));
+            yield_now().await;
+        }
+
+        /// The rounds since the last call.
+        fn noted(&self) -> Vec<(&'static str, Vec<u32>)> {
+            mem::take(&mut self.rounds.noted.lock().unwrap())
+        }
+
+        /// Lets all rounds end; the rest of them.
+        async fn finish(&self) -> Vec<(&'static str, Vec<u32>)> {
+            self.rounds.ends.add_permits(100);
+            self.idle().await;
+            assert!(
+                self.entries().is_empty(),
+                "an idle key leaves nothing behind"
+            );
+            self.noted()
+        }
+    }
+
+    #[tokio::test]
+    async fn the_first_goes_at_once_and_alone_and_what_arrives_meanwhile_together() {
+        let coalescer = coalescer(1, None);
+
+        coalescer.push("a", 1).await;
+        coalescer.push("a", 2).await;
+        coalescer.push("a", 3).await;
+
+        assert_eq!(coalescer.noted(), [("a", vec![1])]);
+        assert_eq!(coalescer.finish().await, [("a", vec![2, 3])]);
+        coalescer.push("a", 4).await;
+        assert_eq!(coalescer.finish().await, [("a", vec![4])]);
+    }
+
+    #[tokio::test]
+    async fn keys_do_not_wait_for_each_other() {
+        let coalescer = coalescer(1, None);
+
+        coalescer.push("a", 1).await;
+        coalescer.push("b", 2).await;
+
+        assert_eq!(coalescer.noted(), [("a", vec![1]), ("b", vec![2])]);
+        assert!(coalescer.finish().await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn no_more_rounds_of_a_key_run_at_once_than_may() {
+        let coalescer = coalescer(2, None);
+
+        for number in 1..=4 {
+            coalescer.push("a", number).await;
+        }
+
+        assert_eq!(coalescer.noted(), [("a", vec![1]), ("a", vec![2])]);
+        assert_eq!(coalescer.finish().await, [("a", vec![3, 4])]);
+    }
+
+    #[tokio::test]
+    async fn a_batch_grows_while_its_round_waits_for_its_turn() {
+        let coalescer = coalescer(1, Some(1));
+        coalescer.push("a", 1).await;
+
+        coalescer.push("b", 2).await;
+        coalescer.push("b", 3).await;
+
+        assert_eq!(coalescer.noted(), [("a", vec![1])]);
+        assert_eq!(coalescer.finish().await, [("b", vec![2, 3])]);
+    }
+
+    #[tokio::test]
+    async fn a_panic_costs_its_batch_only() {
+        let coalescer = coalescer(1, Some(1));
+
+        coalescer.push("a", POISON).await;
+        coalescer.push("a", 1).await;
+
+        assert_eq!(coalescer.noted(), [("a", vec![POISON])]);
+        assert_eq!(coalescer.finish().await, [("a", vec![1])]);
+        coalescer.push("a", 2).await;
+        assert_eq!(coalescer.finish().await, [("a", vec![2])]);
+    }
+}
