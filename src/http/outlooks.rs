@@ -2,16 +2,13 @@
 //!
 //! As with submissions, nothing waits for company: what is asked while a statement runs is in the next one.
 
-use std::{
-    collections::VecDeque,
-    mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::VecDeque, sync::Arc};
 
 use tokio::sync::oneshot;
 
-use crate::error::warn_of;
 use crate::{
+    coalescer::{Coalescer, Rounds},
+    error::warn_of,
     request::RequestId,
     store::{Progress, Store},
 };
@@ -21,18 +18,11 @@ const GROUP: usize = 100;
 
 /// Reads outlooks in groups, over a bounded number of connections.
 #[derive(Clone)]
-pub(super) struct Outlooks(Arc<Shared>);
+pub(super) struct Outlooks(Arc<Coalescer<Readings>>);
 
-struct Shared {
+struct Readings {
     store: Store,
     readers_max: usize,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    asked: VecDeque<Asked>,
-    readers: usize,
 }
 
 struct Asked {
@@ -48,11 +38,7 @@ pub(super) struct Unread;
 impl Outlooks {
     /// Over this store, in this many statements at once at most.
     pub(super) fn new(store: Store, readers_max: usize) -> Self {
-        Self(Arc::new(Shared {
-            store,
-            readers_max,
-            state: Mutex::default(),
-        }))
+        Self(Coalescer::new(Readings { store, readers_max }))
     }
 
     /// Where a request stands, and what it passed since the transition that is known; `None` for an unknown one.
@@ -62,76 +48,47 @@ impl Outlooks {
         known: Option<i32>,
     ) -> Result<Option<Progress>, Unread> {
         let (answer, answered) = oneshot::channel();
-        {
-            let mut state = self.state();
-            state.asked.push_back(Asked { id, known, answer });
-            if state.readers < self.0.readers_max {
-                state.readers += 1;
-                let reader = Reader {
-                    outlooks: self.clone(),
-                    counted: true,
-                };
-                tokio::spawn(reader.run());
-            }
-        }
+        let asked = Asked { id, known, answer };
+        self.0.add((), |all| all.push_back(asked));
         answered.await.map_err(|_| Unread)
     }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// One of those who read until nothing is asked.
-struct Reader {
-    outlooks: Outlooks,
-    counted: bool,
-}
+impl Rounds for Readings {
+    const NAME: &'static str = "outlooks";
 
-impl Reader {
-    async fn run(mut self) {
-        while let Some(group) = self.next_group() {
-            let known: Vec<_> = group.iter().map(|asked| (asked.id, asked.known)).collect();
-            match self.outlooks.0.store.progress(&known).await {
-                Ok(answers) => {
-                    for (asked, answer) in group.into_iter().zip(answers) {
-                        // Who has left is not told.
-                        let _ = asked.answer.send(answer);
-                    }
-                }
-                // Those who asked are told by the end of their channels.
-                Err(error) => warn_of!(error, "cannot read where requests stand"),
-            }
-        }
+    type Key = ();
+    type Pending = VecDeque<Asked>;
+    type Batch = Vec<Asked>;
+
+    fn at_once(&self) -> usize {
+        self.readers_max
     }
 
-    /// What is asked now, up to the bound; without anything, this reader is no more.
-    fn next_group(&mut self) -> Option<Vec<Asked>> {
-        let mut state = self.outlooks.state();
+    /// What is asked now, up to the bound.
+    fn take(&self, all: &mut VecDeque<Asked>) -> Option<Vec<Asked>> {
         let mut group = Vec::new();
         while group.len() < GROUP
-            && let Some(asked) = state.asked.pop_front()
+            && let Some(asked) = all.pop_front()
         {
             if !asked.answer.is_closed() {
                 group.push(asked);
             }
         }
-        if group.is_empty() {
-            // Under the lock: whoever asks from here on starts another.
-            state.readers -= 1;
-            drop(state);
-            self.counted = false;
-            return None;
-        }
-        Some(group)
+        (!group.is_empty()).then_some(group)
     }
-}
 
-impl Drop for Reader {
-    /// One that breaks down leaves its place to another.
-    fn drop(&mut self) {
-        if mem::take(&mut self.counted) {
-            self.outlooks.state().readers -= 1;
+    async fn run(&self, (): &(), group: Vec<Asked>) {
+        let known: Vec<_> = group.iter().map(|asked| (asked.id, asked.known)).collect();
+        match self.store.progress(&known).await {
+            Ok(answers) => {
+                for (asked, answer) in group.into_iter().zip(answers) {
+                    // A caller who has left is not told.
+                    let _ = asked.answer.send(answer);
+                }
+            }
+            // Those who asked are told by the end of their channels.
+            Err(error) => warn_of!(error, "cannot read where requests stand"),
         }
     }
 }
