@@ -29,7 +29,7 @@ mod responses;
 mod retry_after;
 mod routes;
 mod server;
-mod submissions;
+mod statistics;
 mod submit;
 mod waiting;
 
@@ -46,7 +46,7 @@ use tower_http::{catch_panic::CatchPanicLayer, trace::TraceLayer};
 
 use self::{
     access::Access, events::Streams, grouping::Submitter, limits::Admission, metrics::NodeMetrics,
-    outlooks::Outlooks, polls::Polls, problem::Problem,
+    outlooks::Outlooks, polls::Polls, problem::Problem, statistics::Statistics,
 };
 pub use self::{
     metrics::metrics_router,
@@ -170,14 +170,16 @@ impl Node {
         let refreshes = Outlooks::new(store.clone(), 1);
         let admission = Admission::new(options.concurrency_limit);
         let document = document();
+        let statistics = Statistics::new(store.clone());
         let metrics = Arc::new(NodeMetrics::new(
             operators,
+            statistics.clone(),
             document.paths.paths.keys().cloned(),
             admission.clone(),
             waiters.clone(),
             gates.clone(),
         ));
-        let polls = Polls::new(store.clone(), metrics.counting().clone());
+        let polls = Polls::new(statistics, metrics.counting().clone());
         let api = Arc::new(Api {
             submitter: Submitter::new(
                 store.clone(),

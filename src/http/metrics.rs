@@ -15,7 +15,7 @@ use super::{
     Api,
     limits::Admission,
     openapi::refusals::{Anywhere, Asking, Guarded, Refusals},
-    submissions::Submissions,
+    statistics::Statistics,
 };
 use crate::{
     error::StoreError,
@@ -45,7 +45,7 @@ pub(super) struct NodeMetrics {
     metrics: Metrics,
     calls: Calls,
     submissions: PerKind<{ OUTCOMES.len() }>,
-    let_in: Submissions,
+    statistics: Statistics,
     polls: PerKind<{ ANSWERS.len() }>,
     overview: Overview,
     admission: Admission,
@@ -57,6 +57,7 @@ pub(super) struct NodeMetrics {
 impl NodeMetrics {
     pub(super) fn new(
         store: &Store,
+        statistics: Statistics,
         routes: impl Iterator<Item = String>,
         admission: Admission,
         waiters: Waiters,
@@ -65,7 +66,7 @@ impl NodeMetrics {
         let metrics = Metrics::new();
         Self {
             calls: Calls::new(metrics.clone(), routes),
-            let_in: Submissions::new(store.clone()),
+            statistics,
             submissions: PerKind::new(metrics.clone(), &SUBMISSIONS, OUTCOMES),
             polls: PerKind::new(metrics.clone(), &POLLS, ANSWERS),
             refusals: PerKind::new(metrics.clone(), &GATE_REFUSALS, REFUSED_BY),
@@ -90,11 +91,11 @@ impl NodeMetrics {
     pub(super) fn submitted(&self, kind: &str, submitted: &Submitted) {
         let outcome = match submitted {
             Submitted::Accepted(_) => {
-                self.let_in.count(kind, false);
+                self.statistics.submitted(kind, false);
                 0
             }
             Submitted::Replayed(_) => {
-                self.let_in.count(kind, true);
+                self.statistics.submitted(kind, true);
                 1
             }
             Submitted::Refused { .. } => {

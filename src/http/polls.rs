@@ -1,19 +1,16 @@
 //! What callers make of what they are told: how often they poll until they have the answer, and how late they are.
-//!
-//! Counted here and added to the database a moment later, all kinds in one statement: a poll stays a read. What a node
-//! that is killed has counted in that moment is lost; these are statistics.
 
 use std::{
     collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use ::metrics::Histogram;
 
+use super::statistics::Statistics;
 use crate::{
     request::RequestId,
-    store::{Outlook, PollCount, Store},
+    store::Outlook,
     telemetry::metrics::{
         Metrics,
         catalogue::{POLL_LATENESS, POLLS_PER_REQUEST},
@@ -23,23 +20,19 @@ use crate::{
 /// Requests that are remembered, with and without an end; the oldest are forgotten first.
 const REMEMBERED: usize = 50_000;
 
-/// How long counts are gathered.
-const GATHER: Duration = Duration::from_secs(2);
-
 /// The polls that this node has answered.
 #[derive(Clone)]
 pub(super) struct Polls(Arc<Shared>);
 
 struct Shared {
-    store: Store,
     metrics: Metrics,
+    statistics: Statistics,
     counts: Mutex<Counts>,
 }
 
 #[derive(Default)]
 struct Counts {
     recent: Recent,
-    by_kind: HashMap<String, PollCount>,
     /// Of every kind that was polled with success: an operator's words, so there are few.
     figures: HashMap<String, Figures>,
 }
@@ -102,10 +95,10 @@ impl Recent {
 }
 
 impl Polls {
-    pub(super) fn new(store: Store, metrics: Metrics) -> Self {
+    pub(super) fn new(statistics: Statistics, metrics: Metrics) -> Self {
         Self(Arc::new(Shared {
-            store,
             metrics,
+            statistics,
             counts: Mutex::default(),
         }))
     }
@@ -120,11 +113,6 @@ impl Polls {
         let Some(polls) = counts.recent.count(*id, outlook.status.is_terminal()) else {
             return;
         };
-        let first = counts.by_kind.is_empty();
-        let count = counts.by_kind.entry(kind.clone()).or_default();
-        count.answered += 1;
-        count.polls += polls;
-        count.lateness += *elapsed;
         let figures = counts
             .figures
             .entry(kind.clone())
@@ -133,17 +121,7 @@ impl Polls {
         figures.lateness.record(*elapsed);
         drop(counts);
 
-        if first {
-            tokio::spawn(self.clone().store_soon());
-        }
-    }
-
-    async fn store_soon(self) {
-        tokio::time::sleep(GATHER).await;
-        let gathered = std::mem::take(&mut self.counts().by_kind);
-        if let Err(error) = self.0.store.count_polls(&gathered).await {
-            tracing::debug!(%error, "polls were counted in vain");
-        }
+        self.0.statistics.answered(kind, polls, *elapsed);
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {

@@ -1,0 +1,87 @@
+//! What this node counts of its callers for the database's statistics, by kind.
+//!
+//! Counts are gathered here and stored a moment later, all kinds in one statement: a poll or a duplicate stays a read.
+//! What a node that is killed has counted in that moment is lost.
+
+use std::{collections::HashMap, mem, sync::Arc, time::Duration};
+
+use tokio::sync::SemaphorePermit;
+
+use crate::{
+    coalescer::{Coalescer, Rounds},
+    store::{PollCount, Store, SubmissionCount},
+};
+
+/// How long counts are gathered.
+const GATHER: Duration = Duration::from_secs(2);
+
+/// The counts that are not stored yet. Cheap to clone; clones count together.
+#[derive(Clone)]
+pub(super) struct Statistics(Arc<Coalescer<Gathering>>);
+
+struct Gathering {
+    store: Store,
+}
+
+/// By kind. Only kinds that exist are counted, so there are few.
+#[derive(Default)]
+struct Counts {
+    polls: HashMap<String, PollCount>,
+    submissions: HashMap<String, SubmissionCount>,
+}
+
+impl Statistics {
+    pub(super) fn new(store: Store) -> Self {
+        Self(Coalescer::new(Gathering { store }))
+    }
+
+    /// Counts a request whose end a poll has told, after so many polls and so late.
+    pub(super) fn answered(&self, kind: &str, polls: u64, lateness: Duration) {
+        self.0.add((), |counts| {
+            let count = counts.polls.entry(kind.to_owned()).or_default();
+            count.answered += 1;
+            count.polls += polls;
+            count.lateness += lateness;
+        });
+    }
+
+    /// Counts a submission that was accepted or replayed.
+    pub(super) fn submitted(&self, kind: &str, replayed: bool) {
+        self.0.add((), |counts| {
+            let count = counts.submissions.entry(kind.to_owned()).or_default();
+            count.submitted = count.submitted.saturating_add(1);
+            count.replayed = count.replayed.saturating_add(replayed.into());
+        });
+    }
+}
+
+impl Rounds for Gathering {
+    const NAME: &'static str = "statistics";
+
+    type Key = ();
+    type Pending = Counts;
+    type Batch = Counts;
+
+    async fn begin(&self) -> Option<SemaphorePermit<'_>> {
+        tokio::time::sleep(GATHER).await;
+        None
+    }
+
+    fn take(&self, counts: &mut Counts) -> Option<Counts> {
+        let Counts { polls, submissions } = counts;
+        (!polls.is_empty() || !submissions.is_empty()).then(|| mem::take(counts))
+    }
+
+    async fn run(&self, (): &(), Counts { polls, submissions }: Counts) {
+        if !polls.is_empty()
+            && let Err(error) = self.store.count_polls(&polls).await
+        {
+            tracing::debug!(%error, "failed to store poll statistics");
+        }
+        if !submissions.is_empty()
+            && let Err(error) = self.store.count_submissions(&submissions).await
+        {
+            tracing::debug!(%error, "failed to store submission statistics");
+        }
+    }
+}
