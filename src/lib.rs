@@ -12,7 +12,6 @@ mod file_limit;
 pub mod gate;
 pub mod http;
 pub mod listener;
-mod local_copy;
 pub mod maintenance;
 pub mod news;
 pub mod request;

@@ -41,7 +41,7 @@ const HEARD_OUT: usize = 1024 * 1024;
 /// Tells who calls. Cheap to clone; clones share what they know.
 #[derive(Debug, Clone)]
 pub(super) struct Access {
-    keys: KnownKeys,
+    keys: Arc<KnownKeys>,
     freshness: Freshness,
 }
 
@@ -49,7 +49,7 @@ impl Access {
     /// Over the keys of this store; `required` when a key has to be shown even though there is none.
     pub(super) fn new(store: Store, required: bool) -> Self {
         Self {
-            keys: KnownKeys::new(store, required),
+            keys: Arc::new(KnownKeys::new(store, required)),
             freshness: Freshness::Second,
         }
     }
@@ -57,7 +57,7 @@ impl Access {
     /// The same, for routes that are served without the database, too.
     pub(super) fn as_far_as_known(&self) -> Self {
         Self {
-            keys: self.keys.clone(),
+            keys: Arc::clone(&self.keys),
             freshness: Freshness::Any,
         }
     }

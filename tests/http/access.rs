@@ -432,6 +432,37 @@ async fn a_flood_of_unknown_keys_shares_one_statement() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_caller_who_leaves_does_not_stop_the_reading_for_the_others() {
+    let database = TestDatabase::new().await;
+    let known = key(&database, "known", &[Scope::Submit]).await;
+    let api = Api::of(&database).await;
+    let mut held = database.session().await;
+    sqlx::raw_sql("begin; lock table tidegate.api_key in access exclusive mode")
+        .execute(&mut held)
+        .await
+        .unwrap();
+
+    let leaving = tokio::spawn(answer(api.bearing(&known).ask(Method::GET, SOME_JOB)));
+    until_blocked(&database, 1).await;
+    leaving.abort();
+    assert!(leaving.await.unwrap_err().is_cancelled());
+    // Time for the server to see it leave, and for the others to come.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let staying: Vec<_> = (0..10)
+        .map(|_| tokio::spawn(answer(api.bearing(&known).ask(Method::GET, SOME_JOB))))
+        .collect();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let blocked = "select count(*) from pg_stat_activity
+         where datname = current_database() and wait_event_type = 'Lock'";
+    assert_eq!(database.number(blocked).await, 1);
+    sqlx::raw_sql("commit").execute(&mut held).await.unwrap();
+
+    for asked in staying {
+        assert_eq!(asked.await.unwrap().status, 404);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn when_nobody_can_tell_who_may_call_the_answer_is_503_and_not_401() {
     let pool = PgPoolOptions::new()
         .acquire_timeout(Duration::from_millis(100))
