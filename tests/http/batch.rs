@@ -5,8 +5,8 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use tidegate::api_key::Scope;
 
-use super::{Answer, Api, access::key, answer, hold_submissions, let_go};
-use crate::support::{TestDatabase, until_blocked};
+use super::{Answer, Api, access::key, answer, hold_submissions, let_go, until_submissions_wait};
+use crate::support::TestDatabase;
 
 fn ids(taken: &Answer) -> Vec<&str> {
     assert_eq!(taken.status, 202, "{taken:?}");
@@ -185,7 +185,7 @@ async fn one_batch_sent_many_times_at_once_over_two_nodes_is_stored_once() {
             (n % 3, answering)
         })
         .collect();
-    until_blocked(&database, 10).await;
+    until_submissions_wait(&database, 10).await;
     let_go(held).await;
 
     let mut won: Option<(usize, Value)> = None;

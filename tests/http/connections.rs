@@ -9,8 +9,8 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::{Api, answer, hold_submissions, let_go, read_to_end};
-use crate::support::{TestDatabase, eventually, until_blocked};
+use super::{Api, answer, hold_submissions, let_go, read_to_end, until_submissions_wait};
+use crate::support::{TestDatabase, eventually};
 
 async fn within(database: &TestDatabase, connections: ConnectionOptions) -> Api {
     Api::start_within(database.store.clone(), &HttpOptions::default(), connections).await
@@ -170,7 +170,7 @@ async fn calls_that_do_not_finish_within_the_grace_are_cut_off() {
     let held = hold_submissions(&database).await;
     let posting = api.posting("/v1/direct", &json!({})).send();
     let posting = tokio::spawn(posting);
-    until_blocked(&database, 1).await;
+    until_submissions_wait(&database, 1).await;
 
     api.shutdown.cancel();
 

@@ -5,8 +5,8 @@ use futures_util::future::join_all;
 use serde_json::json;
 use tidegate::store::Submitted;
 
-use super::{Answer, Api, answer, hold_submissions, let_go};
-use crate::support::{TestDatabase, eventually, race::submit_many, raw, until_blocked};
+use super::{Answer, Api, answer, hold_submissions, let_go, until_submissions_wait};
+use crate::support::{TestDatabase, eventually, race::submit_many, raw};
 
 async fn closed() -> TestDatabase {
     let database = exact().await;
@@ -121,7 +121,7 @@ async fn in_a_group_the_replays_pass_and_each_new_request_is_refused() {
         tokio::spawn(async move { api.post_with_key("/v1/direct", &key, &json!({})).await })
     };
     let first = post("first".to_owned());
-    until_blocked(&database, 1).await;
+    until_submissions_wait(&database, 1).await;
     let rest: Vec<_> = (0..6).map(|n| post(format!("k{n}"))).collect();
     let_go(held).await;
 

@@ -6,8 +6,8 @@ use sqlx::PgConnection;
 use tidegate::http::HttpOptions;
 use tokio::task::JoinHandle;
 
-use super::{Answer, Api, hold_submissions, let_go};
-use crate::support::{TestDatabase, eventually, until_blocked};
+use super::{Answer, Api, hold_submissions, let_go, until_submissions_wait};
+use crate::support::{TestDatabase, eventually};
 
 /// How many transactions the requests came in.
 async fn transactions(database: &TestDatabase) -> i64 {
@@ -48,7 +48,7 @@ async fn crowd(
     };
     let held = hold_submissions(database).await;
     let first = post(0);
-    until_blocked(database, 1).await;
+    until_submissions_wait(database, 1).await;
     let rest = (1..size).map(post).collect();
     eventually("every place is taken", || async {
         api.get("/v1/direct/x").await.status == 503
@@ -130,7 +130,7 @@ async fn one_unstorable_payload_in_a_group_costs_its_owner_only() {
         tokio::spawn(async move { api.post_text("/v1/direct", body).await })
     };
     let first = post("0".to_owned());
-    until_blocked(&database, 1).await;
+    until_submissions_wait(&database, 1).await;
     let bad = post("\"\\u0000\"".to_owned());
     let good: Vec<_> = (1..20).map(|n| post(n.to_string())).collect();
     let_go(held).await;
@@ -181,7 +181,7 @@ async fn a_crowd_of_one_key_and_payload_is_one_request_and_the_rest_replays() {
         tokio::spawn(async move { api.post_with_key("/v1/direct", key, &json!({})).await })
     };
     let first = post("first");
-    until_blocked(&database, 1).await;
+    until_submissions_wait(&database, 1).await;
     let rest: Vec<_> = (0..30).map(|_| post("same")).collect();
     let_go(held).await;
 
@@ -216,7 +216,7 @@ async fn callers_who_leave_take_nobody_with_them() {
     );
     // The first to leave owns the statement that is running.
     let mut leaving = vec![api.raw(&request).await];
-    until_blocked(&database, 1).await;
+    until_submissions_wait(&database, 1).await;
     let staying: Vec<_> = (0..20)
         .map(|_| tokio::spawn(super::answer(api.posting("/v1/direct", &json!({})))))
         .collect();
@@ -239,7 +239,7 @@ async fn a_statement_whose_session_is_killed_answers_503_and_the_next_goes_throu
     let api = Api::of(&database).await;
     let held = hold_submissions(&database).await;
     let posting = tokio::spawn(super::answer(api.posting("/v1/direct", &json!({}))));
-    until_blocked(&database, 1).await;
+    until_submissions_wait(&database, 1).await;
 
     database
         .execute(

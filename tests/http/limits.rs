@@ -3,8 +3,8 @@ use std::time::Duration;
 use serde_json::json;
 use tidegate::http::HttpOptions;
 
-use super::{Api, hold_submissions, let_go, read_to_end};
-use crate::support::{TestDatabase, until_blocked};
+use super::{Api, hold_submissions, let_go, read_to_end, until_submissions_wait};
+use crate::support::TestDatabase;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_node_refuses_the_next_call_and_stays_alive() {
@@ -16,7 +16,7 @@ async fn a_full_node_refuses_the_next_call_and_stays_alive() {
     let api = Api::start(database.store.clone(), &options).await;
     let held = hold_submissions(&database).await;
     let posting = tokio::spawn(super::answer(api.posting("/v1/direct", &json!({}))));
-    until_blocked(&database, 1).await;
+    until_submissions_wait(&database, 1).await;
 
     let refused = api.post("/v1/direct", &json!({})).await;
 

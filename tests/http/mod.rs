@@ -44,7 +44,7 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::support::TestDatabase;
+use crate::support::{TestDatabase, eventually};
 
 /// A server on a free port, and a client of it.
 pub struct Api {
@@ -223,6 +223,20 @@ async fn hold_submissions(database: &TestDatabase) -> PgConnection {
         .await
         .unwrap();
     session
+}
+
+/// Waits until so many submissions are held. Readings of the gates, which are held as well, are not counted.
+async fn until_submissions_wait(database: &TestDatabase, submissions: i64) {
+    eventually("submissions wait for a lock", || async {
+        database
+            .number(
+                "select count(*) from pg_stat_activity
+                 where datname = current_database() and wait_event_type = 'Lock' and query like '%from tidegate.submit%'",
+            )
+            .await
+            >= submissions
+    })
+    .await;
 }
 
 async fn let_go(mut session: PgConnection) {

@@ -1,8 +1,8 @@
 use serde_json::json;
 use tokio::net::TcpStream;
 
-use super::{Api, answer, hold_submissions, let_go};
-use crate::support::{TestDatabase, eventually, until_blocked};
+use super::{Api, answer, hold_submissions, let_go, until_submissions_wait};
+use crate::support::{TestDatabase, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_finishes_what_is_in_flight_and_takes_nothing_new() {
@@ -12,7 +12,7 @@ async fn a_shutdown_finishes_what_is_in_flight_and_takes_nothing_new() {
     api.get("/livez").await;
     let held = hold_submissions(&database).await;
     let in_flight = tokio::spawn(answer(api.posting("/v1/direct", &json!({}))));
-    until_blocked(&database, 1).await;
+    until_submissions_wait(&database, 1).await;
 
     api.shutdown.cancel();
     eventually("nobody listens any more", || async {
