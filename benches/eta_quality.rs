@@ -177,7 +177,7 @@ async fn create_kind(store: &Store, kind: &str, mode: Mode) {
              values ('{kind}', 'direct', '{kind}', 4000, 100, '{eta}')"
         ),
         // A downstream that stops is waited for.
-        format!("update tidegate.policy set timeout_ms = 120000 where kind = '{kind}'"),
+        format!("update tidegate.policy set attempts = 5, timeout_ms = 120000 where kind = '{kind}'"),
     ] {
         sqlx::query(&sql).execute(store.pool()).await.unwrap();
     }
