@@ -22,6 +22,9 @@ pub struct PoolSettings {
     pub application_name: String,
 }
 
+/// For how long a connection is taken to be as good as it was.
+const IDLE: Duration = Duration::from_secs(1);
+
 impl Default for PoolSettings {
     fn default() -> Self {
         Self {
@@ -57,12 +60,22 @@ pub async fn connect(url: &str, settings: &PoolSettings) -> Result<PgPool, Store
         }
         tried => tried?,
     }
-    PgPoolOptions::new()
-        .max_connections(settings.connections_max)
-        .acquire_timeout(settings.acquire_timeout)
+    pool(settings)
         .connect_with(options)
         .await
         .map_err(StoreError::from)
+}
+
+/// A pool that pings a connection before a use only when it has been idle: a ping before each use would cost every statement
+/// a round trip.
+fn pool(settings: &PoolSettings) -> PgPoolOptions {
+    PgPoolOptions::new()
+        .max_connections(settings.connections_max)
+        .acquire_timeout(settings.acquire_timeout)
+        .test_before_acquire(false)
+        .before_acquire(|connection, used| {
+            Box::pin(async move { Ok(used.idle_for < IDLE || connection.ping().await.is_ok()) })
+        })
 }
 
 /// Opens a connection and closes it.
@@ -90,10 +103,7 @@ fn refuses_settings(error: &StoreError) -> bool {
 ///
 /// [`StoreError::Unavailable`] when the URL cannot be read.
 pub fn connect_lazily(url: &str, settings: &PoolSettings) -> Result<PgPool, StoreError> {
-    Ok(PgPoolOptions::new()
-        .max_connections(settings.connections_max)
-        .acquire_timeout(settings.acquire_timeout)
-        .connect_lazy_with(options(url, settings)?))
+    Ok(pool(settings).connect_lazy_with(options(url, settings)?))
 }
 
 /// One connection for a [listener](crate::listener::listen), made when it is first used: notifications are hints, so a
