@@ -45,7 +45,7 @@ class Fleet:
 
     def _start(self):
         self.tidegate("migrate")
-        self.tidegate("init")
+        self.tidegate("init", "--example", "relayer")
         # The fuzzer submits faster than a careful downstream would take it.
         self.tidegate("config", "set", "tx.per_seconds", "500", "readiness.max_concurrency", "500")
         # Allowed to be named; nothing is delivered.
@@ -159,7 +159,14 @@ class Fleet:
         return {setting["name"]: setting["value"] for setting in settings}
 
     def restore(self, settings, key=None):
-        """Makes the settings what they were, and lets the gates go by their marks; says how many were otherwise."""
+        """Makes the settings what they were, and lets the gates go by their marks; says how many were otherwise.
+
+        Caps have settings, too: those that are left are removed.
+        """
+        for gate in json.loads(self.tidegate("gate", "--json")):
+            for of in ("kind", "submitter"):
+                if gate[of] is not None and f"{gate['name']}.high_water" not in settings:
+                    self.tidegate("gate", "remove", f"--{of}={gate[of]}")
         changed = json.loads(self.get("/v1/admin/config", key, change=settings))["changed"]
         for queue in ("readiness", "tx"):
             self.tidegate("gate", "release", queue)
