@@ -60,7 +60,7 @@ impl Submit {
             Some(url) => store.submit_with_callback(&submission, url).await?,
             None => store.submit(&submission).await?,
         };
-        let (outcome, ticket) = match submitted {
+        let (outcome, mut ticket) = match submitted {
             Submitted::Accepted(ticket) => ("accepted", ticket),
             Submitted::Replayed(ticket) => ("replayed", ticket),
             Submitted::Refused { retry_after } => bail!(
@@ -68,7 +68,16 @@ impl Submit {
                 retry_after.as_secs()
             ),
         };
-        let seconds = ticket.eta.map_or(0, |eta| eta.retry_after.as_secs());
+        let eta = match ticket.eta {
+            None if !ticket.status.is_terminal() => {
+                // A replay: where it stands is read, as by a poll.
+                let outlook = store.outlook(ticket.id).await?;
+                ticket.position = outlook.as_ref().and_then(|outlook| outlook.position);
+                outlook.and_then(|outlook| outlook.eta)
+            }
+            eta => eta,
+        };
+        let seconds = eta.map_or(0, |eta| eta.retry_after.as_secs());
         if self.json {
             outln!(
                 "{}",

@@ -149,7 +149,7 @@ fn answer(
     in_turn: impl FnOnce(RetryAfter) -> RetryAfter,
 ) -> Result<Response, Problem> {
     let mut job_ids = Vec::with_capacity(submitted.len());
-    let mut eta_seconds = RetryAfter::SOON;
+    let mut last = None;
     let mut replayed = true;
     for one in submitted {
         let ticket = match one {
@@ -163,10 +163,10 @@ fn answer(
             }
         };
         job_ids.push(ticket.id);
-        eta_seconds = ticket
-            .eta
-            .map_or(eta_seconds, |eta| eta_seconds.max(eta.retry_after));
+        // The last to be ready, by its own jitter: the greatest of many jitters is the same for every batch.
+        last = last.max(ticket.eta.map(|eta| (eta.p50, eta.retry_after)));
     }
+    let eta_seconds = last.map_or(RetryAfter::SOON, |(_, retry_after)| retry_after);
     let body = Answer {
         status: UnderWay::Queued,
         job_ids,
@@ -178,4 +178,41 @@ fn answer(
     } else {
         accepted.into_response()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use axum::http::header::RETRY_AFTER;
+
+    use super::*;
+    use crate::{
+        request::Status,
+        store::{Eta, Ticket},
+    };
+
+    fn accepted(number: u128, p50: u64, retry_after: u64) -> Submitted {
+        Submitted::Accepted(Ticket {
+            id: RequestId(uuid::Uuid::from_u128(number)),
+            status: Status::Processing,
+            position: None,
+            eta: Some(Eta {
+                retry_after: RetryAfter::seconds(retry_after),
+                p50: Some(Duration::from_secs(p50)),
+                p90: None,
+            }),
+        })
+    }
+
+    #[test]
+    fn a_batch_is_told_when_to_ask_for_its_last_request_whatever_the_jitter_of_the_others() {
+        let submitted = vec![
+            accepted(1, 60, 90),
+            accepted(2, 62, 70),
+            accepted(3, 61, 80),
+        ];
+        let answer = answer(submitted, |retry_after| retry_after).unwrap();
+        assert_eq!(answer.headers()[RETRY_AFTER], "70");
+    }
 }

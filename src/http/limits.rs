@@ -66,6 +66,7 @@ pub(super) async fn admit(
     let idle = Idle::of(request.extensions());
     let mut call = pin!(next.run(request));
     tokio::select! {
+        biased;
         response = &mut call => return response,
         () = idle.0.cancelled() => drop(place),
     }
@@ -87,6 +88,8 @@ pub(super) async fn in_time(
         }
     };
     tokio::select! {
+        // An answer that is there is given, however late.
+        biased;
         response = next.run(request) => response,
         () = too_late => TIMED_OUT
             .because(format!(

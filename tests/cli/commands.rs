@@ -131,6 +131,31 @@ async fn a_database_is_set_up_and_a_request_goes_in_and_comes_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_submission_with_a_callback_says_when_to_ask_again_and_so_does_its_replay() {
+    let database = TestDatabase::new().await;
+    database
+        .execute("insert into tidegate.webhook_host (host) values ('hooks.example.com')")
+        .await;
+    let submit = [
+        "submit",
+        "direct",
+        "--callback-url",
+        "https://hooks.example.com/done",
+        "--idempotency-key",
+        "once",
+        "--json",
+    ];
+    for outcome in ["accepted", "replayed"] {
+        let submitted = run(&database.url, &submit).await;
+        assert!(submitted.status.success(), "{}", err(&submitted));
+        let ticket: Value = serde_json::from_slice(&submitted.stdout).unwrap();
+        assert_eq!(ticket["outcome"], outcome);
+        assert_eq!(ticket["position"], 0, "{ticket}");
+        assert_eq!(ticket["retry_after_seconds"], 3, "{ticket}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn two_who_migrate_at_once_both_succeed() {
     let database = TestDatabase::empty().await;
 

@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
-use sqlx::postgres::PgPoolOptions;
+use sqlx::{PgConnection, postgres::PgPoolOptions};
 use tidegate::{
     api_key::{ApiKey, Scope},
     http::HttpOptions,
     store::Store,
 };
 
-use super::{Answer, Api, answer};
+use super::{Answer, Api, answer, let_go};
 use crate::support::{TestDatabase, eventually, until_blocked};
 
 /// A key that works at once on nodes that start after it.
@@ -393,16 +393,22 @@ async fn idempotency_keys_of_two_submitters_are_two_keys() {
     );
 }
 
+/// Holds every reading of the keys until the session commits.
+async fn hold_keys(database: &TestDatabase) -> PgConnection {
+    let mut session = database.session().await;
+    sqlx::raw_sql("begin; lock table tidegate.api_key in access exclusive mode")
+        .execute(&mut session)
+        .await
+        .unwrap();
+    session
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_of_unknown_keys_shares_one_statement() {
     let database = TestDatabase::new().await;
     let known = key(&database, "known", &[Scope::Submit]).await;
     let api = Api::of(&database).await;
-    let mut held = database.session().await;
-    sqlx::raw_sql("begin; lock table tidegate.api_key in access exclusive mode")
-        .execute(&mut held)
-        .await
-        .unwrap();
+    let held = hold_keys(&database).await;
 
     let mut asking: Vec<_> = (0..100)
         .map(|_| {
@@ -423,7 +429,7 @@ async fn a_flood_of_unknown_keys_shares_one_statement() {
     let blocked = "select count(*) from pg_stat_activity
          where datname = current_database() and wait_event_type = 'Lock'";
     assert_eq!(database.number(blocked).await, 1);
-    sqlx::raw_sql("commit").execute(&mut held).await.unwrap();
+    let_go(held).await;
 
     for asked in asking {
         asked.await.unwrap().assert_problem(401, "unauthenticated");
@@ -436,11 +442,7 @@ async fn a_caller_who_leaves_does_not_stop_the_reading_for_the_others() {
     let database = TestDatabase::new().await;
     let known = key(&database, "known", &[Scope::Submit]).await;
     let api = Api::of(&database).await;
-    let mut held = database.session().await;
-    sqlx::raw_sql("begin; lock table tidegate.api_key in access exclusive mode")
-        .execute(&mut held)
-        .await
-        .unwrap();
+    let held = hold_keys(&database).await;
 
     let leaving = tokio::spawn(answer(api.bearing(&known).ask(Method::GET, SOME_JOB)));
     until_blocked(&database, 1).await;
@@ -455,7 +457,7 @@ async fn a_caller_who_leaves_does_not_stop_the_reading_for_the_others() {
     let blocked = "select count(*) from pg_stat_activity
          where datname = current_database() and wait_event_type = 'Lock'";
     assert_eq!(database.number(blocked).await, 1);
-    sqlx::raw_sql("commit").execute(&mut held).await.unwrap();
+    let_go(held).await;
 
     for asked in staying {
         assert_eq!(asked.await.unwrap().status, 404);

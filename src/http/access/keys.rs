@@ -233,7 +233,7 @@ mod tests {
     fn cut_off(required: bool) -> Arc<KnownKeys> {
         let pool = PgPoolOptions::new()
             .acquire_timeout(Duration::from_millis(20))
-            .connect_lazy("postgres://nobody@127.0.0.1:1/nowhere")
+            .connect_lazy("postgres://user@127.0.0.1:1/absent")
             .unwrap();
         Arc::new(KnownKeys::new(Store::new(pool), required))
     }
