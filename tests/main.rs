@@ -81,6 +81,7 @@ mod policy {
     pub mod simulation;
 }
 mod queue {
+    pub mod branches;
     pub mod positions;
     pub mod survey_plans;
     pub mod surveys;

@@ -36,6 +36,11 @@ create or replace function tidegate.claim_readiness(
   )
   language plpgsql
   security definer
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set enable_mergejoin = off
+  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
   set jit = off
   set plan_cache_mode = force_generic_plan

@@ -6,6 +6,12 @@ create or replace function tidegate.claim_wait_ms(queue text, kinds text[] defau
   returns integer
   language plpgsql
   security definer
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set enable_mergejoin = off
+  set join_collapse_limit = 1
+  set enable_sort = off
   set search_path = pg_catalog, pg_temp
   set jit = off
 as $$
@@ -13,32 +19,51 @@ declare
   v_queue   tidegate.queue := tidegate_internal.require_queue(claim_wait_ms.queue);
   v_longest integer := 60000;
   v_now     timestamptz := tidegate.clock();
-  v_mark    bigint := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(claim_wait_ms.queue, 'mark')), 0);
-  v_due_us  bigint := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(claim_wait_ms.queue, 'due')), 0);
+  v_mark    bigint;
+  v_due     timestamptz;
   v_next    timestamptz;
+  v_free    timestamptz;
   v_wait_ms numeric := 0;
   v_shut_ms numeric;
-  v_ours    text := '';
+  -- Null where they are all of the queue's kinds: then no request is looked at for its kind.
+  v_kinds   text[] := tidegate_internal.kinds_left(claim_wait_ms.queue, v_queue.stage, claim_wait_ms.kinds);
 begin
-  if tidegate_internal.kinds_left(claim_wait_ms.queue, v_queue.stage, claim_wait_ms.kinds) is not null then
-    v_ours := 'and not exists (
-      select from tidegate.request as r where r.id = tidegate.message_request_id(m.message) and r.kind <> all($4)
-    )';
-  end if;
   if v_queue.paused or v_queue.per_seconds = 0 or v_queue.max_concurrency = 0 then
     return v_longest;
   end if;
 
-  execute format(
-    $sql$
-      select least(
-        (select m.vt from %1$s as m where m.msg_id >= $1 and m.vt <= $2 %2$s order by m.msg_id limit 1),
-        (select m.vt from %1$s as m where m.vt > $3 %2$s order by m.vt limit 1)
-      )
-    $sql$,
-    tidegate_internal.queue_table(claim_wait_ms.queue), v_ours
-  ) into v_next using v_mark, v_now, to_timestamp(v_due_us / 1000000.0), claim_wait_ms.kinds;
-  if v_ours <> '' and (v_next > v_now) is not false and tidegate_internal.queue_has_waiting(claim_wait_ms.queue) then
+  case claim_wait_ms.queue
+    -- each queue
+    when 'QUEUE' then
+      v_mark := coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0);
+      v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
+      v_next := least(
+        (
+          select m.vt
+          from pgmq.q_QUEUE as m
+          where m.msg_id >= v_mark and m.vt <= v_now and (v_kinds is null or not exists (
+            select from tidegate.request as r where r.id = tidegate.message_request_id(m.message) and r.kind <> all(v_kinds)
+          ))
+          order by m.msg_id
+          limit 1
+        ),
+        (
+          select m.vt
+          from pgmq.q_QUEUE as m
+          where m.vt > v_due and (v_kinds is null or not exists (
+            select from tidegate.request as r where r.id = tidegate.message_request_id(m.message) and r.kind <> all(v_kinds)
+          ))
+          order by m.vt
+          limit 1
+        )
+      );
+      if v_queue.max_concurrency is not null then
+        select min(m.vt) into v_free from pgmq.q_QUEUE as m where m.headers is not null and m.vt > v_now;
+      end if;
+    -- end of each queue
+    else perform tidegate_internal.refuse_queue(claim_wait_ms.queue);
+  end case;
+  if v_kinds is not null and (v_next > v_now) is not false and tidegate_internal.queue_has_waiting(claim_wait_ms.queue) then
     v_longest := 200;
   end if;
   if v_next is null then
@@ -63,11 +88,7 @@ begin
   end if;
   if v_queue.max_concurrency is not null
     and tidegate_internal.held_count(claim_wait_ms.queue, v_now) >= v_queue.max_concurrency then
-    execute format(
-      'select min(m.vt) from %s as m where m.headers is not null and m.vt > $1',
-      tidegate_internal.queue_table(claim_wait_ms.queue)
-    ) into v_next using v_now;
-    v_wait_ms := greatest(v_wait_ms, extract(epoch from v_next - v_now) * 1000);
+    v_wait_ms := greatest(v_wait_ms, extract(epoch from v_free - v_now) * 1000);
   end if;
   return least(ceil(v_wait_ms), v_longest);
 end;

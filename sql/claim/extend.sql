@@ -5,6 +5,11 @@ create or replace function tidegate.extend(leases tidegate.lease[], lease_for in
   returns setof tidegate.lease
   language plpgsql
   security definer
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set enable_mergejoin = off
+  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
   set jit = off
   set plan_cache_mode = force_generic_plan
@@ -24,17 +29,19 @@ begin
   end if;
 
   v_now := tidegate.clock();
-  return query execute format(
-    $sql$
-      update %s as m
-      set vt = $3 + $4,
-          headers = m.headers || jsonb_build_object('lease_ms', ceil(extract(epoch from $4) * 1000)::bigint)
-      from unnest($1) as l(queue, msg_id, nonce)
-      where m.msg_id = l.msg_id and m.msg_id = any($2) and m.headers ->> 'nonce' = l.nonce::text and m.vt > $3
-      returning l.queue, l.msg_id, l.nonce
-    $sql$,
-    tidegate_internal.queue_table(v_held.queue)
-  ) using leases, v_held.msg_ids, v_now, lease_for;
+  case v_held.queue
+    -- each queue
+    when 'QUEUE' then
+      return query
+        update pgmq.q_QUEUE as m
+        set vt = v_now + lease_for,
+            headers = m.headers || jsonb_build_object('lease_ms', ceil(extract(epoch from lease_for) * 1000)::bigint)
+        from unnest(leases) as l(queue, msg_id, nonce)
+        where m.msg_id = l.msg_id and m.headers ->> 'nonce' = l.nonce::text and m.vt > v_now
+        returning l.queue, l.msg_id, l.nonce;
+    -- end of each queue
+    else perform tidegate_internal.refuse_queue(v_held.queue);
+  end case;
 end;
 $$;
 

@@ -8,6 +8,11 @@ create or replace function tidegate.still_held(leases tidegate.lease[])
   language plpgsql
   stable
   security definer
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set enable_mergejoin = off
+  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
   set jit = off
   set plan_cache_mode = force_generic_plan
@@ -26,19 +31,26 @@ begin
       message = 'the leases of one call must all name the same queue',
       hint = 'ask about the leases of each queue in a call of its own';
   end if;
-  perform tidegate_internal.require_queue(v_queue);
-
-  return query execute format(
-    $sql$
-      select l.queue, l.msg_id, l.nonce
-      from (select distinct l.queue, l.msg_id, l.nonce from unnest($1) as l) as l
-      join %s as m on m.msg_id = l.msg_id and m.headers ->> 'nonce' = l.nonce::text
-      join tidegate.request as r on r.id = tidegate.message_request_id(m.message) and r.queue = l.queue and r.msg_id = m.msg_id
-      where m.msg_id = any($2) and tidegate.is_held(m.headers, m.vt, tidegate.clock())
-        and r.req_status in ('queued', 'tx_in_flight')
-    $sql$,
-    tidegate_internal.queue_table(v_queue)
-  ) using leases, array(select l.msg_id from unnest(leases) as l);
+  case v_queue
+    -- each queue
+    when 'QUEUE' then
+      return query
+        select l.queue, l.msg_id, l.nonce
+        from (select distinct l.queue, l.msg_id, l.nonce from unnest(leases) as l) as l
+        cross join lateral (
+          select tidegate.message_request_id(m.message) as id
+          from pgmq.q_QUEUE as m
+          where m.msg_id = l.msg_id and m.headers ->> 'nonce' = l.nonce::text
+            and tidegate.is_held(m.headers, m.vt, tidegate.clock())
+          offset 0
+        ) as m
+        cross join lateral (
+          select r.req_status, r.queue, r.msg_id from tidegate.request as r where r.id = m.id offset 0
+        ) as r
+        where r.req_status in ('queued', 'tx_in_flight') and r.queue = l.queue and r.msg_id = l.msg_id;
+    -- end of each queue
+    else perform tidegate_internal.refuse_queue(v_queue);
+  end case;
 end;
 $$;
 

@@ -20,6 +20,12 @@ create or replace function tidegate_internal.take_messages(
   out ids         uuid[]
 )
   language plpgsql
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set enable_mergejoin = off
+  set join_collapse_limit = 1
+  set enable_sort = off
   set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -27,73 +33,81 @@ declare
   v_due_limit constant integer := 2000;
   v_due_step  constant interval := '200 milliseconds';
   v_due_slack constant interval := '100 milliseconds';
-  v_mark      bigint := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'mark')), 0);
-  v_due_us    bigint := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'due')), 0);
-  v_due_from  timestamptz := to_timestamp(v_due_us / 1000000.0);
+  v_mark      bigint;
+  v_due_from  timestamptz;
   v_due_to    timestamptz;
   v_first     bigint;
-  v_ours      constant text := case when p_kinds is null then '' else
-    'and not exists (
-       select from tidegate.request as r where r.id = tidegate.message_request_id(m.message) and r.kind <> all($8)
-     )'
-  end;
 begin
-  -- Materialized: a planner free to run a locking subquery again could lock more rows than the limit.
-  execute format(
-    $sql$
+  case p_queue
+    -- each queue
+    when 'QUEUE' then
+      v_mark := coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0);
+      v_due_from := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
+      -- Materialized: a planner free to run a locking subquery again could lock more rows than the limit. The time is no
+      -- condition of the index on it where a few messages are found by their numbers.
       with due as materialized (
-        select m.msg_id, m.vt from %1$s as m where m.vt > $5 and m.vt <= $4 %2$s order by m.vt limit $7
+        select m.msg_id, m.vt
+        from pgmq.q_QUEUE as m
+        where m.vt > v_due_from and m.vt <= p_now and (p_kinds is null or not exists (
+          select from tidegate.request as r where r.id = tidegate.message_request_id(m.message) and r.kind <> all(p_kinds)
+        ))
+        order by m.vt
+        limit v_due_limit
       ), due_taken as materialized (
         select m.msg_id
-        from %1$s as m
-        where m.msg_id = any(array(select due.msg_id from due)) and m.msg_id < $6 and m.vt <= $4
+        from pgmq.q_QUEUE as m
+        where m.msg_id = any(array(select due.msg_id from due)) and m.msg_id < v_mark and coalesce(m.vt <= p_now, false)
         order by m.msg_id
-        limit $1
+        limit p_limit
         for update skip locked
       ), fresh_taken as materialized (
         select m.msg_id
-        from %1$s as m
-        where m.msg_id >= $6 and m.vt <= $4 %2$s
+        from pgmq.q_QUEUE as m
+        where m.msg_id >= v_mark and coalesce(m.vt <= p_now, false) and (p_kinds is null or not exists (
+          select from tidegate.request as r where r.id = tidegate.message_request_id(m.message) and r.kind <> all(p_kinds)
+        ))
         order by m.msg_id
-        limit $1 - (select count(*) from due_taken)
+        limit p_limit - (select count(*) from due_taken)
         for update skip locked
       ), held as (
-        update %1$s as m
-        set vt = $3, headers = $2, read_ct = m.read_ct + 1, last_read_at = $4
-        where m.msg_id = any(array(select due_taken.msg_id from due_taken union all select fresh_taken.msg_id from fresh_taken))
+        update pgmq.q_QUEUE as m
+        set vt = p_visible_again, headers = p_headers, read_ct = m.read_ct + 1, last_read_at = p_now
+        where m.msg_id = any(array(
+          select due_taken.msg_id from due_taken union all select fresh_taken.msg_id from fresh_taken
+        ))
         returning m.msg_id, tidegate.message_request_id(m.message) as id
       )
       select
-        array_agg(held.msg_id order by held.msg_id),
-        array_agg(held.id order by held.msg_id),
+        array_agg(h.msg_id), array_agg(h.id),
         -- Up to here all that came due is dealt with: to the first one left over, or to the end of a full look.
         (
           select least(
             min(due.vt) filter (where due.msg_id <> all(array(
               select due_taken.msg_id from due_taken union all select fresh_taken.msg_id from fresh_taken
             ))),
-            case when count(*) = $7 then max(due.vt) end
+            case when count(*) = v_due_limit then max(due.vt) end
           ) - interval '1 microsecond'
           from due
         ),
         (select min(fresh_taken.msg_id) from fresh_taken)
-      from held
-    $sql$,
-    tidegate_internal.queue_table(p_queue), v_ours
-  )
-  into msg_ids, ids, v_due_to, v_first
-  using p_limit, p_headers, p_visible_again, p_now, v_due_from, v_mark, v_due_limit, p_kinds;
+      into msg_ids, ids, v_due_to, v_first
+      from (select held.msg_id, held.id from held order by held.msg_id) as h;
 
-  if p_kinds is not null then
-    execute format(
-      $sql$
-        select
-          (select m.vt - interval '1 microsecond' from %1$s as m where m.vt > $1 and m.vt <= $3 order by m.vt limit 1),
-          (select m.msg_id from %1$s as m where m.msg_id >= $2 and m.vt <= $3 order by m.msg_id limit 1)
-      $sql$,
-      tidegate_internal.queue_table(p_queue)
-    ) into v_due_to, v_first using v_due_from, v_mark, p_now;
-  end if;
+      if p_kinds is not null then
+        v_due_to := (
+          select m.vt - interval '1 microsecond'
+          from pgmq.q_QUEUE as m
+          where m.vt > v_due_from and m.vt <= p_now
+          order by m.vt
+          limit 1
+        );
+        v_first := (
+          select m.msg_id from pgmq.q_QUEUE as m where m.msg_id >= v_mark and m.vt <= p_now order by m.msg_id limit 1
+        );
+      end if;
+    -- end of each queue
+    else perform tidegate_internal.refuse_queue(p_queue);
+  end case;
 
   if v_first - v_mark > v_mark_step then
     perform tidegate_internal.raise_mark(p_queue, v_first);

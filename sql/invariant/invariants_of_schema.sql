@@ -62,8 +62,8 @@ from unnest(array[
   'kind kind_policies', 'kind kind_queues', 'kind kind_removal', 'kind kind_removal_at_commit',
   'kind kind_retention', 'kind kind_within_budget', 'kind record_config_change', 'kind record_config_truncate',
   'policy kind_retention', 'policy kind_within_budget', 'policy policy_budget', 'policy policy_removal',
-  'policy policy_version', 'policy record_config_change', 'policy record_config_truncate', 'queue queue_gate',
-  'queue queue_identity', 'queue queue_removal', 'queue queue_storage', 'queue queue_wakes',
+  'policy policy_version', 'policy record_config_change', 'policy record_config_truncate', 'queue queue_branches',
+  'queue queue_gate', 'queue queue_identity', 'queue queue_removal', 'queue queue_storage', 'queue queue_wakes',
   'queue record_config_change', 'queue record_config_truncate', 'request request_guard',
   'request request_history_of_inserts', 'request request_history_of_updates', 'request request_is_never_truncated',
   'request request_removal', 'request webhook_outbox', 'response_backoff record_config_change',
@@ -73,6 +73,11 @@ from unnest(array[
 where not exists (select from trigger as t where t.name = g.name)
 union all
 select t.name from trigger as t where not t.is_on
+     $q$),
+    ('queue_function_outdated',
+     'each function that reads or writes queues'' tables has the same branch for every queue', null,
+     $q$
+select f.signature::text as id from tidegate_internal.queue_functions() as f where f.body <> f.wanted
      $q$),
     ('index_is_invalid',
      'every index may be used', null,

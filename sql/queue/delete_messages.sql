@@ -3,6 +3,11 @@
 create or replace function tidegate_internal.delete_messages(p_queue text, p_msg_ids bigint[], p_drained boolean)
   returns void
   language plpgsql
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set enable_mergejoin = off
+  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -13,15 +18,16 @@ begin
     return;
   end if;
 
-  execute format(
-    $sql$
+  case p_queue
+    -- each queue
+    when 'QUEUE' then
       with gone as (
-        delete from %s as m where m.msg_id = any($1) returning m.last_read_at
+        delete from pgmq.q_QUEUE as m where m.msg_id = any(p_msg_ids) returning m.last_read_at
       )
-      select coalesce(sum(extract(epoch from $2 - g.last_read_at)) * 1000, 0) from gone as g
-    $sql$,
-    tidegate_internal.queue_table(p_queue)
-  ) into v_held_ms using p_msg_ids, v_now;
+      select coalesce(extract(epoch from sum(v_now - g.last_read_at)) * 1000, 0) into v_held_ms from gone as g;
+    -- end of each queue
+    else perform tidegate_internal.refuse_queue(p_queue);
+  end case;
 
   perform tidegate_internal.look_at_gate(p_queue, 'too_many_requests');
 

@@ -7,21 +7,26 @@
 create or replace function tidegate_internal.free_messages(p_queue text, p_msg_ids bigint[], p_visible timestamptz[])
   returns void
   language plpgsql
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set enable_mergejoin = off
+  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_mark  regclass := tidegate_internal.queue_counter(p_queue, 'mark');
   v_first bigint;
 begin
-  execute format(
-    $sql$
-      update %s as m
+  case p_queue
+    -- each queue
+    when 'QUEUE' then
+      update pgmq.q_QUEUE as m
       set vt = freed.visible, headers = null
-      from unnest($1, $2) as freed(msg_id, visible)
-      where m.msg_id = freed.msg_id
-    $sql$,
-    tidegate_internal.queue_table(p_queue)
-  ) using p_msg_ids, p_visible;
+      from unnest(p_msg_ids, p_visible) as freed(msg_id, visible)
+      where m.msg_id = freed.msg_id;
+    -- end of each queue
+    else perform tidegate_internal.refuse_queue(p_queue);
+  end case;
 
   select min(freed.msg_id) into v_first
   from unnest(p_msg_ids, p_visible) as freed(msg_id, visible)
@@ -29,9 +34,9 @@ begin
 
   if v_first is not null then
     perform pg_advisory_xact_lock(tidegate.queue_lock_key(p_queue, 'mark'));
-    if v_first < pg_sequence_last_value(v_mark) then
-      perform setval(v_mark, greatest(v_first, 1));
-    end if;
+    perform setval(q.mark, greatest(v_first, 1))
+    from tidegate_internal.queue_counter(p_queue, 'mark') as q(mark)
+    where v_first < pg_sequence_last_value(q.mark);
   end if;
 end;
 $$;

@@ -6,6 +6,11 @@
 create or replace function tidegate_internal.lock_messages(p_queues text[], p_msg_ids bigint[])
   returns void
   language plpgsql
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set enable_mergejoin = off
+  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -19,10 +24,14 @@ begin
     group by m.queue
     order by m.queue
   loop
-    execute format(
-      'select from (select 1 from %s where msg_id = any($1) order by msg_id for update) as locked',
-      tidegate_internal.queue_table(v_queue)
-    ) using v_msg_ids;
+    case v_queue
+      -- each queue
+      when 'QUEUE' then
+        perform
+        from (select from pgmq.q_QUEUE as m where m.msg_id = any(v_msg_ids) order by m.msg_id for update) as locked;
+      -- end of each queue
+      else perform tidegate_internal.refuse_queue(v_queue);
+    end case;
   end loop;
 end;
 $$;

@@ -31,8 +31,8 @@ begin
       'q_' || p_queue || '_held_idx', tidegate_internal.queue_table(p_queue)
     );
   end if;
-  foreach v_counter in array array['pacing', 'mark', 'due', 'survey', 'hand'] loop
-    execute format('create sequence if not exists tidegate.%I', v_counter || '_' || p_queue);
+  foreach v_counter in array tidegate_internal.queue_counters() loop
+    execute format('create sequence if not exists tidegate.%I minvalue -9223372036854775807', v_counter || '_' || p_queue);
   end loop;
 end;
 $$;

@@ -13,27 +13,32 @@ create or replace function tidegate_internal.message_place(
 )
   language plpgsql
   stable
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set enable_mergejoin = off
+  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now     timestamptz := tidegate.clock();
   v_message record;
 begin
-  -- A queue may be gone, with the request left live in it, until `recover` puts it elsewhere.
-  if p_queue is null or to_regclass(tidegate_internal.queue_table(p_queue)) is null then
-    return;
-  end if;
-  execute format(
-    $sql$
-      select
-        true as present,
-        tidegate.is_held(m.headers, m.vt, $2) as held,
-        case when m.vt > $2 then m.vt end as due_at
-      from %s as m
-      where m.msg_id = $1
-    $sql$,
-    tidegate_internal.queue_table(p_queue)
-  ) into v_message using p_msg_id, v_now;
+  case p_queue
+    -- each queue
+    when 'QUEUE' then
+      -- Its table may have been dropped.
+      if to_regclass('pgmq.q_QUEUE') is null then
+        return;
+      end if;
+      select true as present, tidegate.is_held(m.headers, m.vt, v_now) as held, case when m.vt > v_now then m.vt end as due_at
+      into v_message
+      from pgmq.q_QUEUE as m
+      where m.msg_id = p_msg_id;
+    -- end of each queue
+    -- A queue may be gone, with the request left live in it, until `recover` puts it elsewhere.
+    else return;
+  end case;
   if v_message.present is null then
     return;
   end if;

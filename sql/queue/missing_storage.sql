@@ -1,4 +1,6 @@
--- missing_storage: queues that lack their pgmq table or one of their counters
+-- missing_storage: queues that lack their pgmq table, one of their counters or their branch of a queue function
+--
+-- All of them when a queue function is not as it has to be (see `each_queue`).
 create or replace function tidegate_internal.missing_storage()
   returns setof tidegate.queue
   language sql
@@ -10,10 +12,12 @@ as $$
   where to_regclass(tidegate_internal.queue_table(q.name)) is null
     or exists (
       select
-      from unnest(array['pacing', 'mark', 'due', 'survey', 'hand']) as c(counter)
+      from unnest(tidegate_internal.queue_counters()) as c(counter)
       where to_regclass('tidegate.' || quote_ident(c.counter || '_' || q.name)) is null
     )
+    or exists (select from tidegate_internal.queue_functions() as f where f.body <> f.wanted)
   order by q.name;
 $$;
 
-comment on function tidegate_internal.missing_storage is 'Queues that lack their pgmq table or a counter.';
+comment on function tidegate_internal.missing_storage is
+  'Queues that lack their pgmq table, a counter or their branch of a queue function.';

@@ -4,35 +4,47 @@
 create or replace function tidegate_internal.queue_count(p_queue text, p_counted integer, out depth bigint, out waiting bigint)
   language plpgsql
   stable
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set enable_mergejoin = off
+  set join_collapse_limit = 1
+  set enable_sort = off
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_mark bigint := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'mark')), 0);
-  v_due  timestamptz :=
-    to_timestamp(coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'due')), 0) / 1000000.0);
+  v_now  constant timestamptz := tidegate.clock();
+  v_mark bigint;
+  v_due  timestamptz;
 begin
-  -- A queue may be gone, with its kinds still there.
-  if to_regclass(tidegate_internal.queue_table(p_queue)) is null then
-    depth := 0;
-    waiting := 0;
-    return;
-  end if;
-  execute format(
-    $sql$
-      select count(*), count(*) filter (where m.vt <= $4)
+  depth := 0;
+  waiting := 0;
+  case p_queue
+    -- each queue
+    when 'QUEUE' then
+      -- Its table may have been dropped.
+      if to_regclass('pgmq.q_QUEUE') is null then
+        return;
+      end if;
+      v_mark := coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0);
+      v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
+      select count(*), count(*) filter (where m.vt <= v_now) into depth, waiting
       from (
-        (select vt from %1$s where msg_id >= $1 order by msg_id limit $3)
+        (select q.vt from pgmq.q_QUEUE as q where q.msg_id >= v_mark order by q.msg_id limit p_counted)
         union all
         (
           select d.vt
-          from (select msg_id, vt from %1$s where $1 > 1 and vt > $2 order by vt offset 0) as d
-          where d.msg_id < $1
-          limit $3
+          from (
+            select q.msg_id, q.vt from pgmq.q_QUEUE as q where v_mark > 1 and q.vt > v_due order by q.vt offset 0
+          ) as d
+          where d.msg_id < v_mark
+          limit p_counted
         )
-      ) as m
-    $sql$,
-    tidegate_internal.queue_table(p_queue)
-  ) into depth, waiting using v_mark, v_due, p_counted, tidegate.clock();
+      ) as m;
+    -- end of each queue
+    -- A queue may be gone, with its kinds still there.
+    else null;
+  end case;
 end;
 $$;
 

@@ -4,6 +4,7 @@
 --   due      every message whose visibility time is finite and before this has been dealt with, microseconds
 --   survey   when `survey_queue` last looked, microseconds since the epoch
 --   hand     the stretch of numbers that its next look begins with
+--   offset   how many numbers are known to be dead (see `draw_numbers`)
 --
 -- Sequences, because `setval` is in place: a counter row would leave a dead version at every claim, and all of
 -- them would have to be walked while somebody holds an old snapshot. `setval` is not undone by a rollback, so
@@ -16,4 +17,4 @@ return ('tidegate.' || quote_ident(p_counter || '_' || p_queue))::regclass;
 
 comment on function tidegate_internal.queue_counter is
   'A queue''s own sequence: pacing (nanoseconds), mark (a message number), due and survey '
-  '(microseconds) or hand (a stretch of numbers).';
+  '(microseconds), hand (a stretch of numbers) or offset (how many numbers are dead).';

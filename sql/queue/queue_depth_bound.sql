@@ -5,6 +5,12 @@
 create or replace function tidegate_internal.queue_depth_bound(p_queue text, out bound bigint, out waiting bigint)
   language plpgsql
   stable
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set enable_mergejoin = off
+  set join_collapse_limit = 1
+  set enable_sort = off
   set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -13,35 +19,39 @@ declare
   v_last bigint;
   v_mark bigint;
   v_due  timestamptz;
+  v_now  constant timestamptz := tidegate.clock();
 begin
-  -- Somebody may have dropped it.
-  if to_regclass(tidegate_internal.queue_table(p_queue)) is null then
-    bound := 0;
-    waiting := 0;
-    return;
-  end if;
-  v_last := coalesce(pg_sequence_last_value(tidegate_internal.queue_sequence(p_queue)), 0);
-  v_mark := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'mark')), 0);
-  v_due := to_timestamp(coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'due')), 0) / 1000000.0);
-  execute format(
-    $sql$
+  bound := 0;
+  waiting := 0;
+  case p_queue
+    -- each queue
+    when 'QUEUE' then
+      -- Its table may have been dropped.
+      if to_regclass('pgmq.q_QUEUE') is null then
+        return;
+      end if;
+      v_last := coalesce(pg_sequence_last_value('pgmq.q_QUEUE_msg_id_seq'), 0);
+      v_mark := coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0);
+      v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
       select
-        case when look.later < $6 then look.above + look.below
-          else $1 + 1 - (select m.msg_id from %1$s as m order by m.msg_id limit 1) end,
-        case when look.below = 0 and look.above <= $5 then (
-          -- The order and the limit bound the look: a planner that expects many rows would read the whole queue.
-          select count(*) filter (where few.vt <= $4)
-          from (select m.vt from %1$s as m where m.msg_id > $1 - look.above order by m.msg_id limit $5) as few
+        case when look.later < v_many then look.above + look.below
+          else v_last + 1 - (select m.msg_id from pgmq.q_QUEUE as m order by m.msg_id limit 1) end,
+        case when look.below = 0 and look.above <= v_few then (
+          select count(*) filter (where few.vt <= v_now)
+          from (select m.vt from pgmq.q_QUEUE as m where m.msg_id > v_last - look.above order by m.msg_id limit v_few) as few
         ) end
+      into bound, waiting
       from (
         select
-          greatest($1 + 1 - (select m.msg_id from %1$s as m where m.msg_id >= $2 order by m.msg_id limit 1), 0) as above,
-          count(*) as later, count(*) filter (where d.msg_id < $2) as below
-        from (select m.msg_id from %1$s as m where $2 > 1 and m.vt > $3 order by m.vt limit $6) as d
-      ) as look
-    $sql$,
-    tidegate_internal.queue_table(p_queue)
-  ) into bound, waiting using v_last, v_mark, v_due, tidegate.clock(), v_few, v_many;
+          greatest(v_last + 1 - (
+            select m.msg_id from pgmq.q_QUEUE as m where m.msg_id >= v_mark order by m.msg_id limit 1
+          ), 0) as above,
+          count(*) as later, count(*) filter (where d.msg_id < v_mark) as below
+        from (select m.msg_id from pgmq.q_QUEUE as m where v_mark > 1 and m.vt > v_due order by m.vt limit v_many) as d
+      ) as look;
+    -- end of each queue
+    else null;
+  end case;
 end;
 $$;
 

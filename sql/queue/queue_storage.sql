@@ -19,6 +19,23 @@ create or replace trigger queue_storage
   for each row
   execute function tidegate_internal.queue_storage();
 
+create or replace function tidegate_internal.queue_branches()
+  returns trigger
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform tidegate_internal.build_queue_functions();
+  return null;
+end;
+$$;
+
+create or replace trigger queue_branches
+  after insert or delete on tidegate.queue
+  for each statement
+  execute function tidegate_internal.queue_branches();
+
 create or replace function tidegate_internal.queue_identity()
   returns trigger
   language plpgsql
@@ -82,7 +99,8 @@ create or replace function tidegate_internal.queue_removal()
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_depth bigint;
+  v_depth   bigint;
+  v_counter text;
 begin
   if to_regclass(tidegate_internal.queue_table(old.name)) is not null then
     execute format('select count(*) from (select 1 from %s limit 1) as first', tidegate_internal.queue_table(old.name))
@@ -98,11 +116,9 @@ begin
   perform pg_advisory_xact_lock(tidegate.queue_lock_key(old.name, 'survey'));
   delete from tidegate.queue_survey as s where s.queue = old.name;
   perform pgmq.drop_queue(old.name);
-  execute format('drop sequence tidegate.%I', 'pacing_' || old.name);
-  execute format('drop sequence tidegate.%I', 'mark_' || old.name);
-  execute format('drop sequence tidegate.%I', 'due_' || old.name);
-  execute format('drop sequence tidegate.%I', 'survey_' || old.name);
-  execute format('drop sequence tidegate.%I', 'hand_' || old.name);
+  foreach v_counter in array tidegate_internal.queue_counters() loop
+    execute format('drop sequence tidegate.%I', v_counter || '_' || old.name);
+  end loop;
   delete from tidegate.queue_sample as s where s.queue = old.name;
   delete from tidegate.queue_pace as p where p.queue = old.name;
   delete from tidegate.queue_drain as d where d.queue = old.name;
@@ -117,6 +133,7 @@ create or replace trigger queue_removal
 
 comment on function tidegate_internal.queue_storage is
   'Trigger on queue: makes its pgmq table and counters.';
+comment on function tidegate_internal.queue_branches is 'Trigger on queue: each queue has its branch in the queue functions.';
 comment on function tidegate_internal.queue_wakes is 'Trigger on queue: wakes the workers when a limit or a pause changes.';
 comment on function tidegate_internal.queue_identity is 'Trigger on queue: name and stage stay (TG005).';
 comment on function tidegate_internal.queue_removal is

@@ -6,6 +6,12 @@
 create or replace function tidegate_internal.raise_mark(p_queue text, p_first bigint, p_slack integer default 2000)
   returns void
   language plpgsql
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set enable_mergejoin = off
+  set join_collapse_limit = 1
+  set enable_sort = off
   set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -18,10 +24,17 @@ begin
   end if;
 
   v_mark := coalesce(pg_sequence_last_value(v_counter), 0);
-  execute format(
-    $sql$ select msg_id from %s where msg_id >= $1 and msg_id < $2 and vt = '-infinity' order by msg_id limit 1 $sql$,
-    tidegate_internal.queue_table(p_queue)
-  ) into v_waiting using v_mark, p_first;
+  case p_queue
+    -- each queue
+    when 'QUEUE' then
+      select m.msg_id into v_waiting
+      from pgmq.q_QUEUE as m
+      where m.msg_id >= v_mark and m.msg_id < p_first and m.vt = '-infinity'
+      order by m.msg_id
+      limit 1;
+    -- end of each queue
+    else perform tidegate_internal.refuse_queue(p_queue);
+  end case;
 
   v_mark := greatest(v_mark, least(coalesce(v_waiting, p_first), p_first) - p_slack);
   if v_mark > 0 then

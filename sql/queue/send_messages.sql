@@ -13,15 +13,16 @@ create or replace function tidegate_internal.send_messages(
   set search_path = pg_catalog, pg_temp
 as $$
 begin
-  execute format(
-    $sql$
-      insert into %s (msg_id, vt, message)
+  case p_queue
+    -- each queue
+    when 'QUEUE' then
+      insert into pgmq.q_QUEUE (msg_id, vt, message)
       overriding system value
-      select m.msg_id, $3, jsonb_build_object('id', m.id)
-      from unnest($1, $2) as m(id, msg_id)
-    $sql$,
-    tidegate_internal.queue_table(p_queue)
-  ) using p_ids, p_msg_ids, p_visible;
+      select m.msg_id, p_visible, jsonb_build_object('id', m.id)
+      from unnest(p_ids, p_msg_ids) as m(id, msg_id);
+    -- end of each queue
+    else perform tidegate_internal.refuse_queue(p_queue);
+  end case;
 end;
 $$;
 

@@ -16,20 +16,22 @@ create or replace function tidegate_internal.waiting_before(
   returns bigint
   language plpgsql
   stable
-  -- Every look is a short walk along an index, in its order. A queue that has grown since anybody analyzed it looks small
-  -- to the planner, which would rather read and sort all of it.
-  set enable_bitmapscan = off
-  set enable_sort = off
   set jit = off
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set enable_mergejoin = off
+  set join_collapse_limit = 1
+  set enable_sort = off
   set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_lag      constant integer := 32;    -- blocks; by more the low-water mark does not lag behind the head
   v_many     constant integer := 2000;  -- messages with a time that has come, counted one by one
-  v_mark     bigint := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'mark')), 0);
-  v_due_us   bigint := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'due')), 0);
-  v_survey   bigint := pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'survey'));
-  v_end      bigint := coalesce(p_msg_id, pg_sequence_last_value(tidegate_internal.queue_sequence(p_queue)) + 1, 0);
+  v_mark     bigint;
+  v_due      timestamptz;
+  v_survey   bigint;
+  v_end      bigint;
   v_head     record;
   v_next     bigint;
   v_from     bigint;
@@ -38,48 +40,49 @@ declare
   v_limit    bigint;
   v_tail     record;
 begin
-  if p_counted is null
-    and to_timestamp(v_survey / 1000000.0) between p_now - interval '30 seconds' and p_now + interval '1 second' is not true
-  then
-    execute format(
-      'select count(*) as waiting from %s as m where m.msg_id < $1 and m.vt <= $2', tidegate_internal.queue_table(p_queue)
-    )
-      into v_tail using v_end, p_now;
-    return v_tail.waiting;
-  end if;
+  case p_queue
+    -- each queue
+    when 'QUEUE' then
+      v_mark := coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0);
+      v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
+      v_survey := pg_sequence_last_value('tidegate.survey_QUEUE');
+      v_end := coalesce(p_msg_id, pg_sequence_last_value('pgmq.q_QUEUE_msg_id_seq') + 1, 0);
+      if p_counted is null
+        and to_timestamp(v_survey / 1000000.0) between p_now - interval '30 seconds' and p_now + interval '1 second' is not true
+      then
+        return (select count(*) from pgmq.q_QUEUE as m where m.msg_id < v_end and m.vt <= p_now);
+      end if;
 
-  -- What came due below the mark, the first one that waits from there on, and those in its block and the next.
-  execute format(
-    $sql$
+      -- What came due below the mark, the first one that waits from there on, and those in its block and the next.
       with due as materialized (
-        select msg_id from %1$s where vt > $1 and vt <= $2 order by vt limit $5
+        select m.msg_id from pgmq.q_QUEUE as m where m.vt > v_due and m.vt <= p_now order by m.vt limit v_many
       ), first as materialized (
         select m.msg_id
-        from %1$s as m
-        where m.msg_id >= $3 and m.msg_id < least($4, ($3 / 256 + $6) * 256) and coalesce(m.vt <= $2, false)
+        from pgmq.q_QUEUE as m
+        where m.msg_id >= v_mark and m.msg_id < least(v_end, (v_mark / 256 + v_lag) * 256) and coalesce(m.vt <= p_now, false)
         order by m.msg_id
         limit 1
       )
       select
         (select count(*) from due) as due,
-        (select count(*) from due where due.msg_id < least($3, $4)) as below,
-        (select least($4, (first.msg_id / 256 + 2) * 256) from first) as next,
+        (select count(*) from due where due.msg_id < least(v_mark, v_end)) as below,
+        (select least(v_end, (first.msg_id / 256 + 2) * 256) from first) as next,
         (
-          select count(*) filter (where near.vt <= $2)
+          select count(*) filter (where near.vt <= p_now)
           from first
-          -- The limit bounds the look, and the time is none of its conditions: a planner that expects many rows, or has not
-          -- seen that the queue has grown, would read them all, by the index on the time.
+          -- The limit bounds the look, and the time is none of its conditions: else the index on the time would serve it.
           cross join lateral (
             select m.vt
-            from %1$s as m
-            where m.msg_id >= first.msg_id and m.msg_id < least($4, (first.msg_id / 256 + 2) * 256)
+            from pgmq.q_QUEUE as m
+            where m.msg_id >= first.msg_id and m.msg_id < least(v_end, (first.msg_id / 256 + 2) * 256)
             order by m.msg_id
             limit 512
           ) as near
         ) as near
-    $sql$,
-    tidegate_internal.queue_table(p_queue)
-  ) into v_head using to_timestamp(v_due_us / 1000000.0), p_now, v_mark, v_end, v_many, v_lag;
+      into v_head;
+    -- end of each queue
+    else perform tidegate_internal.refuse_queue(p_queue);
+  end case;
   v_next := coalesce(v_head.next, (v_mark / 256 + v_lag) * 256);
   -- So much came due that the survey has to tell it, from below the mark on.
   if v_head.due = v_many then
@@ -115,19 +118,19 @@ begin
 
   -- What is newer. The limit bounds the look, not the number: a planner that expects few rows would read them all first.
   v_limit := least(p_counted, v_end - v_to * 256);
-  execute format(
-    $sql$
-      select count(*) as seen, count(*) filter (where w.msg_id < $3) as waiting, max(w.msg_id) as last
+  case p_queue
+    -- each queue
+    when 'QUEUE' then
+      select count(*) as seen, count(*) as waiting, max(w.msg_id) as last into v_tail
       from (
         select m.msg_id
-        from %s as m
-        where m.msg_id >= $1 and m.msg_id < $3 and coalesce(m.vt <= $2, false)
+        from pgmq.q_QUEUE as m
+        where m.msg_id >= v_to * 256 and m.msg_id < v_end and coalesce(m.vt <= p_now, false)
         order by m.msg_id
-        limit $4
-      ) as w
-    $sql$,
-    tidegate_internal.queue_table(p_queue)
-  ) into v_tail using v_to * 256, p_now, v_end, v_limit;
+        limit v_limit
+      ) as w;
+    -- end of each queue
+  end case;
   if v_tail.seen = p_counted and v_tail.last < v_end then
     v_tail.waiting := v_tail.waiting + v_end - v_tail.last - 1;
   end if;

@@ -1,5 +1,5 @@
--- recover_storage: makes the pgmq tables and counters of queues that lack them, and lets queues whose sequence was
--- set back draw numbers above those of their messages again; returns the names of these queues
+-- recover_storage: makes the pgmq tables, counters and function branches of queues that lack them, and lets queues whose
+-- sequence was set back draw numbers above those of their messages again; returns the names of these queues
 --
 -- A queue that draws numbers that are taken refuses every new message. What was in a table that is gone, `recover` brings
 -- back from the rows. `dry_run` only names them; `run` is whose record counts them.
@@ -21,6 +21,7 @@ begin
     perform pg_advisory_xact_lock(tidegate.queue_lock_key(v_queue.name, 'storage'));
     if exists (select from tidegate_internal.missing_storage() as q where q.name = v_queue.name) then
       perform tidegate_internal.make_storage(v_queue.name, v_queue.stage);
+      perform tidegate_internal.build_queue_functions();
       perform tidegate_internal.note_recovery(run, '{"storages": 1}');
     end if;
   end loop;

@@ -95,8 +95,8 @@ const MUTANTS: [Mutant; 16] = [
         name: "a claim in the other order",
         changes: &[(
             "take_messages",
-            "order by m.msg_id\n        limit $1 - (",
-            "order by m.msg_id desc\n        limit $1 - (",
+            "order by m.msg_id\n        limit p_limit - (",
+            "order by m.msg_id desc\n        limit p_limit - (",
         )],
     },
     Mutant {
@@ -109,7 +109,7 @@ const MUTANTS: [Mutant; 16] = [
     },
     Mutant {
         name: "an extend of a lease that has run out",
-        changes: &[("extend", " and m.vt > $3", "")],
+        changes: &[("extend", " and m.vt > v_now", "")],
     },
     Mutant {
         name: "a gate that opens one request too early",
@@ -209,6 +209,7 @@ impl Mutant {
         for sql in self.sql() {
             database.apply(&sql);
         }
+        database.apply("select tidegate_internal.build_queue_functions()");
         database
     }
 

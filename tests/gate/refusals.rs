@@ -353,7 +353,10 @@ async fn a_gate_that_closes_during_a_submission_refuses_the_next() {
     // The operator does not wait for callers, nor they for the operator.
     let mut operator = Session::begin(&database).await;
     operator
-        .execute("update tidegate.gate set state = 'too_many_requests'")
+        .execute(
+            "update tidegate.gate set state = 'too_many_requests';
+             update tidegate.setting set jitter = 0",
+        )
         .await;
     assert_eq!(
         told(&database, "submit('direct', '{}')").await,

@@ -251,7 +251,12 @@ fn sql_is_lower_case_schema_qualified_and_within_the_margin() {
                 assert!(!code.contains(word), "{place}: {word}in capitals");
             }
         }
-        assert!(!text.contains("enable_seqscan"), "{name} bends the planner");
+        assert!(
+            !text.contains("enable_")
+                || text
+                    .contains("\n  -- A plan that is kept may have been made for empty tables: "),
+            "{name} bends the planner"
+        );
     }
 }
 

@@ -418,6 +418,13 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
         &[],
     ),
     (
+        "queue_function_outdated",
+        "do $$ begin
+           execute replace(pg_get_functiondef('tidegate_internal.held_count'::regproc), 'pgmq.q_tx', 'pgmq.q_readiness');
+         end $$",
+        &[],
+    ),
+    (
         "single_row_missing",
         "delete from tidegate.setting",
         &[],

@@ -1,0 +1,31 @@
+-- each_queue: a function's body with its branch for queue QUEUE repeated for each of the queues named
+--
+-- A statement on a queue's table names the table, because PostgreSQL keeps a plan only for a statement without `execute`. So
+-- a function has one branch a queue. Its file has the branch of QUEUE, a name that no queue has, between the markers
+-- `each queue` and `end of each queue`; its copies stand behind it. Copies that are there already are replaced.
+create or replace function tidegate_internal.each_queue(p_body text, p_queues text[])
+  returns text
+  language sql
+  immutable
+  set search_path = pg_catalog, pg_temp
+as $$
+  select string_agg(
+    case p.number
+      when 1 then p.part
+      else s.branch || coalesce(s.copies, '') || '-- end of each queue' || split_part(p.part, '-- end of each queue', 2)
+    end,
+    '-- each queue' order by p.number
+  )
+  from unnest(string_to_array(p_body, '-- each queue')) with ordinality as p(part, number)
+  cross join lateral (
+    select b.branch, (
+      select string_agg('-- queue ' || q.name || replace(b.branch, 'QUEUE', q.name), '' order by q.number)
+      from unnest(p_queues) with ordinality as q(name, number)
+    ) as copies
+    from (
+      select split_part(split_part(p.part, '-- end of each queue', 1), '-- queue ', 1) as branch
+    ) as b
+  ) as s;
+$$;
+
+comment on function tidegate_internal.each_queue is 'A function''s body with its branch for QUEUE repeated for each queue.';

@@ -1,0 +1,9 @@
+-- queue_counters: the names of a queue's own counters (see `queue_counter`)
+create or replace function tidegate_internal.queue_counters()
+  returns text[]
+  language sql
+  immutable
+  parallel safe
+return array['pacing', 'mark', 'due', 'survey', 'hand', 'offset'];
+
+comment on function tidegate_internal.queue_counters is 'The names of a queue''s own counters.';

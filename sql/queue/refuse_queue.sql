@@ -1,0 +1,18 @@
+-- refuse_queue: says why there is no branch for a queue (see `each_queue`)
+--
+-- Raises TG005 for an unknown queue; 40001 for one that is being made.
+create or replace function tidegate_internal.refuse_queue(p_queue text)
+  returns void
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform tidegate_internal.require_queue(p_queue);
+  raise exception using
+    errcode = '40001',
+    message = format('queue "%s" is being made', p_queue),
+    hint = 'try again; if that does not help, `tidegate recover` builds the functions of queues';
+end;
+$$;
+
+comment on function tidegate_internal.refuse_queue is 'Says why there is no branch for a queue.';

@@ -1,0 +1,171 @@
+//! Do the functions that read and write queues' tables know every queue, and do the plans that they keep stay good?
+
+use crate::support::{TestDatabase, race::Session, until_blocked};
+
+const NEW: &str = "insert into tidegate.queue (name, stage) values ('later', 'tx');
+     insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms)
+     values ('later', 'direct', 'later', 1, 1)";
+
+const OUTDATED: &str =
+    "select f.signature from tidegate_internal.queue_functions() as f where f.body <> f.wanted";
+
+const NONE: [&str; 0] = [];
+
+/// A claim and a settle of each request that waits in a queue; how many were settled.
+fn served(queue: &str) -> String {
+    format!(
+        "select count(s.id)
+         from (select array_agg(c.lease) as leases from tidegate.claim_tx('{queue}', 'w', 500, '1 minute') as c) as c
+         cross join lateral tidegate.settle_receipt(c.leases) as s"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_is_served_by_sessions_that_were_there_before_it() {
+    let database = TestDatabase::new().await;
+    let mut earlier = Session::open(&database).await;
+    earlier
+        .texts("select * from tidegate.submit('direct', '{}')")
+        .await;
+    assert_eq!(earlier.text(&served("tx")).await, "1");
+
+    // Two at once: the second waits for the first, and knows both.
+    let mut first = Session::begin(&database).await;
+    first.execute(NEW).await;
+    let mut second = Session::begin(&database).await;
+    let other = NEW.replace("'later'", "'other'");
+    let ((), ()) = tokio::join!(second.execute(&other), async {
+        until_blocked(&database, 1).await;
+        first.commit().await;
+    });
+    second.commit().await;
+
+    for queue in ["later", "other", "tx"] {
+        let kind = if queue == "tx" { "direct" } else { queue };
+        earlier
+            .texts(&format!("select * from tidegate.submit('{kind}', '{{}}')"))
+            .await;
+        assert_eq!(earlier.text(&served(queue)).await, "1", "{queue}");
+    }
+
+    database
+        .execute("update tidegate.kind set tx_queue = 'other' where name = 'later'; delete from tidegate.queue where name = 'later'")
+        .await;
+    assert_eq!(earlier.texts(OUTDATED).await, NONE);
+    let (code, said) = earlier.attempt(&served("later")).await.unwrap_err();
+    assert_eq!(code, "TG005", "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_is_taken_back_leaves_no_branch() {
+    let database = TestDatabase::new().await;
+    let mut session = Session::begin(&database).await;
+    session.execute(NEW).await;
+    session.rollback().await;
+    assert_eq!(session.texts(OUTDATED).await, NONE);
+    let branches = session
+        .text("select count(*) from pg_proc where prosrc like '%q_later%'")
+        .await;
+    assert_eq!(branches, "0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn recover_builds_the_branches_again() {
+    let database = TestDatabase::new().await;
+    let mut session = Session::open(&database).await;
+    session
+        .execute(
+            "do $$ begin
+               execute replace(
+                 pg_get_functiondef('tidegate_internal.send_messages'::regproc), '-- queue tx', '-- queue gone'
+               );
+               execute replace(
+                 pg_get_functiondef('tidegate_internal.send_messages'::regproc), 'when ''tx''', 'when ''gone'''
+               );
+             end $$",
+        )
+        .await;
+    let (code, said) = session
+        .attempt("select * from tidegate.submit('direct', '{}')")
+        .await
+        .unwrap_err();
+    assert_eq!(code, "40001");
+    assert_eq!(said, "queue \"tx\" is being made");
+
+    let repaired = session
+        .texts("select * from tidegate.recover_storage() as r order by r")
+        .await;
+    assert_eq!(repaired, ["readiness", "tx"]);
+    assert_eq!(session.texts(OUTDATED).await, NONE);
+    assert_eq!(
+        session
+            .text("select outcome from tidegate.submit('direct', '{}')")
+            .await,
+        "accepted"
+    );
+}
+
+/// What a statement reads of the queue and of the requests: sequential scans, and rows by index.
+async fn reads(session: &mut Session, statement: &str) -> (i64, i64) {
+    const SO_FAR: &str = "select sum(seq_scan), sum(idx_tup_fetch) from pg_stat_user_tables where relname in ('q_tx', 'request')";
+    let mut before_and_after = [(0, 0); 2];
+    for at in 0..2 {
+        if at == 1 {
+            session.texts(statement).await;
+        }
+        session.texts("select pg_stat_force_next_flush()").await;
+        let read = session.text(SO_FAR).await;
+        let (scans, rows) = read.split_once(' ').unwrap();
+        before_and_after[at] = (scans.parse().unwrap(), rows.parse().unwrap());
+    }
+    let [before, after] = before_and_after;
+    (after.0 - before.0, after.1 - before.1)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_kept_from_an_empty_queue_serve_a_deep_one() {
+    let database = TestDatabase::unlimited().await;
+    let mut session = Session::open(&database).await;
+    session.execute("vacuum analyze pgmq.q_tx").await;
+    let submit = "select * from tidegate.submit('direct', '{}')";
+    let with_leases = |call: &str| {
+        format!(
+            "select count(*)
+             from (select array_agg(c.lease) as leases from tidegate.claim_tx('tx', 'w', 500, '1 minute') as c) as c
+             cross join lateral tidegate.{call} as s"
+        )
+    };
+    let all = [
+        submit.to_owned(),
+        "select tidegate.claim_wait_ms('tx')".to_owned(),
+        with_leases("settle_receipt(c.leases)"),
+        with_leases("extend(c.leases, '1 minute')"),
+        with_leases("still_held(c.leases)"),
+        with_leases("release(c.leases)"),
+        with_leases(
+            "settle_retry(c.leases, array_fill('{\"code\": \"503\"}'::jsonb, array[cardinality(c.leases)]))",
+        ),
+    ];
+    for statement in &all {
+        session.texts(submit).await;
+        session.texts(statement).await;
+    }
+
+    session
+        .execute(
+            "insert into tidegate.request (id, kind, flow, req_status, queue, msg_id, submitted_at, deadline_at, payload)
+             select tidegate_internal.uuid_v7(), 'direct', 'direct', 'processing', 'tx', nextval('pgmq.q_tx_msg_id_seq'),
+               now(), now() + interval '1 day', '{}'
+             from generate_series(1, 20000);
+             insert into pgmq.q_tx (msg_id, vt, message) overriding system value
+             select r.msg_id, '-infinity', jsonb_build_object('id', r.id)
+             from tidegate.request as r
+             where r.msg_id not in (select msg_id from pgmq.q_tx) and r.queue = 'tx'",
+        )
+        .await;
+    for statement in &all {
+        let (scans, rows) = reads(&mut session, statement).await;
+        assert_eq!(scans, 0, "{statement} scans a table");
+        assert!(rows < 12_000, "{statement} reads {rows} rows");
+    }
+}
