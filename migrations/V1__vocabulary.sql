@@ -51,15 +51,13 @@ create type tidegate.retry_after as (
   p90_ms  bigint
 );
 
--- What a submission finds at its gates. `room`: how many more they let in, none when one is closed; `counted`: the gates
--- whose depth was counted, `depths` those depths, before the submission; `waiting`: how many wait in the queue, if that
--- was seen on the way.
+-- What a submission finds at the caps of its kind and submitter. `room`: how many more they let in, none when one is closed;
+-- `counted`: those that were counted, `depths` how deep it was behind them, before the submission.
 create type tidegate.admission as (
   room    bigint,
   closed  boolean,
   counted text[],
-  depths  bigint[],
-  waiting bigint
+  depths  bigint[]
 );
 
 -- What a claim finds at the breakers of its stage: kinds to leave and until when, kinds to probe and how many times, and how

@@ -38,9 +38,6 @@ pub enum StoreError {
     /// A batch is larger than a gate's high-water mark: it would never be let in (TG011).
     #[error("{0}")]
     BatchTooLarge(String),
-    /// A transaction has submitted too much one by one (TG012).
-    #[error("{0}")]
-    TooManySubmits(String),
     /// A policy cannot hold: over its budget, or against its semantics (TG013).
     #[error("{0}")]
     PolicyRefused(String),
@@ -144,7 +141,6 @@ impl From<sqlx::Error> for StoreError {
             "TG010" => Self::UnknownSetting(message),
             "42501" => Self::NotPermitted(message),
             "TG011" => Self::BatchTooLarge(message),
-            "TG012" => Self::TooManySubmits(message),
             "TG013" => Self::PolicyRefused(message),
             "TG009" => Self::CallbackRefused(message),
             // Other locks that do not come are PostgreSQL's to tell.

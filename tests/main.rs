@@ -52,6 +52,7 @@ mod gate {
     pub mod back_pressure;
     pub mod quotas;
     pub mod refusals;
+    pub mod tickets;
 }
 mod house {
     pub mod bodies;

@@ -4,8 +4,6 @@
 -- milliseconds, rates per second. A rate or concurrency that is null does not limit; one that is 0 stops, and the
 -- answer is max_seconds. Source: the Retry-After design, its formulas and tables.
 --
--- Exact: everything is brought onto one fraction of numerics and divided once, rounding up. (2500 ms and a margin of
--- 0.2 are 3 s, not 4; two messages at 3 per second and 1 s of work are 2 s, not 3.)
 create or replace function tidegate.eta_seconds(
   place              text,
   queue_position     bigint,
@@ -26,41 +24,19 @@ create or replace function tidegate.eta_seconds(
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_above numeric;  -- milliseconds, times every rate passed so far
-  v_below numeric := 1000;
-  v_ahead bigint;   -- messages to be drained at drain_tps before this one
+  v_line record;
 begin
-  case place
-    when 'readiness_queue' then
-      v_above := processing_ms::bigint + tx_confirmation_ms;
-      v_ahead := coalesce(tx_queue_size, 0);
-      if concurrency <= 0 then
-        return max_seconds;
-      elsif concurrency is not null then
-        v_above := v_above * concurrency + coalesce(queue_position, 0) * 1000.0;
-        v_below := v_below * concurrency;
-      end if;
-    when 'checking' then
-      v_above := readiness_ms::bigint + processing_ms + tx_confirmation_ms;
-      v_ahead := coalesce(tx_queue_size, 0);
-    when 'tx_queue' then
-      v_above := processing_ms::bigint + tx_confirmation_ms;
-      v_ahead := coalesce(queue_position, 0);
-    when 'tx_in_flight' then
-      v_above := processing_ms;
-    else
-      return null;
-  end case;
-
-  if v_ahead is not null and drain_tps <= 0 then
-    return max_seconds;
-  elsif v_ahead is not null and drain_tps is not null then
-    v_above := v_above * drain_tps + v_ahead * v_below;
-    v_below := v_below * drain_tps;
-  end if;
-  v_above := v_above * (1 + safety_margin);
-
-  return greatest(min_seconds, least(max_seconds, tidegate.whole_seconds(v_above, v_below)));
+  select * into v_line
+  from tidegate.eta_line(
+    place, tx_queue_size, drain_tps, concurrency, readiness_ms, processing_ms, tx_confirmation_ms, safety_margin
+  );
+  return case
+    when v_line.first is null then null
+    when v_line.below is null then max_seconds
+    else greatest(min_seconds, least(max_seconds, tidegate.whole_seconds(
+      v_line.first + v_line.each * coalesce(queue_position, 0), v_line.below
+    )))
+  end;
 end;
 $$;
 

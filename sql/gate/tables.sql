@@ -1,12 +1,11 @@
 -- What the tables of this folder's subject are for, column by column.
 
-comment on type tidegate.admission is 'What a submission finds at its gates.';
+comment on type tidegate.admission is 'What a submission finds at the caps of its kind and submitter.';
 comment on column tidegate.admission.room is
-  'How many more requests the gates let in; null: no gate is near its mark.';
+  'How many more requests they let in; null: none limits.';
 comment on column tidegate.admission.closed is 'Whether one of them is closed.';
-comment on column tidegate.admission.counted is 'The gates whose depth was counted.';
+comment on column tidegate.admission.counted is 'Those that were counted.';
 comment on column tidegate.admission.depths is 'Those depths, before the submission.';
-comment on column tidegate.admission.waiting is 'How many messages wait in the queue; null: nobody counted.';
 
 comment on table tidegate.gate is
   'One row per queue, which comes with the queue, and one per cap of a kind or submitter, which cap_set makes: marks and '

@@ -12,7 +12,7 @@ declare
   v_span constant interval := '10 seconds';
   v_few  constant integer := 20;
   v_was  tidegate.queue_load;
-  v_last bigint := coalesce(pg_sequence_last_value(tidegate_internal.queue_sequence(p_queue.name)), 0);
+  v_last bigint := (select k.last from tidegate_internal.queue_numbers(p_queue.name) as k);
   v_gate boolean;
   v_came bigint;
   v_left numeric;

@@ -4,7 +4,7 @@
 --   due      every message whose visibility time is finite and before this has been dealt with, microseconds
 --   survey   when `survey_queue` last looked, microseconds since the epoch
 --   hand     the stretch of numbers that its next look begins with
---   offset   how many numbers are known to be dead (see `draw_numbers`)
+--   offset   how many numbers are known to be dead (see `enter_queue`)
 --
 -- Sequences, because `setval` is in place: a counter row would leave a dead version at every claim, and all of
 -- them would have to be walked while somebody holds an old snapshot. `setval` is not undone by a rollback, so

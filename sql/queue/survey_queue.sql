@@ -2,7 +2,7 @@
 --
 -- Returns how many stretches had changed; null when somebody else is surveying the queue. Runs as a maintenance duty,
 -- `stretches` at a time: those at the head and the tail, where a queue changes, each time, and of the others the next
--- ones, in turn. Without `stretches`, all of them. A queue of a few thousand messages is counted where it is asked for,
+-- ones, in turn. Without `stretches`, all of them. A queue of a few hundred messages is counted where it is asked for,
 -- and has no survey.
 --
 -- A survey that is killed leaves the one before. It only saves work at both ends: who asks for a position counts the
@@ -17,7 +17,7 @@ as $$
 declare
   v_queue     constant text := survey_queue.queue;
   v_numbers   constant bigint := 16384;  -- of a stretch
-  v_small     constant bigint := 4096;   -- numbers, from the first waiting message to the newest
+  v_small     constant bigint := 512;    -- numbers, from the first waiting message to the newest
   v_many      constant integer := 1000;  -- messages with a time that has come; fewer, and `waiting_before` counts them
   v_catch_up  constant integer := 16;    -- stretches, at the head and at the tail, in one step
   v_hand      bigint;
@@ -47,7 +47,7 @@ begin
 
   v_mark := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(v_queue, 'mark')), 0);
   v_due := to_timestamp(coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(v_queue, 'due')), 0) / 1000000.0);
-  v_end := coalesce(pg_sequence_last_value(tidegate_internal.queue_sequence(v_queue)), 0) + 1;
+  v_end := (select k.last + 1 from tidegate_internal.queue_numbers(v_queue) as k);
   v_now := tidegate.clock();
   execute format(
     $sql$

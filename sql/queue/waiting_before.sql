@@ -6,7 +6,8 @@
 -- there that has come due, is missing from it.
 --
 -- Of what the survey does not know, `p_counted` messages are counted, the others by the difference of their numbers: an
--- upper bound. Without `p_counted` everything is counted, one by one where no survey has been made lately.
+-- upper bound. With 0, so is the head, unless what lies between it and the end is a block or two. Without `p_counted`
+-- everything is counted, one by one where no survey has been made lately.
 create or replace function tidegate_internal.waiting_before(
   p_queue   text,
   p_msg_id  bigint,
@@ -46,7 +47,7 @@ begin
       v_mark := coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0);
       v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
       v_survey := pg_sequence_last_value('tidegate.survey_QUEUE');
-      v_end := coalesce(p_msg_id, pg_sequence_last_value('pgmq.q_QUEUE_msg_id_seq') + 1, 0);
+      v_end := coalesce(p_msg_id, (select s.last_value + s.is_called::integer from pgmq.q_QUEUE_msg_id_seq as s));
       if p_counted is null
         and to_timestamp(v_survey / 1000000.0) between p_now - interval '30 seconds' and p_now + interval '1 second' is not true
       then
@@ -66,6 +67,7 @@ begin
       select
         (select count(*) from due) as due,
         (select count(*) from due where due.msg_id < least(v_mark, v_end)) as below,
+        (select first.msg_id from first) as first,
         (select least(v_end, (first.msg_id / 256 + 2) * 256) from first) as next,
         (
           select count(*) filter (where near.vt <= p_now)
@@ -75,6 +77,7 @@ begin
             select m.vt
             from pgmq.q_QUEUE as m
             where m.msg_id >= first.msg_id and m.msg_id < least(v_end, (first.msg_id / 256 + 2) * 256)
+              and (p_counted > 0 or p_counted is null or v_end <= (first.msg_id / 256 + 2) * 256)
             order by m.msg_id
             limit 512
           ) as near
@@ -92,6 +95,9 @@ begin
   end if;
   if v_next >= v_end then
     return v_head.below + v_head.near;
+  end if;
+  if p_counted = 0 and v_next > v_head.first then
+    v_head.near := v_next - v_head.first;
   end if;
 
   -- What has been surveyed from there on: whole blocks of 256 numbers, 64 of which are a stretch.
@@ -118,6 +124,9 @@ begin
 
   -- What is newer. The limit bounds the look, not the number: a planner that expects few rows would read them all first.
   v_limit := least(p_counted, v_end - v_to * 256);
+  if p_counted = 0 then
+    return v_head.below + v_head.near + least(v_surveyed + v_end - v_to * 256, v_end - v_next);
+  end if;
   case p_queue
     -- each queue
     when 'QUEUE' then

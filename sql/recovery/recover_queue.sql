@@ -56,6 +56,7 @@ begin
       perform setval(v_sequence, v_greatest);
     end if;
 
+    perform tidegate_internal.revive_numbers(p_target_queue, cardinality(p_missing_ids));
     -- Only a number drawn from this very queue is the request's own.
     execute format(
       $sql$

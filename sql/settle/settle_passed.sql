@@ -33,6 +33,15 @@ begin
     return;
   end if;
 
+  perform tidegate_internal.announce_draw(q.name, q.passing, (select k.last from tidegate_internal.queue_numbers(q.name) as k))
+  from (
+    select k.tx_queue as name, count(*)::integer as passing
+    from unnest(v_held.ids) as h(id)
+    join tidegate.request as r on r.id = h.id
+    join tidegate.kind as k on k.name = r.kind
+    group by k.tx_queue
+    order by k.tx_queue
+  ) as q;
   -- The numbers are drawn in the order of the checks: an update goes through its rows in any order.
   with numbered as materialized (
     select h.id, h.msg_id, h.place, h.claimed, h.tx_queue, nextval(tidegate_internal.queue_sequence(h.tx_queue)) as number

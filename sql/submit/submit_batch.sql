@@ -5,8 +5,8 @@
 -- (when a gate that the kind passes is closed, or has no room for all that is new, the batch is `refused` whole: ids null,
 -- and in how many seconds to submit again) or 'accepted' (work already promised is always taken).
 -- Raises TG002 (unknown kind), TG003 (no nominal times), TG004 (key reused with another payload), TG007 (misuse, such as
--- 'enforce' above READ COMMITTED), TG011 (more than a gate ever lets in), TG012 (too many submissions one by one in this
--- transaction), 55P03 (another transaction keeps the gate's lock).
+-- 'enforce' above READ COMMITTED), TG011 (more than a gate ever lets in), 55P03 (another transaction keeps the lock of a
+-- cap).
 create or replace function tidegate.submit_batch(
   kind             text,
   payloads         jsonb[],

@@ -22,6 +22,8 @@ declare
   v_place   constant text := case when p_kind.flow = 'decrypt' then 'readiness_queue' else 'tx_queue' end;
   v_step    constant integer := ceil(v_count::numeric / v_made);
   v_each_ms numeric;
+  v_line    record;
+  v_least   integer;
   v_told    tidegate.retry_after[];
 begin
   if p_kind.eta = 'observed' then
@@ -50,12 +52,26 @@ begin
     ) as later;
   end if;
   if v_told is null then
-    select array_agg((e.seconds, null, null)::tidegate.retry_after order by e.place) into v_told
-    from (
-      select
-        place, tidegate.nominal_eta(p_kind, v_place, p_waiting + place, p_visible_in, null, p_terms) as seconds
+    select * into v_line
+    from tidegate.eta_line(
+      v_place, p_terms.tx_queue_size, p_terms.drain_tps, p_terms.concurrency, p_kind.readiness_ms, p_kind.processing_ms,
+      p_kind.tx_confirmation_ms, p_terms.safety_margin
+    );
+    v_least := greatest(
+      p_terms.min_seconds,
+      case when p_visible_in is not null then least(p_terms.max_seconds, ceil(extract(epoch from p_visible_in))) end
+    );
+    v_told := array(
+      select (
+        case
+          when v_line.below is null then p_terms.max_seconds
+          else greatest(v_least, least(p_terms.max_seconds, tidegate.whole_seconds(
+            v_line.first + v_line.each * (p_waiting + place), v_line.below
+          )))
+        end, null, null
+      )::tidegate.retry_after
       from generate_series(0, v_count - 1) as place
-    ) as e;
+    );
   end if;
   return v_told;
 end;

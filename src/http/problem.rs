@@ -80,7 +80,7 @@ impl From<&StoreError> for Problem {
             StoreError::UnknownRequest(_) => &UNKNOWN_REQUEST,
             StoreError::UnknownSetting(_) => &UNKNOWN_SETTING,
             StoreError::UnknownQueue(_) => &UNKNOWN_QUEUE,
-            StoreError::Misuse(_) | StoreError::TooManySubmits(_) => &INVALID_REQUEST,
+            StoreError::Misuse(_) => &INVALID_REQUEST,
             StoreError::PolicyRefused(_) => &POLICY_REFUSED,
             StoreError::BatchTooLarge(_) => &BATCH_TOO_LARGE,
             StoreError::IllegalTransition(_) => &ILLEGAL_STATE,

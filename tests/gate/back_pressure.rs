@@ -271,7 +271,7 @@ async fn a_group_is_let_in_as_far_as_there_is_room() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_group_that_leaves_some_no_room_closes_the_gate_even_if_others_are_served_meanwhile() {
+async fn a_group_that_leaves_some_no_room_closes_the_gate_only_if_it_is_full() {
     let database = stage().await;
     let mut holder = Session::begin(&database).await;
     // Somebody else's submission under one of the keys, past its gate.
@@ -291,19 +291,19 @@ async fn a_group_that_leaves_some_no_room_closes_the_gate_even_if_others_are_ser
     serve(&mut session, 4).await;
     holder.rollback().await;
 
-    let (_, outcomes) = group.finish().await;
+    let (_, told) = group.finish().await;
     assert_eq!(
-        outcomes,
+        told,
         ["accepted", "accepted", "accepted", "refused", "refused"]
     );
     assert_eq!(
         session
             .text("select g.state || ' ' || g.epoch from tidegate.gate as g where g.name = 'tx'")
             .await,
-        "too_many_requests 1"
+        "accepting 0"
     );
-    serve(&mut session, 11).await;
-    assert_eq!(session.text(STATE).await, "accepting 15 2");
+    outcomes(&mut session, &batch("direct", 4)).await;
+    assert_eq!(session.text(STATE).await, "too_many_requests 30 1");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -478,53 +478,41 @@ async fn strict_admission_needs_a_snapshot_of_now() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn far_below_the_mark_nobody_waits_and_a_transaction_submits_sixteen() {
-    let database = TestDatabase::unlimited().await;
-    let mut one = Session::begin(&database).await;
-    let mut two = Session::begin(&database).await;
-    for _ in 0..16 {
-        for session in [&mut one, &mut two] {
-            assert_eq!(
-                outcomes(session, "submit('direct', '{}')").await,
-                ["accepted"]
-            );
-        }
-    }
-    let (code, message) = one
-        .attempt("select * from tidegate.submit('direct', '{}')")
-        .await
-        .unwrap_err();
-    assert_eq!(code, "TG012");
-    assert!(message.contains("16"), "{message}");
-    // A batch waits for those who share the lock, and then takes as many as it likes, as often.
-    let batched = Session::begin(&database).await;
-    let batched = batched.start(&format!(
-        "select outcome from tidegate.{}",
-        batch("direct", 17)
-    ));
-    batched.until_blocked_by(&database, &two).await;
-    one.rollback().await;
-    two.commit().await;
-    let (mut batched, taken) = batched.finish().await;
-    assert_eq!(taken, ["accepted"; 17]);
+async fn open_submissions_take_room_and_keep_nothing_waiting() {
+    let database = stage().await;
+    let mut open = Session::begin(&database).await;
+    outcomes(&mut open, "submit('direct', '{}')").await;
+    outcomes(&mut open, &batch("direct", 9)).await;
+    let mut other = Session::open(&database).await;
+    other.execute("set lock_timeout = '1ms'").await;
     for _ in 0..20 {
         assert_eq!(
-            outcomes(&mut batched, "submit('direct', '{}')").await,
+            outcomes(&mut other, "submit('direct', '{}')").await,
             ["accepted"]
         );
     }
-    batched.commit().await;
+    // What is open may still be taken back: the gate stays as it is, and the wait is the shortest.
     assert_eq!(
-        database
-            .number("select count(*) from tidegate.request")
+        other
+            .texts("select outcome, retry_after_seconds from tidegate.submit('direct', '{}')")
             .await,
-        16 + 17 + 20
+        ["refused 1"]
     );
+    assert_eq!(other.text(STATE).await, "accepting 0 0");
+
+    open.rollback().await;
+    assert_eq!(
+        outcomes(&mut other, &batch("direct", 10)).await,
+        ["accepted"; 10]
+    );
+    assert_eq!(other.text(STATE).await, "too_many_requests 30 1");
+    sound(&database).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_keeps_the_lock_for_too_long_is_named_and_costs_others_five_seconds() {
+async fn a_cap_whose_lock_is_kept_for_too_long_is_named_and_costs_others_five_seconds() {
     let database = stage().await;
+    capped(&database).await;
     let mut holder = Session::begin(&database).await;
     outcomes(&mut holder, "submit('direct', '{}')").await;
     let mut other = Session::open(&database).await;
@@ -534,13 +522,23 @@ async fn whoever_keeps_the_lock_for_too_long_is_named_and_costs_others_five_seco
         .await
         .unwrap_err();
     assert_eq!(code, "55P03");
-    assert!(message.contains("gate \"tx\" is busy"), "{message}");
+    assert!(
+        message.contains("gate \"kind direct\" is busy"),
+        "{message}"
+    );
     assert_eq!(other.text("show lock_timeout").await, "100ms");
     holder.rollback().await;
     assert_eq!(
         outcomes(&mut other, "submit('direct', '{}')").await,
         ["accepted"]
     );
+}
+
+/// With a cap that never limits: but its submissions come one after the other.
+async fn capped(database: &TestDatabase) {
+    database
+        .execute("select tidegate.cap_set(kind => 'direct', high_water => 1000)")
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -555,7 +553,8 @@ async fn what_is_known_already_passes_no_gate() {
         .await;
     assert_eq!(outcomes(&mut session, keyed).await, ["replayed"]);
     session.commit().await;
-    // While somebody keeps the lock.
+    // While a cap's lock is kept.
+    capped(&database).await;
     let mut holder = Session::begin(&database).await;
     outcomes(&mut holder, "submit('direct', '{}')").await;
     session.execute("set lock_timeout = '50ms'").await;
@@ -569,38 +568,6 @@ async fn what_is_known_already_passes_no_gate() {
         "55P03"
     );
     holder.rollback().await;
-    // And when a transaction has submitted what it may.
-    database
-        .execute("update tidegate.gate set high_water = 1000000")
-        .await;
-    session.execute("begin").await;
-    for _ in 0..16 {
-        outcomes(&mut session, "submit('direct', '{}')").await;
-    }
-    assert_eq!(outcomes(&mut session, keyed).await, ["replayed"]);
-    session.commit().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_batch_that_waits_for_one_submission_holds_up_no_other() {
-    let database = TestDatabase::unlimited().await;
-    let mut holder = Session::begin(&database).await;
-    outcomes(&mut holder, "submit('direct', '{}')").await;
-    let batched = Session::open(&database).await;
-    let batched = batched.start(&format!(
-        "select outcome from tidegate.{}",
-        batch("direct", 17)
-    ));
-    batched.until_blocked_by(&database, &holder).await;
-    // It steps back now and then.
-    let mut single = Session::open(&database).await;
-    assert_eq!(
-        outcomes(&mut single, "submit('direct', '{}')").await,
-        ["accepted"]
-    );
-    assert!(!batched.is_over());
-    holder.commit().await;
-    assert_eq!(batched.finish().await.1, ["accepted"; 17]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

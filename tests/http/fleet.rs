@@ -467,12 +467,13 @@ async fn a_batch_that_never_fits_is_refused_for_good_and_one_that_will_until_it_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gate_that_somebody_keeps_locked_is_a_503_that_says_when_to_come_back() {
+async fn a_cap_whose_lock_is_kept_is_a_503_that_says_when_to_come_back() {
     let database = stage().await;
     // Who waits for less gives up sooner.
     database
         .execute(
-            "do $$ begin execute format('alter database %I set lock_timeout = 100', current_database()); end $$",
+            "do $$ begin execute format('alter database %I set lock_timeout = 100', current_database()); end $$;
+             select tidegate.cap_set(kind => 'direct', high_water => 1000)",
         )
         .await;
     let member = Member::start(&database, false).await;

@@ -77,10 +77,10 @@ async fn recover_builds_the_branches_again() {
         .execute(
             "do $$ begin
                execute replace(
-                 pg_get_functiondef('tidegate_internal.send_messages'::regproc), '-- queue tx', '-- queue gone'
+                 pg_get_functiondef('tidegate_internal.enter_queue'::regproc), '-- queue tx', '-- queue gone'
                );
                execute replace(
-                 pg_get_functiondef('tidegate_internal.send_messages'::regproc), 'when ''tx''', 'when ''gone'''
+                 pg_get_functiondef('tidegate_internal.enter_queue'::regproc), 'when ''tx''', 'when ''gone'''
                );
              end $$",
         )
@@ -107,19 +107,19 @@ async fn recover_builds_the_branches_again() {
 
 /// What a statement reads of the queue and of the requests: sequential scans, and rows by index.
 async fn reads(session: &mut Session, statement: &str) -> (i64, i64) {
-    const SO_FAR: &str = "select sum(seq_scan), sum(idx_tup_fetch) from pg_stat_user_tables where relname in ('q_tx', 'request')";
-    let mut before_and_after = [(0, 0); 2];
-    for at in 0..2 {
-        if at == 1 {
-            session.texts(statement).await;
-        }
-        session.texts("select pg_stat_force_next_flush()").await;
-        let read = session.text(SO_FAR).await;
-        let (scans, rows) = read.split_once(' ').unwrap();
-        before_and_after[at] = (scans.parse().unwrap(), rows.parse().unwrap());
-    }
-    let [before, after] = before_and_after;
-    (after.0 - before.0, after.1 - before.1)
+    let (scans, rows) = read_so_far(session).await;
+    session.texts(statement).await;
+    let (scans_after, rows_after) = read_so_far(session).await;
+    (scans_after - scans, rows_after - rows)
+}
+
+async fn read_so_far(session: &mut Session) -> (i64, i64) {
+    session.texts("select pg_stat_force_next_flush()").await;
+    let read = session
+        .text("select sum(seq_scan), sum(idx_tup_fetch) from pg_stat_user_tables where relname in ('q_tx', 'request')")
+        .await;
+    let (scans, rows) = read.split_once(' ').unwrap();
+    (scans.parse().unwrap(), rows.parse().unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread")]

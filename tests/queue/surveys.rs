@@ -244,14 +244,14 @@ async fn without_maintenance_a_position_is_exact_all_the_same_and_a_poll_tells_n
 #[tokio::test(flavor = "multi_thread")]
 async fn maintenance_surveys_deep_queues_and_forgets_those_that_are_deep_no_more() {
     let database = TestDatabase::unlimited().await;
-    submit_many(&database, "direct", 4000).await;
+    submit_many(&database, "direct", 400).await;
     let maintain = "update tidegate.maintenance set ran_at = '-infinity'; call tidegate.maintain()";
     for statement in maintain.split("; ") {
         database.execute(statement).await;
     }
-    assert_eq!(rows(&database).await, 0, "4000 are counted when asked for");
+    assert_eq!(rows(&database).await, 0, "400 are counted when asked for");
 
-    fill(&database, 15).await;
+    fill(&database, 19).await;
     for statement in maintain.split("; ") {
         database.execute(statement).await;
     }

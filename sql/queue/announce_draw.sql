@@ -1,0 +1,47 @@
+-- announce_draw: says how many numbers of a queue this transaction is about to draw, so that a refresh counts them as open
+--
+-- `nextval` locks its sequence until the top transaction ends, which stands for one number. That is all for the only draw of
+-- a transaction that has written nothing yet. What goes beyond is announced before the draw by shared advisory locks, one for
+-- each binary digit of the number: first key the sequence, second key the digit's place and the last number drawn, so that one
+-- transaction never takes the same lock for two draws. Each announcement is at least as large as all before it: n draws take
+-- about log n locks. What was announced and what was drawn is noted in a setting of the transaction; if that is lost, more is
+-- announced than need be.
+create or replace function tidegate_internal.announce_draw(p_queue text, p_count integer, p_last bigint)
+  returns void
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_fresh     constant boolean := pg_current_xact_id_if_assigned() is null;
+  v_key       integer;
+  v_noted_as  text;
+  v_noted     text;
+  v_announced bigint := v_fresh::integer;
+  v_drawn     bigint := 0;
+  v_more      bigint;
+begin
+  if v_fresh and p_count = 1 then
+    return;
+  end if;
+  v_noted_as := 'tidegate.drawn_' || p_queue;
+  v_noted := nullif(current_setting(v_noted_as, true), '');
+  if not v_fresh and v_noted is not null then
+    v_announced := split_part(v_noted, ' ', 1);
+    v_drawn := split_part(v_noted, ' ', 2);
+  end if;
+  if v_drawn + p_count > v_announced then
+    v_more := greatest(v_drawn + p_count - v_announced, v_announced);
+    v_key := tidegate_internal.queue_sequence(p_queue)::oid::bigint::bit(32)::integer;
+    for v_place in 0 .. 30 loop
+      if v_more & (1 << v_place) <> 0 then
+        perform pg_advisory_xact_lock_shared(v_key, ((v_place::bigint << 27) | (p_last & 134217727))::bit(32)::integer);
+      end if;
+    end loop;
+    v_announced := v_announced + v_more;
+  end if;
+  perform set_config(v_noted_as, v_announced || ' ' || v_drawn + p_count, true);
+end;
+$$;
+
+comment on function tidegate_internal.announce_draw is
+  'Says how many numbers of a queue this transaction is about to draw.';

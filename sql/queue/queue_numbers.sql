@@ -1,0 +1,23 @@
+-- queue_numbers: the last number that a queue has drawn, and how many up to it are known to be dead
+--
+-- At most as many messages as lie between them are in the queue. An offset beyond the last number is not the queue's own (its
+-- sequence was set back or made again) until it is refreshed.
+create or replace function tidegate_internal.queue_numbers(p_queue text, out dead bigint, out last bigint)
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  case p_queue
+    -- each queue
+    when 'QUEUE' then
+      dead := coalesce(pg_sequence_last_value('tidegate.offset_QUEUE'), 0);
+      -- Read as a row: `pg_sequence_last_value` takes the lock that tells open draws (see `refresh_offset`).
+      select s.last_value - (not s.is_called)::integer into last from pgmq.q_QUEUE_msg_id_seq as s;
+    -- end of each queue
+    else perform tidegate_internal.refuse_queue(p_queue);
+  end case;
+end;
+$$;
+
+comment on function tidegate_internal.queue_numbers is
+  'The last number that a queue has drawn, and how many up to it are known to be dead.';

@@ -1,0 +1,73 @@
+-- refresh_offset: counts the numbers of a queue that are dead: neither in the queue nor drawn by an open transaction
+--
+-- Three looks, each with a snapshot of its own, in this order: the last number, the open draws, the messages. A number drawn
+-- before the first look was registered by its lock before: either the second sees the lock, or it was released after the
+-- number became visible (or void), and the third decides. Counting one twice makes the gate only stricter. So the offset never
+-- counts a live number, and a greater one is never replaced by a smaller, except when it lies beyond the last number and was
+-- another sequence's.
+--
+-- The lock ends with a block that raises, while `setval` stays: else it would last until the caller commits. `p_wait` waits
+-- for one who is at it; with `p_seen`, does nothing if the offset is another already. Does nothing above READ COMMITTED,
+-- where a look is of long ago, nor for a transaction that has removed messages: they look dead to it, and it may roll back.
+-- (The count of removals may be one of earlier transactions, too: not asked where this one has written nothing.)
+create or replace function tidegate_internal.refresh_offset(p_queue text, p_wait boolean, p_seen bigint default null)
+  returns void
+  language plpgsql
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set enable_mergejoin = off
+  set join_collapse_limit = 1
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_key  constant bigint := tidegate.queue_lock_key(p_queue, 'offset');
+  v_dead bigint;
+  v_last bigint;
+  v_open bigint;
+  v_live bigint;
+  v_mark bigint;
+  v_due  timestamptz;
+begin
+  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+    return;
+  end if;
+  begin
+    if p_wait then
+      perform pg_advisory_xact_lock(v_key);
+    elsif not pg_try_advisory_xact_lock(v_key) then
+      return;
+    end if;
+    select k.dead, k.last into v_dead, v_last from tidegate_internal.queue_numbers(p_queue) as k;
+    if v_dead = p_seen is not false then
+      v_open := tidegate_internal.open_draws(p_queue);
+      case p_queue
+        -- each queue
+        when 'QUEUE' then
+          v_mark := coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0);
+          v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
+          select
+            (select count(*) from pgmq.q_QUEUE as m where m.msg_id >= v_mark and m.msg_id <= v_last)
+            + (
+              select count(*)
+              from (select m.msg_id from pgmq.q_QUEUE as m where v_mark > 1 and m.vt > v_due order by m.vt offset 0) as d
+              where d.msg_id < v_mark
+            )
+          into v_live;
+          if (v_dead > v_last or v_last - v_live - v_open > v_dead)
+            and (pg_current_xact_id_if_assigned() is null or pg_stat_get_xact_tuples_deleted('pgmq.q_QUEUE'::regclass) = 0)
+          then
+            perform setval('tidegate.offset_QUEUE', v_last - v_live - v_open);
+          end if;
+        -- end of each queue
+      end case;
+    end if;
+    raise exception using errcode = 'TG000';
+  exception when sqlstate 'TG000' then
+    return;
+  end;
+end;
+$$;
+
+comment on function tidegate_internal.refresh_offset is
+  'Counts the numbers of a queue that are dead, for its gate.';

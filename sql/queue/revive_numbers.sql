@@ -1,0 +1,26 @@
+-- revive_numbers: says that dead numbers of a queue are about to live again: `recover` puts messages back that were lost
+--
+-- Announced first, as a draw; then the offset is lowered by as many, under the lock of `refresh_offset`, which ends at once.
+-- The caller inserts afterwards.
+create or replace function tidegate_internal.revive_numbers(p_queue text, p_count integer)
+  returns void
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_numbers record;
+begin
+  select * into v_numbers from tidegate_internal.queue_numbers(p_queue);
+  perform tidegate_internal.announce_draw(p_queue, p_count, v_numbers.last);
+  begin
+    perform pg_advisory_xact_lock(tidegate.queue_lock_key(p_queue, 'offset'));
+    perform setval(q.counter, coalesce(pg_sequence_last_value(q.counter), 0) - p_count)
+    from tidegate_internal.queue_counter(p_queue, 'offset') as q(counter);
+    raise exception using errcode = 'TG000';
+  exception when sqlstate 'TG000' then
+    return;
+  end;
+end;
+$$;
+
+comment on function tidegate_internal.revive_numbers is 'Says that dead numbers of a queue are about to live again.';

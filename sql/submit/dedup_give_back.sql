@@ -1,0 +1,22 @@
+-- dedup_give_back: the keys that a submission has just claimed stand for none of its requests: there was no room for them
+create or replace function tidegate_internal.dedup_give_back(
+  p_kind text, p_submitter text, p_keys text[], p_made text[], p_ids uuid[]
+)
+  returns void
+  language plpgsql
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set enable_mergejoin = off
+  set join_collapse_limit = 1
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  delete from tidegate.dedup as d
+  where d.scope = p_kind || ':' || coalesce(p_submitter, '') and d.key = any(p_keys) and d.request_id = any(p_ids);
+  delete from tidegate.dedup as d where d.scope = any(p_made) and d.request_id = any(p_ids);
+end;
+$$;
+
+comment on function tidegate_internal.dedup_give_back is
+  'The keys that a submission has just claimed stand for none of its requests.';

@@ -1,0 +1,420 @@
+//! Does a strict gate let in exactly as many as its mark says, whatever fifty sessions do to it at once?
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicI64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use futures_util::future::join_all;
+use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
+use sqlx::{Connection, Executor, PgConnection, Row};
+
+use crate::support::{
+    TestDatabase, campaign,
+    race::{Session, sound},
+    rest,
+};
+
+const HIGH_WATER: i64 = 100;
+
+/// The gate opens at once when there is room: its tickets are what is to be looked at.
+async fn stage() -> TestDatabase {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute(&format!(
+            "update tidegate.gate set high_water = {HIGH_WATER}, low_water = {HIGH_WATER} - 1;
+             update tidegate.setting set jitter = 0"
+        ))
+        .await;
+    database
+}
+
+/// What the sessions share.
+struct Stress {
+    database: TestDatabase,
+    over: AtomicBool,
+    let_in: AtomicI64,
+    /// The processes of those that may be killed.
+    pids: Mutex<Vec<i32>>,
+}
+
+impl Stress {
+    /// One of fifty: submits, takes back, drains, and dies now and then.
+    async fn act(&self, seed: u64) {
+        let mut random = StdRng::seed_from_u64(seed);
+        while !self.over.load(Ordering::SeqCst) {
+            let mut session = self.database.session().await;
+            let pid: i32 = sqlx::query_scalar("select pg_backend_pid()")
+                .fetch_one(&mut session)
+                .await
+                .unwrap();
+            self.pids.lock().unwrap().push(pid);
+            while !self.over.load(Ordering::SeqCst) {
+                if self.transaction(&mut session, &mut random).await.is_err() {
+                    // Killed, or what it began has failed as a whole.
+                    if session.execute("rollback").await.is_err() {
+                        break;
+                    }
+                    rest().await;
+                }
+            }
+            self.pids.lock().unwrap().retain(|known| *known != pid);
+            drop(session.close().await);
+        }
+    }
+
+    async fn transaction(
+        &self,
+        session: &mut PgConnection,
+        random: &mut StdRng,
+    ) -> Result<(), sqlx::Error> {
+        session.execute("begin").await?;
+        match random.random_range(0..100) {
+            0..62 => {
+                let counts = [1, 1, 1, 1, 2, 5, 17];
+                let mut let_in =
+                    submit(session, *counts.choose(random).unwrap(), "enforce").await?;
+                if random.random_bool(0.15) {
+                    session.execute("savepoint s").await?;
+                    let admission = ["enforce", "accepted"].choose(random).unwrap();
+                    submit(session, 3, admission).await?;
+                    session.execute("rollback to s").await?;
+                }
+                while random.random_bool(0.25) {
+                    let_in += submit(session, 1, "enforce").await?;
+                }
+                self.let_in.fetch_add(let_in, Ordering::SeqCst);
+            }
+            62..68 => {
+                let counts = [1, 3, 10];
+                submit(session, *counts.choose(random).unwrap(), "accepted").await?;
+                if random.random_bool(0.3) {
+                    submit(session, 2, "accepted").await?;
+                }
+                pause(random).await;
+            }
+            68..69 => {
+                // Messages are lost, and put back.
+                session
+                    .execute(
+                        "with lost as (
+                           delete from pgmq.q_tx as m
+                           where m.msg_id in (select msg_id from pgmq.q_tx order by random() limit 3 for update skip locked)
+                           returning m.msg_id
+                         )
+                         insert into public.revived (msg_id) select msg_id from lost on conflict do nothing",
+                    )
+                    .await?;
+                session.execute("commit; begin").await?;
+                session
+                    .execute(
+                        "select tidegate.recover();
+                         update public.revived set after = (select last_value from pgmq.q_tx_msg_id_seq) where after is null",
+                    )
+                    .await?;
+            }
+            69..72 => {
+                session.execute("select tidegate.look_at_gates()").await?;
+            }
+            _ => {
+                let batch = [1, 5, 20].choose(random).unwrap();
+                session
+                    .execute(&*format!(
+                        "select count(*)
+                         from (select array_agg(c.lease) as leases from tidegate.claim_tx('tx', 'w', {batch}, '1 minute') as c) as c
+                         cross join lateral tidegate.settle_receipt(c.leases) as s"
+                    ))
+                    .await?;
+            }
+        }
+        if random.random_bool(0.2) {
+            pause(random).await;
+        }
+        let end = if random.random_bool(0.12) {
+            "rollback"
+        } else {
+            "commit"
+        };
+        session.execute(end).await?;
+        Ok(())
+    }
+
+    /// Looks so often: the deepest that it was up to the last number that was let in, and how often deeper than the mark.
+    /// What was put back comes on top of what was let in before.
+    async fn watch(&self, looks: usize) -> (i64, usize) {
+        let mut session = self.database.session().await;
+        let (mut last, mut deepest, mut deeper) = (0_i64, 0_i64, 0);
+        for _ in 0..looks {
+            let row = session
+                .fetch_one(&*format!(
+                    "with seen as materialized (
+                       select m.msg_id, r.submitter, v.msg_id is null as is_first
+                       from pgmq.q_tx as m
+                       join tidegate.request as r on r.id = tidegate.message_request_id(m.message)
+                       left join public.revived as v on v.msg_id = m.msg_id
+                     ), last as (
+                       select greatest({last}::bigint, max(s.msg_id)) as n from seen as s where s.submitter = 'enforce'
+                     )
+                     select
+                       last.n,
+                       (
+                         select count(*) from seen as s
+                         where s.msg_id <= last.n
+                           and (s.is_first or last.n > (select coalesce(max(v.after), {HIGH_WATER}) + {HIGH_WATER} from public.revived as v))
+                       ) as depth
+                     from last"
+                ))
+                .await
+                .unwrap();
+            last = row.get("n");
+            let depth: i64 = row.get("depth");
+            deepest = deepest.max(depth);
+            deeper += usize::from(depth > HIGH_WATER);
+        }
+        (deepest, deeper)
+    }
+
+    /// Kills one of the sessions now and then.
+    async fn kill(&self) {
+        let mut session = self.database.session().await;
+        let mut random = StdRng::seed_from_u64(rand::random());
+        while !self.over.load(Ordering::SeqCst) {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            let victim = self.pids.lock().unwrap().choose(&mut random).copied();
+            if let Some(pid) = victim {
+                sqlx::query("select pg_terminate_backend($1)")
+                    .bind(pid)
+                    .execute(&mut session)
+                    .await
+                    .unwrap();
+            }
+        }
+    }
+}
+
+/// How many of so many were let in; who submits is the admission's name.
+async fn submit(
+    session: &mut PgConnection,
+    count: i32,
+    admission: &str,
+) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar(
+        "select count(*) filter (where s.outcome = 'accepted')
+         from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[$1]), null, $2, $2) as s",
+    )
+    .bind(count)
+    .bind(admission)
+    .fetch_one(session)
+    .await
+}
+
+async fn pause(random: &mut StdRng) {
+    tokio::time::sleep(Duration::from_micros(random.random_range(0..20_000))).await;
+}
+
+/// The deepest that was seen, how often it was too deep, and how many were let in.
+async fn stress(database: TestDatabase, looks: usize) -> (i64, usize, i64) {
+    database
+        .execute("create table public.revived (msg_id bigint primary key, after bigint)")
+        .await;
+    let stress = Arc::new(Stress {
+        database,
+        over: AtomicBool::new(false),
+        let_in: AtomicI64::new(0),
+        pids: Mutex::default(),
+    });
+    let sessions = (0..campaign(16, 50)).map(|seed| {
+        let stress = Arc::clone(&stress);
+        tokio::spawn(async move { stress.act(seed).await })
+    });
+    let sessions: Vec<_> = sessions.collect();
+    let killer = tokio::spawn({
+        let stress = Arc::clone(&stress);
+        async move { stress.kill().await }
+    });
+    let (deepest, deeper) = stress.watch(looks).await;
+    stress.over.store(true, Ordering::SeqCst);
+    for session in join_all(sessions).await {
+        session.unwrap();
+    }
+    killer.await.unwrap();
+    let let_in = stress.let_in.load(Ordering::SeqCst);
+    if deeper == 0 {
+        // At rest there is room for exactly as many as the mark says.
+        let database = &stress.database;
+        database.execute("select tidegate.recover()").await;
+        let depth = "select count(*) from pgmq.q_tx";
+        let before = database.number(depth).await;
+        database
+            .execute("select * from tidegate.submit_group('direct', array_fill('{}'::jsonb, array[200]))")
+            .await;
+        assert_eq!(database.number(depth).await, before.max(HIGH_WATER));
+        sound(database).await;
+    }
+    (deepest, deeper, let_in)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_let_in_reaches_the_mark_and_never_passes_it() {
+    let (deepest, deeper, let_in) = stress(stage().await, campaign(500, 10_000)).await;
+    assert_eq!(deeper, 0, "{deepest} deep, {let_in} were let in");
+    assert!(let_in > HIGH_WATER, "only {let_in} were let in");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_registration_the_same_stress_finds_too_many() {
+    let database = stage().await;
+    database
+        .execute(
+            "create or replace function tidegate_internal.open_draws(p_queue text) returns bigint language sql return 0::bigint",
+        )
+        .await;
+    let (_, deeper, let_in) = stress(database, campaign(500, 10_000)).await;
+    assert!(deeper > 0, "{let_in} were let in, and never too many");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nextval_keeps_its_lock_until_the_top_transaction_ends() {
+    const LOCKED: &str = "select count(*) from pg_locks
+        where database = (select oid from pg_database where datname = current_database())
+          and relation = 'pgmq.q_tx_msg_id_seq'::regclass and mode = 'RowExclusiveLock' and granted";
+    let database = stage().await;
+    let mut watch = Session::open(&database).await;
+    let mut session = Session::begin(&database).await;
+    session.execute("savepoint s").await;
+    session
+        .texts("select nextval('pgmq.q_tx_msg_id_seq')")
+        .await;
+    assert_eq!(watch.text(LOCKED).await, "1");
+    session.execute("rollback to s").await;
+    assert_eq!(watch.text(LOCKED).await, "1");
+    session.commit().await;
+    assert_eq!(watch.text(LOCKED).await, "0");
+
+    // Who only reads it takes none of it.
+    session.execute("begin").await;
+    session
+        .texts("select * from tidegate_internal.queue_numbers('tx')")
+        .await;
+    let id = session
+        .text("select id from tidegate.submit('direct', '{}')")
+        .await;
+    session.execute("commit; begin").await;
+    session
+        .texts(&format!("select * from tidegate.request_outlook('{id}')"))
+        .await;
+    assert_eq!(watch.text(LOCKED).await, "0");
+    session.commit().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn beside_thirty_open_draws_the_gate_lets_in_what_is_left() {
+    let database = stage().await;
+    let mut open = Vec::new();
+    for _ in 0..30 {
+        let mut session = Session::begin(&database).await;
+        session
+            .texts("select * from tidegate.submit_batch('direct', '{1,2}')")
+            .await;
+        open.push(session);
+    }
+    let mut other = Session::open(&database).await;
+    // Round and round: numbers run out again and again.
+    for _ in 0..5 {
+        let begun = Instant::now();
+        let let_in = other
+            .texts("select 1 from tidegate.submit_group('direct', array_fill('{}'::jsonb, array[60])) where outcome = 'accepted'")
+            .await;
+        assert_eq!(let_in.len(), 40);
+        assert!(begun.elapsed() < Duration::from_secs(5), "it waited");
+        other
+            .texts(
+                "select count(*)
+                 from (select array_agg(c.lease) as leases from tidegate.claim_tx('tx', 'w', 100, '1 minute') as c) as c
+                 cross join lateral tidegate.settle_receipt(c.leases) as s",
+            )
+            .await;
+    }
+    for session in &mut open {
+        session.commit().await;
+    }
+    assert_eq!(
+        other
+            .texts("select 1 from tidegate.submit_group('direct', array_fill('{}'::jsonb, array[60])) where outcome = 'accepted'")
+            .await
+            .len(),
+        40
+    );
+    sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_that_are_put_back_take_the_room_of_new_ones() {
+    let database = stage().await;
+    let mut session = Session::open(&database).await;
+    let fill = "select 1 from tidegate.submit_group('direct', array_fill('{}'::jsonb, array[200])) where outcome = 'accepted'";
+    assert_eq!(session.texts(fill).await.len(), 100);
+    session
+        .execute("delete from pgmq.q_tx where msg_id <= 40")
+        .await;
+    session.execute("select tidegate.look_at_gates()").await;
+    assert_eq!(session.texts(fill).await.len(), 40);
+    session.execute("select tidegate.recover()").await;
+    assert_eq!(session.text("select count(*) from pgmq.q_tx").await, "140");
+    session
+        .texts(
+            "select count(*)
+             from (select array_agg(c.lease) as leases from tidegate.claim_tx('tx', 'w', 60, '1 minute') as c) as c
+             cross join lateral tidegate.settle_receipt(c.leases) as s",
+        )
+        .await;
+    assert_eq!(session.texts(fill).await.len(), 20);
+    sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_offset_of_another_sequence_is_replaced() {
+    let database = stage().await;
+    let mut session = Session::open(&database).await;
+    let fill = "select 1 from tidegate.submit_group('direct', array_fill('{}'::jsonb, array[200])) where outcome = 'accepted'";
+    for change in [
+        "select setval('tidegate.offset_tx', 1000000)",
+        "delete from pgmq.q_tx; select pgmq.drop_queue('tx'); select tidegate.recover_storage()",
+    ] {
+        session.execute(change).await;
+        assert_eq!(session.texts(fill).await.len(), 100, "{change}");
+        session
+            .execute("update tidegate.request set req_status = 'failure', queue = null, msg_id = null where req_status = 'processing'")
+            .await;
+        session
+            .execute("delete from pgmq.q_tx; select tidegate.look_at_gates()")
+            .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_removes_messages_and_takes_it_back_leaves_the_gate_strict() {
+    let database = stage().await;
+    let mut session = Session::open(&database).await;
+    let fill = "select 1 from tidegate.submit_group('direct', array_fill('{}'::jsonb, array[200])) where outcome = 'accepted'";
+    session
+        .texts("select * from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[99]))")
+        .await;
+    session.execute("begin").await;
+    session
+        .texts(
+            "select count(*)
+             from (select array_agg(c.lease) as leases from tidegate.claim_tx('tx', 'w', 60, '1 minute') as c) as c
+             cross join lateral tidegate.settle_receipt(c.leases) as s",
+        )
+        .await;
+    // It finds room for one: what it has removed may come back.
+    assert_eq!(session.texts(fill).await.len(), 1);
+    session.rollback().await;
+    assert_eq!(session.texts(fill).await.len(), 1);
+    assert_eq!(session.text("select count(*) from pgmq.q_tx").await, "100");
+    sound(&database).await;
+}
