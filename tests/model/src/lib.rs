@@ -22,4 +22,6 @@ mod state;
 #[cfg(test)]
 mod steps;
 #[cfg(test)]
+mod tickets;
+#[cfg(test)]
 mod transactions;
