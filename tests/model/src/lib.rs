@@ -8,6 +8,8 @@
 #[cfg(test)]
 mod check;
 #[cfg(test)]
+mod leases;
+#[cfg(test)]
 mod perform;
 #[cfg(test)]
 mod properties;
