@@ -1,6 +1,8 @@
 //! What can happen to requests, told once more and apart from the engine: every order of its transactions, with workers
 //! that crash, leases that run out, and messages that come late, twice or never.
 //!
+//! Two smaller models, `tickets` and `leases`, look below a transaction: at its statements, their snapshots and its locks.
+//!
 //! Nothing here is used by the programs. The tests let `stateright` walk through every state of the model and hold the
 //! properties against each; then they break the model in ways in which the engine could be broken, and see that it is
 //! noticed. `docs/reliability.md` says what the model covers and what it leaves out.

@@ -187,9 +187,12 @@ fn what_the_gate_does_not_rely_on() {
     };
     for (variant, scene) in [
         (Variant::AlwaysReplaced, with(left(2, 1, 1, 0), intake())),
-        (Variant::AlwaysReplaced, revived()),
+        (Variant::AlwaysReplaced, with(left(1, 0, 1, 2), revived())),
         (Variant::AlwaysReplaced, remade()),
-        (Variant::InsertedThenLowered, revived()),
+        (
+            Variant::InsertedThenLowered,
+            with(left(1, 0, 1, 2), revived()),
+        ),
         (Variant::Zeroed, remade()),
     ] {
         every_state(Scene {

@@ -34,7 +34,7 @@ pub(super) enum Step {
 pub(super) const PROMISE: &str =
     "up to the greatest number let in, no more than the high mark are live";
 pub(super) const OFFSET: &str = "the offset counts dead numbers only";
-pub(super) const NOT_STUCK: &str = "a gate with room lets in";
+pub(super) const NOT_STUCK: &str = "a gate lets in what it has room for";
 pub(super) const FILLED: &str = "sometimes the gate is filled exactly";
 
 impl Scene {
@@ -118,16 +118,16 @@ impl Scene {
         }
     }
 
-    /// Whether a refresh and a submission after it are let in, when nothing else happens.
-    fn lets_in(&self, state: &State) -> bool {
+    /// Whether this session is let in after a refresh, when nothing else happens.
+    fn lets_in(&self, state: &State, place: usize) -> bool {
         let mut state = *state;
         state.left.submissions = 1;
         if self.is(Variant::Zeroed) && state.offset > i8::try_from(state.last).unwrap() {
-            self.perform(&mut state, Step::Zero(0));
+            self.perform(&mut state, Step::Zero(place));
         }
-        self.perform(&mut state, Step::Refresh(0));
+        self.perform(&mut state, Step::Refresh(place));
         while state.is_refreshing() {
-            self.perform(&mut state, Step::Refresh(0));
+            self.perform(&mut state, Step::Refresh(place));
         }
         let want = Want {
             enforce: true,
@@ -137,14 +137,25 @@ impl Scene {
             return false;
         }
         for step in [
-            Step::Look(0, want),
-            Step::Register(0),
-            Step::Draw(0),
-            Step::Insert(0),
+            Step::Look(place, want),
+            Step::Register(place),
+            Step::Draw(place),
+            Step::Insert(place),
         ] {
             self.perform(&mut state, step);
         }
-        state.sessions[0].inserted != 0
+        state.sessions[place].inserted != 0
+    }
+
+    /// Whether a session without a transaction is let in where there is room beside what is live and what is registered.
+    fn uses_its_room(&self, state: &State) -> bool {
+        let idle = |session: &Session| *session == Session::default();
+        let Some(place) = state.sessions.iter().position(idle) else {
+            return true;
+        };
+        let open: i8 = state.sessions.iter().map(Session::registered).sum();
+        let is_full = count(state.live) + open >= self.high_water;
+        state.is_refreshing() || is_full || self.lets_in(state, place)
     }
 }
 
@@ -198,10 +209,7 @@ impl Model for Scene {
                 let last = i8::try_from(state.last).unwrap();
                 state.offset > last || state.offset <= count(dead(state))
             }),
-            Property::always(NOT_STUCK, |scene: &Self, state: &State| {
-                let live = count(state.live);
-                !state.is_quiet() || live >= scene.high_water || scene.lets_in(state)
-            }),
+            Property::always(NOT_STUCK, Self::uses_its_room),
             Property::sometimes(FILLED, |scene: &Self, state: &State| {
                 state.is_quiet() && state.limited() == scene.high_water
             }),
