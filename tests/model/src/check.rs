@@ -34,8 +34,8 @@ fn scene(name: &'static str, flows: &[Flow], faults: Faults) -> Scene {
     }
 }
 
-/// The faults of a scene, by how many are asked for.
-fn bounds(small: Faults, usual: Faults, large: Faults) -> Faults {
+/// What may happen in a scene, by how much is asked for.
+pub(crate) fn bounds<T>(small: T, usual: T, large: T) -> T {
     let asked = |variable| env::var(variable).unwrap_or_default();
     match (
         asked("TIDEGATE_MODEL").as_str(),

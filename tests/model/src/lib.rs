@@ -1,12 +1,16 @@
 //! What can happen to requests, told once more and apart from the engine: every order of its transactions, with workers
 //! that crash, leases that run out, and messages that come late, twice or never.
 //!
+//! Two smaller models, `tickets` and `leases`, look below a transaction: at its statements, their snapshots and its locks.
+//!
 //! Nothing here is used by the programs. The tests let `stateright` walk through every state of the model and hold the
 //! properties against each; then they break the model in ways in which the engine could be broken, and see that it is
 //! noticed. `docs/reliability.md` says what the model covers and what it leaves out.
 
 #[cfg(test)]
 mod check;
+#[cfg(test)]
+mod leases;
 #[cfg(test)]
 mod perform;
 #[cfg(test)]
@@ -21,5 +25,7 @@ mod scene;
 mod state;
 #[cfg(test)]
 mod steps;
+#[cfg(test)]
+mod tickets;
 #[cfg(test)]
 mod transactions;
