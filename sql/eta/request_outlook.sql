@@ -70,7 +70,7 @@ begin
     v_told.seconds := 0;
   else
     select * into v_kind from tidegate.kind as k where k.name = v_request.kind;
-    select * into v_terms from tidegate_internal.eta_inputs(v_kind, v_request.queue, v_request.req_status, v_counted);
+    v_terms := tidegate_internal.eta_inputs(v_kind, v_request.queue, v_request.req_status, v_counted);
     if v_kind.eta = 'observed' then
       select t.* into v_told
       from tidegate_internal.observed_eta(

@@ -15,7 +15,7 @@ begin
   end if;
   for v_look in 1 .. 2 loop
     select * into v_numbers from tidegate_internal.queue_numbers(p_queue);
-    exit when v_numbers.dead <= v_numbers.last and v_numbers.last + p_count <= v_numbers.dead + p_high_water;
+    exit when v_numbers.last + p_count <= v_numbers.dead + p_high_water;
     if v_look = 1 then
       perform tidegate_internal.refresh_offset(p_queue, true, v_numbers.dead);
     end if;

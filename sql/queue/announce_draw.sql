@@ -2,10 +2,10 @@
 --
 -- `nextval` locks its sequence until the top transaction ends, which stands for one number. That is all for the only draw of
 -- a transaction that has written nothing yet. What goes beyond is announced before the draw by shared advisory locks, one for
--- each binary digit of the number: first key the sequence, second key the digit's place and the last number drawn, so that one
--- transaction never takes the same lock for two draws. Each announcement is at least as large as all before it: n draws take
--- about log n locks. What was announced and what was drawn is noted in a setting of the transaction; if that is lost, more is
--- announced than need be.
+-- each binary digit of the number: first key the sequence, second key the digit's place and a number that grows from one
+-- announcement of the transaction to the next (a lock that is taken twice counts once). Each announcement is at least as large
+-- as all before it: n draws take about log n locks. What was announced, what was drawn and how many announcements there were is
+-- noted in a setting of the transaction; if that is lost, more is announced than need be.
 create or replace function tidegate_internal.announce_draw(p_queue text, p_count integer, p_last bigint)
   returns void
   language plpgsql
@@ -18,6 +18,7 @@ declare
   v_noted     text;
   v_announced bigint := v_fresh::integer;
   v_drawn     bigint := 0;
+  v_times     bigint := 0;
   v_more      bigint;
 begin
   if v_fresh and p_count = 1 then
@@ -28,18 +29,22 @@ begin
   if not v_fresh and v_noted is not null then
     v_announced := split_part(v_noted, ' ', 1);
     v_drawn := split_part(v_noted, ' ', 2);
+    v_times := split_part(v_noted, ' ', 3);
   end if;
   if v_drawn + p_count > v_announced then
     v_more := greatest(v_drawn + p_count - v_announced, v_announced);
     v_key := tidegate_internal.queue_sequence(p_queue)::oid::bigint::bit(32)::integer;
     for v_place in 0 .. 30 loop
       if v_more & (1 << v_place) <> 0 then
-        perform pg_advisory_xact_lock_shared(v_key, ((v_place::bigint << 27) | (p_last & 134217727))::bit(32)::integer);
+        perform pg_advisory_xact_lock_shared(
+          v_key, ((v_place::bigint << 27) | ((p_last + 4099 * v_times) & 134217727))::bit(32)::integer
+        );
       end if;
     end loop;
     v_announced := v_announced + v_more;
+    v_times := v_times + 1;
   end if;
-  perform set_config(v_noted_as, v_announced || ' ' || v_drawn + p_count, true);
+  perform set_config(v_noted_as, concat_ws(' ', v_announced, v_drawn + p_count, v_times), true);
 end;
 $$;
 

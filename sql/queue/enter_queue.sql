@@ -41,16 +41,12 @@ begin
     when 'QUEUE' then
       v_mark := coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0);
       for v_look in 1 .. 2 loop
-        -- Read as a row: `pg_sequence_last_value` takes the lock that tells open draws.
-        select coalesce(pg_sequence_last_value('tidegate.offset_QUEUE'), 0), s.last_value - (not s.is_called)::integer
-        into v_dead, v_last
-        from pgmq.q_QUEUE_msg_id_seq as s;
-        exit when v_dead <= v_last and (p_high_water is null or v_last + v_count <= v_dead + p_high_water);
-        if v_look = 1 then
-          perform tidegate_internal.refresh_offset(p_queue, true, v_dead);
-        elsif p_high_water is not null then
+        select k.dead, k.last into v_dead, v_last from tidegate_internal.queue_numbers(p_queue) as k;
+        exit when p_high_water is null or v_last + v_count <= v_dead + p_high_water;
+        if v_look = 2 then
           return;
         end if;
+        perform tidegate_internal.refresh_offset(p_queue, true, v_dead);
       end loop;
       if v_last - v_mark < v_lag then
         v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);

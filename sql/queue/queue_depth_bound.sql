@@ -1,13 +1,11 @@
 -- queue_depth_bound: at most so many messages are in a queue: the numbers drawn, less those known to be dead
---
--- Null when the offset is not the queue's own until it is refreshed.
 create or replace function tidegate_internal.queue_depth_bound(p_queue text)
   returns bigint
   language plpgsql
   set search_path = pg_catalog, pg_temp
 as $$
 begin
-  return (select case when k.dead <= k.last then k.last - k.dead end from tidegate_internal.queue_numbers(p_queue) as k);
+  return (select k.last - k.dead from tidegate_internal.queue_numbers(p_queue) as k);
 end;
 $$;
 

@@ -3,14 +3,16 @@
 -- Three looks, each with a snapshot of its own, in this order: the last number, the open draws, the messages. A number drawn
 -- before the first look was registered by its lock before: either the second sees the lock, or it was released after the
 -- number became visible (or void), and the third decides. Counting one twice makes the gate only stricter. So the offset never
--- counts a live number, and a greater one is never replaced by a smaller, except when it lies beyond the last number and was
--- another sequence's.
+-- counts a live number, and a greater one is not replaced by a smaller; except with `p_replace`, for `recover`: a dump that was
+-- restored may have an offset that is younger than its messages.
 --
 -- The lock ends with a block that raises, while `setval` stays: else it would last until the caller commits. `p_wait` waits
 -- for one who is at it; with `p_seen`, does nothing if the offset is another already. Does nothing above READ COMMITTED,
 -- where a look is of long ago, nor for a transaction that has removed messages: they look dead to it, and it may roll back.
 -- (The count of removals may be one of earlier transactions, too: not asked where this one has written nothing.)
-create or replace function tidegate_internal.refresh_offset(p_queue text, p_wait boolean, p_seen bigint default null)
+create or replace function tidegate_internal.refresh_offset(
+  p_queue text, p_wait boolean, p_seen bigint default null, p_replace boolean default false
+)
   returns void
   language plpgsql
   -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
@@ -54,7 +56,7 @@ begin
               where d.msg_id < v_mark
             )
           into v_live;
-          if (v_dead > v_last or v_last - v_live - v_open > v_dead)
+          if (p_replace or v_last - v_live - v_open > v_dead)
             and (pg_current_xact_id_if_assigned() is null or pg_stat_get_xact_tuples_deleted('pgmq.q_QUEUE'::regclass) = 0)
           then
             perform setval('tidegate.offset_QUEUE', v_last - v_live - v_open);

@@ -1,6 +1,8 @@
 -- recover_storage: makes the pgmq tables, counters and function branches of queues that lack them, and lets queues whose
 -- sequence was set back draw numbers above those of their messages again; returns the names of these queues
 --
+-- The offset of each queue's gate is counted anew: one that was restored may be younger than the messages.
+--
 -- A queue that draws numbers that are taken refuses every new message. What was in a table that is gone, `recover` brings
 -- back from the rows. `dry_run` only names them; `run` is whose record counts them.
 create or replace function tidegate.recover_storage(dry_run boolean default false, run bigint default null)
@@ -27,6 +29,9 @@ begin
   end loop;
 
   for v_queue in select * from tidegate.queue as q order by q.name loop
+    if not dry_run then
+      perform tidegate_internal.refresh_offset(v_queue.name, true, null, true);
+    end if;
     v_sequence := to_regclass('pgmq.' || quote_ident('q_' || v_queue.name || '_msg_id_seq'));
     continue when v_sequence is null;
     execute format('select max(msg_id) from %s', tidegate_internal.queue_table(v_queue.name)) into v_greatest;

@@ -55,15 +55,12 @@ begin
     k as kind, e.high_water, e.forced, e.mode = 'soft' as is_soft,
     'too_many_requests' in (e.state, l.state) as is_closed,
     exists (select from tidegate.gate as c where c.kind = k.name)
-      or exists (select from tidegate.gate as c where c.submitter = p_submitter) as is_capped,
-    num_nulls(k.processing_ms, k.tx_confirmation_ms, t.safety_margin) > 0 or (k.flow = 'decrypt' and k.readiness_ms is null)
-      as is_untimed,
-    t as eta
+      or (p_submitter is not null and exists (select from tidegate.gate as c where c.submitter = p_submitter)) as is_capped,
+    num_nulls(k.processing_ms, k.tx_confirmation_ms, s.safety_margin) > 0 or (k.flow = 'decrypt' and k.readiness_ms is null)
+      as is_untimed
   into v_terms
   from tidegate.kind as k
-  left join lateral tidegate_internal.eta_inputs(
-    k, null, (case when k.flow = 'decrypt' then 'queued' else 'processing' end)::tidegate.request_status, 0
-  ) as t on true
+  left join tidegate.setting as s on true
   left join tidegate.gate as e on e.queue = coalesce(k.readiness_queue, k.tx_queue)
   left join tidegate.gate as l on l.queue = k.tx_queue
   where k.name = p_kind;
@@ -165,7 +162,8 @@ begin
   end loop;
 
   v_told := tidegate_internal.submit_etas(
-    v_kind, v_queue, v_entered.waiting, v_new, case when p_not_before > v_now then p_not_before - v_now end, v_terms.eta, v_now
+    v_kind, v_queue, v_entered.waiting, v_new, case when p_not_before > v_now then p_not_before - v_now end,
+    tidegate_internal.eta_inputs(v_kind, v_queue, v_status, 0), v_now
   );
   insert into tidegate.request (
     id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, deadline_at,

@@ -224,7 +224,8 @@ async fn a_worker_killed_between_settle_and_commit_leaves_neither_and_another_ma
     until_blocked(&database, 1).await;
 
     doomed.kill().await.unwrap();
-    assert_eq!(database.status(id).await, "tx_in_flight");
+    // In flight; or back, where it took longer than the lease to come here.
+    assert_ne!(database.status(id).await, "completed");
     lock.rollback().await.unwrap();
 
     // An effect has to be done within its lease: on a busy machine a second is little.
