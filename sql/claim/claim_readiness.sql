@@ -148,7 +148,7 @@ begin
   return query
     with claimed as (
       update tidegate.request as r
-      set worker = claim_readiness.worker, readiness_attempt = r.readiness_attempt + 1
+      set previous_status = r.req_status, worker = claim_readiness.worker, readiness_attempt = r.readiness_attempt + 1
       where r.id = any(v_found.go) and r.req_status = 'queued'
       returning r.msg_id, r.id, r.kind, r.payload, r.readiness_attempt, r.readiness_waits, r.deadline_at, r.submitter
     )

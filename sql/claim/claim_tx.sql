@@ -201,8 +201,8 @@ begin
     with claimed as (
       update tidegate.request as r
       set
-        req_status = 'tx_in_flight', transition_no = r.transition_no + 1, cause = 'claimed',
-        worker = claim_tx.worker, tx_attempt = r.tx_attempt + 1
+        previous_status = r.req_status, req_status = 'tx_in_flight', transition_no = r.transition_no + 1, cause = 'claimed',
+        tx_in_flight_at = tidegate.clock(), worker = claim_tx.worker, tx_attempt = r.tx_attempt + 1
       where r.id = any(v_go) and r.req_status = 'processing'
       returning r.msg_id, r.id, r.kind, r.payload, r.tx_attempt, r.tx_unsent, r.deadline_at, r.submitter
     )

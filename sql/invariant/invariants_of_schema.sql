@@ -64,11 +64,11 @@ from unnest(array[
   'policy kind_retention', 'policy kind_within_budget', 'policy policy_budget', 'policy policy_removal',
   'policy policy_version', 'policy record_config_change', 'policy record_config_truncate', 'queue queue_branches',
   'queue queue_gate', 'queue queue_identity', 'queue queue_removal', 'queue queue_storage', 'queue queue_wakes',
-  'queue record_config_change', 'queue record_config_truncate', 'request request_guard',
+  'queue record_config_change', 'queue record_config_truncate', 'request request_guard', 'request request_guard_of_updates',
   'request request_history_of_inserts', 'request request_history_of_updates', 'request request_is_never_truncated',
   'request request_removal', 'request webhook_outbox', 'response_backoff record_config_change',
   'response_backoff record_config_truncate', 'setting record_config_change', 'setting record_config_truncate',
-  'webhook_host webhook_host_secret'
+  'transition_rule transition_rule_guard', 'webhook_host webhook_host_secret'
 ]) as g(name)
 where not exists (select from trigger as t where t.name = g.name)
 union all

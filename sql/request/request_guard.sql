@@ -1,8 +1,9 @@
 -- request_guard: lets a request's row change only along `transition_rule`
 --
 -- A function announces its transition by raising transition_no by one and naming the cause, and is checked with
--- it. Whatever else changes the status is a hand edit, checked on the two statuses alone and labelled as one.
--- The trigger keeps what history needs in the row itself (previous_status, transition_no, the time each state was
+-- it; where it names the status before it and the time, too, the trigger's condition is the check (see
+-- `build_request_guard`). Whatever else changes the status is a hand edit, checked on the two statuses alone and labelled
+-- as one. The trigger keeps what history needs in the row itself (previous_status, transition_no, the time each state was
 -- entered), so that the history trigger reads nothing but the new rows.
 create or replace function tidegate_internal.request_guard()
   returns trigger
@@ -84,9 +85,30 @@ end;
 $$;
 
 create or replace trigger request_guard
-  before insert or update or delete on tidegate.request
+  before insert or delete on tidegate.request
   for each row
   execute function tidegate_internal.request_guard();
 
+create or replace function tidegate_internal.transition_rule_guard()
+  returns trigger
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform tidegate_internal.build_request_guard();
+  return null;
+end;
+$$;
+
+create or replace trigger transition_rule_guard
+  after insert or update or delete or truncate on tidegate.transition_rule
+  for each statement
+  execute function tidegate_internal.transition_rule_guard();
+
+select tidegate_internal.build_request_guard();
+
+comment on function tidegate_internal.transition_rule_guard is
+  'Trigger on transition_rule: the guard of requests goes by the rules as they are.';
 comment on function tidegate_internal.request_guard is
   'Trigger on request: refuses what transition_rule does not allow (TG001), labels hand edits, sets the times.';

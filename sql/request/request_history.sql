@@ -62,11 +62,11 @@ begin
       from new_rows as r
       cross join lateral (
         select
-          greatest(extract(epoch from r.finished_at - r.submitted_at) * 1000, 0)::bigint as ms,
+          greatest(date_part('epoch', r.finished_at - r.submitted_at) * 1000, 0)::bigint as ms,
           case
             when r.tx_in_flight_at is not null
               and r.cause in ('receipt', 'response', 'threshold_reached', 'verdict_accepted', 'verdict_rejected', 'rejected')
-            then least(greatest(extract(epoch from r.finished_at - r.tx_in_flight_at) * 1000, 0), 2147483647)::integer
+            then least(greatest(date_part('epoch', r.finished_at - r.tx_in_flight_at) * 1000, 0), 2147483647)::integer
           end as answer_ms,
           -- Whoever cancels waits for no answer.
           case when r.cause <> 'cancelled' then r.eta_seconds::bigint end as eta_seconds,

@@ -65,8 +65,8 @@ begin
 
   update tidegate.request as r
   set
-    req_status = 'completed', transition_no = r.transition_no + 1, response = p_response,
-    cause = case r.flow when 'proof' then 'verdict_accepted' else 'response' end
+    previous_status = r.req_status, req_status = 'completed', transition_no = r.transition_no + 1, response = p_response,
+    finished_at = tidegate.clock(), cause = case r.flow when 'proof' then 'verdict_accepted' else 'response' end
   where r.id = p_id and r.req_status = 'receipt_received';
   return case when found then 'completed' end;
 end;

@@ -55,7 +55,8 @@ begin
   ), moved as (
     update tidegate.request as r
     set
-      req_status = 'processing', transition_no = r.transition_no + 1, cause = 'readiness_passed',
+      previous_status = r.req_status, req_status = 'processing', transition_no = r.transition_no + 1,
+      cause = 'readiness_passed', processing_at = tidegate.clock(),
       queue = n.tx_queue, msg_id = n.number, error = null
     from numbered as n
     where r.id = n.id and r.req_status = 'queued' and r.queue = v_held.queue and r.msg_id = n.msg_id

@@ -28,6 +28,7 @@ create or replace function tidegate.settle_receipt(
 as $$
 #variable_conflict use_column
 declare
+  v_now      timestamptz;
   v_held     record;
   v_ids      uuid[];
   v_places   bigint[];
@@ -66,6 +67,7 @@ begin
     left join tidegate.request as o on o.id = f.request_id and o.req_status not in ('completed', 'timed_out', 'failure');
   end if;
 
+  v_now := tidegate.clock();
   with moved as (
     update tidegate.request as r
     set
@@ -74,7 +76,11 @@ begin
         when r.flow = 'direct' and responses[h.place] is not null then 'completed'
         else 'receipt_received'
       end)::tidegate.request_status,
-      transition_no = r.transition_no + 1, cause = case when h.taken is not null then 'outcome_unknown' else 'receipt' end,
+      previous_status = r.req_status, transition_no = r.transition_no + 1,
+      receipt_received_at = case
+        when h.taken is null and (r.flow <> 'direct' or responses[h.place] is null) then v_now else r.receipt_received_at end,
+      finished_at = case when h.taken is not null or (r.flow = 'direct' and responses[h.place] is not null) then v_now end,
+      cause = case when h.taken is not null then 'outcome_unknown' else 'receipt' end,
       queue = null, msg_id = null,
       reference = refs[h.place],
       response = case when r.flow = 'direct' then responses[h.place] end,
@@ -127,8 +133,8 @@ begin
       with answered as (
         update tidegate.request as r
         set
-          req_status = 'completed', transition_no = r.transition_no + 1, cause = 'response',
-          response = responses[m.place]
+          previous_status = r.req_status, req_status = 'completed', transition_no = r.transition_no + 1, cause = 'response',
+          finished_at = v_now, response = responses[m.place]
         from unnest(v_ids, v_places) as m(id, place)
         where r.id = m.id and r.req_status = 'receipt_received' and r.flow = 'decrypt'
           and r.response_threshold = 1 and responses[m.place] is not null

@@ -150,29 +150,102 @@ async fn an_announced_update_is_allowed_only_with_a_cause_listed_for_its_edge() 
     all.sort_unstable();
     all.dedup();
 
+    let list: Vec<_> = all.iter().map(|cause| format!("('{cause}')")).collect();
+
     for (f, (flow, _)) in FLOWS.iter().enumerate() {
         for (s, from) in STATUSES.iter().enumerate() {
             for to in STATUSES.iter().filter(|to| *to != from) {
-                let list: Vec<_> = all.iter().map(|cause| format!("('{cause}')")).collect();
-                let allowed = column(
-                    &mut session,
-                    &format!(
-                        "select cause from (values {}) as c(cause)
-                         where pg_temp.attempt(format(
-                           'update tidegate.request set req_status = %L, transition_no = transition_no + 1, cause = %L
-                            where id = %L', '{to}', cause, '{}')) = 'ok'
-                         order by cause collate \"C\"",
-                        list.join(", "),
-                        id(f, s)
-                    ),
-                )
-                .await;
-                let mut expected = causes(flow, from, to).to_vec();
-                expected.sort_unstable();
-                assert_eq!(allowed, expected, "{flow}: {from} to {to}");
+                // To the guard, and past it if the trigger's condition lets it.
+                let in_full = format!(
+                    ", previous_status = ''{from}'', {} = ''2001-01-01''",
+                    entered(to)
+                );
+                for announced in ["", in_full.as_str()] {
+                    let allowed = column(
+                        &mut session,
+                        &format!(
+                            "select cause from (values {}) as c(cause)
+                             where pg_temp.attempt(format(
+                               'update tidegate.request set req_status = %L, transition_no = transition_no + 1, cause = %L{announced}
+                                where id = %L', '{to}', cause, '{}')) = 'ok'
+                             order by cause collate \"C\"",
+                            list.join(", "),
+                            id(f, s)
+                        ),
+                    )
+                    .await;
+                    let mut expected = causes(flow, from, to).to_vec();
+                    expected.sort_unstable();
+                    assert_eq!(allowed, expected, "{flow}: {from} to {to}{announced}");
+                }
             }
         }
     }
+}
+
+/// The column that says when a status was entered.
+fn entered(status: &str) -> String {
+    match status {
+        "completed" | "timed_out" | "failure" => "finished_at".to_owned(),
+        other => format!("{other}_at"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_is_announced_in_full_is_not_guarded_and_anything_less_is() {
+    let database = TestDatabase::new().await;
+    let mut session = database.session().await;
+    place_all(&mut session).await;
+    let id = id(2, 1);
+    assert_eq!((FLOWS[2].0, STATUSES[1]), ("direct", "processing"));
+    let told = |change: &str| {
+        format!(
+            "with moved as (
+               update tidegate.request set {change} where id = '{id}'
+               returning previous_status, transition_no, cause, tx_in_flight_at = '2001-01-01' as is_mine
+             )
+             select concat_ws(' ', previous_status, transition_no, cause, is_mine) from moved"
+        )
+    };
+    let claimed = "req_status = 'tx_in_flight', cause = 'claimed', tx_in_flight_at = '2001-01-01'";
+    for (change, expected) in [
+        (
+            format!("{claimed}, transition_no = transition_no + 1, previous_status = 'processing'"),
+            "processing 2 claimed t",
+        ),
+        (
+            format!("{claimed}, transition_no = transition_no + 1, previous_status = 'queued'"),
+            "processing 2 claimed f",
+        ),
+        (
+            format!("{claimed}, transition_no = transition_no + 2, previous_status = 'processing'"),
+            "processing 2 hand_edit f",
+        ),
+        (
+            format!("{claimed}, previous_status = 'processing'"),
+            "processing 2 hand_edit f",
+        ),
+    ] {
+        run(&mut session, "begin").await;
+        assert_eq!(
+            value(&mut session, &told(&change)).await,
+            expected,
+            "{change}"
+        );
+        run(&mut session, "rollback").await;
+    }
+
+    // The condition goes by the rules as they are.
+    run(
+        &mut session,
+        "begin; delete from tidegate.transition_rule where flow = 'direct' and cause = 'claimed'",
+    )
+    .await;
+    let change =
+        format!("{claimed}, transition_no = transition_no + 1, previous_status = 'processing'");
+    let refusal = refused(&mut session, &told(&change)).await;
+    assert_eq!(refusal.code, "TG001", "{refusal:?}");
+    run(&mut session, "rollback").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
