@@ -14,33 +14,37 @@ create or replace function tidegate.cheapest_poll(
   max_seconds  integer
 )
   returns integer
-  language sql
+  language plpgsql
   immutable
   parallel safe
   set search_path = pg_catalog, pg_temp
 as $$
-  with candidate as (
-    select distinct least(max_seconds, greatest(min_seconds, ceil(ms * (1 + spread) / 1000)))::integer as seconds
-    from unnest(remaining_ms) as ms, (values (0), (jitter / 2), (jitter)) as widened(spread)
-  ), tried as (
-    select c.seconds, (ceil(c.seconds / (1 + jitter)) + (c.seconds - ceil(c.seconds / (1 + jitter))) * share) * 1000 as at_ms
-    from candidate as c, (values (1 / 6.0::float8), (1 / 2.0), (5 / 6.0)) as early(share)
-    where c.seconds > 10 or share = 0.5
-  ), told as (
-    select p.seconds, p.at_ms, sum(p.answers) over up_to as before, sum(p.ms) over up_to as before_ms
-    from (
-      select t.seconds, t.at_ms, 0 as answers, 0::float8 as ms from tried as t
-      union all
-      select null, ms, 1, ms from unnest(remaining_ms) as ms
-    ) as p
-    window up_to as (order by p.at_ms range unbounded preceding)
-  )
-  select t.seconds
-  from told as t
-  where t.seconds is not null
-  group by t.seconds
-  order by avg(t.before * t.at_ms - t.before_ms + (cardinality(remaining_ms) - t.before) * poll_cost_ms), t.seconds
-  limit 1
+begin
+  return (
+    with candidate as (
+      select distinct least(max_seconds, greatest(min_seconds, ceil(ms * (1 + spread) / 1000)))::integer as seconds
+      from unnest(remaining_ms) as ms, (values (0), (jitter / 2), (jitter)) as widened(spread)
+    ), tried as (
+      select c.seconds, (ceil(c.seconds / (1 + jitter)) + (c.seconds - ceil(c.seconds / (1 + jitter))) * share) * 1000 as at_ms
+      from candidate as c, (values (1 / 6.0::float8), (1 / 2.0), (5 / 6.0)) as early(share)
+      where c.seconds > 10 or share = 0.5
+    ), told as (
+      select p.seconds, p.at_ms, sum(p.answers) over up_to as before, sum(p.ms) over up_to as before_ms
+      from (
+        select t.seconds, t.at_ms, 0 as answers, 0::float8 as ms from tried as t
+        union all
+        select null, ms, 1, ms from unnest(remaining_ms) as ms
+      ) as p
+      window up_to as (order by p.at_ms range unbounded preceding)
+    )
+    select t.seconds
+    from told as t
+    where t.seconds is not null
+    group by t.seconds
+    order by avg(t.before * t.at_ms - t.before_ms + (cardinality(remaining_ms) - t.before) * poll_cost_ms), t.seconds
+    limit 1
+  );
+end;
 $$;
 
 comment on function tidegate.cheapest_poll is

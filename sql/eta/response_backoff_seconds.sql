@@ -3,16 +3,20 @@
 -- From the rows of `response_backoff`: the last one that begins at or before the time elapsed. No margin, no clamp.
 create or replace function tidegate.response_backoff_seconds(elapsed interval)
   returns integer
-  language sql
+  language plpgsql
   stable
   security definer
   set search_path = pg_catalog, pg_temp
 as $$
-  select coalesce(
-    (select b.seconds from tidegate.response_backoff as b
-     where b.from_elapsed <= greatest(elapsed, interval '0') order by b.from_elapsed desc limit 1),
-    (select b.seconds from tidegate.response_backoff as b order by b.from_elapsed limit 1)
+begin
+  return (
+    select coalesce(
+      (select b.seconds from tidegate.response_backoff as b
+       where b.from_elapsed <= greatest(elapsed, interval '0') order by b.from_elapsed desc limit 1),
+      (select b.seconds from tidegate.response_backoff as b order by b.from_elapsed limit 1)
+    )
   );
+end;
 $$;
 
 comment on function tidegate.response_backoff_seconds is

@@ -6,29 +6,33 @@
 -- has fallen to `p_depth` more slowly than that by more than the safety margin.
 create or replace function tidegate_internal.gate_rate(p_gate tidegate.gate, p_queue tidegate.queue, p_depth bigint)
   returns numeric
-  language sql
+  language plpgsql
   stable
   set search_path = pg_catalog, pg_temp
 as $$
-  select case
-    when p_queue.paused then 0
-    when fallen.rate * (1 + s.safety_margin) < coalesce(l.rate, p.per_second) then fallen.rate
-    else coalesce(l.rate, p.per_second)
-  end
-  from tidegate.setting as s
-  cross join lateral (
-    select case when p_queue.stage = 'tx' then p_queue.per_seconds else p_queue.max_concurrency end as rate
-  ) as l
-  left join tidegate.queue_pace as p
-    on p.queue = p_queue.name and p.observed_at > tidegate.clock() - interval '30 seconds' and p.per_second > 0
-  cross join lateral (
-    -- One more than was seen, for what is just being served.
+begin
+  return (
     select case
-      when p_gate.queue = p_queue.name and p_gate.state = 'too_many_requests' and not p_gate.forced and p_depth <= p_gate.depth
-        and p_gate.changed_at < tidegate.clock() - interval '5 seconds'
-      then round((p_gate.depth - p_depth + 1) / extract(epoch from tidegate.clock() - p_gate.changed_at), 3)
-    end as rate
-  ) as fallen;
+      when p_queue.paused then 0
+      when fallen.rate * (1 + s.safety_margin) < coalesce(l.rate, p.per_second) then fallen.rate
+      else coalesce(l.rate, p.per_second)
+    end
+    from tidegate.setting as s
+    cross join lateral (
+      select case when p_queue.stage = 'tx' then p_queue.per_seconds else p_queue.max_concurrency end as rate
+    ) as l
+    left join tidegate.queue_pace as p
+      on p.queue = p_queue.name and p.observed_at > tidegate.clock() - interval '30 seconds' and p.per_second > 0
+    cross join lateral (
+      -- One more than was seen, for what is just being served.
+      select case
+        when p_gate.queue = p_queue.name and p_gate.state = 'too_many_requests' and not p_gate.forced and p_depth <= p_gate.depth
+          and p_gate.changed_at < tidegate.clock() - interval '5 seconds'
+        then round((p_gate.depth - p_depth + 1) / extract(epoch from tidegate.clock() - p_gate.changed_at), 3)
+      end as rate
+    ) as fallen
+  );
+end;
 $$;
 
 comment on function tidegate_internal.gate_rate is

@@ -7,27 +7,31 @@ create or replace function tidegate_internal.dedup_find_all(
   p_kind tidegate.kind, p_payloads jsonb[], p_keys text[], p_made text[], p_submitter text
 )
   returns uuid[]
-  language sql
+  language plpgsql
   stable
   set search_path = pg_catalog, pg_temp
 as $$
-  select array_agg(
-    case
-      when p.key is not null then (
-        select f.request_id
-        from tidegate_internal.dedup_find(
-          p_kind.name || ':' || coalesce(p_submitter, ''), p.key, tidegate_internal.fingerprint(p.payload, p_kind.set_paths),
-          tidegate.clock()
-        ) as f
-      )
-      when p.made is not null
-        then tidegate_internal.dedup_find_made(
-          p.made, tidegate_internal.fingerprint(p.payload, p_kind.set_paths), tidegate.clock()
+begin
+  return (
+    select array_agg(
+      case
+        when p.key is not null then (
+          select f.request_id
+          from tidegate_internal.dedup_find(
+            p_kind.name || ':' || coalesce(p_submitter, ''), p.key, tidegate_internal.fingerprint(p.payload, p_kind.set_paths),
+            tidegate.clock()
+          ) as f
         )
-    end
-    order by p.place
-  )
-  from unnest(p_payloads, p_keys, p_made) with ordinality as p(payload, key, made, place);
+        when p.made is not null
+          then tidegate_internal.dedup_find_made(
+            p.made, tidegate_internal.fingerprint(p.payload, p_kind.set_paths), tidegate.clock()
+          )
+      end
+      order by p.place
+    )
+    from unnest(p_payloads, p_keys, p_made) with ordinality as p(payload, key, made, place)
+  );
+end;
 $$;
 
 comment on function tidegate_internal.dedup_find_all is
