@@ -32,7 +32,8 @@ def arguments():
     parser.add_argument("--jobs", type=int, default=0, help="of drains, instead of each peer's own number")
     parser.add_argument("--limit", type=int, default=60, help="seconds of a drain, at most")
     parser.add_argument("--gap", type=int, default=0, help="milliseconds between the jobs of latency, at most")
-    parser.add_argument("--out", required=True)
+    parser.add_argument("--groups", action="store_true", help="only say what `install` is to install")
+    parser.add_argument("--out", default="/dev/null")
     return parser.parse_args()
 
 
@@ -47,20 +48,24 @@ def main():
     wanted = arguments()
     suites = names(wanted.suites, SUITES, "suite") or list(SUITES)
     peers = names(wanted.peers, PEERS, "peer")
-    for peer in {peer.group: peer for peer in PEERS.values()}.values():
-        if missing := peer.missing():
-            print(f"{peer.group} is skipped: {missing}", flush=True)
     wish = Wish(
         measure.Length(wanted.seconds), processes=tuple(map(int, wanted.processes.split(","))), jobs=wanted.jobs,
         limit=wanted.limit, gap=wanted.gap,
     )
+    rows = {suite: [row for row in SUITES[suite](wish) if not peers or row.peer in peers] for suite in suites}
+    used = {row.peer: PEERS[row.peer] for some in rows.values() for row in some}
+    if wanted.groups:
+        print(*dict.fromkeys(peer.group for peer in used.values()))
+        return 0
+    missing = {name: peer.missing() for name, peer in used.items() if peer.missing()}
+    for name, why in missing.items():
+        print(f"{name} is skipped: {why}", flush=True)
     failed = 0
     with open(wanted.out, "a") as out:
         for suite in suites:
-            rows = [row for row in SUITES[suite](wish)
-                    if (not peers or row.peer in peers) and not PEERS[row.peer].missing()]
+            there = [row for row in rows[suite] if row.peer not in missing]
             for number in range(min(wanted.rounds, ROUNDS_AT_MOST.get(suite, wanted.rounds))):
-                for row in rows:
+                for row in there:
                     begun = time.time()
                     try:
                         result = row.run()

@@ -29,10 +29,6 @@ class Length:
         return max(15, seconds * self.share)
 
 
-class Missing(Exception):
-    pass
-
-
 def environment(peer, name):
     more = {"DATABASE_URL": database.url(name), "PEER_MODE": peer.mode, "NODE_ENV": "production",
             "PYTHONDONTWRITEBYTECODE": "1"}
@@ -68,8 +64,6 @@ def finish(process, timeout=180):
 def fresh(peer_name, **more):
     """A database of the peer's, set up."""
     peer = PEERS[peer_name].with_environment(**more)
-    if missing := peer.missing():
-        raise Missing(missing)
     name = "peer_" + peer_name.replace("-", "_")
     database.make(name)
     try:
