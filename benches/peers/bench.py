@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs suites and appends a line of JSON for each run; `run` calls it. See README.md.
 
-  bench.py [--suites a,b] [--peers a,b] [--rounds 3] [--seconds 5] --out FILE
+  bench.py [--suites a,b] [--peers a,b] [--rounds 3] [--seconds 10] --out FILE
 """
 
 import argparse

@@ -11,16 +11,18 @@ from contextlib import contextmanager, suppress
 import database
 from peers import HERE, PEERS, ROOT
 
-# How long a timed run takes, unless told otherwise.
-USUAL_SECONDS = 5
+# How long a timed run takes, unless told otherwise: each of its sessions begins by planning what it asks.
+USUAL_SECONDS = 10
+# Below this, runs that count are shortened, too.
+WHOLE_SECONDS = 5
 
 
 class Length:
-    """How long runs are: `seconds` for those that are timed; below the usual, those that count shrink in proportion."""
+    """How long runs are: `seconds` for those that are timed; with few, those that count shrink in proportion."""
 
     def __init__(self, seconds):
         self.seconds = seconds
-        self.share = min(1, seconds / USUAL_SECONDS)
+        self.share = min(1, seconds / WHOLE_SECONDS)
 
     def count(self, n, of=1):
         return max(of, round(n * self.share) // of * of)
