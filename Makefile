@@ -95,5 +95,9 @@ bench: setup ## Measure submit, drain and whole lives, in requests per second, p
 	cargo bench --bench gates
 	cargo bench --bench recovery
 
+.PHONY: bench-peers
+bench-peers: setup ## Measure beside other queues, which it installs outside the repository (SECONDS=1 ROUNDS=1 SUITES=keyed PEERS=raw1,fang)
+	SECONDS_EACH="$(or $(SECONDS),10)" benches/peers/run
+
 .PHONY: ci
 ci: lint test-long mutants ## What CI runs

@@ -1,0 +1,1 @@
+select pgmq.send('bench', '{"i":1}'::jsonb);

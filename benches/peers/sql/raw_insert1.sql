@@ -1,0 +1,1 @@
+insert into jobs (kind, payload) values ('noop', '{"i":1}');
