@@ -54,7 +54,8 @@ begin
     raise exception using errcode = 'TG002', message = format('there is no kind "%s"', recover.kind);
   end if;
 
-  if not dry_run then
+  -- Once a walk: it counts the messages of each queue.
+  if not dry_run and recover.after is null then
     perform tidegate.recover_storage(run => recover.run);
   end if;
   -- At every batch: a fleet that comes back in the middle is not down.
