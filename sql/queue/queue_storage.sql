@@ -36,6 +36,9 @@ create or replace trigger queue_branches
   for each statement
   execute function tidegate_internal.queue_branches();
 
+-- Files with triggers come after all functions, and those that lock requests against writers after this one.
+select tidegate_internal.build_queue_functions();
+
 create or replace function tidegate_internal.queue_identity()
   returns trigger
   language plpgsql

@@ -484,7 +484,7 @@ async fn open_submissions_take_room_and_keep_nothing_waiting() {
     outcomes(&mut open, "submit('direct', '{}')").await;
     outcomes(&mut open, &batch("direct", 9)).await;
     let mut other = Session::open(&database).await;
-    other.execute("set lock_timeout = '1ms'").await;
+    other.execute("set lock_timeout = '2s'").await;
     for _ in 0..20 {
         assert_eq!(
             outcomes(&mut other, "submit('direct', '{}')").await,
