@@ -101,8 +101,14 @@ begin
 end;
 $$;
 
+-- For each row: `migrate` that changes no rule does not lock requests against writers here.
 create or replace trigger transition_rule_guard
-  after insert or update or delete or truncate on tidegate.transition_rule
+  after insert or update or delete on tidegate.transition_rule
+  for each row
+  execute function tidegate_internal.transition_rule_guard();
+
+create or replace trigger transition_rule_guard_truncate
+  after truncate on tidegate.transition_rule
   for each statement
   execute function tidegate_internal.transition_rule_guard();
 
