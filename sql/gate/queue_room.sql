@@ -13,13 +13,10 @@ begin
   if p_high_water is null then
     return null;
   end if;
-  for v_look in 1 .. 2 loop
-    select * into v_numbers from tidegate_internal.queue_numbers(p_queue);
-    exit when v_numbers.last + p_count <= v_numbers.dead + p_high_water;
-    if v_look = 1 then
-      perform tidegate_internal.refresh_offset(p_queue, true, v_numbers.dead);
-    end if;
-  end loop;
+  select * into v_numbers from tidegate_internal.queue_numbers(p_queue);
+  if v_numbers.last + p_count > v_numbers.dead + p_high_water then
+    select * into v_numbers from tidegate_internal.look_for_room(p_queue, p_high_water, p_count);
+  end if;
   return case
     when p_soft and v_numbers.last + p_count > v_numbers.dead + p_high_water
       then (select greatest(0, p_high_water - c.depth) from tidegate_internal.queue_count(p_queue, p_high_water::integer) as c)

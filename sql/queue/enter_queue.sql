@@ -3,7 +3,7 @@
 -- `p_high_water` is the gate's mark, null to enter without a limit (promised work, a gate held open). The gate lets in the
 -- numbers up to its offset, which counts numbers known to be dead, plus the mark. So of the numbers up to the last one let in
 -- at most as many as the mark says are live. The offset is read before the draw, and refreshed when the numbers run out (see
--- `refresh_offset`). What is drawn in vain is void: dead at the end of the transaction.
+-- `look_for_room`). What is drawn in vain is void: dead at the end of the transaction.
 --
 -- Returns the numbers, how many messages wait before the first of them (as `waiting_before` tells without counting), and
 -- `fills`: whether they may have brought the depth to the mark.
@@ -40,14 +40,13 @@ begin
     -- each queue
     when 'QUEUE' then
       v_mark := coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0);
-      for v_look in 1 .. 2 loop
-        select k.dead, k.last into v_dead, v_last from tidegate_internal.queue_numbers(p_queue) as k;
-        exit when p_high_water is null or v_last + v_count <= v_dead + p_high_water;
-        if v_look = 2 then
+      select k.dead, k.last into v_dead, v_last from tidegate_internal.queue_numbers(p_queue) as k;
+      if v_last + v_count > v_dead + p_high_water then
+        select k.dead, k.last into v_dead, v_last from tidegate_internal.look_for_room(p_queue, p_high_water, v_count) as k;
+        if v_last + v_count > v_dead + p_high_water then
           return;
         end if;
-        perform tidegate_internal.refresh_offset(p_queue, true, v_dead);
-      end loop;
+      end if;
       if v_last - v_mark < v_lag then
         v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
         select
