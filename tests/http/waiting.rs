@@ -323,11 +323,7 @@ async fn a_node_that_loses_every_connection_goes_on_waiting() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_is_away_at_the_end_leaves_the_answer_that_was_held_back() {
     let database = TestDatabase::unlimited().await;
-    let settings = tidegate::database::PoolSettings {
-        acquire_timeout: Duration::from_millis(200),
-        ..Default::default()
-    };
-    let pool = tidegate::database::connect(&database.url, &settings)
+    let pool = tidegate::database::connect(&database.url, &Default::default())
         .await
         .unwrap();
     let node = Listening::deaf(&Store::new(pool.clone()), &HttpOptions::default()).await;

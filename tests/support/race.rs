@@ -18,6 +18,14 @@ pub struct Session {
 /// What a statement said: its rows as text, or its SQLSTATE with the message.
 pub type Said = Result<Vec<String>, (String, String)>;
 
+/// What one statement has read.
+#[derive(Debug)]
+pub struct Reads {
+    pub scans: i64,
+    pub index_scans: i64,
+    pub rows_by_index: i64,
+}
+
 impl Session {
     pub async fn open(database: &TestDatabase) -> Self {
         let mut connection = database.session().await;
@@ -76,6 +84,29 @@ impl Session {
         let mut rows = self.texts(sql).await;
         assert_eq!(rows.len(), 1, "{sql}: {rows:?}");
         rows.remove(0)
+    }
+
+    /// What a statement reads of the tables whose names match; it runs in a transaction of its own.
+    ///
+    /// Counted in this session alone: other sessions' statistics can arrive seconds after their work.
+    pub async fn reads(&mut self, tables: &str, statement: &str) -> Reads {
+        let so_far = format!(
+            "select coalesce(sum(seq_scan), 0), coalesce(sum(idx_scan), 0), coalesce(sum(idx_tup_fetch), 0)
+             from pg_stat_xact_user_tables where relname ~ '^({tables})$'"
+        );
+        self.execute("begin").await;
+        let before = self.text(&so_far).await;
+        self.texts(statement).await;
+        let after = self.text(&so_far).await;
+        self.commit().await;
+        let numbers =
+            |text: &str| -> Vec<i64> { text.split(' ').map(|n| n.parse().unwrap()).collect() };
+        let (before, after) = (numbers(&before), numbers(&after));
+        Reads {
+            scans: after[0] - before[0],
+            index_scans: after[1] - before[1],
+            rows_by_index: after[2] - before[2],
+        }
     }
 
     /// Starts a statement in a task of its own.
