@@ -218,7 +218,7 @@ class Watch:
             if handled != last:
                 last, changed = handled, now
                 self.trace.append((now - self.begun, handled))
-            # Whoever handles some twice stops reporting short of `n`.
+            # A peer that handles some twice stops reporting short of `n`.
             if (handled >= n or now - changed > 2) and not monitor.is_true(peer.left):
                 break
             if now - self.begun > limit:
@@ -353,7 +353,7 @@ MARKS = "2000/1000"
 
 
 def near(peer_name, length, script=None):
-    """Single inserts into a queue that somebody keeps 1,500 deep: by pgbench, or by the driver. Refusals do not count."""
+    """Single inserts into a queue that a worker keeps 1,500 deep: by pgbench, or by the driver. Refusals do not count."""
     more = {"TIDEGATE_MARKS": MARKS} if peer_name.startswith("tidegate") else {}
     with fresh(peer_name, **more) as (peer, name):
         fill(peer, name, DEEP, size=500)

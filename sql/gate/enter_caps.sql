@@ -2,7 +2,7 @@
 --
 -- Strict caps are locked to the end of the transaction, in the order of their names, and then counted: one submission comes
 -- after the other has committed. A cap that is held open by hand lets everything in. `room` is null where no cap limits.
--- Raises 55P03 when somebody keeps a lock for too long.
+-- Raises 55P03 when another transaction keeps a lock for too long.
 create or replace function tidegate_internal.enter_caps(p_kind text, p_submitter text)
   returns tidegate.admission
   language plpgsql

@@ -29,14 +29,11 @@ begin
   end if;
 
   if v_gate.state = 'accepting' then
-    if v_gate.queue is not null then
-      if tidegate_internal.queue_depth_bound(v_gate.queue) < v_gate.high_water then
-        return false;
-      end if;
-      perform tidegate_internal.refresh_offset(v_gate.queue, false);
-      if tidegate_internal.queue_depth_bound(v_gate.queue) < v_gate.high_water then
-        return false;
-      end if;
+    if v_gate.queue is not null and (
+      select k.last - k.dead < v_gate.high_water
+      from tidegate_internal.look_for_room(v_gate.queue, v_gate.high_water, 1, false) as k
+    ) then
+      return false;
     end if;
     return tidegate_internal.gate_flip(
       p_gate, 'too_many_requests', tidegate_internal.gate_depth(v_gate, v_gate.high_water + 1), v_gate.epoch

@@ -13,10 +13,7 @@ begin
   if p_high_water is null then
     return null;
   end if;
-  select * into v_numbers from tidegate_internal.queue_numbers(p_queue);
-  if v_numbers.last + p_count > v_numbers.dead + p_high_water then
-    select * into v_numbers from tidegate_internal.look_for_room(p_queue, p_high_water, p_count);
-  end if;
+  select * into v_numbers from tidegate_internal.look_for_room(p_queue, p_high_water, p_count, true);
   return case
     when p_soft and v_numbers.last + p_count > v_numbers.dead + p_high_water
       then (select greatest(0, p_high_water - c.depth) from tidegate_internal.queue_count(p_queue, p_high_water::integer) as c)

@@ -42,7 +42,7 @@ begin
       v_mark := coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0);
       select k.dead, k.last into v_dead, v_last from tidegate_internal.queue_numbers(p_queue) as k;
       if v_last + v_count > v_dead + p_high_water then
-        select k.dead, k.last into v_dead, v_last from tidegate_internal.look_for_room(p_queue, p_high_water, v_count) as k;
+        select k.dead, k.last into v_dead, v_last from tidegate_internal.look_for_room(p_queue, p_high_water, v_count, true) as k;
         if v_last + v_count > v_dead + p_high_water then
           return;
         end if;

@@ -181,7 +181,7 @@ begin
     from tidegate.gate as g
     cross join unnest(v_new) as n(id)
     where g.kind = p_kind or g.submitter = p_submitter;
-    perform tidegate_internal.close_gates(v_caps, cardinality(v_new));
+    perform tidegate_internal.close_caps(v_caps, cardinality(v_new));
   end if;
   if v_entered.waiting = 0 then
     perform pg_notify('tidegate_queue', v_queue);

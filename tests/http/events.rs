@@ -360,10 +360,12 @@ async fn a_slow_reader_misses_no_state() {
     let mut said = String::new();
     stream.read_to_string(&mut said).await.unwrap();
 
-    let states: Vec<_> = said
+    let mut states: Vec<_> = said
         .lines()
         .filter_map(|line| line.strip_prefix("id: "))
         .collect();
+    // A state is told again when its ETA changes.
+    states.dedup();
     assert_eq!(states, ["1", "2", "3", "4", "5"]);
     assert!(said.contains(&"x".repeat(400)));
     assert!(said.ends_with("0\r\n\r\n"), "the body is whole");

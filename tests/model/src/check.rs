@@ -1,16 +1,10 @@
 //! Every state of every scene, and what is found when the engine is wrong.
-//!
-//! `TIDEGATE_MODEL` says how much may go wrong on each path: `small` (by default), `usual` (by default in long test runs), or
-//! `large`: minutes, and some gigabytes.
-
-use std::{collections::BTreeSet, env, time::Instant};
-
-use stateright::{Checker, HasDiscoveries, Model};
 
 use crate::{
     properties,
     rules::Flow,
     scene::{Bug, Faults, Marks, Scene, Semantics, Submitter},
+    search::{self, bounds},
 };
 
 /// Two workers, and a request for each flow, with a key of its own.
@@ -31,20 +25,6 @@ fn scene(name: &'static str, flows: &[Flow], faults: Faults) -> Scene {
         node: false,
         faults,
         bug: None,
-    }
-}
-
-/// What may happen in a scene, by how much is asked for.
-pub(crate) fn bounds<T>(small: T, usual: T, large: T) -> T {
-    let asked = |variable| env::var(variable).unwrap_or_default();
-    match (
-        asked("TIDEGATE_MODEL").as_str(),
-        asked("TIDEGATE_TESTS").as_str(),
-    ) {
-        ("large", _) => large,
-        ("usual", _) | ("", "long") => usual,
-        ("small" | "", _) => small,
-        (other, _) => panic!("TIDEGATE_MODEL is small, usual or large, not {other}"),
     }
 }
 
@@ -175,17 +155,7 @@ fn gated() -> Scene {
 }
 
 fn every_state(scene: Scene) {
-    let (name, faults) = (scene.name, scene.faults);
-    let began = Instant::now();
-    let checker = scene.checker().spawn_dfs().join();
-    println!(
-        "{name}: {} states, {} steps, the longest path {}, in {:.1?}; {faults:?}",
-        checker.unique_state_count(),
-        checker.state_count(),
-        checker.max_depth(),
-        began.elapsed(),
-    );
-    checker.assert_properties();
+    search::every_state(&format!("{}, {:?}", scene.name, scene.faults), scene);
 }
 
 #[test]
@@ -228,24 +198,13 @@ fn gates_and_the_copies_of_nodes_agree_with_depths() {
     every_state(gated());
 }
 
-/// Breaks the model, and expects a property to be violated; prints the shortest way to that.
+/// Breaks the model, and expects a property to be violated.
 fn finds(bug: Bug, scene: Scene, property: &'static str) {
     let scene = Scene {
         bug: Some(bug),
         ..scene
     };
-    let began = Instant::now();
-    let checker = scene
-        .checker()
-        .finish_when(HasDiscoveries::AllOf(BTreeSet::from([property])))
-        .spawn_bfs()
-        .join();
-    let (states, took) = (checker.unique_state_count(), began.elapsed());
-    let steps = checker.assert_any_discovery(property).into_actions();
-    println!(
-        "{bug:?}: not \"{property}\" after {} steps, found among {states} states in {took:.1?}: {steps:?}",
-        steps.len()
-    );
+    search::finds(&format!("{bug:?}"), scene, property);
 }
 
 #[test]

@@ -22,6 +22,8 @@ mod rules;
 #[cfg(test)]
 mod scene;
 #[cfg(test)]
+mod search;
+#[cfg(test)]
 mod state;
 #[cfg(test)]
 mod steps;

@@ -1,15 +1,11 @@
 //! Every state of every scene of the leases, and what is found when they are wrong.
 
-use std::{collections::BTreeSet, time::Instant};
-
-use stateright::{Checker, HasDiscoveries, Model};
-
 use super::{
     scene::{Bug, Scene},
     state::Left,
     steps::{NAMED_ONCE, NO_DEADLOCK, NOT_LOST, RECOVERED, SETTLED_ONCE, WHOLE},
 };
-use crate::check::bounds;
+use crate::search::{self, bounds, finds};
 
 /// Two requests, and claims of one or both of them.
 fn held() -> Scene {
@@ -101,17 +97,8 @@ fn purged() -> Scene {
 }
 
 fn every_state(scene: Scene) {
-    let (name, left) = (scene.name, scene.left);
-    let began = Instant::now();
-    let checker = scene.checker().spawn_dfs().join();
-    println!(
-        "{name}: {} states, {} steps, the longest path {}, in {:.1?}; {left:?}",
-        checker.unique_state_count(),
-        checker.state_count(),
-        checker.max_depth(),
-        began.elapsed(),
-    );
-    checker.assert_properties();
+    let what = format!("{}, {:?}", scene.name, scene.left);
+    search::every_state(&what, scene);
 }
 
 #[test]
@@ -134,22 +121,7 @@ fn recover_brings_back_what_was_purged() {
     every_state(purged());
 }
 
-/// Breaks the model, and expects a property to be violated; prints a way to that.
-fn finds(what: &str, scene: Scene, property: &'static str) {
-    let began = Instant::now();
-    let checker = scene
-        .checker()
-        .finish_when(HasDiscoveries::AllOf(BTreeSet::from([property])))
-        .spawn_bfs()
-        .join();
-    let (states, took) = (checker.unique_state_count(), began.elapsed());
-    let steps = checker.assert_any_discovery(property).into_actions();
-    println!(
-        "{what}: not \"{property}\" after {} steps, found among {states} states in {took:.1?}: {steps:?}",
-        steps.len()
-    );
-}
-
+/// Breaks the model, and expects a property to be violated.
 fn finds_bug(bug: Bug, scene: Scene, property: &'static str) {
     let scene = Scene {
         bug: Some(bug),

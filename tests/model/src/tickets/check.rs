@@ -1,15 +1,11 @@
 //! Every state of every scene of the gate, and what is found when it is wrong.
 
-use std::{collections::BTreeSet, time::Instant};
-
-use stateright::{Checker, HasDiscoveries, Model};
-
 use super::{
     scene::{Bug, Reading, Scene, Variant},
     state::{Left, bit, up_to},
     steps::{NOT_STUCK, OFFSET, PROMISE},
 };
-use crate::check::bounds;
+use crate::search::{self, bounds, finds};
 
 /// A full gate for two, and transactions of up to two operations.
 fn intake() -> Scene {
@@ -135,18 +131,11 @@ fn remade() -> Scene {
 }
 
 fn every_state(scene: Scene) {
-    let (name, left) = (scene.name, scene.left);
-    let changed = (scene.bug, scene.variant);
-    let began = Instant::now();
-    let checker = scene.checker().spawn_dfs().join();
-    println!(
-        "{name}: {} states, {} steps, the longest path {}, in {:.1?}; {changed:?}, {left:?}",
-        checker.unique_state_count(),
-        checker.state_count(),
-        checker.max_depth(),
-        began.elapsed(),
+    let what = format!(
+        "{}, {:?}, {:?}, {:?}",
+        scene.name, scene.bug, scene.variant, scene.left
     );
-    checker.assert_properties();
+    search::every_state(&what, scene);
 }
 
 #[test]
@@ -214,22 +203,7 @@ fn what_only_recover_relies_on() {
     }
 }
 
-/// Breaks the model, and expects a property to be violated; prints a way to that.
-fn finds(what: &str, scene: Scene, property: &'static str) {
-    let began = Instant::now();
-    let checker = scene
-        .checker()
-        .finish_when(HasDiscoveries::AllOf(BTreeSet::from([property])))
-        .spawn_bfs()
-        .join();
-    let (states, took) = (checker.unique_state_count(), began.elapsed());
-    let steps = checker.assert_any_discovery(property).into_actions();
-    println!(
-        "{what}: not \"{property}\" after {} steps, found among {states} states in {took:.1?}: {steps:?}",
-        steps.len()
-    );
-}
-
+/// Breaks the model, and expects a property to be violated.
 fn finds_bug(bug: Bug, scene: Scene) {
     let scene = Scene {
         bug: Some(bug),

@@ -75,7 +75,7 @@ async fn submit_one(store: &Store) {
         match store.submit(&submission).await.unwrap() {
             Submitted::Accepted(_) => return,
             Submitted::Replayed(ticket) => panic!("{ticket:?} was there before"),
-            // Nobody waits for as long as is told: what counts is how many get in.
+            // Retries at once instead of after `Retry-After`: what counts is how many get in.
             Submitted::Refused { .. } => tokio::time::sleep(Duration::from_millis(1)).await,
         }
     }

@@ -1,4 +1,4 @@
-//! Stages that answer at once, and whoever answers later for them.
+//! Stages that answer at once, and a responder for answers that come later.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ const RESPONSE_AFTER: Duration = Duration::from_millis(100);
 type Responder = mpsc::UnboundedSender<(RequestId, Instant)>;
 
 struct Noop {
-    /// Who answers later; nobody: the answer comes with the receipt.
+    /// Answers later; without it the answer comes with the receipt.
     responder: Option<Responder>,
 }
 
@@ -69,7 +69,7 @@ pub fn of(kind: &str, store: &Store) -> Stages {
     }
 }
 
-/// Somebody who answers each request by a call of its own, a moment after it was sent.
+/// A responder that answers each request by a call of its own, a moment after it was sent.
 fn respond_later(store: &Store) -> Responder {
     let (responder, sent) = mpsc::unbounded_channel();
     let sent = Arc::new(Mutex::new(sent));
