@@ -94,6 +94,16 @@ impl StoreError {
             _ => false,
         }
     }
+
+    /// Whether PostgreSQL gave up on a lock (SQLSTATE 55P03).
+    pub(crate) fn is_lock_timeout(&self) -> bool {
+        match self {
+            Self::Database(sqlx::Error::Database(error)) => {
+                error.code().as_deref() == Some("55P03")
+            }
+            _ => false,
+        }
+    }
 }
 
 impl From<sqlx::Error> for StoreError {

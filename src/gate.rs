@@ -136,6 +136,12 @@ impl Gates {
             .gate_of(kind, submitter, refused, Instant::now())
     }
 
+    /// Whether a submitter has a cap of its own, as far as this node knows.
+    #[must_use]
+    pub fn is_capped(&self, submitter: &str) -> bool {
+        self.0.copy().is_capped(submitter)
+    }
+
     /// Every gate, and the age of the copy; `None` before it was first read.
     #[must_use]
     pub fn all(&self) -> Option<(Vec<Gate>, Duration)> {

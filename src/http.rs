@@ -183,6 +183,7 @@ impl Node {
         let api = Arc::new(Api {
             submitter: Submitter::new(
                 store.clone(),
+                gates.clone(),
                 options.request_timeout,
                 metrics.group_sizes(),
             ),

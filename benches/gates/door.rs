@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use tidegate::{
+    api_key::{ApiKey, Scope},
     config::DatabaseLocation,
     store::{GateHold, Store},
 };
@@ -23,16 +24,23 @@ use super::{
 #[derive(Clone, Copy, PartialEq)]
 enum Door {
     Open,
+    OpenToMany,
     Closed,
     ClosedKeyed,
 }
 
-const DOORS: [Door; 3] = [Door::Open, Door::Closed, Door::ClosedKeyed];
+const DOORS: [Door; 4] = [
+    Door::Open,
+    Door::OpenToMany,
+    Door::Closed,
+    Door::ClosedKeyed,
+];
 
 impl Door {
     const fn name(self) -> &'static str {
         match self {
             Self::Open => "open, all stored (202)",
+            Self::OpenToMany => "the same, 64 API keys",
             Self::Closed => "closed (429)",
             Self::ClosedKeyed => "closed, each with a key (429)",
         }
@@ -40,14 +48,14 @@ impl Door {
 
     const fn hold(self) -> GateHold {
         match self {
-            Self::Open => GateHold::Open,
+            Self::Open | Self::OpenToMany => GateHold::Open,
             Self::Closed | Self::ClosedKeyed => GateHold::Close,
         }
     }
 
     const fn status(self) -> u16 {
         match self {
-            Self::Open => 202,
+            Self::Open | Self::OpenToMany => 202,
             Self::Closed | Self::ClosedKeyed => 429,
         }
     }
@@ -61,12 +69,27 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
     let wire = Wire::to(&bench.url).await;
     let node = Node::start(&wire.url).await;
     let time = Duration::from_secs(seconds.try_into().unwrap());
-    let put = |address, keyed| {
+    let mut api_keys = Vec::new();
+    for number in 0..64 {
+        let key = ApiKey::generate().unwrap();
+        let submitter = format!("submitter {number}");
+        bench
+            .store
+            .key_create(&key, &submitter, &[Scope::Submit], Some(&submitter))
+            .await
+            .unwrap();
+        api_keys.push(key.expose().to_owned());
+    }
+    let put = |address, door| {
         let load = Load {
             address,
             connections,
             seconds: time.as_secs_f64(),
-            keyed,
+            keyed: door == Door::ClosedKeyed,
+            api_keys: match door {
+                Door::OpenToMany => api_keys.clone(),
+                _ => api_keys[..1].to_vec(),
+            },
         };
         async move { load.put().await }
     };
@@ -86,23 +109,23 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
     .await;
     let mut bare = Vec::new();
     for _ in 0..rounds.min(3) {
-        bare.push(put(nothing.address, false).await);
+        bare.push(put(nothing.address, Door::Open).await);
     }
     report("(a server that does nothing)", &bare, None);
     drop(nothing);
 
     // Once for nothing: caches fill, the node makes its connections.
     for door in DOORS {
-        turn(&bench.store, node.address, door).await;
-        put(node.address, door == Door::ClosedKeyed).await;
+        turn(&bench.store, node.address, &api_keys[0], door).await;
+        put(node.address, door).await;
     }
     let mut outcomes = DOORS.map(|_| Vec::new());
     let mut asked = DOORS.map(|_| Counts::new());
     for _ in 0..rounds {
         for (place, door) in DOORS.into_iter().enumerate() {
-            turn(&bench.store, node.address, door).await;
+            turn(&bench.store, node.address, &api_keys[0], door).await;
             wire.take();
-            let outcome = put(node.address, door == Door::ClosedKeyed).await;
+            let outcome = put(node.address, door).await;
             add(&mut asked[place], wire.take());
             assert!(
                 outcome
@@ -116,7 +139,7 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
             outcomes[place].push(outcome);
         }
     }
-    turn(&bench.store, node.address, Door::Closed).await;
+    turn(&bench.store, node.address, &api_keys[0], Door::Closed).await;
     wire.take();
     let mut idle = Counts::new();
     let begun = Instant::now();
@@ -142,7 +165,7 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
     let middle = |outcomes: &[Outcome]| median(outcomes.iter().map(|one| one.per_second).collect());
     println!(
         "closed / open: {:.1}",
-        middle(&outcomes[1]) / middle(&outcomes[0])
+        middle(&outcomes[2]) / middle(&outcomes[0])
     );
     for (place, door) in DOORS.into_iter().enumerate() {
         let statuses = outcomes[place].iter().flat_map(|one| &one.statuses);
@@ -160,9 +183,9 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
 }
 
 /// Turns the gate by hand, and waits until the node has heard of it.
-async fn turn(store: &Store, node: SocketAddr, door: Door) {
+async fn turn(store: &Store, node: SocketAddr, api_key: &str, door: Door) {
     store.gate_force("tx", door.hold()).await.unwrap();
-    let mut connection = Connection::to(node).await;
+    let mut connection = Connection::to(node, api_key.to_owned()).await;
     let mut right = 0;
     let begun = Instant::now();
     while right < 5 {

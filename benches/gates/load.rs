@@ -31,6 +31,8 @@ pub(crate) struct Load {
     pub(crate) seconds: f64,
     /// Whether each request brings an idempotency key that nobody used before.
     pub(crate) keyed: bool,
+    /// The API keys that the connections take in turn.
+    pub(crate) api_keys: Vec<String>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -67,8 +69,9 @@ pub(crate) async fn run(load: &str) {
     for number in 0..load.connections {
         let everybody = Arc::clone(&everybody);
         let (address, keyed) = (load.address, load.keyed);
+        let api_key = load.api_keys[number % load.api_keys.len()].clone();
         connections.spawn(async move {
-            let mut connection = Connection::to(address).await;
+            let mut connection = Connection::to(address, api_key).await;
             everybody.wait().await;
             let (begun, mut seen) = (Instant::now(), Vec::new());
             while begun.elapsed() < time {
@@ -101,16 +104,18 @@ pub(crate) async fn run(load: &str) {
 /// A connection that stays open.
 pub(crate) struct Connection {
     stream: TcpStream,
+    api_key: String,
     received: Vec<u8>,
     sent: Vec<u8>,
 }
 
 impl Connection {
-    pub(crate) async fn to(address: SocketAddr) -> Self {
+    pub(crate) async fn to(address: SocketAddr, api_key: String) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
         Self {
             stream,
+            api_key,
             received: Vec::with_capacity(4096),
             sent: Vec::with_capacity(512),
         }
@@ -122,6 +127,8 @@ impl Connection {
         self.sent.extend_from_slice(
             b"POST /v1/direct HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n",
         );
+        self.sent
+            .extend_from_slice(format!("Authorization: Bearer {}\r\n", self.api_key).as_bytes());
         if let Some(key) = key {
             self.sent
                 .extend_from_slice(format!("Idempotency-Key: {key}\r\n").as_bytes());

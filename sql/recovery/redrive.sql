@@ -119,7 +119,7 @@ begin
         ) as o
         join tidegate_internal.submit_requests(
           v_found.kinds[1], array(select r.payload from tidegate.request as r where r.id = any(v_group) order by r.id), null,
-          v_found.submitters[1], 'enforce', null, true
+          array_fill(v_found.submitters[1], array[cardinality(v_group)]), 'enforce', null, true
         ) with ordinality as s(
           id, outcome, req_status, queue, queue_position, retry_after_seconds, eta_p50_ms, eta_p90_ms, place
         ) on s.place = o.place

@@ -1,6 +1,8 @@
 -- check_submission: raises TG007 for a submission that no kind takes
+--
+-- `p_capped` is a submitter that has a cap.
 create or replace function tidegate_internal.check_submission(
-  p_payloads jsonb[], p_keys text[], p_admission text, p_not_before timestamptz
+  p_payloads jsonb[], p_keys text[], p_submitters text[], p_admission text, p_not_before timestamptz, p_capped text
 )
   returns void
   language plpgsql
@@ -30,6 +32,16 @@ begin
   if p_keys is not null and cardinality(p_keys) <> v_count then
     raise exception using
       errcode = 'TG007', message = format('%s payloads need as many idempotency keys, not %s', v_count, cardinality(p_keys));
+  end if;
+  if cardinality(p_submitters) is distinct from v_count then
+    raise exception using
+      errcode = 'TG007', message = format('%s payloads need as many submitters, not %s', v_count, cardinality(p_submitters));
+  end if;
+  if p_capped is not null and exists (select from unnest(p_submitters) as s where s is distinct from p_capped) then
+    raise exception using
+      errcode = 'TG007',
+      message = format('submitter "%s" has a cap, so its requests do not share a submission with those of others', p_capped),
+      hint = 'submit its requests by themselves';
   end if;
 end;
 $$;

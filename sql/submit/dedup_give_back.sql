@@ -1,6 +1,6 @@
 -- dedup_give_back: the keys that a submission has just claimed stand for none of its requests: there was no room for them
 create or replace function tidegate_internal.dedup_give_back(
-  p_kind text, p_submitter text, p_keys text[], p_made text[], p_ids uuid[]
+  p_scopes text[], p_keys text[], p_made text[], p_ids uuid[]
 )
   returns void
   language plpgsql
@@ -13,7 +13,8 @@ create or replace function tidegate_internal.dedup_give_back(
 as $$
 begin
   delete from tidegate.dedup as d
-  where d.scope = p_kind || ':' || coalesce(p_submitter, '') and d.key = any(p_keys) and d.request_id = any(p_ids);
+  using unnest(p_scopes, p_keys, p_ids) as k(scope, key, id)
+  where d.scope = k.scope and d.key = k.key and d.request_id = k.id;
   delete from tidegate.dedup as d where d.scope = any(p_made) and d.request_id = any(p_ids);
 end;
 $$;

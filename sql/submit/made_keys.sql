@@ -4,14 +4,13 @@
 -- of the values at `key_paths`, a proxy key of the payload and the submitter; the operation is the kind. Each is a scope of
 -- its own in `dedup` (`natural KIND:SUBMITTER HASH`), which no caller's key can be in: those begin with the kind.
 -- Raises TG007 for a payload without one of the values; JSON null is none.
-create or replace function tidegate_internal.made_keys(p_kind tidegate.kind, p_payloads jsonb[], p_keys text[], p_submitter text)
+create or replace function tidegate_internal.made_keys(p_kind tidegate.kind, p_payloads jsonb[], p_scopes text[], p_keys text[])
   returns text[]
   language plpgsql
   stable
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_scope text := p_kind.key_mode || ' ' || p_kind.name || ':' || coalesce(p_submitter, '') || ' ';
   v_lacks record;
   v_made  text[];
 begin
@@ -33,7 +32,7 @@ begin
 
   select array_agg(
     case
-      when p.key is null then v_scope || encode(sha256(convert_to(
+      when p.key is null then p_kind.key_mode || ' ' || p.scope || ' ' || encode(sha256(convert_to(
         case p_kind.key_mode
           when 'natural' then (
             select tidegate_internal.canonical(jsonb_agg(tidegate_internal.member(s.payload, k.path) order by k.rank))
@@ -41,14 +40,14 @@ begin
             cross join unnest(p_kind.key_paths) with ordinality as k(path, rank)
           )
           -- No canonical text has a line break.
-          else tidegate_internal.canonical(p.payload, p_kind.set_paths) || E'\n' || coalesce(p_submitter, '')
+          else tidegate_internal.canonical(p.payload, p_kind.set_paths) || E'\n' || substr(p.scope, length(p_kind.name) + 2)
         end, 'UTF8'
       )), 'hex')
     end
     order by p.place
   )
   into v_made
-  from unnest(p_payloads, p_keys) with ordinality as p(payload, key, place);
+  from unnest(p_payloads, p_scopes, p_keys) with ordinality as p(payload, scope, key, place);
   return case when array_remove(v_made, null) <> '{}' then v_made end;
 end;
 $$;

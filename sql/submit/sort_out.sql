@@ -8,6 +8,7 @@
 create or replace function tidegate_internal.sort_out(
   p_kind      tidegate.kind,
   p_payloads  jsonb[],
+  p_scopes    text[],
   p_keys      text[],
   p_made      text[],
   p_submitter text,
@@ -24,14 +25,14 @@ as $$
 declare
   v_least record;
 begin
-  known := tidegate_internal.dedup_find_all(p_kind, p_payloads, p_keys, p_made, p_submitter);
+  known := tidegate_internal.dedup_find_all(p_kind, p_payloads, p_scopes, p_keys, p_made);
   with asked as (
     select
       s.place, s.id is null as is_fresh,
       min(s.place) over (
-        partition by s.key, s.made, case when num_nonnulls(s.key, s.made) = 0 then s.place end
+        partition by s.scope, s.key, s.made, case when num_nonnulls(s.key, s.made) = 0 then s.place end
       ) as first_place
-    from unnest(known, p_keys, p_made) with ordinality as s(id, key, made, place)
+    from unnest(known, p_scopes, p_keys, p_made) with ordinality as s(id, scope, key, made, place)
   ), numbered as (
     select a.place, a.is_fresh, dense_rank() over (partition by a.is_fresh order by a.first_place) as number
     from asked as a

@@ -24,7 +24,8 @@ begin
   return query select
     s.id, s.outcome, s.req_status, s.queue, s.queue_position, s.retry_after_seconds
   from tidegate_internal.submit_requests(
-    submit.kind, array[submit.payload], array[submit.idempotency_key], submit.submitter, submit.admission, submit.not_before
+    submit.kind, array[submit.payload], array[submit.idempotency_key], array[submit.submitter], submit.admission,
+    submit.not_before
   ) as s;
 end;
 $$;

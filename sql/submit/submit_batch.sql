@@ -27,7 +27,8 @@ begin
   return query select
     s.id, s.outcome, s.req_status, s.queue, s.queue_position, s.retry_after_seconds
   from tidegate_internal.submit_requests(
-    submit_batch.kind, submit_batch.payloads, submit_batch.idempotency_keys, submit_batch.submitter, submit_batch.admission, null
+    submit_batch.kind, submit_batch.payloads, submit_batch.idempotency_keys,
+    array_fill(submit_batch.submitter, array[coalesce(cardinality(submit_batch.payloads), 0)]), submit_batch.admission, null
   ) as s;
 end;
 $$;

@@ -34,7 +34,8 @@ begin
   from tidegate_internal.submit_requests(
     submit_batch_once.kind, submit_batch_once.payloads,
     array(select v_key || ' ' || n from generate_series(1, cardinality(submit_batch_once.payloads)) as n),
-    submit_batch_once.submitter, submit_batch_once.admission, null
+    array_fill(submit_batch_once.submitter, array[coalesce(cardinality(submit_batch_once.payloads), 0)]),
+    submit_batch_once.admission, null
   ) as s;
 
   -- A longer or shorter batch agrees payload by payload, so the whole has a fingerprint too. It stands as long as the

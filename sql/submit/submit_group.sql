@@ -2,15 +2,17 @@
 --
 -- As `submit_batch`, except when a gate does not let in all: then each request is answered as if it had been submitted
 -- alone, an earlier one of the same idempotency key as `replayed`, new ones as `accepted` as far as there is room, and the
--- others as `refused`. For a node that gathers the requests of many callers in one statement. Of a replay only id, status
--- and queue are told: the caller reads where it stands (see `request_outlook`).
--- `not_before` delays all. What one of them does wrong is raised for all, as by `submit_batch`.
+-- others as `refused`. For a node that gathers the requests of many callers in one statement: `submitters` are theirs, null for
+-- none. Of a replay only id, status and queue are told: the caller reads where it stands (see `request_outlook`).
+-- `not_before` delays all. What one of them does wrong is raised for all, as by `submit_batch`; TG007, too, when one of several
+-- submitters has a cap. With `key_patience_ms`, 55P03 when an idempotency key waits for another transaction for longer.
 create or replace function tidegate.submit_group(
   kind             text,
   payloads         jsonb[],
   idempotency_keys text[] default null,
-  submitter        text default null,
-  not_before       timestamptz default null
+  submitters       text[] default null,
+  not_before       timestamptz default null,
+  key_patience_ms  integer default null
 )
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
@@ -24,8 +26,9 @@ create or replace function tidegate.submit_group(
 as $$
 begin
   return query select * from tidegate_internal.submit_requests(
-    submit_group.kind, submit_group.payloads, submit_group.idempotency_keys, submit_group.submitter, 'enforce',
-    submit_group.not_before, true
+    submit_group.kind, submit_group.payloads, submit_group.idempotency_keys,
+    coalesce(submit_group.submitters, array_fill(null::text, array[coalesce(cardinality(submit_group.payloads), 0)])),
+    'enforce', submit_group.not_before, true, submit_group.key_patience_ms
   );
 end;
 $$;

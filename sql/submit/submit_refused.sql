@@ -1,12 +1,12 @@
 -- submit_refused: answers a submission that the gates have no room for in whole
 --
 -- `p_known`, `p_fresh`, `p_taken` and `p_refused` are what `sort_out` found. Those taken are submitted, and refused if others
--- took their room meanwhile. Afterwards gates that are full close.
+-- took their room meanwhile. Afterwards gates that are full close. Of several submitters none has a cap.
 create or replace function tidegate_internal.submit_refused(
   p_kind       tidegate.kind,
   p_payloads   jsonb[],
   p_keys       text[],
-  p_submitter  text,
+  p_submitters text[],
   p_not_before timestamptz,
   p_each       boolean,
   p_known      uuid[],
@@ -28,7 +28,7 @@ as $$
 #variable_conflict use_column
 declare
   v_wait integer := tidegate_internal.gate_wait(
-    p_kind, p_submitter, case when p_each then 1 else p_fresh end, coalesce(cardinality(p_taken), 0)
+    p_kind, p_submitters[1], case when p_each then 1 else p_fresh end, coalesce(cardinality(p_taken), 0)
   );
 begin
   v_wait := (
@@ -41,7 +41,7 @@ begin
       from tidegate_internal.submit_requests(
         p_kind.name, array(select p_payloads[t.place] from unnest(p_taken) as t(place)),
         case when p_keys is not null then array(select p_keys[t.place] from unnest(p_taken) as t(place)) end,
-        p_submitter, 'enforce', p_not_before
+        array(select p_submitters[t.place] from unnest(p_taken) as t(place)), 'enforce', p_not_before
       ) with ordinality as i(
         id, outcome, req_status, queue, queue_position, retry_after_seconds, eta_p50_ms, eta_p90_ms, number
       )
@@ -61,7 +61,7 @@ begin
   from (
     select g.name
     from tidegate.gate as g
-    where g.queue = coalesce(p_kind.readiness_queue, p_kind.tx_queue) or g.kind = p_kind.name or g.submitter = p_submitter
+    where g.queue = coalesce(p_kind.readiness_queue, p_kind.tx_queue) or g.kind = p_kind.name or g.submitter = p_submitters[1]
     order by g.name
   ) as g;
 end;

@@ -3,19 +3,22 @@
 -- Replays are always answered. Of what is new, the gates let in all or nothing; with `p_each` as many as there is room for,
 -- request by request. A refused one leaves nothing behind.
 --
--- A request without a key has the one that its kind makes, if it makes any (see `made_keys`).
+-- A request without a key has the one that its kind makes, if it makes any (see `made_keys`). Only requests that are answered
+-- each by itself may be of several submitters, and only if none of these has a cap: its lock would keep the others waiting.
+-- With `p_key_patience_ms`, a key that another transaction is about to use is waited for no longer than that (55P03).
 --
 -- The locks of caps first, then those of made keys, then dedup keys (in key order), then numbers, then messages and rows; the
 -- gate that closes comes last. Nothing waits after the numbers are drawn: what is drawn takes room from others (see
 -- `enter_queue`). A submission that finds its queue empty wakes the workers when it commits.
 create or replace function tidegate_internal.submit_requests(
-  p_kind       text,
-  p_payloads   jsonb[],
-  p_keys       text[],
-  p_submitter  text,
-  p_admission  text,
-  p_not_before timestamptz,
-  p_each       boolean default false
+  p_kind            text,
+  p_payloads        jsonb[],
+  p_keys            text[],
+  p_submitters      text[],
+  p_admission       text,
+  p_not_before      timestamptz,
+  p_each            boolean default false,
+  p_key_patience_ms integer default null
 )
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
@@ -31,31 +34,40 @@ create or replace function tidegate_internal.submit_requests(
 as $$
 #variable_conflict use_column
 declare
-  v_count    constant integer := coalesce(cardinality(p_payloads), 0);
-  v_terms    record;
-  v_kind     tidegate.kind;
-  v_queue    text;
-  v_status   tidegate.request_status;
-  v_limit    bigint;
-  v_made     text[];
-  v_keyed    boolean;
-  v_known    uuid[];
-  v_caps     tidegate.admission;
-  v_room     bigint;
-  v_sorted   record;
-  v_own      uuid[];
-  v_ids      uuid[];
-  v_new      uuid[];
-  v_payloads jsonb[] := p_payloads;
-  v_entered  record;
-  v_now      timestamptz;
-  v_told     tidegate.retry_after[];
+  v_count      constant integer := coalesce(cardinality(p_payloads), 0);
+  v_who        constant text[] := case
+    when p_each and v_count > 1 then array(select distinct s from unnest(p_submitters) as s)
+    else p_submitters[1:1]
+  end;
+  -- Of several none has a cap, and nothing else depends on it.
+  v_submitter  constant text := v_who[1];
+  v_terms      record;
+  v_kind       tidegate.kind;
+  v_queue      text;
+  v_status     tidegate.request_status;
+  v_limit      bigint;
+  v_scopes     text[];
+  v_made       text[];
+  v_keyed      boolean;
+  v_known      uuid[];
+  v_caps       tidegate.admission;
+  v_room       bigint;
+  v_sorted     record;
+  v_own        uuid[];
+  v_ids        uuid[];
+  v_new        uuid[];
+  v_payloads   jsonb[] := p_payloads;
+  v_submitters text[] := p_submitters;
+  v_patience   constant text := current_setting('lock_timeout');
+  v_entered    record;
+  v_now        timestamptz;
+  v_told       tidegate.retry_after[];
 begin
   select
     k as kind, e.high_water, e.forced, e.mode = 'soft' as is_soft,
     'too_many_requests' in (e.state, l.state) as is_closed,
-    exists (select from tidegate.gate as c where c.kind = k.name)
-      or (p_submitter is not null and exists (select from tidegate.gate as c where c.submitter = p_submitter)) as is_capped,
+    (select min(c.submitter) from tidegate.gate as c where c.submitter = any(v_who)) as capped,
+    exists (select from tidegate.gate as c where c.kind = k.name or c.submitter = any(v_who)) as is_capped,
     num_nulls(k.processing_ms, k.tx_confirmation_ms, s.safety_margin) > 0 or (k.flow = 'decrypt' and k.readiness_ms is null)
       as is_untimed
   into v_terms
@@ -71,8 +83,9 @@ begin
   if (
     p_admission in ('enforce', 'accepted') and p_not_before is distinct from 'infinity' and v_count <= 10000
     and array_position(p_payloads, null) is null and coalesce(cardinality(p_keys), v_count) = v_count
+    and cardinality(p_submitters) = v_count and (v_terms.capped is null or cardinality(v_who) = 1)
   ) is not true then
-    perform tidegate_internal.check_submission(p_payloads, p_keys, p_admission, p_not_before);
+    perform tidegate_internal.check_submission(p_payloads, p_keys, p_submitters, p_admission, p_not_before, v_terms.capped);
   end if;
   if v_count = 0 then
     return;
@@ -81,12 +94,16 @@ begin
   v_queue := coalesce(v_kind.readiness_queue, v_kind.tx_queue);
   v_status := case when v_kind.flow = 'decrypt' then 'queued' else 'processing' end;
 
-  if v_kind.key_mode <> 'caller' then
-    v_made := tidegate_internal.made_keys(v_kind, p_payloads, p_keys, p_submitter);
+  v_keyed := coalesce(array_remove(p_keys, null) <> '{}', false);
+  if v_keyed or v_kind.key_mode <> 'caller' then
+    v_scopes := array(select p_kind || ':' || coalesce(s, '') from unnest(p_submitters) as s);
   end if;
-  v_keyed := v_made is not null or coalesce(array_remove(p_keys, null) <> '{}', false);
+  if v_kind.key_mode <> 'caller' then
+    v_made := tidegate_internal.made_keys(v_kind, p_payloads, v_scopes, p_keys);
+  end if;
+  v_keyed := v_keyed or v_made is not null;
   if v_keyed then
-    v_known := tidegate_internal.dedup_find_all(v_kind, p_payloads, p_keys, v_made, p_submitter);
+    v_known := tidegate_internal.dedup_find_all(v_kind, p_payloads, v_scopes, p_keys, v_made);
     if array_position(v_known, null) is null then
       return query select * from tidegate_internal.submit_replayed(v_known, null::uuid[], p_each);
       return;
@@ -100,7 +117,7 @@ begin
     else
       v_limit := case when not v_terms.forced then v_terms.high_water end;
       if v_terms.is_capped then
-        v_caps := tidegate_internal.enter_caps(p_kind, p_submitter);
+        v_caps := tidegate_internal.enter_caps(p_kind, v_submitter);
         v_room := v_caps.room;
       end if;
       -- Early, where a refusal would have to give keys back or to tell how many it lets in; a soft gate looks at nothing else.
@@ -120,10 +137,12 @@ begin
   loop
     if v_room < v_count then
       select * into v_sorted
-      from tidegate_internal.sort_out(v_kind, p_payloads, p_keys, v_made, p_submitter, v_room, p_each) as s;
+      from tidegate_internal.sort_out(
+        v_kind, p_payloads, v_scopes, p_keys, v_made, v_submitter, v_room, p_each
+      ) as s;
       if v_sorted.refused is not null then
         return query select * from tidegate_internal.submit_refused(
-          v_kind, p_payloads, p_keys, p_submitter, p_not_before, p_each, v_sorted.known, v_sorted.fresh, v_sorted.taken
+          v_kind, p_payloads, p_keys, p_submitters, p_not_before, p_each, v_sorted.known, v_sorted.fresh, v_sorted.taken
         );
         return;
       end if;
@@ -132,9 +151,17 @@ begin
     v_ids := v_own;
     v_new := v_own;
     if v_keyed then
-      v_ids := tidegate_internal.dedup_claim_all(v_kind, p_payloads, p_keys, v_made, p_submitter, v_own);
-      select array_agg(n.id order by n.place), array_agg(n.payload order by n.place) into v_new, v_payloads
-      from unnest(v_own, v_ids, p_payloads) with ordinality as n(id, stands_for, payload, place)
+      if p_key_patience_ms is not null then
+        perform set_config('lock_timeout', p_key_patience_ms::text, true);
+      end if;
+      v_ids := tidegate_internal.dedup_claim_all(v_kind, p_payloads, v_scopes, p_keys, v_made, v_own);
+      if p_key_patience_ms is not null then
+        perform set_config('lock_timeout', v_patience, true);
+      end if;
+      select
+        array_agg(n.id order by n.place), array_agg(n.payload order by n.place), array_agg(n.submitter order by n.place)
+      into v_new, v_payloads, v_submitters
+      from unnest(v_own, v_ids, p_payloads, p_submitters) with ordinality as n(id, stands_for, payload, submitter, place)
       where n.id = n.stands_for;
       if v_new is null then
         return query select * from tidegate_internal.submit_replayed(v_ids, v_own, p_each);
@@ -156,7 +183,7 @@ begin
     exit when v_entered.numbers is not null;
     -- Others took the room.
     if v_keyed then
-      perform tidegate_internal.dedup_give_back(p_kind, p_submitter, p_keys, v_made, v_own);
+      perform tidegate_internal.dedup_give_back(v_scopes, p_keys, v_made, v_own);
     end if;
     v_room := least(tidegate_internal.queue_room(v_queue, v_limit, v_count, false), cardinality(v_new) - 1);
   end loop;
@@ -173,14 +200,15 @@ begin
     n.id, v_kind.name, v_kind.flow, v_status, 'submitted', v_kind.response_threshold, v_queue, n.msg_id, v_now,
     greatest(v_now, p_not_before) + v_kind.deadline,
     case when v_kind.flow = 'decrypt' then greatest(v_now, p_not_before) + v_kind.readiness_timeout end,
-    p_submitter, n.seconds, n.p90_ms, n.payload
-  from unnest(v_new, v_entered.numbers, v_payloads, v_told) as n(id, msg_id, payload, seconds, p50_ms, p90_ms);
+    n.submitter, n.seconds, n.p90_ms, n.payload
+  from unnest(v_new, v_entered.numbers, v_payloads, v_submitters, v_told)
+    as n(id, msg_id, payload, submitter, seconds, p50_ms, p90_ms);
   if v_terms.is_capped then
     insert into tidegate.gate_member (gate, request_id)
     select g.name, n.id
     from tidegate.gate as g
     cross join unnest(v_new) as n(id)
-    where g.kind = p_kind or g.submitter = p_submitter;
+    where g.kind = p_kind or g.submitter = v_submitter;
     perform tidegate_internal.close_caps(v_caps, cardinality(v_new));
   end if;
   if v_entered.waiting = 0 then
@@ -189,7 +217,7 @@ begin
   if p_admission = 'accepted' or v_entered.fills or v_terms.is_soft then
     perform tidegate_internal.look_at_gate(g.name, 'accepting')
     from tidegate.gate as g
-    where g.queue = v_queue or (p_admission = 'accepted' and (g.kind = p_kind or g.submitter = p_submitter));
+    where g.queue = v_queue or (p_admission = 'accepted' and (g.kind = p_kind or g.submitter = v_submitter));
   end if;
 
   if cardinality(v_new) < v_count then

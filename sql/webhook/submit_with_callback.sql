@@ -26,7 +26,7 @@ declare
 begin
   select * into strict v_submitted from tidegate_internal.submit_requests(
     submit_with_callback.kind, array[submit_with_callback.payload], array[submit_with_callback.idempotency_key],
-    submit_with_callback.submitter, submit_with_callback.admission, submit_with_callback.not_before, true
+    array[submit_with_callback.submitter], submit_with_callback.admission, submit_with_callback.not_before, true
   );
   if v_submitted.outcome = 'accepted' and submit_with_callback.callback_url is not null then
     perform tidegate.set_callback(v_submitted.id, submit_with_callback.callback_url);

@@ -214,6 +214,11 @@ impl GateCopy {
         Some(gate.clone())
     }
 
+    /// Whether a submitter has a cap of its own.
+    pub(super) fn is_capped(&self, submitter: &str) -> bool {
+        self.places.by_submitter.contains_key(submitter)
+    }
+
     /// Every gate.
     pub(super) fn gates(&self) -> impl Iterator<Item = &Gate> {
         self.gates.iter().map(|known| &known.gate)

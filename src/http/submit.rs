@@ -1,6 +1,6 @@
 //! Submitting a request.
 
-use std::sync::Arc;
+use std::{slice, sync::Arc};
 
 use axum::{
     extract::{FromRequestParts, State},
@@ -218,15 +218,15 @@ pub(super) async fn submit(
 
 /// A submission with a start of its own is a group of one.
 async fn submit_alone(api: &Api, submission: &Submission) -> Result<Submitted, StoreError> {
-    let key = std::slice::from_ref(&submission.idempotency_key);
     let submitted = api
         .store
         .submit_group(
             &submission.kind,
-            std::slice::from_ref(&submission.payload),
-            Some(key),
-            submission.submitter.as_deref(),
+            slice::from_ref(&submission.payload),
+            Some(slice::from_ref(&submission.idempotency_key)),
+            Some(slice::from_ref(&submission.submitter)),
             submission.not_before,
+            None,
         )
         .await?;
     submitted.into_iter().next().ok_or_else(|| {

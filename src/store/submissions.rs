@@ -1,5 +1,7 @@
 //! What submitters do: submit one request, or several.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use serde_json::value::RawValue;
 use sqlx::{FromRow, types::Json};
@@ -170,18 +172,24 @@ impl Store {
 
     /// Submits requests of one kind that have nothing to do with each other: `tidegate.submit_group`. While a gate is
     /// closed, each is refused or replayed by itself; an error is still an error for all. `not_before` delays them all.
+    /// `submitters` is one for each, or `None` if none has any. With a `key_patience`, no key of another transaction is
+    /// waited for any longer.
     ///
     /// # Errors
     ///
-    /// As [`Store::submit`].
+    /// As [`Store::submit`]; of several submitters, one has a cap; a key was waited for too long
+    /// ([`StoreError::is_lock_timeout`]).
     pub async fn submit_group(
         &self,
         kind: &str,
         payloads: &[Box<RawValue>],
         idempotency_keys: Option<&[Option<String>]>,
-        submitter: Option<&str>,
+        submitters: Option<&[Option<String>]>,
         not_before: Option<DateTime<Utc>>,
+        key_patience: Option<Duration>,
     ) -> Result<Vec<Submitted>, StoreError> {
+        let patience_ms =
+            key_patience.map(|time| i32::try_from(time.as_millis()).unwrap_or(i32::MAX));
         let payloads: Vec<_> = payloads.iter().map(Json).collect();
         let rows: Vec<SubmittedRow> = ask!(
             self,
@@ -189,8 +197,9 @@ impl Store {
                 .bind(kind)
                 .bind(payloads)
                 .bind(idempotency_keys)
-                .bind(submitter)
-                .bind(not_before),
+                .bind(submitters)
+                .bind(not_before)
+                .bind(patience_ms),
             fetch_all
         );
         rows.into_iter().map(TryInto::try_into).collect()

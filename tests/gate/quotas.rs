@@ -274,7 +274,7 @@ async fn the_tightest_of_several_gates_decides() {
     assert_eq!(
         outcomes(
             &mut session,
-            "submit_group('direct', array_fill('{}'::jsonb, array[6]), submitter => 'ann')"
+            "submit_group('direct', array_fill('{}'::jsonb, array[6]), submitters => array_fill('ann'::text, array[6]))"
         )
         .await,
         [

@@ -153,7 +153,7 @@ async fn those_left_out_by_the_group_that_closes_the_gate_are_told_when_it_opens
 
     let submitted = database
         .store
-        .submit_group("direct", &payloads, None, None, None)
+        .submit_group("direct", &payloads, None, None, None, None)
         .await
         .unwrap();
 

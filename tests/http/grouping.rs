@@ -3,11 +3,14 @@ use std::{collections::HashSet, sync::Arc};
 use futures_util::future::join_all;
 use serde_json::json;
 use sqlx::PgConnection;
-use tidegate::http::HttpOptions;
+use tidegate::{
+    api_key::{ApiKey, Scope},
+    http::HttpOptions,
+};
 use tokio::task::JoinHandle;
 
-use super::{Answer, Api, hold_submissions, let_go, until_submissions_wait};
-use crate::support::{TestDatabase, eventually};
+use super::{Answer, Api, access::key, hold_submissions, let_go, until_submissions_wait};
+use crate::support::{TestDatabase, eventually, race::Session};
 
 /// How many transactions the requests came in.
 async fn transactions(database: &TestDatabase) -> i64 {
@@ -260,4 +263,121 @@ async fn a_statement_whose_session_is_killed_answers_503_and_the_next_goes_throu
             .await,
         1
     );
+}
+
+/// A node that admits so many calls at once, and so many submitters with a key each.
+async fn strangers(database: &TestDatabase, limit: usize, count: usize) -> (Arc<Api>, Vec<ApiKey>) {
+    let options = HttpOptions {
+        concurrency_limit: limit,
+        ..HttpOptions::default()
+    };
+    let mut keys = Vec::new();
+    for place in 0..count {
+        keys.push(key(database, &format!("s{place}"), &[Scope::Submit]).await);
+    }
+    (
+        Arc::new(Api::start(database.store.clone(), &options).await),
+        keys,
+    )
+}
+
+/// Posts with a submitter's key and an idempotency key.
+fn posting(api: &Arc<Api>, submitter: &ApiKey, key: &str, place: usize) -> JoinHandle<Answer> {
+    let (api, submitter, key) = (Arc::clone(api), submitter.clone(), key.to_owned());
+    tokio::spawn(async move {
+        let body = json!({ "place": place });
+        loop {
+            let caller = api.bearing(&submitter);
+            let answer = caller.post_with_key("/v1/direct", &key, &body).await;
+            if answer.body["code"] != "overloaded" {
+                return answer;
+            }
+        }
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_share_a_statement_and_their_idempotency_keys_are_their_own() {
+    let database = TestDatabase::new().await;
+    let (api, keys) = strangers(&database, 40, 40).await;
+    let held = hold_submissions(&database).await;
+    let first = posting(&api, &keys[0], "k", 0);
+    until_submissions_wait(&database, 1).await;
+    let mut all = vec![first];
+    for (place, submitter) in keys.iter().enumerate().skip(1) {
+        all.push(posting(&api, submitter, "k", place));
+    }
+    eventually("every place is taken", || async {
+        api.bearing(&keys[0]).get("/v1/direct/x").await.status == 503
+    })
+    .await;
+    let_go(held).await;
+
+    for answer in join_all(all).await {
+        let answer = answer.unwrap();
+        assert_eq!(answer.status, 202, "{answer:?}");
+        assert_eq!(answer.header("idempotency-replayed"), "");
+    }
+    let owned =
+        "select count(*) from tidegate.request where submitter = 's' || (payload ->> 'place')";
+    assert_eq!(database.number(owned).await, 40);
+    let transactions = transactions(&database).await;
+    assert!(transactions <= 5, "{transactions} transactions");
+    // A repeated one is a replay for its submitter.
+    let again = posting(&api, &keys[7], "k", 7).await.unwrap();
+    assert_eq!(again.header("idempotency-replayed"), "true");
+}
+
+/// Twenty strangers, of whom one waits for a lock that another transaction holds: the others are answered.
+async fn one_waits(database: &TestDatabase, hold: &str) -> Answer {
+    let (api, keys) = strangers(database, 500, 20).await;
+    // The node knows its gates, and with them the caps.
+    eventually("a copy of the gates", || async {
+        let answer = posting(&api, &keys[0], "first", 0).await.unwrap();
+        !answer.header("ratelimit").is_empty()
+    })
+    .await;
+    let mut session = Session::begin(database).await;
+    session.texts(hold).await;
+
+    let waiting = posting(&api, &keys[7], "k7", 7);
+    let mut others = Vec::new();
+    for round in 0..5 {
+        for (place, submitter) in keys.iter().enumerate().filter(|&(place, _)| place != 7) {
+            others.push(posting(
+                &api,
+                submitter,
+                &format!("k{place}-{round}"),
+                place,
+            ));
+        }
+    }
+    for answer in join_all(others).await {
+        assert_eq!(answer.unwrap().status, 202);
+    }
+    assert!(!waiting.is_finished());
+
+    session.commit().await;
+    waiting.await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_of_an_open_transaction_keeps_only_its_request_waiting() {
+    let database = TestDatabase::new().await;
+    let hold = "select outcome from tidegate.submit('direct', '{\"place\": 7}', 'k7', 's7')";
+    let answer = one_waits(&database, hold).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    assert_eq!(answer.header("idempotency-replayed"), "true");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cap_that_is_locked_keeps_only_its_submitter_waiting() {
+    let database = TestDatabase::new().await;
+    database
+        .execute("select tidegate.cap_set(submitter => 's7', high_water => 10, low_water => 5)")
+        .await;
+    let hold = "select outcome from tidegate.submit('direct', '{}', null, 's7')";
+    let answer = one_waits(&database, hold).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    assert_eq!(answer.header("idempotency-replayed"), "");
 }

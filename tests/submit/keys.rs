@@ -355,3 +355,59 @@ async fn a_thousand_duplicates_write_nothing_and_take_no_transaction_id() {
     );
     assert_eq!(before, after);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_group_each_submitter_has_keys_of_its_own() {
+    let database = TestDatabase::unlimited().await;
+    let outcomes = |requests: &str| {
+        format!("select s.outcome from tidegate.submit_group('direct', {requests}) as s")
+    };
+    let several = outcomes("'{1,2,1,3}', '{k,k,k,k}', '{ann,bob,ann,null}'");
+    assert_eq!(
+        database.column(&several).await,
+        ["accepted", "accepted", "replayed", "accepted"]
+    );
+    assert_eq!(database.column(&several).await, ["replayed"; 4]);
+    let owned = "select string_agg(coalesce(submitter, '-') || (payload #>> '{}'), ' ' order by id) from tidegate.request";
+    assert_eq!(database.text(owned).await.unwrap(), "ann1 bob2 -3");
+    for (requests, code) in [
+        ("'{2,2}', '{k,k}', '{ann,bob}'", "TG004"),
+        ("'{1,2}', '{l,l}', '{eve,eve}'", "TG004"),
+        ("'{1,2}', '{l,l}', '{eve}'", "TG007"),
+    ] {
+        assert_eq!(
+            database.refused(&outcomes(requests)).await.code,
+            code,
+            "{requests}"
+        );
+    }
+
+    // A key that an open transaction has just used.
+    let mut first = database.session().await;
+    run(
+        &mut first,
+        "begin; select tidegate.submit('direct', '1', 'n', 'ann')",
+    )
+    .await;
+    let both = outcomes("'{1,2}', '{n,o}', '{ann,bob}', key_patience_ms => 20");
+    assert_eq!(database.refused(&both).await.code, "55P03");
+    let other = outcomes("'{1,2}', '{n,o}', '{eve,bob}', key_patience_ms => 20");
+    assert_eq!(database.column(&other).await, ["accepted", "accepted"]);
+    run(&mut first, "commit").await;
+    assert_eq!(database.column(&both).await, ["replayed", "replayed"]);
+
+    // Whose cap is locked would keep the others waiting.
+    database
+        .execute("select tidegate.cap_set(submitter => 'ann', high_water => 10, low_water => 5)")
+        .await;
+    let refused = database
+        .refused(&outcomes("'{1,2}', null, '{ann,bob}'"))
+        .await;
+    assert_eq!(refused.code, "TG007");
+    assert_eq!(
+        database
+            .column(&outcomes("'{1,2}', null, '{ann,ann}'"))
+            .await,
+        ["accepted", "accepted"]
+    );
+}

@@ -106,7 +106,7 @@ async fn submit_bulk() {
     for _ in 0..n / size {
         let submitted = if tomorrow.is_some() {
             store
-                .submit_group(&kind, &payloads, None, None, tomorrow)
+                .submit_group(&kind, &payloads, None, None, tomorrow, None)
                 .await
         } else {
             store
