@@ -29,6 +29,10 @@ use tokio_util::sync::CancellationToken;
 
 use support::{BATCH, Bench, number};
 
+/// Options of workers: for a stage that takes no time, or as they come.
+const TUNED: &str = "tuned";
+const DEFAULTS: &str = "defaults";
+
 /// Takes everything at once and answers with the receipt.
 struct Noop;
 
@@ -52,25 +56,27 @@ fn main() {
         .build()
         .unwrap();
     match arguments.get(1).map(String::as_str) {
-        Some("--worker") => runtime.block_on(work(&arguments[2])),
+        Some("--worker") => runtime.block_on(work(&arguments[2], arguments[3] == TUNED)),
         Some(KEEPER_COMMAND) => embedded_postgres::keep(arguments[2].as_ref()).unwrap(),
         _ => runtime.block_on(measure()),
     }
 }
 
-async fn work(url: &str) {
+async fn work(url: &str, tuned: bool) {
     let pool = database::connect(url, &PoolSettings::default())
         .await
         .unwrap();
     let stages = ["public_decrypt", "user_decrypt", "input_proof", "direct"]
         .into_iter()
         .fold(Stages::new(), |stages, kind| stages.transact(kind, Noop));
-    let options = WorkerOptions {
+    let mut options = WorkerOptions {
         queues: vec!["tx".to_owned()],
-        batch: BATCH,
-        concurrency: 4 * BATCH,
         ..WorkerOptions::default()
     };
+    if tuned {
+        options.batch = BATCH;
+        options.concurrency = 4 * BATCH;
+    }
     worker::run(Store::new(pool), stages, options, CancellationToken::new())
         .await
         .unwrap();
@@ -87,13 +93,15 @@ async fn measure() {
         "{:<34} {:>10} {:>24} {:>8} {:>12}",
         "what", "requests/s", "rounds", "HOT", "WAL/request"
     );
-    for processes in [1, 2, 4] {
-        report(
-            &format!("drain, {processes} worker processes"),
-            rounds,
-            || drain(&location, requests, processes),
-        )
-        .await;
+    for options in [TUNED, DEFAULTS] {
+        for processes in [1, 2, 4] {
+            report(
+                &format!("drain, {processes} processes, {options}"),
+                rounds,
+                || drain(&location, requests, processes, options),
+            )
+            .await;
+        }
     }
     report("whole life, 2 worker processes", rounds, || {
         whole_life(&location, requests, 2)
@@ -184,11 +192,11 @@ async fn figure(bench: Bench, requests: usize, seconds: f64, wal_before: f64) ->
 struct Workers(Vec<Child>);
 
 impl Workers {
-    fn start(url: &str, processes: usize) -> Self {
+    fn start(url: &str, processes: usize, options: &str) -> Self {
         let program = std::env::current_exe().unwrap();
         let start = |_| {
             Command::new(&program)
-                .args(["--worker", url])
+                .args(["--worker", url, options])
                 .stdin(Stdio::null())
                 .spawn()
                 .unwrap()
@@ -207,11 +215,16 @@ impl Drop for Workers {
 }
 
 /// From the first claim to the last settle, by the database's own stamps: process start-up is not counted.
-async fn drain(location: &DatabaseLocation, requests: usize, processes: usize) -> Figure {
+async fn drain(
+    location: &DatabaseLocation,
+    requests: usize,
+    processes: usize,
+    options: &str,
+) -> Figure {
     let bench = Bench::new(location).await;
     bench.submit(requests).await;
     let wal_before = wal(&bench).await;
-    let workers = Workers::start(&bench.url, processes);
+    let workers = Workers::start(&bench.url, processes, options);
     done(&bench, requests).await;
     drop(workers);
     let seconds: f64 = sqlx::query_scalar(
@@ -226,7 +239,7 @@ async fn drain(location: &DatabaseLocation, requests: usize, processes: usize) -
 /// From the first submit to the last settle, workers running all the time.
 async fn whole_life(location: &DatabaseLocation, requests: usize, processes: usize) -> Figure {
     let bench = Bench::new(location).await;
-    let workers = Workers::start(&bench.url, processes);
+    let workers = Workers::start(&bench.url, processes, TUNED);
     loop {
         let alive: i64 = sqlx::query_scalar("select count(*) from tidegate.worker")
             .fetch_one(&bench.pool)

@@ -52,7 +52,7 @@ pub struct WorkerOptions {
     pub lease: Duration,
     /// Requests claimed at once, at most.
     pub batch: usize,
-    /// Requests held at once per queue, at most: being called or being settled.
+    /// Calls at once per queue, at most. As many outcomes may wait to be settled meanwhile, and a batch of them be settled.
     pub concurrency: usize,
     /// How often an idle queue is looked at when nothing is heard of it.
     pub poll: Duration,
@@ -78,8 +78,8 @@ impl Default for WorkerOptions {
             ),
             queues: vec!["readiness".to_owned(), "tx".to_owned()],
             lease: Duration::from_secs(30),
-            batch: 100,
-            concurrency: 256,
+            batch: 400,
+            concurrency: 400,
             poll: Duration::from_secs(2),
             grace: Duration::from_secs(20),
             listen: None,

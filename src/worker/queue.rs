@@ -20,6 +20,7 @@ use super::{
     database_clock::DatabaseClock,
     leases::Leases,
     meter::Meter,
+    outcome::Outcome,
     settler::{self, Settler},
     timeouts::Timeouts,
 };
@@ -30,7 +31,7 @@ use crate::{
     news::Teller,
     request::{Stage, Status},
     stage::Stages,
-    store::{Claimed, Store},
+    store::{Claimed, Settle, Store},
 };
 
 /// While a few slots are free, how long to wait for more before claiming for those few.
@@ -67,7 +68,7 @@ pub(super) struct QueueWorker {
 struct InHand {
     slots: Arc<Semaphore>,
     leases: Arc<Leases>,
-    outcomes: mpsc::Sender<settler::Report>,
+    outcomes: mpsc::Sender<Settle<Outcome>>,
     calls: JoinSet<()>,
 }
 
@@ -353,8 +354,9 @@ impl QueueWorker {
             let running = hand.calls.spawn(async move {
                 let settle = call.run().await;
                 meter.called(claimed_at);
-                let permit = Some(permit);
-                let _ = outcomes.send(settler::Report { settle, permit }).await;
+                // No more wait to be settled than may be called at once: what this process holds stays bounded.
+                let _ = outcomes.send(settle).await;
+                drop(permit);
             });
             hand.leases.abort_with(lease, running);
         }

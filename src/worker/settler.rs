@@ -9,10 +9,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::{
-    sync::{OwnedSemaphorePermit, mpsc},
-    time::Instant,
-};
+use tokio::{sync::mpsc, time::Instant};
 
 use super::{
     batch::Batch,
@@ -37,18 +34,9 @@ const EFFECT_ROUNDS: u32 = 2;
 /// The least time between two wake-up calls to other processes.
 const WAKE_PAUSE: Duration = Duration::from_millis(50);
 
-/// An outcome on its way to the database. The slot is free again once it is settled.
-pub(super) struct Report {
-    pub(super) settle: Settle<Outcome>,
-    pub(super) permit: Option<OwnedSemaphorePermit>,
-}
-
 /// A request given back unbegun.
-pub(super) fn release(lease: Lease) -> Report {
-    Report {
-        settle: Settle::new(lease, Outcome::Release),
-        permit: None,
-    }
+pub(super) fn release(lease: Lease) -> Settle<Outcome> {
+    Settle::new(lease, Outcome::Release)
 }
 
 /// Settles one queue's outcomes.
@@ -91,7 +79,7 @@ impl Settler {
     }
 
     /// Settles until every sender is gone.
-    pub(super) async fn run(self, mut reports: mpsc::Receiver<Report>) {
+    pub(super) async fn run(self, mut reports: mpsc::Receiver<Settle<Outcome>>) {
         let mut round = Vec::new();
         while reports.recv_many(&mut round, self.batch).await > 0 {
             let gathered = tokio::time::sleep(GATHER);
@@ -109,18 +97,13 @@ impl Settler {
         }
     }
 
-    async fn settle(&self, reports: &mut Vec<Report>) {
-        let leases: Vec<_> = reports.iter().map(|report| report.settle.lease).collect();
+    async fn settle(&self, reports: &mut Vec<Settle<Outcome>>) {
+        let leases: Vec<_> = reports.iter().map(|report| report.lease).collect();
         let lost = reports
             .iter()
-            .filter(|report| matches!(report.settle.outcome, Outcome::Lost));
+            .filter(|report| matches!(report.outcome, Outcome::Lost));
         self.leases.meter().lost(lost.count());
-        // The permits live until everything is settled: what this process holds stays bounded.
-        let mut permits = Vec::with_capacity(reports.len());
-        let mut batches = Batch::sort(reports.drain(..).map(|report| {
-            permits.push(report.permit);
-            report.settle
-        }));
+        let mut batches = Batch::sort(reports.drain(..));
         while let Some(batch) = batches.pop() {
             let mut parts = batch.in_parts(self.effects.load(Ordering::Relaxed));
             let Some(mut batch) = parts.pop() else {
