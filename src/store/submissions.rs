@@ -178,7 +178,7 @@ impl Store {
     /// # Errors
     ///
     /// As [`Store::submit`]; of several submitters, one has a cap; a key was waited for too long
-    /// ([`StoreError::is_lock_timeout`]).
+    /// (SQLSTATE 55P03).
     pub async fn submit_group(
         &self,
         kind: &str,
