@@ -1,17 +1,18 @@
 -- submit_refused: answers a submission that the gates have no room for in whole
 --
--- `p_known`, `p_fresh`, `p_taken` and `p_refused` are what `sort_out` found. Those taken are submitted, and refused if others
+-- `p_known`, `p_fresh` and `p_taken` are what `sort_out` found. Those taken are submitted, and refused if others
 -- took their room meanwhile. Afterwards gates that are full close. Of several submitters none has a cap.
 create or replace function tidegate_internal.submit_refused(
-  p_kind       tidegate.kind,
-  p_payloads   jsonb[],
-  p_keys       text[],
-  p_submitters text[],
-  p_not_before timestamptz,
-  p_each       boolean,
-  p_known      uuid[],
-  p_fresh      bigint,
-  p_taken      bigint[]
+  p_kind            tidegate.kind,
+  p_payloads        jsonb[],
+  p_keys            text[],
+  p_submitters      text[],
+  p_not_before      timestamptz,
+  p_each            boolean,
+  p_known           uuid[],
+  p_fresh           bigint,
+  p_taken           bigint[],
+  p_key_patience_ms integer
 )
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
@@ -41,7 +42,8 @@ begin
       from tidegate_internal.submit_requests(
         p_kind.name, array(select p_payloads[t.place] from unnest(p_taken) as t(place)),
         case when p_keys is not null then array(select p_keys[t.place] from unnest(p_taken) as t(place)) end,
-        array(select p_submitters[t.place] from unnest(p_taken) as t(place)), 'enforce', p_not_before
+        array(select p_submitters[t.place] from unnest(p_taken) as t(place)), 'enforce', p_not_before, false,
+        p_key_patience_ms
       ) with ordinality as i(
         id, outcome, req_status, queue, queue_position, retry_after_seconds, eta_p50_ms, eta_p90_ms, number
       )

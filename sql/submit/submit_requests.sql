@@ -142,7 +142,8 @@ begin
       ) as s;
       if v_sorted.refused is not null then
         return query select * from tidegate_internal.submit_refused(
-          v_kind, p_payloads, p_keys, p_submitters, p_not_before, p_each, v_sorted.known, v_sorted.fresh, v_sorted.taken
+          v_kind, p_payloads, p_keys, p_submitters, p_not_before, p_each, v_sorted.known, v_sorted.fresh, v_sorted.taken,
+          p_key_patience_ms
         );
         return;
       end if;

@@ -396,6 +396,23 @@ async fn in_a_group_each_submitter_has_keys_of_its_own() {
     run(&mut first, "commit").await;
     assert_eq!(database.column(&both).await, ["replayed", "replayed"]);
 
+    // Also where there is room for one of two.
+    database
+        .execute("update tidegate.gate set high_water = (select count(*) from pgmq.q_tx) + 2, low_water = 0 where queue = 'tx'")
+        .await;
+    run(
+        &mut first,
+        "begin; select tidegate.submit('direct', '1', 'p', 'ann')",
+    )
+    .await;
+    let both = outcomes("'{1,2}', '{p,q}', '{ann,bob}', key_patience_ms => 20");
+    assert_eq!(database.refused(&both).await.code, "55P03");
+    run(&mut first, "commit").await;
+    assert_eq!(database.column(&both).await, ["replayed", "accepted"]);
+    database
+        .execute("select tidegate.gate_force('tx', 'accepting')")
+        .await;
+
     // Whose cap is locked would keep the others waiting.
     database
         .execute("select tidegate.cap_set(submitter => 'ann', high_water => 10, low_water => 5)")
