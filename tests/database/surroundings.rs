@@ -170,17 +170,38 @@ async fn what_a_server_or_database_sets_for_its_sessions_changes_nothing() {
 async fn programs_have_timeouts_of_their_own() {
     let database = TestDatabase::empty().await;
     let mut first = Session::open(&database).await;
+    // Long enough for the statement that sets a program's own; the work below takes longer.
     for name in ["statement_timeout", "lock_timeout"] {
         first
             .execute(&format!(
-                "do $$ begin execute format('alter database %I set {name} = 1', current_database()); end $$"
+                "do $$ begin execute format('alter database %I set {name} = 30', current_database()); end $$"
             ))
             .await;
     }
+    first
+        .execute(
+            "create function public.slowly() returns event_trigger language plpgsql as $$ begin perform pg_sleep(0.1); end $$;
+             create event trigger slowly on ddl_command_start when tag in ('CREATE SCHEMA', 'CREATE VIEW')
+             execute function public.slowly()",
+        )
+        .await;
 
     set_up(&database).await;
-    for words in [&["submit", "direct"][..], &["recover"], &["doctor"]] {
-        let ran = run(&database.url, words).await;
+    first
+        .execute(
+            "drop event trigger slowly;
+             create function public.slowly_too() returns trigger language plpgsql as $$
+             begin perform pg_sleep(0.1); return new; end $$;
+             create trigger slowly before insert on tidegate.request execute function public.slowly_too()",
+        )
+        .await;
+    let ran = run(&database.url, &["submit", "direct"]).await;
+    assert!(ran.status.success(), "{}", err(&ran));
+    first
+        .execute("drop trigger slowly on tidegate.request")
+        .await;
+    for words in [["recover"], ["doctor"]] {
+        let ran = run(&database.url, &words).await;
         assert!(ran.status.success(), "{words:?}: {}", err(&ran));
     }
 }
