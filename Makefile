@@ -54,7 +54,7 @@ t: setup-tests ## Run the tests whose names contain T, after an edit (T=gate, P=
 	cargo test -p $(or $(P),tidegate --lib --test it) -- $(T)
 
 .PHONY: test-long
-test-long: setup-tests ## Run every test, with the random ones in their long form: some six minutes
+test-long: setup-tests ## Run every test, with the random ones in their long form: some eight minutes
 	TIDEGATE_TESTS=long cargo test --workspace
 
 .PHONY: mutants

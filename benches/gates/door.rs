@@ -155,7 +155,7 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
     }
     println!(
         "{:<31} {:>10} {:>34} {:>9} {:>9} {:>12.2}",
-        "closed, nobody there",
+        "closed, no callers",
         "",
         "",
         "",
@@ -177,7 +177,7 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
             told(&asked[place])
         );
     }
-    println!("nobody there: asked in {all_seconds} s: {}", told(&idle));
+    println!("no callers: asked in {all_seconds} s: {}", told(&idle));
     drop(node);
     bench.drop().await;
 }

@@ -58,7 +58,7 @@ declare
   v_new        uuid[];
   v_payloads   jsonb[] := p_payloads;
   v_submitters text[] := p_submitters;
-  v_patience   constant text := current_setting('lock_timeout');
+  v_patience   text;
   v_entered    record;
   v_now        timestamptz;
   v_told       tidegate.retry_after[];
@@ -153,6 +153,7 @@ begin
     v_new := v_own;
     if v_keyed then
       if p_key_patience_ms is not null then
+        v_patience := current_setting('lock_timeout');
         perform set_config('lock_timeout', p_key_patience_ms::text, true);
       end if;
       v_ids := tidegate_internal.dedup_claim_all(v_kind, p_payloads, v_scopes, p_keys, v_made, v_own);

@@ -170,14 +170,16 @@ async fn what_a_server_or_database_sets_for_its_sessions_changes_nothing() {
 async fn programs_have_timeouts_of_their_own() {
     let database = TestDatabase::empty().await;
     let mut first = Session::open(&database).await;
-    // Long enough for the statement that sets a program's own; the work below takes longer.
-    for name in ["statement_timeout", "lock_timeout"] {
-        first
-            .execute(&format!(
-                "do $$ begin execute format('alter database %I set {name} = 30', current_database()); end $$"
-            ))
-            .await;
-    }
+    let set_timeouts = |milliseconds: u32| {
+        format!(
+            "do $$ begin
+               execute format('alter database %I set statement_timeout = {milliseconds}', current_database());
+               execute format('alter database %I set lock_timeout = {milliseconds}', current_database());
+             end $$"
+        )
+    };
+    // `migrate` sets its own by a statement, which takes its time; its work takes longer.
+    first.execute(&set_timeouts(30)).await;
     first
         .execute(
             "create function public.slowly() returns event_trigger language plpgsql as $$ begin perform pg_sleep(0.1); end $$;
@@ -186,22 +188,18 @@ async fn programs_have_timeouts_of_their_own() {
         )
         .await;
 
-    set_up(&database).await;
-    first
-        .execute(
-            "drop event trigger slowly;
-             create function public.slowly_too() returns trigger language plpgsql as $$
-             begin perform pg_sleep(0.1); return new; end $$;
-             create trigger slowly before insert on tidegate.request execute function public.slowly_too()",
-        )
-        .await;
-    let ran = run(&database.url, &["submit", "direct"]).await;
-    assert!(ran.status.success(), "{}", err(&ran));
-    first
-        .execute("drop trigger slowly on tidegate.request")
-        .await;
-    for words in [["recover"], ["doctor"]] {
-        let ran = run(&database.url, &words).await;
+    let migrated = run(&database.url, &["migrate"]).await;
+    assert!(migrated.status.success(), "{}", err(&migrated));
+
+    first.execute("drop event trigger slowly").await;
+    first.execute(&set_timeouts(1)).await;
+    for words in [
+        &["init", "--example", "relayer"][..],
+        &["submit", "direct"],
+        &["recover"],
+        &["doctor"],
+    ] {
+        let ran = run(&database.url, words).await;
         assert!(ran.status.success(), "{words:?}: {}", err(&ran));
     }
 }

@@ -34,6 +34,8 @@ async fn no_everyday_function_scans_the_requests() {
             "select tidegate.rescan_queue('tx')".to_owned(),
             "select examined from tidegate.recover(100)".to_owned(),
             "select removed from tidegate.remove_strays('tx')".to_owned(),
+            "select count(*) from tidegate.claim_readiness('readiness', 'other', 1, '30 seconds')".to_owned(),
+            "select count(*) from tidegate.claim_tx('tx', 'other', 20, '30 seconds')".to_owned(),
         ];
         for batch in [1, 20] {
             let held = session.claim("readiness", batch).await;

@@ -54,4 +54,6 @@ async fn a_claim_steps_over_a_hosts_backlog_by_index() {
         .column("select host_port from tidegate.webhook_delivery where nonce is not null and host_port like 'h%'")
         .await;
     assert_eq!(claimed.len(), 40);
+    let poisoned = "select count(*) from tidegate.webhook_delivery where nonce is not null and host_port like 'poison%'";
+    assert_eq!(database.number(poisoned).await, 8);
 }
