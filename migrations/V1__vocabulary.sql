@@ -51,8 +51,8 @@ create type tidegate.retry_after as (
   p90_ms  bigint
 );
 
--- What a submission finds at the caps of its kind and submitter. `room`: how many more they let in, none when one is closed;
--- `counted`: those that were counted, `depths` how deep it was behind them, before the submission.
+-- What a submission finds at the gate of its queue and at the caps of its kind and submitter. `room`: how many more they let in,
+-- none when one is closed; `counted`: those that were counted, `depths` how deep it was behind them, before the submission.
 create type tidegate.admission as (
   room    bigint,
   closed  boolean,

@@ -1,7 +1,7 @@
--- gate_wait: in how many seconds to submit again what the gates have no room for now
+-- gate_wait: in how many seconds to submit again what the gates have no room for now, spread at random
 --
 -- The time in which the depth behind a gate falls far enough: to the low-water mark, if it is closed, and until there is
--- room for all of `p_count`, after `p_added` that go in now. At the rate of its queue (see `gate_rate`); requests of one
+-- room for all of `p_count`. At the rate of its queue (see `gate_rate`); requests of one
 -- kind or submitter leave with their share of the whole queue. At least a second, and until what is put off comes due
 -- without which it will not fall so far; of several gates the longest. While nothing moves, and at a gate that an operator
 -- holds closed, no less than an awaited response asks for after the same time (see `response_backoff_seconds`), for nobody
@@ -9,12 +9,11 @@
 create or replace function tidegate_internal.gate_wait(
   p_kind      tidegate.kind,
   p_submitter text,
-  p_count     bigint,
-  p_added     bigint default 0
+  p_count     bigint
 )
   returns integer
   language plpgsql
-  stable
+  volatile
   set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -43,7 +42,6 @@ begin
     if v_gate.queue <> v_entry then
       v_above := v_depth - v_gate.low_water;
     else
-      v_depth := v_depth + p_added;
       -- At the mark it is as good as closed.
       v_above := v_depth - case
         when v_gate.state = 'accepting' and v_depth < v_gate.high_water then v_gate.high_water - p_count
@@ -69,7 +67,7 @@ begin
         else least(v_setting.max_seconds, tidegate.whole_seconds(v_share, v_queue.rate))
       end);
       if v_gate.queue is not null then
-        v_later := tidegate_internal.later_seconds(v_queue.name, v_depth - p_added, (v_above - p_added)::bigint);
+        v_later := tidegate_internal.later_seconds(v_queue.name, v_depth, v_above::bigint);
         v_seconds := greatest(v_seconds, case when v_later is not null then least(v_setting.max_seconds, v_later) end);
       end if;
       if v_queue.still_since is not null and v_share > 0 then
@@ -84,7 +82,9 @@ begin
       ));
     end if;
   end loop;
-  return v_seconds;
+  return tidegate_internal.spread_seconds(
+    v_seconds, least(v_seconds * (1 + v_setting.jitter), greatest(v_seconds, v_setting.max_seconds)), random()
+  );
 end;
 $$;
 

@@ -29,15 +29,12 @@ begin
   end if;
 
   if v_gate.state = 'accepting' then
-    if v_gate.queue is not null and (
-      select k.last - k.dead < v_gate.high_water
-      from tidegate_internal.look_for_room(v_gate.queue, v_gate.high_water, 1, false) as k
-    ) then
-      return false;
-    end if;
-    return tidegate_internal.gate_flip(
-      p_gate, 'too_many_requests', tidegate_internal.gate_depth(v_gate, v_gate.high_water + 1), v_gate.epoch
-    );
+    v_depth := case
+      when v_gate.queue is not null
+        then (select r.depth from tidegate_internal.queue_room(v_gate.queue, v_gate.high_water, 1, false) as r)
+      else tidegate_internal.gate_depth(v_gate, v_gate.high_water + 1)
+    end;
+    return tidegate_internal.gate_flip(p_gate, 'too_many_requests', v_depth, v_gate.epoch);
   end if;
 
   -- Many are not counted before the survey says that the mark may be near.

@@ -1,11 +1,12 @@
 -- What the tables of this folder's subject are for, column by column.
 
-comment on type tidegate.admission is 'What a submission finds at the caps of its kind and submitter.';
+comment on type tidegate.admission is
+  'What a submission finds at the gate of its queue and at the caps of its kind and submitter.';
 comment on column tidegate.admission.room is
   'How many more requests they let in; null: none limits.';
-comment on column tidegate.admission.closed is 'Whether one of them is closed.';
-comment on column tidegate.admission.counted is 'Those that were counted.';
-comment on column tidegate.admission.depths is 'Those depths, before the submission.';
+comment on column tidegate.admission.closed is 'Whether one of the caps is closed.';
+comment on column tidegate.admission.counted is 'The names of those that were counted.';
+comment on column tidegate.admission.depths is 'How deep it was behind these, before the submission.';
 
 comment on table tidegate.gate is
   'One row per queue, which comes with the queue, and one per cap of a kind or submitter, which cap_set makes: marks and '

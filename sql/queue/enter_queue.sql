@@ -2,8 +2,8 @@
 --
 -- `p_high_water` is the gate's mark, null to enter without a limit (promised work, a gate held open). The gate lets in the
 -- numbers up to its offset, which counts numbers known to be dead, plus the mark. So of the numbers up to the last one let in
--- at most as many as the mark says are live. The offset is read before the draw, and refreshed when the numbers run out (see
--- `look_for_room`). What is drawn in vain is void: dead at the end of the transaction.
+-- at most as many as the mark says are live. The offset is read before the draw, and the caller refreshes it when the numbers run
+-- out (see `queue_room`). What is drawn in vain is void: dead at the end of the transaction.
 --
 -- Returns the numbers, how many messages wait before the first of them (as `waiting_before` tells without counting), and
 -- `fills`: whether they may have brought the depth to the mark.
@@ -42,10 +42,7 @@ begin
       v_mark := coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0);
       select k.dead, k.last into v_dead, v_last from tidegate_internal.queue_numbers(p_queue) as k;
       if v_last + v_count > v_dead + p_high_water then
-        select k.dead, k.last into v_dead, v_last from tidegate_internal.look_for_room(p_queue, p_high_water, v_count, true) as k;
-        if v_last + v_count > v_dead + p_high_water then
-          return;
-        end if;
+        return;
       end if;
       if v_last - v_mark < v_lag then
         v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);

@@ -1,5 +1,7 @@
 -- refresh_offset: counts the numbers of a queue that are dead: neither in the queue nor drawn by an open transaction
 --
+-- Returns how many messages the queue holds, or null if it did not count.
+--
 -- Three looks, each with a snapshot of its own, in this order: the last number, the open draws, the messages. A number drawn
 -- before the first look was registered by its lock before: either the second sees the lock, or it was released after the
 -- number became visible (or void), and the third decides. Counting one twice makes the gate only stricter. So the offset never
@@ -13,7 +15,7 @@
 create or replace function tidegate_internal.refresh_offset(
   p_queue text, p_wait boolean, p_seen bigint default null, p_replace boolean default false
 )
-  returns void
+  returns bigint
   language plpgsql
   -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
   set enable_seqscan = off
@@ -32,13 +34,13 @@ declare
   v_due  timestamptz;
 begin
   if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
-    return;
+    return null;
   end if;
   begin
     if p_wait then
       perform pg_advisory_xact_lock(v_key);
     elsif not pg_try_advisory_xact_lock(v_key) then
-      return;
+      return null;
     end if;
     select k.dead, k.last into v_dead, v_last from tidegate_internal.queue_numbers(p_queue) as k;
     if v_dead = p_seen is not false then
@@ -66,7 +68,7 @@ begin
     end if;
     raise exception using errcode = 'TG000';
   exception when sqlstate 'TG000' then
-    return;
+    return v_live;
   end;
 end;
 $$;

@@ -1,4 +1,4 @@
--- dedup_give_back: the keys that a submission has just claimed stand for none of its requests: there was no room for them
+-- dedup_give_back: the keys that a submission has just claimed for `p_ids` stand for no request: there was no room for these
 create or replace function tidegate_internal.dedup_give_back(
   p_scopes text[], p_keys text[], p_made text[], p_ids uuid[]
 )
@@ -13,11 +13,11 @@ create or replace function tidegate_internal.dedup_give_back(
 as $$
 begin
   delete from tidegate.dedup as d
-  using unnest(p_scopes, p_keys, p_ids) as k(scope, key, id)
-  where d.scope = k.scope and d.key = k.key and d.request_id = k.id;
+  using unnest(p_scopes, p_keys) as k(scope, key)
+  where d.scope = k.scope and d.key = k.key and d.request_id = any(p_ids);
   delete from tidegate.dedup as d where d.scope = any(p_made) and d.request_id = any(p_ids);
 end;
 $$;
 
 comment on function tidegate_internal.dedup_give_back is
-  'The keys that a submission has just claimed stand for none of its requests.';
+  'The keys that a submission has just claimed for some requests stand for none.';

@@ -8,8 +8,9 @@
 -- With `p_key_patience_ms`, a key that another transaction is about to use is waited for no longer than that (55P03).
 --
 -- The locks of caps first, then those of made keys, then dedup keys (in key order), then numbers, then messages and rows; the
--- gate that closes comes last. Nothing waits after the numbers are drawn: what is drawn takes room from others (see
--- `enter_queue`). A submission that finds its queue empty wakes the workers when it commits.
+-- gate that closes comes last. A group's room is counted after the wait for keys, right before the draw. Nothing waits after the
+-- numbers are drawn: what is drawn takes room from others (see `enter_queue`). A submission that finds its queue empty wakes the
+-- workers when it commits.
 create or replace function tidegate_internal.submit_requests(
   p_kind            text,
   p_payloads        jsonb[],
@@ -49,22 +50,26 @@ declare
   v_scopes     text[];
   v_made       text[];
   v_keyed      boolean;
-  v_known      uuid[];
   v_caps       tidegate.admission;
-  v_room       bigint;
-  v_sorted     record;
+  v_admission  tidegate.admission;
+  v_patience   text;
   v_own        uuid[];
   v_ids        uuid[];
   v_new        uuid[];
   v_payloads   jsonb[] := p_payloads;
   v_submitters text[] := p_submitters;
-  v_patience   text;
-  v_entered    record;
-  v_now        timestamptz;
+  v_fresh      integer := v_count;
+  v_lost       integer := 0;
+  v_enters     integer;
+  v_numbers    bigint[];
+  v_waiting    bigint;
+  v_fills      boolean := false;
+  v_wait       integer;
+  v_now        timestamptz := tidegate.clock();
   v_told       tidegate.retry_after[];
 begin
   select
-    k as kind, e.high_water, e.forced, e.mode = 'soft' as is_soft,
+    k as kind, e.name as gate, e.high_water, e.forced, e.mode = 'soft' as is_soft,
     'too_many_requests' in (e.state, l.state) as is_closed,
     (select min(c.submitter) from tidegate.gate as c where c.submitter = any(v_who)) as capped,
     exists (select from tidegate.gate as c where c.kind = k.name or c.submitter = any(v_who)) as is_capped,
@@ -103,9 +108,9 @@ begin
   end if;
   v_keyed := v_keyed or v_made is not null;
   if v_keyed then
-    v_known := tidegate_internal.dedup_find_all(v_kind, p_payloads, v_scopes, p_keys, v_made);
-    if array_position(v_known, null) is null then
-      return query select * from tidegate_internal.submit_replayed(v_known, null::uuid[], p_each);
+    v_ids := tidegate_internal.dedup_find_all(v_kind, p_payloads, v_scopes, p_keys, v_made);
+    if array_position(v_ids, null) is null then
+      return query select * from tidegate_internal.submit_answers(v_ids, null, p_each);
       return;
     end if;
   end if;
@@ -113,45 +118,35 @@ begin
   if p_admission = 'enforce' then
     perform tidegate_internal.require_read_committed('submit');
     if v_terms.is_closed then
-      v_room := 0;
+      v_caps.room := 0;
     else
       v_limit := case when not v_terms.forced then v_terms.high_water end;
       if v_terms.is_capped then
         v_caps := tidegate_internal.enter_caps(p_kind, v_submitter);
-        v_room := v_caps.room;
-      end if;
-      -- Early, where a refusal would have to give keys back or to tell how many it lets in; a soft gate looks at nothing else.
-      if v_keyed or (p_each and v_count > 1) or v_terms.is_soft then
-        v_room := least(v_room, tidegate_internal.queue_room(v_queue, v_limit, v_count, v_terms.is_soft));
-      end if;
-      if v_terms.is_soft then
-        v_limit := null;
       end if;
     end if;
   end if;
+  v_admission := v_caps;
 
-  v_now := tidegate.clock();
   v_own := array(
     select tidegate_internal.uuid_v7(v_now + place * interval '1 microsecond') from generate_series(0, v_count - 1) as place
   );
-  loop
-    if v_room < v_count then
-      select * into v_sorted
-      from tidegate_internal.sort_out(
-        v_kind, p_payloads, v_scopes, p_keys, v_made, v_submitter, v_room, p_each
-      ) as s;
-      if v_sorted.refused is not null then
-        return query select * from tidegate_internal.submit_refused(
-          v_kind, p_payloads, p_keys, p_submitters, p_not_before, p_each, v_sorted.known, v_sorted.fresh, v_sorted.taken,
-          p_key_patience_ms
-        );
-        return;
-      end if;
-    end if;
-
+  v_new := v_own;
+  if not v_keyed then
     v_ids := v_own;
-    v_new := v_own;
-    if v_keyed then
+  else
+    -- Where there is no room no key is claimed: it would have to be given back.
+    if v_limit is not null then
+      v_admission := tidegate_internal.enter_gate(v_caps, v_terms.gate, v_queue, v_limit, 1, not v_terms.is_soft);
+    end if;
+    if v_admission.room = 0 then
+      v_fresh := (
+        select count(distinct coalesce(k.scope || ' ' || k.key, k.made, k.place::text))
+        from unnest(v_ids, v_scopes, p_keys, v_made) with ordinality as k(id, scope, key, made, place)
+        where k.id is null
+      );
+    else
+      v_admission := v_caps;
       if p_key_patience_ms is not null then
         v_patience := current_setting('lock_timeout');
         perform set_config('lock_timeout', p_key_patience_ms::text, true);
@@ -166,70 +161,89 @@ begin
       from unnest(v_own, v_ids, p_payloads, p_submitters) with ordinality as n(id, stands_for, payload, submitter, place)
       where n.id = n.stands_for;
       if v_new is null then
-        return query select * from tidegate_internal.submit_replayed(v_ids, v_own, p_each);
+        return query select * from tidegate_internal.submit_answers(v_ids, v_own, p_each);
         return;
       end if;
-      if cardinality(v_new) > v_room then
-        raise exception using
-          errcode = '40001',
-          message = 'an earlier request of this submission has just failed, and there is no room for a new one',
-          hint = 'submit again';
-      end if;
+      v_fresh := cardinality(v_new);
     end if;
+  end if;
 
-    v_now := tidegate.clock();
-    select * into v_entered
-    from tidegate_internal.enter_queue(
-      v_queue, v_new, v_limit, case when p_not_before > v_now then p_not_before else '-infinity' end
-    );
-    exit when v_entered.numbers is not null;
-    -- Others took the room.
-    if v_keyed then
-      perform tidegate_internal.dedup_give_back(v_scopes, p_keys, v_made, v_own);
+  loop
+    -- A single request goes by the numbers until they run out. A soft gate looks at nothing else.
+    if v_limit > 0 and v_admission.room <> 0 is not false and (v_lost > 0 or v_terms.is_soft or (p_each and v_fresh > 1)) then
+      v_admission := tidegate_internal.enter_gate(v_caps, v_terms.gate, v_queue, v_limit, v_fresh, not v_terms.is_soft);
     end if;
-    v_room := least(tidegate_internal.queue_room(v_queue, v_limit, v_count, false), cardinality(v_new) - 1);
+    -- Others may go on taking what there is room for.
+    v_enters := least(v_fresh, v_admission.room, case when v_lost > 1 then v_enters - 1 end);
+    if v_enters < v_fresh and not p_each then
+      v_enters := 0;
+    end if;
+    exit when v_enters = 0;
+    v_now := tidegate.clock();
+    select e.numbers, e.waiting, e.fills into v_numbers, v_waiting, v_fills
+    from tidegate_internal.enter_queue(
+      v_queue, v_new[:v_enters], case when not v_terms.is_soft then v_limit end,
+      case when p_not_before > v_now then p_not_before else '-infinity' end
+    ) as e;
+    exit when v_numbers is not null;
+    v_lost := v_lost + 1;
   end loop;
 
-  v_told := tidegate_internal.submit_etas(
-    v_kind, v_queue, v_entered.waiting, v_new, case when p_not_before > v_now then p_not_before - v_now end,
-    tidegate_internal.eta_inputs(v_kind, v_queue, v_status, 0), v_now
-  );
-  insert into tidegate.request (
-    id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, deadline_at,
-    readiness_deadline_at, submitter, eta_seconds, eta_p90_ms, payload
-  )
-  select
-    n.id, v_kind.name, v_kind.flow, v_status, 'submitted', v_kind.response_threshold, v_queue, n.msg_id, v_now,
-    greatest(v_now, p_not_before) + v_kind.deadline,
-    case when v_kind.flow = 'decrypt' then greatest(v_now, p_not_before) + v_kind.readiness_timeout end,
-    n.submitter, n.seconds, n.p90_ms, n.payload
-  from unnest(v_new, v_entered.numbers, v_payloads, v_submitters, v_told)
-    as n(id, msg_id, payload, submitter, seconds, p50_ms, p90_ms);
-  if v_terms.is_capped then
-    insert into tidegate.gate_member (gate, request_id)
-    select g.name, n.id
-    from tidegate.gate as g
-    cross join unnest(v_new) as n(id)
-    where g.kind = p_kind or g.submitter = v_submitter;
-    perform tidegate_internal.close_caps(v_caps, cardinality(v_new));
+  if v_enters > 0 then
+    v_told := tidegate_internal.submit_etas(
+      v_kind, v_queue, v_waiting, v_new[:v_enters], case when p_not_before > v_now then p_not_before - v_now end,
+      tidegate_internal.eta_inputs(v_kind, v_queue, v_status, 0), v_now
+    );
+    insert into tidegate.request (
+      id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, deadline_at,
+      readiness_deadline_at, submitter, eta_seconds, eta_p90_ms, payload
+    )
+    select
+      n.id, v_kind.name, v_kind.flow, v_status, 'submitted', v_kind.response_threshold, v_queue, n.msg_id, v_now,
+      greatest(v_now, p_not_before) + v_kind.deadline,
+      case when v_kind.flow = 'decrypt' then greatest(v_now, p_not_before) + v_kind.readiness_timeout end,
+      n.submitter, n.seconds, n.p90_ms, n.payload
+    from unnest(v_new, v_numbers, v_payloads, v_submitters, v_told)
+      as n(id, msg_id, payload, submitter, seconds, p50_ms, p90_ms)
+    where n.msg_id is not null;
+    if v_terms.is_capped then
+      insert into tidegate.gate_member (gate, request_id)
+      select g.name, n.id
+      from tidegate.gate as g
+      cross join unnest(v_new[:v_enters]) as n(id)
+      where g.kind = p_kind or g.submitter = v_submitter;
+    end if;
+    if v_waiting = 0 then
+      perform pg_notify('tidegate_queue', v_queue);
+    end if;
   end if;
-  if v_entered.waiting = 0 then
-    perform pg_notify('tidegate_queue', v_queue);
+  if v_admission.room <= v_enters then
+    perform tidegate_internal.close_gates(v_admission, v_enters);
   end if;
-  if p_admission = 'accepted' or v_entered.fills or v_terms.is_soft then
+  if p_admission = 'accepted' or v_fills or v_terms.is_soft then
     perform tidegate_internal.look_at_gate(g.name, 'accepting')
     from tidegate.gate as g
     where g.queue = v_queue or (p_admission = 'accepted' and (g.kind = p_kind or g.submitter = v_submitter));
   end if;
 
-  if cardinality(v_new) < v_count then
-    return query select * from tidegate_internal.submit_replayed(v_ids, v_own, p_each, v_new, v_told, v_entered.waiting);
-  else
+  if v_enters = v_count then
     return query
-      select s.id, 'accepted', v_status, v_queue, v_entered.waiting + s.place - 1, s.seconds, s.p50_ms, s.p90_ms
+      select s.id, 'accepted', v_status, v_queue, v_waiting + s.place - 1, s.seconds, s.p50_ms, s.p90_ms
       from unnest(v_ids, v_told) with ordinality as s(id, seconds, p50_ms, p90_ms, place)
       order by s.place;
+    return;
   end if;
+  if v_enters < v_fresh then
+    if v_keyed then
+      perform tidegate_internal.dedup_give_back(v_scopes, p_keys, v_made, v_new[v_enters + 1:]);
+    end if;
+    if not p_each then
+      perform tidegate_internal.require_room_ever(v_kind, v_submitter, v_fresh);
+      v_ids := array_fill(null::uuid, array[v_count]);
+    end if;
+    v_wait := tidegate_internal.gate_wait(v_kind, v_submitter, case when p_each then 1 else v_fresh end);
+  end if;
+  return query select * from tidegate_internal.submit_answers(v_ids, v_own, p_each, v_new, v_told, v_waiting, v_wait);
 end;
 $$;
 

@@ -271,7 +271,7 @@ async fn a_group_is_let_in_as_far_as_there_is_room() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_group_that_leaves_some_no_room_closes_the_gate_only_if_it_is_full() {
+async fn a_group_that_has_waited_for_a_key_takes_the_room_that_there_is_then() {
     let database = stage().await;
     let mut holder = Session::begin(&database).await;
     // Somebody else's submission under one of the keys, past its gate.
@@ -294,7 +294,7 @@ async fn a_group_that_leaves_some_no_room_closes_the_gate_only_if_it_is_full() {
     let (_, told) = group.finish().await;
     assert_eq!(
         told,
-        ["accepted", "accepted", "accepted", "refused", "refused"]
+        ["accepted", "accepted", "accepted", "accepted", "accepted"]
     );
     assert_eq!(
         session
@@ -302,7 +302,7 @@ async fn a_group_that_leaves_some_no_room_closes_the_gate_only_if_it_is_full() {
             .await,
         "accepting 0"
     );
-    outcomes(&mut session, &batch("direct", 4)).await;
+    outcomes(&mut session, &batch("direct", 2)).await;
     assert_eq!(session.text(STATE).await, "too_many_requests 30 1");
 }
 
@@ -506,6 +506,71 @@ async fn open_submissions_take_room_and_keep_nothing_waiting() {
         ["accepted"; 10]
     );
     assert_eq!(other.text(STATE).await, "too_many_requests 30 1");
+    sound(&database).await;
+}
+
+/// Makes an internal function wait, before it does its work, for a lock that the session holds.
+async fn hold(database: &TestDatabase, function: &str, takes: &str, returns: &str) -> Session {
+    let passed: Vec<_> = (1..=takes.split(',').count())
+        .map(|number| format!("${number}"))
+        .collect();
+    database
+        .execute(&format!(
+            "alter function tidegate_internal.{function} rename to held;
+             create function tidegate_internal.{function}({takes}) returns {returns} language plpgsql as $$
+             begin
+               perform pg_advisory_xact_lock_shared(1);
+               return tidegate_internal.held({});
+             end $$",
+            passed.join(", ")
+        ))
+        .await;
+    let mut session = Session::begin(database).await;
+    session.execute("select pg_advisory_xact_lock(1)").await;
+    session
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_closes_the_gate_even_if_workers_drain_meanwhile() {
+    let database = stage().await;
+    // Neither sees the other's messages, so neither closes the gate.
+    let mut first = Session::begin(&database).await;
+    let mut second = Session::begin(&database).await;
+    outcomes(&mut first, &batch("direct", 15)).await;
+    outcomes(&mut second, &batch("direct", 15)).await;
+    first.commit().await;
+    second.commit().await;
+    assert_eq!(first.text(STATE).await, "accepting 0 0");
+
+    let waits = "tidegate.kind, text, bigint";
+    let holder = hold(&database, "gate_wait", waits, "integer").await;
+    let refused = second.start("select outcome from tidegate.submit('direct', '{}')");
+    refused.until_blocked_by(&database, &holder).await;
+    serve(&mut first, 1).await;
+    holder.close().await;
+    assert_eq!(refused.finish().await.1, ["refused"]);
+    assert_eq!(first.text(STATE).await, "too_many_requests 30 1");
+    sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_that_is_let_in_in_part_closes_the_gate_even_if_workers_drain_meanwhile() {
+    let database = stage().await;
+    let mut session = Session::open(&database).await;
+    outcomes(&mut session, &batch("direct", 28)).await;
+    let takes = "tidegate.kind, text, tidegate.request_status, integer";
+    let holder = hold(&database, "eta_inputs", takes, "tidegate.eta_terms").await;
+    let group = Session::open(&database).await.start(
+        "select outcome from tidegate.submit_group('direct', array_fill('{}'::jsonb, array[5]))",
+    );
+    group.until_blocked_by(&database, &holder).await;
+    serve(&mut session, 1).await;
+    holder.close().await;
+    assert_eq!(
+        group.finish().await.1,
+        ["accepted", "accepted", "refused", "refused", "refused"]
+    );
+    assert_eq!(session.text(STATE).await, "too_many_requests 30 1");
     sound(&database).await;
 }
 

@@ -519,11 +519,6 @@ async fn a_hundred_callers_at_three_nodes_never_pass_the_mark_and_every_flip_is_
         let mut session = Session::open(&database).await;
         let over = Arc::clone(&over);
         workers.push(tokio::spawn(async move {
-            // From the first flip on: before it they could drain as fast as the callers fill.
-            let open = "select state from tidegate.gate where name = 'tx'";
-            while session.text(open).await == "accepting" {
-                rest().await;
-            }
             while !over.load(Ordering::SeqCst) {
                 let held = session.claim("tx", 1).await;
                 if !held.is_empty() {

@@ -1,15 +1,17 @@
--- submit_replayed: answers a submission some of whose requests, or all, are earlier ones
+-- submit_answers: answers a submission that is not new as a whole: it has earlier requests, or some were refused
 --
--- `p_ids` are the requests that answer, `p_own` the ids that they would have had; `p_new` those that are new, with when to come
--- back, of which the first finds `p_waiting` messages before it. A replay is told its place exactly as a poll would be, except
--- in a group (`p_each`): see `submit_group`.
-create or replace function tidegate_internal.submit_replayed(
+-- `p_ids` are the requests that answer, null where none does, and `p_own` the ids that they would have had. `p_new` are the new
+-- ones; as many as `p_told` has were let in, and the first of these finds `p_waiting` messages before it. The others are refused,
+-- and told to submit again in `p_wait` seconds. A replay is told its place exactly as a poll would be, except in a group
+-- (`p_each`): see `submit_group`.
+create or replace function tidegate_internal.submit_answers(
   p_ids     uuid[],
   p_own     uuid[],
   p_each    boolean,
   p_new     uuid[] default null,
   p_told    tidegate.retry_after[] default null,
-  p_waiting bigint default null
+  p_waiting bigint default null,
+  p_wait    integer default null
 )
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
@@ -27,8 +29,9 @@ as $$
 begin
   return query
     select
-      s.id, case when s.id = s.own then 'accepted' else 'replayed' end, r.req_status, r.queue,
-      coalesce(p_waiting + s.number - 1, e.queue_position), coalesce(s.seconds, e.retry_after_seconds),
+      r.id, case when r.id is null then 'refused' when s.id = s.own then 'accepted' else 'replayed' end, r.req_status, r.queue,
+      coalesce(p_waiting + s.number - 1, e.queue_position),
+      coalesce(s.seconds, e.retry_after_seconds, case when r.id is null then p_wait end),
       coalesce(s.p50_ms, e.eta_p50_ms), coalesce(s.p90_ms, e.eta_p90_ms)
     from (
       -- By a window: two arrays of ten thousand are not to be joined as if they were short.
@@ -45,12 +48,12 @@ begin
       ) as a
       window same as (partition by a.id)
     ) as s
-    join tidegate.request as r on r.id = s.id
-    left join lateral tidegate.request_outlook(s.id) as e on s.number is null and not p_each
+    left join tidegate.request as r on r.id = s.id
+    left join lateral tidegate.request_outlook(r.id) as e on s.number is null and not p_each
     where s.place is not null
     order by s.place;
 end;
 $$;
 
-comment on function tidegate_internal.submit_replayed is
-  'Answers a submission some of whose requests, or all, are earlier ones.';
+comment on function tidegate_internal.submit_answers is
+  'Answers a submission that has earlier requests, or some of which were refused.';
