@@ -24,8 +24,11 @@ begin
   end if;
 
   -- Of an earlier one of this name. All of them: one whose request is just ending, in a transaction that saw no cap, would
-  -- stay.
-  delete from tidegate.gate_member as m where m.gate = new.name;
+  -- stay. Locked in the order in which requests leave.
+  with earlier as materialized (
+    select m.request_id from tidegate.gate_member as m where m.gate = new.name order by m.request_id for update
+  )
+  delete from tidegate.gate_member as m using earlier as e where m.gate = new.name and m.request_id = e.request_id;
   for v_queue in select q.name from tidegate.queue as q order by q.name loop
     perform tidegate_internal.add_members(v_queue, 0, v_batch, new.name);
   end loop;

@@ -7,8 +7,16 @@ as $$
 declare
   v_gates text[];
 begin
-  with gone as (
-    delete from tidegate.gate_member as m where m.request_id = any(p_ids) returning m.gate
+  -- Locked in the order in which a new cap removes what an earlier one left.
+  with counted as materialized (
+    select m.gate, m.request_id
+    from tidegate.gate_member as m
+    where m.request_id = any(p_ids)
+    order by m.request_id
+    for update
+  ), gone as (
+    delete from tidegate.gate_member as m using counted as c where m.gate = c.gate and m.request_id = c.request_id
+    returning m.gate
   )
   select array_agg(distinct g.gate order by g.gate) into v_gates from gone as g;
   perform tidegate_internal.look_at_gate(g.gate, 'too_many_requests') from unnest(v_gates) as g(gate);

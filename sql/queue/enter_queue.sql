@@ -5,8 +5,9 @@
 -- at most as many as the mark says are live. The offset is read before the draw, and the caller refreshes it when the numbers run
 -- out (see `queue_room`). What is drawn in vain is void: dead at the end of the transaction.
 --
--- Returns the numbers, how many messages wait before the first of them (as `waiting_before` tells without counting), and
--- `fills`: whether they may have brought the depth to the mark.
+-- Returns the numbers, `fills`: whether they may have brought the depth to the mark, and how many messages wait before the first
+-- of them. A few hundred are counted. More are told as of the last survey, some seconds old, and by the numbers drawn since then,
+-- but no more than there are from the head on.
 create or replace function tidegate_internal.enter_queue(
   p_queue      text,
   p_ids        uuid[],
@@ -28,44 +29,57 @@ as $$
 declare
   v_count constant integer := cardinality(p_ids);
   v_few   constant integer := 256;   -- messages, counted one by one
-  v_lag   constant integer := 8192;  -- numbers; by more the low-water mark does not lag behind the head
+  v_many  constant integer := 8192;  -- numbers, among which none are counted even if there is no survey
   v_now   constant timestamptz := tidegate.clock();
   v_mark  bigint;
   v_due   timestamptz;
-  v_dead  bigint;
-  v_last  bigint;
-  v_seen  bigint;
+  v_known record;
+  v_head  bigint;
 begin
   case p_queue
     -- each queue
     when 'QUEUE' then
       v_mark := coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0);
-      select k.dead, k.last into v_dead, v_last from tidegate_internal.queue_numbers(p_queue) as k;
-      if v_last + v_count > v_dead + p_high_water then
+      v_known := tidegate_internal.queue_numbers(p_queue);
+      if v_known.last + v_count > v_known.dead + p_high_water then
         return;
       end if;
-      if v_last - v_mark < v_lag then
+      v_head := (select q.msg_id from pgmq.q_QUEUE as q where q.msg_id >= v_mark order by q.msg_id limit 1);
+      if v_known.last - v_head >= v_few then
+        select greatest(0, least(
+          v_known.last + 1 - v_head,
+          sum(s.waiting) + v_known.last + 1 - max(s.stretch * 64 + cardinality(s.waiting_by_block)) * 256
+        ))
+        into waiting
+        from tidegate.queue_survey as s
+        where s.queue = p_queue
+        having count(*) > 0 or v_known.last - v_head >= v_many;
+      end if;
+      if waiting is null then
         v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
         select
-          count(*),
-          count(*) filter (where m.vt <= v_now) + case when v_mark > 1 then (
-            select count(*)
-            from (select d.msg_id from pgmq.q_QUEUE as d where d.vt > v_due and d.vt <= v_now order by d.vt limit v_few) as due
-            where due.msg_id < v_mark
-          ) else 0 end
-        into v_seen, waiting
+          case
+            when count(*) < v_few then count(*) filter (where m.vt <= v_now) + case when v_mark > 1 then (
+              select count(*)
+              from (select d.msg_id from pgmq.q_QUEUE as d where d.vt > v_due and d.vt <= v_now order by d.vt limit v_few) as due
+              where due.msg_id < v_mark
+            ) else 0 end
+            else v_known.last + 1 - v_head
+          end
+        into waiting
         from (select q.vt from pgmq.q_QUEUE as q where q.msg_id >= v_mark order by q.msg_id limit v_few) as m;
-      end if;
-      if v_seen < v_few is not true then
-        waiting := tidegate_internal.waiting_before(p_queue, null, 0, v_now);
       end if;
 
       if v_count > 1 or pg_current_xact_id_if_assigned() is not null then
-        perform tidegate_internal.announce_draw(p_queue, v_count, v_last);
+        perform tidegate_internal.announce_draw(p_queue, v_count, v_known.last);
       end if;
-      numbers := array(select nextval('pgmq.q_QUEUE_msg_id_seq') from generate_series(1, v_count));
-      fills := numbers[v_count] >= v_dead + p_high_water;
-      if numbers[v_count] > v_dead + p_high_water then
+      if v_count = 1 then
+        numbers := array[nextval('pgmq.q_QUEUE_msg_id_seq')];
+      else
+        numbers := array(select nextval('pgmq.q_QUEUE_msg_id_seq') from generate_series(1, v_count));
+      end if;
+      fills := numbers[v_count] >= v_known.dead + p_high_water;
+      if numbers[v_count] > v_known.dead + p_high_water then
         numbers := null;
         return;
       end if;

@@ -6,8 +6,7 @@
 -- there that has come due, is missing from it.
 --
 -- Of what the survey does not know, `p_counted` messages are counted, the others by the difference of their numbers: an
--- upper bound. With 0, so is the head, unless what lies between it and the end is a block or two. Without `p_counted`
--- everything is counted, one by one where no survey has been made lately.
+-- upper bound. Without `p_counted` everything is counted, one by one where no survey has been made lately.
 create or replace function tidegate_internal.waiting_before(
   p_queue   text,
   p_msg_id  bigint,
@@ -67,7 +66,6 @@ begin
       select
         (select count(*) from due) as due,
         (select count(*) from due where due.msg_id < least(v_mark, v_end)) as below,
-        (select first.msg_id from first) as first,
         (select least(v_end, (first.msg_id / 256 + 2) * 256) from first) as next,
         (
           select count(*) filter (where near.vt <= p_now)
@@ -77,7 +75,6 @@ begin
             select m.vt
             from pgmq.q_QUEUE as m
             where m.msg_id >= first.msg_id and m.msg_id < least(v_end, (first.msg_id / 256 + 2) * 256)
-              and (p_counted > 0 or p_counted is null or v_end <= (first.msg_id / 256 + 2) * 256)
             order by m.msg_id
             limit 512
           ) as near
@@ -95,9 +92,6 @@ begin
   end if;
   if v_next >= v_end then
     return v_head.below + v_head.near;
-  end if;
-  if p_counted = 0 and v_next > v_head.first then
-    v_head.near := v_next - v_head.first;
   end if;
 
   -- What has been surveyed from there on: whole blocks of 256 numbers, 64 of which are a stretch.
@@ -124,9 +118,6 @@ begin
 
   -- What is newer. The limit bounds the look, not the number: a planner that expects few rows would read them all first.
   v_limit := least(p_counted, v_end - v_to * 256);
-  if p_counted = 0 then
-    return v_head.below + v_head.near + least(v_surveyed + v_end - v_to * 256, v_end - v_next);
-  end if;
   case p_queue
     -- each queue
     when 'QUEUE' then

@@ -38,76 +38,68 @@ begin
   where r.previous_status is distinct from r.req_status and change.req_status is not null
   group by r.kind, change.req_status;
 
-  if tg_op = 'UPDATE' then
-    -- How long they took, of a few also from their sending; and how that compares with what their callers were told.
-    insert into tidegate.finish_sample (
-      kind, requests, answer_ms, predicted, error_ms, error_abs_ms, error_bins, p90_stated, p90_held
-    )
+  -- How long they took, of a few also from their sending; and how that compares with what their callers were told.
+  insert into tidegate.finish_sample (
+    kind, requests, answer_ms, predicted, error_ms, error_abs_ms, error_bins, p90_stated, p90_held
+  )
+  select
+    e.kind, count(*), (array_agg(e.answer_ms) filter (where e.answer_ms is not null))[1:8],
+    count(e.error_ms), coalesce(sum(e.error_ms), 0), coalesce(sum(abs(e.error_ms)), 0),
+    array[
+      count(*) filter (where e.bin = 0), count(*) filter (where e.bin = 1), count(*) filter (where e.bin = 2),
+      count(*) filter (where e.bin = 3), count(*) filter (where e.bin = 4), count(*) filter (where e.bin = 5),
+      count(*) filter (where e.bin = 6), count(*) filter (where e.bin = 7)
+    ],
+    count(e.p90_held), count(*) filter (where e.p90_held)
+  from (
     select
-      e.kind, count(*), (array_agg(e.answer_ms) filter (where e.answer_ms is not null))[1:8],
-      count(e.error_ms), coalesce(sum(e.error_ms), 0), coalesce(sum(abs(e.error_ms)), 0),
-      array[
-        count(*) filter (where e.bin = 0), count(*) filter (where e.bin = 1), count(*) filter (where e.bin = 2),
-        count(*) filter (where e.bin = 3), count(*) filter (where e.bin = 4), count(*) filter (where e.bin = 5),
-        count(*) filter (where e.bin = 6), count(*) filter (where e.bin = 7)
-      ],
-      count(e.p90_held), count(*) filter (where e.p90_held)
-    from (
+      r.kind, took.answer_ms, took.ms - 1000 * took.eta_seconds as error_ms, took.ms <= took.eta_p90_ms as p90_held,
+      -- A bound belongs to its bin, as in Prometheus' histograms; `width_bucket` gives it to the next one.
+      width_bucket(
+        took.ms - 1000 * took.eta_seconds - 1, array[-30000, -5000, -1000, 0, 1000, 5000, 30000]::bigint[]
+      ) as bin
+    from new_rows as r
+    cross join lateral (
       select
-        r.kind, took.answer_ms, took.ms - 1000 * took.eta_seconds as error_ms, took.ms <= took.eta_p90_ms as p90_held,
-        -- A bound belongs to its bin, as in Prometheus' histograms; `width_bucket` gives it to the next one.
-        width_bucket(
-          took.ms - 1000 * took.eta_seconds - 1, array[-30000, -5000, -1000, 0, 1000, 5000, 30000]::bigint[]
-        ) as bin
-      from new_rows as r
-      cross join lateral (
-        select
-          greatest(date_part('epoch', r.finished_at - r.submitted_at) * 1000, 0)::bigint as ms,
-          case
-            when r.tx_in_flight_at is not null
-              and r.cause in ('receipt', 'response', 'threshold_reached', 'verdict_accepted', 'verdict_rejected', 'rejected')
-            then least(greatest(date_part('epoch', r.finished_at - r.tx_in_flight_at) * 1000, 0), 2147483647)::integer
-          end as answer_ms,
-          -- Whoever cancels waits for no answer.
-          case when r.cause <> 'cancelled' then r.eta_seconds::bigint end as eta_seconds,
-          case when r.cause <> 'cancelled' then r.eta_p90_ms end as eta_p90_ms
-      ) as took
-      where r.req_status in ('completed', 'timed_out', 'failure') and r.previous_status <> r.req_status
-    ) as e
-    group by e.kind;
+        greatest(date_part('epoch', r.finished_at - r.submitted_at) * 1000, 0)::bigint as ms,
+        case
+          when r.tx_in_flight_at is not null
+            and r.cause in ('receipt', 'response', 'threshold_reached', 'verdict_accepted', 'verdict_rejected', 'rejected')
+          then least(greatest(date_part('epoch', r.finished_at - r.tx_in_flight_at) * 1000, 0), 2147483647)::integer
+        end as answer_ms,
+        -- Whoever cancels waits for no answer.
+        case when r.cause <> 'cancelled' then r.eta_seconds::bigint end as eta_seconds,
+        case when r.cause <> 'cancelled' then r.eta_p90_ms end as eta_p90_ms
+    ) as took
+    where r.req_status in ('completed', 'timed_out', 'failure') and r.previous_status <> r.req_status
+  ) as e
+  group by e.kind;
 
-    if exists (select from tidegate.gate as g where g.queue is null) then
-      perform tidegate_internal.leave_gates(array(
-        select r.id
-        from new_rows as r
-        where r.previous_status in ('queued', 'processing', 'tx_in_flight')
-          and r.req_status not in ('queued', 'processing', 'tx_in_flight')
-      ));
-    end if;
-    if exists (select from new_rows as r where r.previous_status = 'receipt_received' and r.req_status <> 'receipt_received') then
-      delete from tidegate.awaiting_response as a
-      where a.request_id = any(array(
-        select r.id from new_rows as r where r.previous_status = 'receipt_received' and r.req_status <> 'receipt_received'
-      ));
-    end if;
-    if exists (select from new_rows as r where r.req_status = 'receipt_received' and r.previous_status <> 'receipt_received') then
-      insert into tidegate.awaiting_response (request_id, due_at)
-      select r.id, r.receipt_received_at + k.response_timeout
+  if exists (select from tidegate.gate as g where g.queue is null) then
+    perform tidegate_internal.leave_gates(array(
+      select r.id
       from new_rows as r
-      join tidegate.kind as k on k.name = r.kind
-      where r.req_status = 'receipt_received' and r.previous_status <> 'receipt_received'
-      on conflict do nothing;
-    end if;
+      where r.previous_status in ('queued', 'processing', 'tx_in_flight')
+        and r.req_status not in ('queued', 'processing', 'tx_in_flight')
+    ));
+  end if;
+  if exists (select from new_rows as r where r.previous_status = 'receipt_received' and r.req_status <> 'receipt_received') then
+    delete from tidegate.awaiting_response as a
+    where a.request_id = any(array(
+      select r.id from new_rows as r where r.previous_status = 'receipt_received' and r.req_status <> 'receipt_received'
+    ));
+  end if;
+  if exists (select from new_rows as r where r.req_status = 'receipt_received' and r.previous_status <> 'receipt_received') then
+    insert into tidegate.awaiting_response (request_id, due_at)
+    select r.id, r.receipt_received_at + k.response_timeout
+    from new_rows as r
+    join tidegate.kind as k on k.name = r.kind
+    where r.req_status = 'receipt_received' and r.previous_status <> 'receipt_received'
+    on conflict do nothing;
   end if;
   return null;
 end;
 $$;
-
-create or replace trigger request_history_of_inserts
-  after insert on tidegate.request
-  referencing new table as new_rows
-  for each statement
-  execute function tidegate_internal.request_history();
 
 create or replace trigger request_history_of_updates
   after update on tidegate.request

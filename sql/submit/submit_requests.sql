@@ -42,6 +42,7 @@ declare
   end;
   -- Of several none has a cap, and nothing else depends on it.
   v_submitter  constant text := v_who[1];
+  v_capped     text;
   v_terms      record;
   v_kind       tidegate.kind;
   v_queue      text;
@@ -61,42 +62,41 @@ declare
   v_fresh      integer := v_count;
   v_lost       integer := 0;
   v_enters     integer;
-  v_numbers    bigint[];
+  v_entered    record;
   v_waiting    bigint;
-  v_fills      boolean := false;
   v_wait       integer;
   v_now        timestamptz := tidegate.clock();
   v_told       tidegate.retry_after[];
 begin
+  select * into v_kind from tidegate.kind as k where k.name = p_kind;
+  v_queue := coalesce(v_kind.readiness_queue, v_kind.tx_queue);
   select
-    k as kind, e.name as gate, e.high_water, e.forced, e.mode = 'soft' as is_soft,
-    'too_many_requests' in (e.state, l.state) as is_closed,
-    (select min(c.submitter) from tidegate.gate as c where c.submitter = any(v_who)) as capped,
-    exists (select from tidegate.gate as c where c.kind = k.name or c.submitter = any(v_who)) as is_capped,
-    num_nulls(k.processing_ms, k.tx_confirmation_ms, s.safety_margin) > 0 or (k.flow = 'decrypt' and k.readiness_ms is null)
-      as is_untimed
+    e.name as gate, e.high_water, e.forced, e.mode = 'soft' as is_soft, 'too_many_requests' in (e.state, l.state) as is_closed,
+    exists (select from tidegate.gate as c where c.kind = p_kind or c.submitter = any(v_who)) as is_capped,
+    s.safety_margin
   into v_terms
-  from tidegate.kind as k
-  left join tidegate.setting as s on true
-  left join tidegate.gate as e on e.queue = coalesce(k.readiness_queue, k.tx_queue)
-  left join tidegate.gate as l on l.queue = k.tx_queue
-  where k.name = p_kind;
-  if v_terms.is_untimed is not false then
+  from tidegate.setting as s
+  left join tidegate.gate as e on e.queue = v_queue
+  left join tidegate.gate as l on l.queue = v_kind.tx_queue;
+  if num_nulls(v_kind.processing_ms, v_kind.tx_confirmation_ms, v_terms.safety_margin) > 0
+    or (v_kind.flow = 'decrypt' and v_kind.readiness_ms is null)
+  then
     perform tidegate_internal.submittable_kind(p_kind);
+  end if;
+  if v_terms.is_capped then
+    v_capped := (select min(c.submitter) from tidegate.gate as c where c.submitter = any(v_who));
   end if;
   -- In one expression what is right nearly always; told apart when it is not.
   if (
     p_admission in ('enforce', 'accepted') and p_not_before is distinct from 'infinity' and v_count <= 10000
     and array_position(p_payloads, null) is null and coalesce(cardinality(p_keys), v_count) = v_count
-    and cardinality(p_submitters) = v_count and (v_terms.capped is null or cardinality(v_who) = 1)
+    and cardinality(p_submitters) = v_count and (v_capped is null or cardinality(v_who) = 1)
   ) is not true then
-    perform tidegate_internal.check_submission(p_payloads, p_keys, p_submitters, p_admission, p_not_before, v_terms.capped);
+    perform tidegate_internal.check_submission(p_payloads, p_keys, p_submitters, p_admission, p_not_before, v_capped);
   end if;
   if v_count = 0 then
     return;
   end if;
-  v_kind := v_terms.kind;
-  v_queue := coalesce(v_kind.readiness_queue, v_kind.tx_queue);
   v_status := case when v_kind.flow = 'decrypt' then 'queued' else 'processing' end;
 
   v_keyed := coalesce(array_remove(p_keys, null) <> '{}', false);
@@ -116,7 +116,9 @@ begin
   end if;
 
   if p_admission = 'enforce' then
-    perform tidegate_internal.require_read_committed('submit');
+    if current_setting('transaction_isolation') <> 'read committed' then
+      perform tidegate_internal.require_read_committed('submit');
+    end if;
     if v_terms.is_closed then
       v_caps.room := 0;
     else
@@ -128,9 +130,13 @@ begin
   end if;
   v_admission := v_caps;
 
-  v_own := array(
-    select tidegate_internal.uuid_v7(v_now + place * interval '1 microsecond') from generate_series(0, v_count - 1) as place
-  );
+  if v_count = 1 then
+    v_own := array[tidegate_internal.uuid_v7(v_now)];
+  else
+    v_own := array(
+      select tidegate_internal.uuid_v7(v_now + place * interval '1 microsecond') from generate_series(0, v_count - 1) as place
+    );
+  end if;
   v_new := v_own;
   if not v_keyed then
     v_ids := v_own;
@@ -180,19 +186,19 @@ begin
     end if;
     exit when v_enters = 0;
     v_now := tidegate.clock();
-    select e.numbers, e.waiting, e.fills into v_numbers, v_waiting, v_fills
-    from tidegate_internal.enter_queue(
+    v_entered := tidegate_internal.enter_queue(
       v_queue, v_new[:v_enters], case when not v_terms.is_soft then v_limit end,
       case when p_not_before > v_now then p_not_before else '-infinity' end
-    ) as e;
-    exit when v_numbers is not null;
+    );
+    exit when v_entered.numbers is not null;
     v_lost := v_lost + 1;
   end loop;
 
   if v_enters > 0 then
+    v_waiting := v_entered.waiting;
     v_told := tidegate_internal.submit_etas(
       v_kind, v_queue, v_waiting, v_new[:v_enters], case when p_not_before > v_now then p_not_before - v_now end,
-      tidegate_internal.eta_inputs(v_kind, v_queue, v_status, 0), v_now
+      tidegate_internal.eta_inputs(v_kind, v_queue, v_status, 1), v_now
     );
     insert into tidegate.request (
       id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, deadline_at,
@@ -203,7 +209,7 @@ begin
       greatest(v_now, p_not_before) + v_kind.deadline,
       case when v_kind.flow = 'decrypt' then greatest(v_now, p_not_before) + v_kind.readiness_timeout end,
       n.submitter, n.seconds, n.p90_ms, n.payload
-    from unnest(v_new, v_numbers, v_payloads, v_submitters, v_told)
+    from unnest(v_new, v_entered.numbers, v_payloads, v_submitters, v_told)
       as n(id, msg_id, payload, submitter, seconds, p50_ms, p90_ms)
     where n.msg_id is not null;
     if v_terms.is_capped then
@@ -216,14 +222,14 @@ begin
     if v_waiting = 0 then
       perform pg_notify('tidegate_queue', v_queue);
     end if;
+    if p_admission = 'accepted' or v_entered.fills or v_terms.is_soft then
+      perform tidegate_internal.look_at_gate(g.name, 'accepting')
+      from tidegate.gate as g
+      where g.queue = v_queue or (p_admission = 'accepted' and (g.kind = p_kind or g.submitter = v_submitter));
+    end if;
   end if;
   if v_admission.room <= v_enters then
     perform tidegate_internal.close_gates(v_admission, v_enters);
-  end if;
-  if p_admission = 'accepted' or v_fills or v_terms.is_soft then
-    perform tidegate_internal.look_at_gate(g.name, 'accepting')
-    from tidegate.gate as g
-    where g.queue = v_queue or (p_admission = 'accepted' and (g.kind = p_kind or g.submitter = v_submitter));
   end if;
 
   if v_enters = v_count then
