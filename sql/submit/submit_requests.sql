@@ -50,6 +50,7 @@ declare
   v_limit      bigint;
   v_scopes     text[];
   v_made       text[];
+  v_prints     bytea[];
   v_keyed      boolean;
   v_caps       tidegate.admission;
   v_admission  tidegate.admission;
@@ -108,7 +109,12 @@ begin
   end if;
   v_keyed := v_keyed or v_made is not null;
   if v_keyed then
-    v_ids := tidegate_internal.dedup_find_all(v_kind, p_payloads, v_scopes, p_keys, v_made);
+    v_prints := array(
+      select case when num_nonnulls(p.key, p.made) > 0 then tidegate_internal.fingerprint(p.payload, v_kind.set_paths) end
+      from unnest(p_payloads, p_keys, v_made) with ordinality as p(payload, key, made, place)
+      order by p.place
+    );
+    v_ids := tidegate_internal.dedup_find_all(v_scopes, p_keys, v_made, v_prints);
     if array_position(v_ids, null) is null then
       return query select * from tidegate_internal.submit_answers(v_ids, null, p_each);
       return;
@@ -157,7 +163,7 @@ begin
         v_patience := current_setting('lock_timeout');
         perform set_config('lock_timeout', p_key_patience_ms::text, true);
       end if;
-      v_ids := tidegate_internal.dedup_claim_all(v_kind, p_payloads, v_scopes, p_keys, v_made, v_own);
+      v_ids := tidegate_internal.dedup_claim_all(v_kind, v_scopes, p_keys, v_made, v_prints, v_own);
       if p_key_patience_ms is not null then
         perform set_config('lock_timeout', v_patience, true);
       end if;
