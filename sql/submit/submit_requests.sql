@@ -147,18 +147,14 @@ begin
   if not v_keyed then
     v_ids := v_own;
   else
-    -- Where there is no room no key is claimed: it would have to be given back.
-    if v_limit is not null then
-      v_admission := tidegate_internal.enter_gate(v_caps, v_terms.gate, v_queue, v_limit, 1, not v_terms.is_soft);
-    end if;
-    if v_admission.room = 0 then
+    -- What is refused for sure claims no key: it would have to be given back.
+    if v_caps.room = 0 then
       v_fresh := (
         select count(distinct coalesce(k.scope || ' ' || k.key, k.made, k.place::text))
         from unnest(v_ids, v_scopes, p_keys, v_made) with ordinality as k(id, scope, key, made, place)
         where k.id is null
       );
     else
-      v_admission := v_caps;
       if p_key_patience_ms is not null then
         v_patience := current_setting('lock_timeout');
         perform set_config('lock_timeout', p_key_patience_ms::text, true);
@@ -182,11 +178,13 @@ begin
 
   loop
     -- A single request goes by the numbers until they run out. A soft gate looks at nothing else.
-    if v_limit > 0 and v_admission.room <> 0 is not false and (v_lost > 0 or v_terms.is_soft or (p_each and v_fresh > 1)) then
+    if v_limit is not null and v_admission.room is distinct from 0
+      and (v_lost > 0 or v_terms.is_soft or (p_each and v_fresh > 1))
+    then
       v_admission := tidegate_internal.enter_gate(v_caps, v_terms.gate, v_queue, v_limit, v_fresh, not v_terms.is_soft);
     end if;
-    -- Others may go on taking what there is room for.
-    v_enters := least(v_fresh, v_admission.room, case when v_lost > 1 then v_enters - 1 end);
+    -- Others may take the room between its count and the draw, again and again.
+    v_enters := least(v_fresh, v_admission.room, case when v_lost > 1 then v_enters / 2 end);
     if v_enters < v_fresh and not p_each then
       v_enters := 0;
     end if;
