@@ -28,13 +28,14 @@ create or replace function tidegate_internal.enter_queue(
 as $$
 declare
   v_count constant integer := cardinality(p_ids);
-  v_few   constant integer := 256;   -- messages, counted one by one
-  v_many  constant integer := 8192;  -- numbers, among which none are counted even if there is no survey
+  v_few   constant integer := 256;   -- numbers; the messages among so many are counted one by one
+  v_many  constant integer := 8192;  -- numbers; among more no message is counted
   v_now   constant timestamptz := tidegate.clock();
   v_mark  bigint;
   v_due   timestamptz;
   v_known record;
   v_head  bigint;
+  v_limit integer;
 begin
   case p_queue
     -- each queue
@@ -56,10 +57,12 @@ begin
         having count(*) > 0 or v_known.last - v_head >= v_many;
       end if;
       if waiting is null then
+        -- Not surveyed yet. Of many numbers, few messages tell whether they are nearly void.
+        v_limit := case when v_known.last - v_head < v_few then v_few else v_few / 4 end;
         v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
         select
           case
-            when count(*) < v_few then count(*) filter (where m.vt <= v_now) + case when v_mark > 1 then (
+            when count(*) < v_limit then count(*) filter (where m.vt <= v_now) + case when v_mark > 1 then (
               select count(*)
               from (select d.msg_id from pgmq.q_QUEUE as d where d.vt > v_due and d.vt <= v_now order by d.vt limit v_few) as due
               where due.msg_id < v_mark
@@ -67,7 +70,7 @@ begin
             else v_known.last + 1 - v_head
           end
         into waiting
-        from (select q.vt from pgmq.q_QUEUE as q where q.msg_id >= v_mark order by q.msg_id limit v_few) as m;
+        from (select q.vt from pgmq.q_QUEUE as q where q.msg_id >= v_mark order by q.msg_id limit v_limit) as m;
       end if;
 
       if v_count > 1 or pg_current_xact_id_if_assigned() is not null then
