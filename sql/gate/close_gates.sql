@@ -1,7 +1,7 @@
 -- close_gates: closes the gates that a submission has found full, or has filled with the `p_added` requests that it let in
 --
--- At the depth that the submission counted: by now workers may have taken some of it, and each count after the next would find
--- less than the mark, while callers are refused.
+-- By the depths that the submission counted. A new count may find less, because workers drain, and then the gate would stay open
+-- while it refuses callers.
 create or replace function tidegate_internal.close_gates(p_admission tidegate.admission, p_added bigint)
   returns void
   language sql

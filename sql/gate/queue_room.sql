@@ -1,10 +1,11 @@
--- queue_room: for how many more messages a queue's gate has room, and how many it holds
+-- queue_room: how many more messages a queue's gate lets in, and how many messages the queue holds
 --
--- Goes by numbers, which tell exactly or too little: `room` may be less than it is while it is at least `p_count`. Only when they
--- tell less, the queue is counted: then `depth` is how many messages it holds.
+-- By the numbers that were drawn, less those known to be dead: never fewer than the messages. While they leave room for
+-- `p_count`, nothing is counted, and `depth` is null. Else the queue is counted, and more numbers are known to be dead.
 --
--- `p_strict`: what open draws have announced is not free. Most of them end within milliseconds, so while they take the room that
--- is asked for, it is counted again, for 16 ms at most. Else only what the caller sees takes room, and it waits for nothing.
+-- `p_strict`: what open transactions have announced takes room. Most of them end within milliseconds, so while it is they who
+-- take the room that is asked for, the queue is counted again, for 16 ms at most. Without it, only messages that the caller sees
+-- take room, and it waits for nothing.
 create or replace function tidegate_internal.queue_room(
   p_queue      text,
   p_high_water bigint,
@@ -29,7 +30,7 @@ begin
     room := greatest(0, v_numbers.dead + p_high_water - v_numbers.last);
     exit when room >= p_count;
     if v_look > 0 then
-      exit when not p_strict or room >= p_high_water - depth;
+      exit when not p_strict or v_look = v_looks or room >= p_high_water - depth;
       perform pg_sleep_for(v_pause);
     end if;
   end loop;
@@ -41,4 +42,4 @@ end;
 $$;
 
 comment on function tidegate_internal.queue_room is
-  'For how many more messages a queue''s gate has room, and how many it holds.';
+  'How many more messages a queue''s gate lets in, and how many messages the queue holds.';

@@ -109,6 +109,51 @@ async fn a_refused_submission_leaves_nothing_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_full_queue_has_no_room_for_gives_its_keys_back() {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute(
+            "update tidegate.gate set high_water = 30, low_water = 15;
+             insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms, key_mode)
+             values ('orders', 'direct', 'tx', 1, 1, 'proxy')",
+        )
+        .await;
+    submit_many(&database, "direct", 30).await;
+
+    let gate = "select state || ' ' || depth from tidegate.gate where name = 'tx'";
+    let keys = "select coalesce(string_agg(key, ' ' order by key), '') from tidegate.dedup";
+    for call in [
+        "submit('direct', '{}', 'k')",
+        "submit('orders', '{}')",
+        "submit_batch('direct', '{1,2}', '{k,l}')",
+        "submit_group('direct', '{1,2}', '{k,l}')",
+    ] {
+        // The state says open: the numbers refuse.
+        open(&database).await;
+        for refused in told(&database, call).await {
+            assert!(refused.starts_with("refused "), "{call}: {refused}");
+        }
+        assert_eq!(database.text(keys).await.unwrap(), "", "{call}");
+        assert_eq!(
+            database.text(gate).await.unwrap(),
+            "too_many_requests 30",
+            "{call}"
+        );
+    }
+
+    database
+        .execute("update tidegate.gate set high_water = 31 where name = 'tx'")
+        .await;
+    open(&database).await;
+    let group = "submit_group('direct', '{1,2,2}', '{k,l,l}')";
+    let outcomes = told(&database, group).await;
+    assert_eq!(outcomes[0], "accepted  f f f");
+    assert!(outcomes[1..].iter().all(|o| o.starts_with("refused ")));
+    assert_eq!(database.text(keys).await.unwrap(), "k");
+    assert_eq!(database.text(gate).await.unwrap(), "too_many_requests 31");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn work_already_promised_goes_in_at_a_closed_gate() {
     let database = TestDatabase::new().await;
     close(&database, "tx").await;
