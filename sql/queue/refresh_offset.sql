@@ -11,7 +11,8 @@
 -- The lock ends with a block that raises, while `setval` stays: else it would last until the caller commits. `p_wait` waits
 -- for one who is at it; with `p_seen`, does nothing if the offset is another already. Does nothing above READ COMMITTED,
 -- where a look is of long ago, nor for a transaction that has removed messages: they look dead to it, and it may roll back.
--- (The count of removals may be one of earlier transactions, too: not asked where this one has written nothing.)
+-- (The count of removals may be one of earlier transactions, too: it is asked only if this one has written to the queue, which
+-- its lock tells.)
 create or replace function tidegate_internal.refresh_offset(
   p_queue text, p_wait boolean, p_seen bigint default null, p_replace boolean default false
 )
@@ -59,7 +60,15 @@ begin
             )
           into v_live;
           if (p_replace or v_last - v_live - v_open > v_dead)
-            and (pg_current_xact_id_if_assigned() is null or pg_stat_get_xact_tuples_deleted('pgmq.q_QUEUE'::regclass) = 0)
+            and (
+              pg_stat_get_xact_tuples_deleted('pgmq.q_QUEUE'::regclass) = 0
+              or not exists (
+                select
+                from pg_locks as l
+                where l.pid = pg_backend_pid() and l.relation = 'pgmq.q_QUEUE'::regclass and l.mode = 'RowExclusiveLock'
+                  and l.database = (select d.oid from pg_database as d where d.datname = current_database())
+              )
+            )
           then
             perform setval('tidegate.offset_QUEUE', v_last - v_live - v_open);
           end if;

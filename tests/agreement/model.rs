@@ -395,12 +395,14 @@ impl Model {
             Some(known) if known.payload != order.payload => return Err("TG004"),
             known => known.map(|known| known.request),
         };
+        // A replay passes no gate.
+        if let Some(request) = known {
+            return Ok(vec![format!("{request} replayed")]);
+        }
         let was_closed = [entry(kind), Queue::Tx]
             .into_iter()
             .any(|queue| self.gates[queue as usize].closed);
-        let answer = if let Some(request) = known {
-            format!("{request} replayed")
-        } else if order.enforced && self.room(kind) == 0 {
+        let answer = if order.enforced && self.room(kind) == 0 {
             "refused".to_owned()
         } else {
             let request = self.insert(kind);

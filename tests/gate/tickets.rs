@@ -14,7 +14,7 @@ use sqlx::{Connection, Executor, PgConnection, Row};
 
 use crate::support::{
     TestDatabase, campaign,
-    race::{Session, sound},
+    race::{Session, sound, submit_many},
 };
 
 const HIGH_WATER: i64 = 100;
@@ -318,6 +318,31 @@ async fn nextval_keeps_its_lock_until_the_top_transaction_ends() {
         .await;
     assert_eq!(watch.text(LOCKED).await, "0");
     session.commit().await;
+}
+
+/// PostgreSQL adds up what a session has deleted until it reports that, a second later.
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_that_a_session_removed_in_earlier_transactions_take_no_room() {
+    let database = stage().await;
+    let ids = submit_many(&database, "direct", 20).await;
+    database
+        .execute("update tidegate.gate set high_water = 20, low_water = 19 where name = 'tx'")
+        .await;
+    let mut session = Session::open(&database).await;
+    for (count, id) in ids.iter().enumerate() {
+        session
+            .texts(&format!("select outcome from tidegate.cancel('{id}')"))
+            .await;
+        assert_eq!(
+            session
+                .texts(&format!(
+                    "select outcome from tidegate.submit('direct', '{{}}', 'key {count}')"
+                ))
+                .await,
+            ["accepted"]
+        );
+    }
+    sound(&database).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
