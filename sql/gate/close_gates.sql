@@ -4,11 +4,13 @@
 -- while it refuses callers.
 create or replace function tidegate_internal.close_gates(p_admission tidegate.admission, p_added bigint)
   returns void
-  language sql
+  language plpgsql
   set search_path = pg_catalog, pg_temp
 as $$
-  select tidegate_internal.gate_flip(c.gate, 'too_many_requests', c.depth + p_added)
+begin
+  perform tidegate_internal.gate_flip(c.gate, 'too_many_requests', c.depth + p_added)
   from unnest(p_admission.counted, p_admission.depths) as c(gate, depth);
+end;
 $$;
 
 comment on function tidegate_internal.close_gates is 'Closes the gates that a submission has found full or has filled.';
