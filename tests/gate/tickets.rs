@@ -13,7 +13,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use sqlx::{Connection, Executor, PgConnection, Row};
 
 use crate::support::{
-    TestDatabase, campaign,
+    TestDatabase, campaign, eventually,
     race::{Session, sound, submit_many},
 };
 
@@ -253,8 +253,11 @@ async fn stress(database: TestDatabase, too_deep: bool) -> (i64, usize, i64) {
     killer.await.unwrap();
     let let_in = stress.let_in.load(Ordering::SeqCst);
     if deeper == 0 {
-        // At rest there is room for exactly as many as the mark says.
+        // At rest there is room for exactly as many as the mark says. A session that was killed is told so before its locks end.
         let database = &stress.database;
+        let open = "select tidegate_internal.open_draws('tx')";
+        let ended = || async { database.number(open).await == 0 };
+        eventually("every draw has ended", ended).await;
         database.execute("select tidegate.recover()").await;
         let depth = "select count(*) from pgmq.q_tx";
         let before = database.number(depth).await;
