@@ -59,7 +59,10 @@ begin
               where d.msg_id < v_mark
             )
           into v_live;
-          if (p_replace or v_last - v_live - v_open > v_dead)
+          if coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0) < v_mark then
+            -- A message given back in between may lie below: nothing is known.
+            v_live := null;
+          elsif (p_replace or v_last - v_live - v_open > v_dead)
             and (
               pg_stat_get_xact_tuples_deleted('pgmq.q_QUEUE'::regclass) = 0
               or not exists (

@@ -82,7 +82,7 @@ async fn claims_cost_the_same_however_many_were_served_since_the_snapshot() {
         last * 10 <= 15 * first,
         "first {first}, last {last} blocks: {costs:?}"
     );
-    // The mark stays 2,000 to 6,000 numbers behind, each a dead entry to step over: more than nothing, but bounded.
+    // The mark stays up to 4,000 numbers behind, each a dead entry to step over: more than nothing, but bounded.
     let usual = usual_cost().await;
     assert!(
         last * 10 <= 25 * usual,
