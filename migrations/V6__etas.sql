@@ -13,6 +13,16 @@ create table tidegate.queue_survey (
   fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200
 );
 
+create table tidegate.kind_mark (
+  queue    text not null references tidegate.queue on delete cascade,
+  kind     text not null references tidegate.kind on delete cascade,
+  mark     bigint not null,
+  noted_at timestamptz not null default tidegate.clock(),
+  primary key (queue, kind)
+) with (
+  fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200
+);
+
 -- Append-only: messages that left a queue because their stage ended them.
 create table tidegate.queue_drain (
   queue   text not null,

@@ -35,24 +35,27 @@ begin
   case claim_wait_ms.queue
     -- each queue
     when 'QUEUE' then
-      v_mark := coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0);
+      v_mark := greatest(
+        coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0),
+        case when v_kinds is not null then tidegate_internal.kinds_mark(claim_wait_ms.queue, v_kinds) end
+      );
       v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
       v_next := least(
         (
           select m.vt
           from pgmq.q_QUEUE as m
-          where m.msg_id >= v_mark and m.vt <= v_now and (v_kinds is null or not exists (
-            select from tidegate.request as r where r.id = tidegate.message_request_id(m.message) and r.kind <> all(v_kinds)
-          ))
+          where m.msg_id >= v_mark and m.vt <= v_now and (v_kinds is null or (
+            select r.kind = any(v_kinds) from tidegate.request as r where r.id = tidegate.message_request_id(m.message)
+          ) is not false)
           order by m.msg_id
           limit 1
         ),
         (
           select m.vt
           from pgmq.q_QUEUE as m
-          where m.vt > v_due and (v_kinds is null or not exists (
-            select from tidegate.request as r where r.id = tidegate.message_request_id(m.message) and r.kind <> all(v_kinds)
-          ))
+          where m.vt > v_due and (v_kinds is null or (
+            select r.kind = any(v_kinds) from tidegate.request as r where r.id = tidegate.message_request_id(m.message)
+          ) is not false)
           order by m.vt
           limit 1
         )

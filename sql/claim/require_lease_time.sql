@@ -1,4 +1,4 @@
--- require_lease_time: raises TG007 unless a lease of this length makes sense (0.1 s to one day)
+-- require_lease_time: raises TG007 unless a lease of this length is of use (10 ms to one day)
 create or replace function tidegate_internal.require_lease_time(p_lease_for interval)
   returns void
   language plpgsql
@@ -6,13 +6,13 @@ create or replace function tidegate_internal.require_lease_time(p_lease_for inte
   set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if p_lease_for is null or p_lease_for < interval '100 milliseconds' or p_lease_for > interval '1 day' then
+  if p_lease_for is null or p_lease_for < interval '10 milliseconds' or p_lease_for > interval '1 day' then
     raise exception using
       errcode = 'TG007',
-      message = format('a lease of %s is not between 100 milliseconds and one day', coalesce(p_lease_for::text, 'null'));
+      message = format('a lease of %s is not between 10 milliseconds and one day', coalesce(p_lease_for::text, 'null'));
   end if;
 end;
 $$;
 
 comment on function tidegate_internal.require_lease_time is
-  'TG007 unless a lease has a length from 0.1 seconds to one day.';
+  'TG007 unless a lease has a length from 10 milliseconds to one day.';

@@ -7,8 +7,9 @@
 -- (backoffs, not-before, expired leases) through the index on the visibility time, from a second mark on. Both
 -- marks only save work: `rescan_queue` finds what they left behind.
 --
--- With `p_kinds`, requests of other kinds stay where they are, and neither mark passes them. A message without a request is
--- taken by any claim.
+-- With `p_kinds`, requests of other kinds stay where they are, and neither mark passes them: behind many of them a claim begins
+-- at the marks of its kinds (`kind_mark`). A message without a request is taken by any claim. A request's kind is a scalar
+-- subquery: for `exists`, PostgreSQL might hash all requests of other kinds.
 create or replace function tidegate_internal.take_messages(
   p_queue         text,
   p_limit         integer,
@@ -34,6 +35,7 @@ declare
   v_due_step  constant interval := '200 milliseconds';
   v_due_slack constant interval := '100 milliseconds';
   v_mark      bigint;
+  v_from      bigint;
   v_due_from  timestamptz;
   v_due_to    timestamptz;
   v_first     bigint;
@@ -42,30 +44,34 @@ begin
     -- each queue
     when 'QUEUE' then
       v_mark := coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0);
+      v_from := v_mark;
+      if p_kinds is not null then
+        v_from := greatest(v_mark, tidegate_internal.kinds_mark(p_queue, p_kinds));
+      end if;
       v_due_from := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
       -- Materialized: a planner free to run a locking subquery again could lock more rows than the limit. The time is no
       -- condition of the index on it where a few messages are found by their numbers.
       with due as materialized (
         select m.msg_id, m.vt
         from pgmq.q_QUEUE as m
-        where m.vt > v_due_from and m.vt <= p_now and (p_kinds is null or not exists (
-          select from tidegate.request as r where r.id = tidegate.message_request_id(m.message) and r.kind <> all(p_kinds)
-        ))
+        where m.vt > v_due_from and m.vt <= p_now and (p_kinds is null or (
+          select r.kind = any(p_kinds) from tidegate.request as r where r.id = tidegate.message_request_id(m.message)
+        ) is not false)
         order by m.vt
         limit v_due_limit
       ), due_taken as materialized (
         select m.msg_id
         from pgmq.q_QUEUE as m
-        where m.msg_id = any(array(select due.msg_id from due)) and m.msg_id < v_mark and coalesce(m.vt <= p_now, false)
+        where m.msg_id = any(array(select due.msg_id from due)) and m.msg_id < v_from and coalesce(m.vt <= p_now, false)
         order by m.msg_id
         limit p_limit
         for update skip locked
       ), fresh_taken as materialized (
         select m.msg_id
         from pgmq.q_QUEUE as m
-        where m.msg_id >= v_mark and coalesce(m.vt <= p_now, false) and (p_kinds is null or not exists (
-          select from tidegate.request as r where r.id = tidegate.message_request_id(m.message) and r.kind <> all(p_kinds)
-        ))
+        where m.msg_id >= v_from and coalesce(m.vt <= p_now, false) and (p_kinds is null or (
+          select r.kind = any(p_kinds) from tidegate.request as r where r.id = tidegate.message_request_id(m.message)
+        ) is not false)
         order by m.msg_id
         limit p_limit - (select count(*) from due_taken)
         for update skip locked
@@ -94,6 +100,12 @@ begin
       from (select held.msg_id, held.id from held order by held.msg_id) as h;
 
       if p_kinds is not null then
+        if cardinality(msg_ids) < p_limit is not false then
+          v_first := coalesce(v_first, (tidegate_internal.queue_numbers(p_queue)).last + 1);
+        end if;
+        if v_first - v_from > v_mark_step then
+          perform tidegate_internal.raise_mark(p_queue, v_first, p_kinds);
+        end if;
         v_due_to := (
           select m.vt - interval '1 microsecond'
           from pgmq.q_QUEUE as m

@@ -34,9 +34,7 @@ begin
 
   if v_first is not null then
     perform pg_advisory_xact_lock(tidegate.queue_lock_key(p_queue, 'mark'));
-    perform setval(q.mark, greatest(v_first, 1))
-    from tidegate_internal.queue_counter(p_queue, 'mark') as q(mark)
-    where v_first < pg_sequence_last_value(q.mark);
+    perform tidegate_internal.lower_mark(p_queue, v_first);
   end if;
 end;
 $$;

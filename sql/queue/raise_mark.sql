@@ -1,11 +1,13 @@
 -- raise_mark: moves a queue's low-water mark up to the first message that waits, and below every number still open
 --
+-- With `p_kinds`, the marks of these kinds (`kind_mark`), beyond messages of others.
+--
 -- Called by a claim that had to walk far to its first message. A number that an open transaction has drawn may become a message
--- later, so the mark passes only numbers whose transactions have ended: all, while none is open; else those that were drawn when
+-- later, so a mark passes only numbers whose transactions have ended: all, while none is open; else those that were drawn when
 -- an earlier call noted the last number and the next transaction id, once no transaction before that id holds a draw. Claims
--- must not slow down without end while one stays open: the mark passes its numbers when `v_reach` others have been drained, and
--- `rescan_queue` finds what commits there. Skipped when somebody else is moving the mark: the next claim tries again.
-create or replace function tidegate_internal.raise_mark(p_queue text, p_first bigint)
+-- must not slow down without end while one stays open: the queue's mark passes its numbers when `v_reach` others have been
+-- drained, and `rescan_queue` finds what commits there. Skipped when somebody else is moving a mark: the next claim tries again.
+create or replace function tidegate_internal.raise_mark(p_queue text, p_first bigint, p_kinds text[] default null)
   returns void
   language plpgsql
   -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
@@ -51,14 +53,19 @@ begin
     perform setval(v_noted, greatest(v_last, 1));
   end if;
 
-  v_mark := coalesce(pg_sequence_last_value(v_counter), 0);
-  v_ended := least(p_first - 1, greatest(v_ended, p_first - v_reach));
+  v_mark := greatest(
+    coalesce(pg_sequence_last_value(v_counter), 0),
+    case when p_kinds is not null then tidegate_internal.kinds_mark(p_queue, p_kinds) end
+  );
+  v_ended := least(p_first - 1, greatest(v_ended, case when p_kinds is null then p_first - v_reach else 0 end));
   case p_queue
     -- each queue
     when 'QUEUE' then
       select m.msg_id into v_waiting
       from pgmq.q_QUEUE as m
-      where m.msg_id >= v_mark and m.msg_id <= v_ended and m.vt = '-infinity'
+      where m.msg_id >= v_mark and m.msg_id <= v_ended and m.vt = '-infinity' and (p_kinds is null or (
+        select r.kind = any(p_kinds) from tidegate.request as r where r.id = tidegate.message_request_id(m.message)
+      ) is not false)
       order by m.msg_id
       limit 1;
     -- end of each queue
@@ -66,8 +73,15 @@ begin
   end case;
 
   v_ended := coalesce(v_waiting - 1, v_ended);
-  if v_ended >= v_mark then
+  if v_ended < v_mark then
+    return;
+  end if;
+  if p_kinds is null then
     perform setval(v_counter, v_ended + 1);
+  else
+    insert into tidegate.kind_mark as m (queue, kind, mark)
+    select p_queue, k.name, v_ended + 1 from tidegate.kind as k where k.name = any(p_kinds)
+    on conflict on constraint kind_mark_pkey do update set mark = excluded.mark where m.mark < excluded.mark;
   end if;
 end;
 $$;

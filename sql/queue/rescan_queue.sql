@@ -57,9 +57,11 @@ begin
     tidegate_internal.queue_table(rescan_queue.queue)
   ) into v_first using coalesce(pg_sequence_last_value(v_mark), 0);
   if v_first is not null then
-    perform setval(v_mark, greatest(v_first, 1));
+    perform tidegate_internal.lower_mark(rescan_queue.queue, v_first);
     v_found := v_found + 1;
   end if;
+  -- To look below the kinds' marks would be to look at each message there: a claim does it now and then.
+  delete from tidegate.kind_mark as m where m.queue = rescan_queue.queue and m.noted_at < v_now - interval '1 minute';
 
   v_due_us := coalesce(pg_sequence_last_value(v_due), 0);
   execute format(

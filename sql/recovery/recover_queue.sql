@@ -20,7 +20,6 @@ create or replace function tidegate_internal.recover_queue(
 as $$
 declare
   v_sequence   regclass := tidegate_internal.queue_sequence(p_target_queue);
-  v_mark       regclass := tidegate_internal.queue_counter(p_target_queue, 'mark');
   v_greatest   bigint;
   v_taken      boolean;
   v_placed     bigint[];
@@ -74,9 +73,7 @@ begin
       $sql$,
       tidegate_internal.queue_table(p_target_queue)
     ) into v_placed using p_missing_ids, p_missing_msg_ids, p_queue is not distinct from p_target_queue;
-    if (select min(m) from unnest(v_placed) as m) < pg_sequence_last_value(v_mark) then
-      perform setval(v_mark, greatest((select min(m) from unnest(v_placed) as m), 1));
-    end if;
+    perform tidegate_internal.lower_mark(p_target_queue, (select min(m) from unnest(v_placed) as m));
 
     with moved as (
       update tidegate.request as r

@@ -566,7 +566,7 @@ async fn the_wrong_stage_a_rename_and_a_claim_from_the_wrong_side_are_refused() 
             "TG005",
         ),
         (
-            "select * from tidegate.claim_tx('tx', 'w', 1, '99 ms')",
+            "select * from tidegate.claim_tx('tx', 'w', 1, '9 ms')",
             "TG007",
         ),
         (

@@ -16,7 +16,7 @@ use crate::{
     cli::commands::{out, run},
     support::{
         TestDatabase, eventually,
-        race::{Session, submit_many},
+        race::{Session, settle, submit_many},
     },
     worker::lives::{Running, all_stages, options, until},
 };
@@ -204,6 +204,111 @@ async fn a_claim_for_some_kinds_hides_nothing_from_other_claims() {
         ["strange"; 2]
     );
     assert_eq!(session.texts(&claim("null", 5)).await, ["strange"]);
+}
+
+/// `direct` requests behind thousands of another kind, of which two claims have learned.
+async fn behind_thousands(database: &TestDatabase) -> Session {
+    add_strange(database).await;
+    let mut session = Session::open(database).await;
+    for _ in 0..2 {
+        submit_many(database, "strange", 5000).await;
+    }
+    for _ in 0..2 {
+        submit_many(database, "direct", 5).await;
+        assert_eq!(session.texts(&claim_direct(5)).await.len(), 5);
+    }
+    session
+}
+
+fn claim_direct(batch: i32) -> String {
+    format!("select r.id from tidegate.claim_tx('tx', 'w', {batch}, '1 minute', '{{direct}}') as r")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_of_another_kind_in_front_cost_a_claim_nothing() {
+    let mut read = Vec::new();
+    for behind in [false, true] {
+        let database = TestDatabase::unlimited().await;
+        let mut session = if behind {
+            behind_thousands(&database).await
+        } else {
+            add_strange(&database).await;
+            Session::open(&database).await
+        };
+        submit_many(&database, "direct", 50).await;
+        database
+            .execute("analyze pgmq.q_tx; analyze tidegate.request")
+            .await;
+        for statement in [
+            claim_direct(20),
+            claim_direct(50),
+            "select tidegate.claim_wait_ms('tx', '{direct}')".to_owned(),
+            claim_direct(1),
+        ] {
+            let reads = session.reads("q_tx|request", &statement).await;
+            assert_eq!(reads.scans, 0, "{statement}");
+            read.push(reads.rows_by_index);
+        }
+    }
+    let (without, with) = read.split_at(4);
+    for (without, with) in without.iter().zip(with) {
+        assert!(with - without <= 30, "{read:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_waits_again_below_its_kinds_mark_is_claimed_next() {
+    let database = TestDatabase::unlimited().await;
+    let mut late = Session::begin(&database).await;
+    let mut expected = late
+        .texts("select id from tidegate.submit('direct', '{}')")
+        .await;
+    let mut holder = Session::open(&database).await;
+    for _ in 0..3 {
+        expected.push(database.submit("direct").await.to_string());
+    }
+    let held = holder.claim("tx", 3).await;
+    let mut session = behind_thousands(&database).await;
+    let mark = "select mark from tidegate.kind_mark where kind = 'direct'";
+    assert!(
+        database.number(mark).await < held[0].msg_id,
+        "a draw is open"
+    );
+
+    late.commit().await;
+    submit_many(&database, "direct", 1).await;
+    assert_eq!(session.texts(&claim_direct(1)).await, expected[..1]);
+    assert_eq!(session.texts(&claim_direct(1)).await.len(), 1);
+    assert!(session.texts(&claim_direct(1)).await.is_empty());
+    assert!(database.number(mark).await > 10_000);
+    // Given back, retried at once, and lost and put back.
+    for (sql, id) in [
+        (settle("release", &held[..1], ""), &expected[1]),
+        (
+            settle("settle_retry", &held[1..2], "null, array[interval '0']"),
+            &expected[2],
+        ),
+        (
+            format!(
+                "with lost as (delete from pgmq.q_tx where msg_id = {}) select 1",
+                held[2].msg_id
+            ),
+            &expected[3],
+        ),
+    ] {
+        session.texts(&sql).await;
+        session
+            .texts("select reset from tidegate.recover(force => true)")
+            .await;
+        assert_eq!(
+            &session.texts(&claim_direct(10)).await,
+            std::slice::from_ref(id)
+        );
+    }
+    assert_eq!(
+        crate::support::invariants::violations(&database.pool).await,
+        Vec::<String>::new()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

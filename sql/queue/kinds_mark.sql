@@ -1,0 +1,18 @@
+-- kinds_mark: the number from which a claim for some kinds looks for their messages
+create or replace function tidegate_internal.kinds_mark(p_queue text, p_kinds text[])
+  returns bigint
+  language plpgsql
+  stable
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return (
+    select min(coalesce(m.mark, 0))
+    from tidegate.kind as k
+    left join tidegate.kind_mark as m on m.queue = p_queue and m.kind = k.name
+    where k.name = any(p_kinds)
+  );
+end;
+$$;
+
+comment on function tidegate_internal.kinds_mark is 'The number from which a claim for some kinds looks for their messages.';

@@ -1,0 +1,15 @@
+-- lower_mark: lowers the marks of a queue to a message that waits again, for a caller that holds the lock of its low-water mark
+create or replace function tidegate_internal.lower_mark(p_queue text, p_first bigint)
+  returns void
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform setval(q.mark, greatest(p_first, 1))
+  from tidegate_internal.queue_counter(p_queue, 'mark') as q(mark)
+  where p_first < pg_sequence_last_value(q.mark);
+  update tidegate.kind_mark as m set mark = p_first where m.queue = p_queue and m.mark > p_first;
+end;
+$$;
+
+comment on function tidegate_internal.lower_mark is 'Lowers the marks of a queue to a message that waits again.';
