@@ -90,6 +90,7 @@ release: ## Build both programs as they are packaged: slow to build, small and f
 bench: setup ## Measure submit, drain and whole lives, in requests per second, positions at depth, how good ETAs are, learned timeouts, gates, and recovery
 	cargo bench --bench throughput
 	cargo bench --bench positions
+	cargo bench --bench in_front
 	cargo bench --bench eta_quality
 	cargo bench --bench adaptive_timeout
 	cargo bench --bench gates

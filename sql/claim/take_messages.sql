@@ -100,12 +100,6 @@ begin
       from (select held.msg_id, held.id from held order by held.msg_id) as h;
 
       if p_kinds is not null then
-        if cardinality(msg_ids) < p_limit is not false then
-          v_first := coalesce(v_first, (tidegate_internal.queue_numbers(p_queue)).last + 1);
-        end if;
-        if v_first - v_from > v_mark_step then
-          perform tidegate_internal.raise_mark(p_queue, v_first, p_kinds);
-        end if;
         v_due_to := (
           select m.vt - interval '1 microsecond'
           from pgmq.q_QUEUE as m
@@ -113,15 +107,16 @@ begin
           order by m.vt
           limit 1
         );
-        v_first := (
-          select m.msg_id from pgmq.q_QUEUE as m where m.msg_id >= v_mark and m.vt <= p_now order by m.msg_id limit 1
-        );
       end if;
     -- end of each queue
     else perform tidegate_internal.refuse_queue(p_queue);
   end case;
 
-  if v_first - v_mark > v_mark_step then
+  if p_kinds is not null or msg_ids is null then
+    perform tidegate_internal.raise_marks(
+      p_queue, p_kinds, p_now, v_mark, v_from, v_first, cardinality(msg_ids) < p_limit is not false, v_mark_step
+    );
+  elsif v_first - v_mark > v_mark_step then
     perform tidegate_internal.raise_mark(p_queue, v_first);
   end if;
   v_due_to := least(v_due_to, p_now - v_due_slack);

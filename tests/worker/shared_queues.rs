@@ -257,6 +257,46 @@ async fn messages_of_another_kind_in_front_cost_a_claim_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn messages_put_off_in_front_cost_a_claim_of_nothing_nothing() {
+    let database = TestDatabase::unlimited().await;
+    add_strange(&database).await;
+    database
+        .execute(
+            "select count(*) from tidegate.submit_group(
+               'direct', array_fill('{}'::jsonb, array[5000]), not_before => clock_timestamp() + interval '1 day'
+             )",
+        )
+        .await;
+    for kinds in ["null", "'{direct}'"] {
+        let mut session = Session::open(&database).await;
+        let claim =
+            format!("select r.id from tidegate.claim_tx('tx', 'w', 5, '1 minute', {kinds}) as r");
+        assert!(session.texts(&claim).await.is_empty());
+        let reads = session.reads("q_tx|request", &claim).await;
+        assert!(reads.rows_by_index < 20, "{kinds}: {reads:?}");
+        database
+            .execute("select setval('tidegate.mark_tx', 1)")
+            .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_that_rolls_back_leaves_nothing_below_a_mark() {
+    for kinds in ["null", "'{direct}'"] {
+        let database = TestDatabase::unlimited().await;
+        let mut session = behind_thousands(&database).await;
+        submit_many(&database, "direct", 5).await;
+        let claim = format!(
+            "select r.kind from tidegate.claim_tx('tx', 'w', 20000, '1 minute', {kinds}) as r"
+        );
+        session.execute("begin").await;
+        let taken = session.texts(&claim).await;
+        session.rollback().await;
+        assert_eq!(session.texts(&claim).await, taken, "{kinds}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_waits_again_below_its_kinds_mark_is_claimed_next() {
     let database = TestDatabase::unlimited().await;
     let mut late = Session::begin(&database).await;
