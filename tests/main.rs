@@ -124,6 +124,7 @@ mod submit {
     pub mod canonical;
     pub mod keys;
     pub mod made_keys;
+    pub mod plain;
     pub mod submission;
 }
 mod support;

@@ -34,43 +34,48 @@ declare
   v_mark  bigint;
   v_due   timestamptz;
   v_known record;
-  v_head  bigint;
-  v_limit integer;
 begin
   case p_queue
     -- each queue
     when 'QUEUE' then
       v_mark := coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0);
-      v_known := tidegate_internal.queue_numbers(p_queue);
+      select
+        s.last_value - (not s.is_called)::integer as last, coalesce(pg_sequence_last_value('tidegate.offset_QUEUE'), 0) as dead,
+        (select q.msg_id from pgmq.q_QUEUE as q where q.msg_id >= v_mark order by q.msg_id limit 1) as head
+      into v_known
+      from pgmq.q_QUEUE_msg_id_seq as s;
+      if v_known.dead > v_known.last then
+        v_known.dead := (tidegate_internal.queue_numbers(p_queue)).dead;
+      end if;
       if v_known.last + v_count > v_known.dead + p_high_water then
         return;
       end if;
-      v_head := (select q.msg_id from pgmq.q_QUEUE as q where q.msg_id >= v_mark order by q.msg_id limit 1);
-      if v_known.last - v_head >= v_few then
+      if v_known.last - v_known.head >= v_few then
         select greatest(0, least(
-          v_known.last + 1 - v_head,
+          v_known.last + 1 - v_known.head,
           sum(s.waiting) + v_known.last + 1 - max(s.stretch * 64 + cardinality(s.waiting_by_block)) * 256
         ))
         into waiting
         from tidegate.queue_survey as s
         where s.queue = p_queue
-        having count(*) > 0 or v_known.last - v_head >= v_many;
-      end if;
-      if waiting is null then
-        -- Not surveyed yet. Of many numbers, few messages tell whether they are nearly void.
-        v_limit := case when v_known.last - v_head < v_few then v_few else v_few / 4 end;
+        having count(*) > 0 or v_known.last - v_known.head >= v_many;
+        if waiting is null then
+          -- Not surveyed yet. Few messages tell whether so many numbers are nearly void.
+          select
+            case when count(*) < v_few / 4 then count(*) filter (where m.vt <= v_now) else v_known.last + 1 - v_known.head end
+          into waiting
+          from (select q.vt from pgmq.q_QUEUE as q where q.msg_id >= v_mark order by q.msg_id limit v_few / 4) as m;
+        end if;
+      else
         v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
-        select
-          case
-            when count(*) < v_limit then count(*) filter (where m.vt <= v_now) + case when v_mark > 1 then (
-              select count(*)
-              from (select d.msg_id from pgmq.q_QUEUE as d where d.vt > v_due and d.vt <= v_now order by d.vt limit v_few) as due
-              where due.msg_id < v_mark
-            ) else 0 end
-            else v_known.last + 1 - v_head
-          end
+        select count(*) + (
+          select count(*)
+          from (select d.msg_id from pgmq.q_QUEUE as d where d.vt > v_due and d.vt <= v_now order by d.vt limit v_few) as due
+          where due.msg_id < v_mark
+        )
         into waiting
-        from (select q.vt from pgmq.q_QUEUE as q where q.msg_id >= v_mark order by q.msg_id limit v_limit) as m;
+        from pgmq.q_QUEUE as m
+        where m.msg_id >= v_known.head and coalesce(m.vt <= v_now, false);
       end if;
 
       if v_count > 1 or pg_current_xact_id_if_assigned() is not null then
@@ -86,10 +91,16 @@ begin
         numbers := null;
         return;
       end if;
-      insert into pgmq.q_QUEUE (msg_id, vt, message)
-      overriding system value
-      select m.msg_id, p_visible, jsonb_build_object('id', m.id)
-      from unnest(p_ids, numbers) as m(id, msg_id);
+      if v_count = 1 then
+        insert into pgmq.q_QUEUE (msg_id, vt, message)
+        overriding system value
+        values (numbers[1], p_visible, jsonb_build_object('id', p_ids[1]));
+      else
+        insert into pgmq.q_QUEUE (msg_id, vt, message)
+        overriding system value
+        select m.msg_id, p_visible, jsonb_build_object('id', m.id)
+        from unnest(p_ids, numbers) as m(id, msg_id);
+      end if;
     -- end of each queue
     else perform tidegate_internal.refuse_queue(p_queue);
   end case;

@@ -1,19 +1,50 @@
 -- request_entered: after each statement that inserts requests, records that they have entered, and counts them
+--
+-- Refuses all of them if one has another flow than its kind, or enters where `transition_rule` lets none enter.
 create or replace function tidegate_internal.request_entered()
   returns trigger
   language plpgsql
   set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_legal   bigint;
+  v_all     bigint;
+  v_illegal tidegate.request;
 begin
   insert into tidegate.request_event (request_id, transition_no, to_status, at, attempt, cause, worker, detail)
   select
     r.id, r.transition_no, r.req_status, case r.req_status when 'queued' then r.queued_at else r.processing_at end,
     case r.req_status when 'queued' then r.readiness_attempt else r.tx_attempt end, r.cause, r.worker,
     case when r.cause = 'hand_edit' then jsonb_build_object('session_user', session_user) end
-  from new_rows as r;
+  from new_rows as r
+  where exists (
+    select
+    from tidegate.kind as k
+    join tidegate.transition_rule as t on t.flow = k.flow
+    where k.name = r.kind and k.flow = r.flow and t.from_status is null and t.to_status = r.req_status
+  );
+  get diagnostics v_legal = row_count;
 
-  insert into tidegate.request_count_delta (kind, req_status, delta)
-  select r.kind, r.req_status, count(*) from new_rows as r group by r.kind, r.req_status;
+  with counted as (
+    insert into tidegate.request_count_delta (kind, req_status, delta)
+    select r.kind, r.req_status, count(*) from new_rows as r group by r.kind, r.req_status
+    returning delta
+  )
+  select sum(c.delta) into v_all from counted as c;
+
+  if v_legal < v_all then
+    select r.* into v_illegal
+    from new_rows as r
+    where not exists (select from tidegate.request_event as e where e.request_id = r.id)
+    limit 1;
+    raise exception using
+      errcode = 'TG001',
+      message = format(
+        'request %s of kind %s, flow %s, may not go from (entry) to %s',
+        v_illegal.id, v_illegal.kind, v_illegal.flow, v_illegal.req_status
+      ),
+      hint = 'submit it: select * from tidegate.submit(kind, payload)';
+  end if;
   return null;
 end;
 $$;

@@ -1,7 +1,7 @@
 -- request_guard: lets a request's row change only along `transition_rule`
 --
--- A function announces its transition by raising transition_no by one and naming the cause, and is checked with
--- it; where it names the status before it and the time, too, the trigger's condition is the check (see
+-- What enters is checked by `request_entered`. A function announces its transition by raising transition_no by one and naming
+-- the cause, and is checked with it; where it names the status before it and the time, too, the condition is the check (see
 -- `build_request_guard`). Whatever else changes the status is a hand edit, checked on the two statuses alone and labelled
 -- as one. The trigger keeps what history needs in the row itself (previous_status, transition_no, the time each state was
 -- entered), so that the history trigger reads nothing but the new rows.
@@ -28,18 +28,6 @@ begin
     new.transition_no := 1;
     if new.cause is distinct from 'submitted' then
       new.cause := 'hand_edit';
-    end if;
-    if not exists (
-      select
-      from tidegate.transition_rule as t
-      join tidegate.kind as k on k.flow = t.flow
-      where k.name = new.kind and t.flow = new.flow and t.from_status is null and t.to_status = new.req_status
-    ) then
-      raise exception using
-        errcode = 'TG001',
-        message = format(
-          'request %s of kind %s, flow %s, may not go from (entry) to %s', new.id, new.kind, new.flow, new.req_status),
-        hint = 'submit it: select * from tidegate.submit(kind, payload)';
     end if;
   else
     if (new.id, new.kind, new.flow) is distinct from (old.id, old.kind, old.flow) then
@@ -85,8 +73,18 @@ end;
 $$;
 
 create or replace trigger request_guard
-  before insert or delete on tidegate.request
+  before delete on tidegate.request
   for each row
+  execute function tidegate_internal.request_guard();
+
+-- An entry that is announced in full needs no PL/pgSQL here; `request_entered` checks it with all of its statement.
+create or replace trigger request_guard_of_inserts
+  before insert on tidegate.request
+  for each row
+  when ((
+    new.cause = 'submitted' and new.transition_no = 1 and new.previous_status is null
+    and case new.req_status when 'queued' then new.queued_at when 'processing' then new.processing_at end is not null
+  ) is not true)
   execute function tidegate_internal.request_guard();
 
 create or replace function tidegate_internal.transition_rule_guard()

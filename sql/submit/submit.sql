@@ -20,7 +20,17 @@ create or replace function tidegate.submit(
   set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
+declare
+  v_plain record;
 begin
+  if submit.idempotency_key is null and submit.not_before is null and submit.admission = 'enforce' then
+    v_plain := tidegate_internal.submit_plain(submit.kind, submit.payload, submit.submitter);
+    if v_plain.id is not null then
+      return query select
+        v_plain.id, 'accepted', v_plain.req_status, v_plain.queue, v_plain.queue_position, v_plain.retry_after_seconds;
+      return;
+    end if;
+  end if;
   return query select
     s.id, s.outcome, s.req_status, s.queue, s.queue_position, s.retry_after_seconds
   from tidegate_internal.submit_requests(

@@ -24,7 +24,20 @@ create or replace function tidegate.submit_group(
   set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
+declare
+  v_plain record;
 begin
+  if cardinality(submit_group.payloads) = 1 and coalesce(submit_group.idempotency_keys, '{null}') = '{null}'
+    and coalesce(cardinality(submit_group.submitters), 1) = 1 and submit_group.not_before is null
+  then
+    v_plain := tidegate_internal.submit_plain(submit_group.kind, submit_group.payloads[1], submit_group.submitters[1]);
+    if v_plain.id is not null then
+      return query select
+        v_plain.id, 'accepted', v_plain.req_status, v_plain.queue, v_plain.queue_position, v_plain.retry_after_seconds,
+        null::bigint, null::bigint;
+      return;
+    end if;
+  end if;
   return query select * from tidegate_internal.submit_requests(
     submit_group.kind, submit_group.payloads, submit_group.idempotency_keys,
     coalesce(submit_group.submitters, array_fill(null::text, array[coalesce(cardinality(submit_group.payloads), 0)])),

@@ -1,5 +1,7 @@
 -- submit_requests: what `submit`, `submit_batch` and `submit_group` share: one path for one request and for many
 --
+-- A single request that asks for nothing unusual has been submitted by `submit_plain` before.
+--
 -- Replays are always answered. Of what is new, the gates let in all or nothing; with `p_each` as many as there is room for,
 -- request by request. A refused one leaves nothing behind.
 --
@@ -205,11 +207,12 @@ begin
       tidegate_internal.eta_inputs(v_kind, v_queue, v_status, 1), v_now
     );
     insert into tidegate.request (
-      id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, deadline_at,
+      id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, queued_at, processing_at, deadline_at,
       readiness_deadline_at, submitter, eta_seconds, eta_p90_ms, payload
     )
     select
       n.id, v_kind.name, v_kind.flow, v_status, 'submitted', v_kind.response_threshold, v_queue, n.msg_id, v_now,
+      case v_status when 'queued' then v_now end, case v_status when 'processing' then v_now end,
       greatest(v_now, p_not_before) + v_kind.deadline,
       case when v_kind.flow = 'decrypt' then greatest(v_now, p_not_before) + v_kind.readiness_timeout end,
       n.submitter, n.seconds, n.p90_ms, n.payload

@@ -301,10 +301,10 @@ async fn an_entry_starts_only_where_its_flow_starts() {
     }
 
     // A flow that is not its kind's, a kind that does not exist, a status that is none.
-    for (kind, flow, status) in [
-        ("direct", "'decrypt'", "'queued'"),
-        ("no_kind", "'direct'", "'processing'"),
-        ("direct", "'direct'", "null"),
+    for (kind, flow, status, code) in [
+        ("direct", "'decrypt'", "'queued'", "TG001"),
+        ("no_kind", "'direct'", "'processing'", "TG001"),
+        ("direct", "'direct'", "null", "23502"),
     ] {
         let refusal = refused(
             &mut session,
@@ -314,7 +314,40 @@ async fn an_entry_starts_only_where_its_flow_starts() {
             ),
         )
         .await;
-        assert_eq!(refusal.code, "TG001");
+        assert_eq!(refusal.code, code);
+    }
+}
+
+/// An entry that announces itself in full passes the guard's condition; its flow and its kind are looked at all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forged_entry_is_refused_with_all_of_its_statement() {
+    let database = TestDatabase::new().await;
+    let mut session = database.session().await;
+    for (kind, flow, status, entered) in [
+        ("direct", "decrypt", "queued", "queued_at"),
+        ("user_decrypt", "direct", "processing", "processing_at"),
+        ("direct", "direct", "queued", "queued_at"),
+        ("user_decrypt", "decrypt", "processing", "processing_at"),
+        ("no_kind", "direct", "processing", "processing_at"),
+    ] {
+        let refusal = refused(
+            &mut session,
+            &format!(
+                "insert into tidegate.request (id, kind, flow, req_status, cause, {entered}, deadline_at, payload)
+                 values
+                   (gen_random_uuid(), 'direct', 'direct', 'processing', 'submitted', now(), now(), '{{}}'),
+                   ('00000000-0000-7000-8000-00000000ffff', '{kind}', '{flow}', '{status}', 'submitted', now(), now(), '{{}}')"
+            ),
+        )
+        .await;
+        assert_eq!(refusal.code, "TG001", "{kind} {flow} {status}");
+        assert!(refusal.message.contains("00ffff"), "{refusal:?}");
+        assert_eq!(
+            database
+                .number("select count(*) from tidegate.request")
+                .await,
+            0
+        );
     }
 }
 
