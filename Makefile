@@ -87,7 +87,7 @@ release: ## Build both programs as they are packaged: slow to build, small and f
 	cargo build --profile dist -p tidegate -p tidegate-workers --bins
 
 .PHONY: bench
-bench: setup ## Measure submit, drain and whole lives, in requests per second, positions at depth, how good ETAs are, learned timeouts, gates, and recovery
+bench: setup ## Measure submit, drain and whole lives, in requests per second, positions at depth, queues behind messages that are not taken, how good ETAs are, learned timeouts, gates, and recovery
 	cargo bench --bench throughput
 	cargo bench --bench positions
 	cargo bench --bench in_front

@@ -8,7 +8,25 @@ create or replace function tidegate_internal.request_history()
   language plpgsql
   set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_ends  constant tidegate.request_status[] := '{completed,timed_out,failure}';
+  v_steps record;
 begin
+  -- One look at all rows tells which of the others are needed.
+  select
+    array_agg(s.kind) as kinds, array_agg(s.previous_status) as old, array_agg(s.req_status) as new,
+    array_agg(s.requests) as requests
+  into v_steps
+  from (
+    select r.kind, r.previous_status, r.req_status, count(*) as requests
+    from new_rows as r
+    where r.previous_status is distinct from r.req_status
+    group by r.kind, r.previous_status, r.req_status
+  ) as s;
+  if v_steps.kinds is null then
+    return null;
+  end if;
+
   insert into tidegate.request_event (
     request_id, transition_no, from_status, to_status, at, attempt, cause, worker, detail
   )
@@ -32,50 +50,52 @@ begin
   where r.previous_status is distinct from r.req_status;
 
   insert into tidegate.request_count_delta (kind, req_status, delta)
-  select r.kind, change.req_status, sum(change.delta)
-  from new_rows as r
-  cross join lateral (values (r.req_status, 1), (r.previous_status, -1)) as change(req_status, delta)
-  where r.previous_status is distinct from r.req_status and change.req_status is not null
-  group by r.kind, change.req_status;
+  select s.kind, change.req_status, sum(change.delta)
+  from unnest(v_steps.kinds, v_steps.old, v_steps.new, v_steps.requests) as s(kind, old, new, requests)
+  cross join lateral (values (s.new, s.requests), (s.old, -s.requests)) as change(req_status, delta)
+  where change.req_status is not null
+  group by s.kind, change.req_status;
 
-  -- How long they took, of a few also from their sending; and how that compares with what their callers were told.
-  insert into tidegate.finish_sample (
-    kind, requests, answer_ms, predicted, error_ms, error_abs_ms, error_bins, p90_stated, p90_held
-  )
-  select
-    e.kind, count(*), (array_agg(e.answer_ms) filter (where e.answer_ms is not null))[1:8],
-    count(e.error_ms), coalesce(sum(e.error_ms), 0), coalesce(sum(abs(e.error_ms)), 0),
-    array[
-      count(*) filter (where e.bin = 0), count(*) filter (where e.bin = 1), count(*) filter (where e.bin = 2),
-      count(*) filter (where e.bin = 3), count(*) filter (where e.bin = 4), count(*) filter (where e.bin = 5),
-      count(*) filter (where e.bin = 6), count(*) filter (where e.bin = 7)
-    ],
-    count(e.p90_held), count(*) filter (where e.p90_held)
-  from (
+  if v_steps.new && v_ends then
+    -- How long they took, of a few also from their sending; and how that compares with what their callers were told.
+    insert into tidegate.finish_sample (
+      kind, requests, answer_ms, predicted, error_ms, error_abs_ms, error_bins, p90_stated, p90_held
+    )
     select
-      r.kind, took.answer_ms, took.ms - 1000 * took.eta_seconds as error_ms, took.ms <= took.eta_p90_ms as p90_held,
-      -- A bound belongs to its bin, as in Prometheus' histograms; `width_bucket` gives it to the next one.
-      width_bucket(
-        took.ms - 1000 * took.eta_seconds - 1, array[-30000, -5000, -1000, 0, 1000, 5000, 30000]::bigint[]
-      ) as bin
-    from new_rows as r
-    cross join lateral (
+      e.kind, count(*), (array_agg(e.answer_ms) filter (where e.answer_ms is not null))[1:8],
+      count(e.error_ms), coalesce(sum(e.error_ms), 0), coalesce(sum(abs(e.error_ms)), 0),
+      array[
+        count(*) filter (where e.bin = 0), count(*) filter (where e.bin = 1), count(*) filter (where e.bin = 2),
+        count(*) filter (where e.bin = 3), count(*) filter (where e.bin = 4), count(*) filter (where e.bin = 5),
+        count(*) filter (where e.bin = 6), count(*) filter (where e.bin = 7)
+      ],
+      count(e.p90_held), count(*) filter (where e.p90_held)
+    from (
       select
-        greatest(date_part('epoch', r.finished_at - r.submitted_at) * 1000, 0)::bigint as ms,
-        case
-          when r.tx_in_flight_at is not null
-            and r.cause in ('receipt', 'response', 'threshold_reached', 'verdict_accepted', 'verdict_rejected', 'rejected')
-          then least(greatest(date_part('epoch', r.finished_at - r.tx_in_flight_at) * 1000, 0), 2147483647)::integer
-        end as answer_ms,
-        -- Whoever cancels waits for no answer.
-        case when r.cause <> 'cancelled' then r.eta_seconds::bigint end as eta_seconds,
-        case when r.cause <> 'cancelled' then r.eta_p90_ms end as eta_p90_ms
-    ) as took
-    where r.req_status in ('completed', 'timed_out', 'failure') and r.previous_status <> r.req_status
-  ) as e
-  group by e.kind;
+        r.kind, took.answer_ms, took.ms - 1000 * took.eta_seconds as error_ms, took.ms <= took.eta_p90_ms as p90_held,
+        -- A bound belongs to its bin, as in Prometheus' histograms; `width_bucket` gives it to the next one.
+        width_bucket(
+          took.ms - 1000 * took.eta_seconds - 1, array[-30000, -5000, -1000, 0, 1000, 5000, 30000]::bigint[]
+        ) as bin
+      from new_rows as r
+      cross join lateral (
+        select
+          greatest(date_part('epoch', r.finished_at - r.submitted_at) * 1000, 0)::bigint as ms,
+          case
+            when r.tx_in_flight_at is not null
+              and r.cause in ('receipt', 'response', 'threshold_reached', 'verdict_accepted', 'verdict_rejected', 'rejected')
+            then least(greatest(date_part('epoch', r.finished_at - r.tx_in_flight_at) * 1000, 0), 2147483647)::integer
+          end as answer_ms,
+          -- Whoever cancels waits for no answer.
+          case when r.cause <> 'cancelled' then r.eta_seconds::bigint end as eta_seconds,
+          case when r.cause <> 'cancelled' then r.eta_p90_ms end as eta_p90_ms
+      ) as took
+      where r.req_status in ('completed', 'timed_out', 'failure') and r.previous_status <> r.req_status
+    ) as e
+    group by e.kind;
+  end if;
 
-  if exists (select from tidegate.gate as g where g.queue is null) then
+  if not v_steps.old <@ '{receipt_received}' and exists (select from tidegate.gate as g where g.queue is null) then
     perform tidegate_internal.leave_gates(array(
       select r.id
       from new_rows as r
@@ -83,13 +103,13 @@ begin
         and r.req_status not in ('queued', 'processing', 'tx_in_flight')
     ));
   end if;
-  if exists (select from new_rows as r where r.previous_status = 'receipt_received' and r.req_status <> 'receipt_received') then
+  if 'receipt_received' = any(v_steps.old) then
     delete from tidegate.awaiting_response as a
     where a.request_id = any(array(
       select r.id from new_rows as r where r.previous_status = 'receipt_received' and r.req_status <> 'receipt_received'
     ));
   end if;
-  if exists (select from new_rows as r where r.req_status = 'receipt_received' and r.previous_status <> 'receipt_received') then
+  if 'receipt_received' = any(v_steps.new) then
     insert into tidegate.awaiting_response (request_id, due_at)
     select r.id, r.receipt_received_at + k.response_timeout
     from new_rows as r
