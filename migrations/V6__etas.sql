@@ -14,9 +14,10 @@ create table tidegate.queue_survey (
 );
 
 create table tidegate.kind_mark (
-  queue    text not null references tidegate.queue on delete cascade,
-  kind     text not null references tidegate.kind on delete cascade,
+  queue    text not null,
+  kind     text not null,
   mark     bigint not null,
+  epoch    bigint not null,
   noted_at timestamptz not null default tidegate.clock(),
   primary key (queue, kind)
 ) with (

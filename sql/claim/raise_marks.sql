@@ -1,7 +1,7 @@
 -- raise_marks: raises the marks of a queue past messages that a claim has not taken: other kinds, and what is put off
 --
 -- The claim began at `p_from` (`p_mark` is the queue's mark), took `p_first` and what is behind it, and, with `p_all`, all that
--- it found. The queue's mark passes nothing that this claim took, because it may roll back.
+-- it found. The queue's mark passes nothing that this claim took by number, because it may roll back.
 create or replace function tidegate_internal.raise_marks(
   p_queue text, p_kinds text[], p_now timestamptz, p_mark bigint, p_from bigint, p_first bigint, p_all boolean, p_step integer
 )

@@ -5,11 +5,13 @@ create or replace function tidegate_internal.kinds_mark(p_queue text, p_kinds te
   stable
   set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_epoch constant bigint := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'epoch')), 0);
 begin
   return (
     select min(coalesce(m.mark, 0))
     from tidegate.kind as k
-    left join tidegate.kind_mark as m on m.queue = p_queue and m.kind = k.name
+    left join tidegate.kind_mark as m on m.queue = p_queue and m.kind = k.name and m.epoch = v_epoch
     where k.name = any(p_kinds)
   );
 end;

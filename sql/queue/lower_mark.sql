@@ -1,4 +1,6 @@
 -- lower_mark: lowers the marks of a queue to a message that waits again, for a caller that holds the lock of its low-water mark
+--
+-- Above READ COMMITTED it may not see the kinds' marks, so it makes all of them void.
 create or replace function tidegate_internal.lower_mark(p_queue text, p_first bigint)
   returns void
   language plpgsql
@@ -8,7 +10,11 @@ begin
   perform setval(q.mark, greatest(p_first, 1))
   from tidegate_internal.queue_counter(p_queue, 'mark') as q(mark)
   where p_first < pg_sequence_last_value(q.mark);
-  update tidegate.kind_mark as m set mark = p_first where m.queue = p_queue and m.mark > p_first;
+  if current_setting('transaction_isolation') in ('read committed', 'read uncommitted') then
+    update tidegate.kind_mark as m set mark = p_first where m.queue = p_queue and m.mark > p_first;
+  else
+    perform nextval(tidegate_internal.queue_counter(p_queue, 'epoch'));
+  end if;
 end;
 $$;
 

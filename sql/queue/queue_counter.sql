@@ -5,7 +5,9 @@
 --   survey   when `survey_queue` last looked, microseconds since the epoch
 --   hand     the stretch of numbers that its next look begins with
 --   offset   how many numbers are known to be dead (see `enter_queue`)
---   noted, noted_xact   the last number and the next transaction id of one moment (see `raise_mark`)
+--   ended    no open transaction has drawn a number up to this one (see `raise_mark`)
+--   noted, noted_xact   the last number of one moment, and a transaction id beyond all that had drawn by then
+--   epoch    kinds' marks of an earlier one are void (see `lower_mark`)
 --
 -- Sequences, because `setval` is in place: a counter row would leave a dead version at every claim, and all of
 -- them would have to be walked while somebody holds an old snapshot. `setval` is not undone by a rollback, so
@@ -18,5 +20,5 @@ return ('tidegate.' || quote_ident(p_counter || '_' || p_queue))::regclass;
 
 comment on function tidegate_internal.queue_counter is
   'A queue''s own sequence: pacing (nanoseconds), mark (a message number), due and survey '
-  '(microseconds), hand (a stretch of numbers), offset (how many numbers are dead), noted (a message number) or '
-  'noted_xact (a transaction id).';
+  '(microseconds), hand (a stretch of numbers), offset (how many numbers are dead), ended and noted (message '
+  'numbers), noted_xact (a transaction id) or epoch (of the kinds'' marks).';

@@ -4,6 +4,6 @@ create or replace function tidegate_internal.queue_counters()
   language sql
   immutable
   parallel safe
-return array['pacing', 'mark', 'due', 'survey', 'hand', 'offset', 'noted', 'noted_xact'];
+return array['pacing', 'mark', 'due', 'survey', 'hand', 'offset', 'ended', 'noted', 'noted_xact', 'epoch'];
 
 comment on function tidegate_internal.queue_counters is 'The names of a queue''s own counters.';

@@ -1,12 +1,13 @@
--- raise_mark: moves a queue's low-water mark up to the first message that waits, and below every number still open
+-- raise_mark: moves a queue's low-water mark up to the first message that waits
 --
--- With `p_kinds`, the marks of these kinds (`kind_mark`), beyond messages of others.
+-- With `p_kinds`, the marks of these kinds (`kind_mark`), which pass messages of others.
 --
 -- Called by a claim that had to walk far to its first message. A number that an open transaction has drawn may become a message
--- later, so a mark passes only numbers whose transactions have ended: all, while none is open; else those that were drawn when
--- an earlier call noted the last number and the next transaction id, once no transaction before that id holds a draw. Claims
--- must not slow down without end while one stays open: the queue's mark passes its numbers when `v_reach` others have been
--- drained, and `rescan_queue` finds what commits there. Skipped when somebody else is moving a mark: the next claim tries again.
+-- later, so first it learns up to which number all drawing transactions have ended (counter `ended`): to the last one, while none
+-- is open; else to the last one of an earlier call, which noted it, once no transaction is open that was open then. A mark
+-- passes no number beyond that. But claims must not slow down without end while one stays open: the queue's mark passes its
+-- numbers when `v_reach` others have been drained, and `rescan_queue` finds what commits there (the gate counts from `ended` on).
+-- Skipped when somebody else is moving a mark: the next claim tries again.
 create or replace function tidegate_internal.raise_mark(p_queue text, p_first bigint, p_kinds text[] default null)
   returns void
   language plpgsql
@@ -19,17 +20,18 @@ create or replace function tidegate_internal.raise_mark(p_queue text, p_first bi
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_reach      constant bigint := 100000;
-  v_counter    regclass := tidegate_internal.queue_counter(p_queue, 'mark');
-  v_noted      regclass := tidegate_internal.queue_counter(p_queue, 'noted');
-  v_noted_xact regclass := tidegate_internal.queue_counter(p_queue, 'noted_xact');
-  v_mark       bigint;
-  v_last       bigint;
-  v_oldest     bigint;
-  v_next       bigint;
-  v_before     bigint;
-  v_ended      bigint;
-  v_waiting    bigint;
+  v_reach   constant bigint := 4000;
+  v_ended   constant regclass := tidegate_internal.queue_counter(p_queue, 'ended');
+  v_noted   constant regclass := tidegate_internal.queue_counter(p_queue, 'noted');
+  v_noted_x constant regclass := tidegate_internal.queue_counter(p_queue, 'noted_xact');
+  v_before  constant bigint := coalesce(pg_sequence_last_value(v_noted_x), 0);
+  v_last    bigint;
+  v_draws   record;
+  v_next    bigint;
+  v_known   bigint;
+  v_mark    bigint;
+  v_to      bigint;
+  v_waiting bigint;
 begin
   if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted')
     or not pg_try_advisory_xact_lock(tidegate.queue_lock_key(p_queue, 'mark'))
@@ -37,33 +39,37 @@ begin
     return;
   end if;
 
-  -- In this order, each with a look of its own.
+  -- In this order, each with a look of its own. What has ended stays ended, unless the sequence has been set back.
   v_last := (select k.last from tidegate_internal.queue_numbers(p_queue) as k);
-  v_oldest := tidegate_internal.oldest_draw(p_queue);
+  v_draws := tidegate_internal.drawing_transactions(p_queue);
   v_next := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
-  v_before := coalesce(pg_sequence_last_value(v_noted_xact), 0);
-  if v_oldest is null then
-    v_ended := v_last;
-  elsif v_oldest >= v_before then
-    v_ended := least(coalesce(pg_sequence_last_value(v_noted), 0), v_last);
+  v_known := coalesce(pg_sequence_last_value(v_ended), 0);
+  v_to := case when v_known <= v_last then v_known else 0 end;
+  if v_draws.oldest is null then
+    v_to := v_last;
+  elsif v_draws.oldest >= v_before then
+    v_to := greatest(v_to, least(coalesce(pg_sequence_last_value(v_noted), 0), v_last));
   end if;
   -- Of a restored dump, the noted id may be one of the future. A crash may lose the second `setval` alone, not the first.
-  if v_oldest > 0 and (v_ended is not null or v_before > v_next) then
-    perform setval(v_noted_xact, v_next);
+  if v_draws.oldest > 0 and (v_draws.oldest >= v_before or v_before > greatest(v_next, v_draws.newest + 1)) then
+    perform setval(v_noted_x, v_draws.newest + 1);
     perform setval(v_noted, greatest(v_last, 1));
+  end if;
+  if v_to <> v_known then
+    perform setval(v_ended, v_to);
   end if;
 
   v_mark := greatest(
-    coalesce(pg_sequence_last_value(v_counter), 0),
+    coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'mark')), 0),
     case when p_kinds is not null then tidegate_internal.kinds_mark(p_queue, p_kinds) end
   );
-  v_ended := least(p_first - 1, greatest(v_ended, case when p_kinds is null then p_first - v_reach else 0 end));
+  v_to := least(p_first - 1, greatest(v_to, case when p_kinds is null then p_first - v_reach else 0 end));
   case p_queue
     -- each queue
     when 'QUEUE' then
       select m.msg_id into v_waiting
       from pgmq.q_QUEUE as m
-      where m.msg_id >= v_mark and m.msg_id <= v_ended and m.vt = '-infinity' and (p_kinds is null or (
+      where m.msg_id >= v_mark and m.msg_id <= v_to and m.vt = '-infinity' and (p_kinds is null or (
         select r.kind = any(p_kinds) from tidegate.request as r where r.id = tidegate.message_request_id(m.message)
       ) is not false)
       order by m.msg_id
@@ -72,19 +78,23 @@ begin
     else perform tidegate_internal.refuse_queue(p_queue);
   end case;
 
-  v_ended := coalesce(v_waiting - 1, v_ended);
-  if v_ended < v_mark then
+  v_to := coalesce(v_waiting - 1, v_to);
+  if v_to < v_mark then
     return;
   end if;
   if p_kinds is null then
-    perform setval(v_counter, v_ended + 1);
+    perform setval(tidegate_internal.queue_counter(p_queue, 'mark'), v_to + 1);
   else
-    insert into tidegate.kind_mark as m (queue, kind, mark)
-    select p_queue, k.name, v_ended + 1 from tidegate.kind as k where k.name = any(p_kinds)
-    on conflict on constraint kind_mark_pkey do update set mark = excluded.mark where m.mark < excluded.mark;
+    insert into tidegate.kind_mark as m (queue, kind, mark, epoch)
+    select p_queue, k.name, v_to + 1, coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'epoch')), 0)
+    from tidegate.kind as k
+    where k.name = any(p_kinds)
+    on conflict on constraint kind_mark_pkey do update
+    set mark = excluded.mark, epoch = excluded.epoch
+    where m.epoch <> excluded.epoch or m.mark < excluded.mark;
   end if;
 end;
 $$;
 
 comment on function tidegate_internal.raise_mark is
-  'Moves a queue''s low-water mark up to the first message that waits, and below every number still open.';
+  'Moves a queue''s low-water mark up to the first message that waits.';

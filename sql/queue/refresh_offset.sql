@@ -32,6 +32,7 @@ declare
   v_open bigint;
   v_live bigint;
   v_mark bigint;
+  v_from bigint;
   v_due  timestamptz;
 begin
   if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
@@ -50,16 +51,17 @@ begin
         -- each queue
         when 'QUEUE' then
           v_mark := coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0);
+          v_from := least(v_mark, coalesce(pg_sequence_last_value('tidegate.ended_QUEUE'), 0) + 1);
           v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
           select
-            (select count(*) from pgmq.q_QUEUE as m where m.msg_id >= v_mark and m.msg_id <= v_last)
+            (select count(*) from pgmq.q_QUEUE as m where m.msg_id >= v_from and m.msg_id <= v_last)
             + (
               select count(*)
-              from (select m.msg_id from pgmq.q_QUEUE as m where v_mark > 1 and m.vt > v_due order by m.vt offset 0) as d
-              where d.msg_id < v_mark
+              from (select m.msg_id from pgmq.q_QUEUE as m where v_from > 1 and m.vt > v_due order by m.vt offset 0) as d
+              where d.msg_id < v_from
             )
           into v_live;
-          if coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0) < v_mark then
+          if coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0) <> v_mark then
             -- A message given back in between may lie below: nothing is known.
             v_live := null;
           elsif (p_replace or v_last - v_live - v_open > v_dead)

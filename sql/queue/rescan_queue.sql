@@ -60,8 +60,8 @@ begin
     perform tidegate_internal.lower_mark(rescan_queue.queue, v_first);
     v_found := v_found + 1;
   end if;
-  -- To look below the kinds' marks would be to look at each message there: a claim does it now and then.
-  delete from tidegate.kind_mark as m where m.queue = rescan_queue.queue and m.noted_at < v_now - interval '1 minute';
+  -- To look below the kinds' marks would be to look at each message there: a claim does it once an hour, and after `recover`.
+  delete from tidegate.kind_mark as m where m.queue = rescan_queue.queue and m.noted_at < v_now - interval '1 hour';
 
   v_due_us := coalesce(pg_sequence_last_value(v_due), 0);
   execute format(

@@ -38,6 +38,7 @@ comment on table tidegate.kind_mark is
 comment on column tidegate.kind_mark.queue is 'The queue.';
 comment on column tidegate.kind_mark.kind is 'The kind.';
 comment on column tidegate.kind_mark.mark is 'No message of this kind waits below this number, but for what comes due.';
-comment on column tidegate.kind_mark.noted_at is 'When the row was made; a minute later rescan_queue removes it.';
+comment on column tidegate.kind_mark.epoch is 'The counter epoch of its queue as it was then; void under another.';
+comment on column tidegate.kind_mark.noted_at is 'When the row was made; an hour later rescan_queue removes it.';
 
 comment on column tidegate.queue_drain.held_ms is 'For how long they were held, all together; null: not noted.';

@@ -83,7 +83,9 @@ create or replace trigger request_guard_of_inserts
   for each row
   when ((
     new.cause = 'submitted' and new.transition_no = 1 and new.previous_status is null
-    and case new.req_status when 'queued' then new.queued_at when 'processing' then new.processing_at end is not null
+    and num_nonnulls(new.queued_at, new.processing_at, new.tx_in_flight_at, new.receipt_received_at, new.finished_at) = 1
+    and case new.req_status when 'queued' then new.queued_at when 'processing' then new.processing_at end = new.submitted_at
+    and isfinite(new.submitted_at)
   ) is not true)
   execute function tidegate_internal.request_guard();
 

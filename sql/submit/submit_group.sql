@@ -28,7 +28,8 @@ declare
   v_plain record;
 begin
   if cardinality(submit_group.payloads) = 1 and coalesce(submit_group.idempotency_keys, '{null}') = '{null}'
-    and coalesce(cardinality(submit_group.submitters), 1) = 1 and submit_group.not_before is null
+    and coalesce(cardinality(submit_group.submitters) = 1 and array_lower(submit_group.submitters, 1) = 1, true)
+    and submit_group.not_before is null
   then
     v_plain := tidegate_internal.submit_plain(submit_group.kind, submit_group.payloads[1], submit_group.submitters[1]);
     if v_plain.id is not null then

@@ -168,14 +168,11 @@ async fn almost_driven_up(database: &TestDatabase) -> Session {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_submission_that_commits_100_000_numbers_late_is_found_by_the_rescan() {
+async fn a_submission_that_commits_thousands_of_numbers_late_is_found_by_the_rescan() {
     let database = TestDatabase::unlimited().await;
     let mut late = Session::begin(&database).await;
     let id = late
         .text("select id from tidegate.submit('direct', '{}')")
-        .await;
-    database
-        .execute("select setval('pgmq.q_tx_msg_id_seq', 100000)")
         .await;
     let mark_above = drive_up(&database).await;
     late.commit().await;
@@ -198,18 +195,49 @@ async fn a_submission_that_commits_100_000_numbers_late_is_found_by_the_rescan()
 #[tokio::test(flavor = "multi_thread")]
 async fn the_mark_passes_no_number_whose_transaction_is_open() {
     let database = TestDatabase::unlimited().await;
+    let mut session = Session::open(&database).await;
+    submit_many(&database, "direct", 3000).await;
+    drain(&mut session, 3000).await;
     let mut late = Session::begin(&database).await;
     let id = late
         .text("select id from tidegate.submit('direct', '{}')")
         .await;
-    drive_up(&database).await;
+    for _ in 0..4 {
+        submit_many(&database, "direct", 500).await;
+        drain(&mut session, 500).await;
+    }
+    let raised = mark(&database).await;
+    assert!((500..3000).contains(&raised), "{raised}");
     database.submit("direct").await;
     late.commit().await;
-    let mut session = Session::open(&database).await;
 
     assert_eq!(ids(&session.claim("tx", 1).await), [id]);
     drive_up(&database).await;
     assert!(mark(&database).await > 7000);
+}
+
+/// The transaction that has drawn is the newest one, and none has ended since.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_looks_at_the_newest_draw_do_not_take_it_for_ended() {
+    let database = TestDatabase::unlimited().await;
+    let mut late = Session::begin(&database).await;
+    let id = late
+        .text("select id from tidegate.submit('direct', '{}')")
+        .await;
+    for _ in 0..3 {
+        database
+            .execute("select tidegate_internal.raise_mark('tx', 3000)")
+            .await;
+    }
+    let ended = "select coalesce(pg_sequence_last_value('tidegate.ended_tx'), 0)";
+    assert_eq!(database.number(ended).await, 0);
+    late.commit().await;
+    let mut session = Session::open(&database).await;
+    assert_eq!(ids(&session.claim("tx", 1).await), [id]);
+    session
+        .texts("select tidegate_internal.raise_mark('tx', 3000)")
+        .await;
+    assert_eq!(database.number(ended).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -227,11 +255,14 @@ async fn the_mark_rises_though_some_draw_is_open_at_every_moment() {
         open = next;
     }
     // The first two have ended, and two rounds of numbers lie below the draw of the third.
-    let mark = mark(&database).await;
-    assert!((7000..=14_103).contains(&mark), "{mark}");
+    let ended = "select pg_sequence_last_value('tidegate.ended_tx')";
+    let ended = database.number(ended).await;
+    assert!((7000..=14_103).contains(&ended), "{ended}");
+    assert!(mark(&database).await >= 14_103);
     open.commit().await;
     let left = database.number("select count(*) from pgmq.q_tx").await;
     let mut session = Session::open(&database).await;
+    session.texts("select tidegate.rescan_queue('tx')").await;
     let claimed = session.claim("tx", 100).await.len();
     assert_eq!(i64::try_from(claimed).unwrap(), left);
     assert_eq!(violations(&database.pool).await, Vec::<String>::new());

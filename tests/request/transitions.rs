@@ -333,10 +333,10 @@ async fn a_forged_entry_is_refused_with_all_of_its_statement() {
         let refusal = refused(
             &mut session,
             &format!(
-                "insert into tidegate.request (id, kind, flow, req_status, cause, {entered}, deadline_at, payload)
+                "insert into tidegate.request (id, kind, flow, req_status, cause, submitted_at, {entered}, deadline_at, payload)
                  values
-                   (gen_random_uuid(), 'direct', 'direct', 'processing', 'submitted', now(), now(), '{{}}'),
-                   ('00000000-0000-7000-8000-00000000ffff', '{kind}', '{flow}', '{status}', 'submitted', now(), now(), '{{}}')"
+                   (gen_random_uuid(), 'direct', 'direct', 'processing', 'submitted', now(), now(), now(), '{{}}'),
+                   ('00000000-0000-7000-8000-00000000ffff', '{kind}', '{flow}', '{status}', 'submitted', now(), now(), now(), '{{}}')"
             ),
         )
         .await;
@@ -349,6 +349,21 @@ async fn a_forged_entry_is_refused_with_all_of_its_statement() {
             0
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_is_recorded_at_its_own_time_whatever_was_given() {
+    let database = TestDatabase::new().await;
+    for times in ["'infinity', null", "'1999-01-01', '1990-01-01'"] {
+        database
+            .execute(&format!(
+                "insert into tidegate.request (id, kind, flow, req_status, cause, processing_at, queued_at, deadline_at, payload)
+                 values (tidegate_internal.uuid_v7(), 'direct', 'direct', 'processing', 'submitted', {times}, now(), '{{}}')"
+            ))
+            .await;
+    }
+    let late = "select count(*) from tidegate.request_event where at between now() - interval '1 minute' and now()";
+    assert_eq!(database.number(late).await, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -352,6 +352,42 @@ async fn a_message_that_waits_again_below_its_kinds_mark_is_claimed_next() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_release_in_an_old_snapshot_and_a_hand_edit_hide_nothing_below_a_kinds_mark() {
+    let database = TestDatabase::unlimited().await;
+    add_strange(&database).await;
+    for _ in 0..2 {
+        submit_many(&database, "strange", 3000).await;
+        submit_many(&database, "direct", 1).await;
+    }
+    let mut holder = Session::open(&database).await;
+    let claim = "select (r.lease).msg_id || ' ' || r.lease::text from tidegate.claim_tx('tx', 'w', 1, '1 minute', '{direct}') as r";
+    let first = holder.text(claim).await;
+    let (number, lease) = first.split_once(' ').unwrap();
+    holder
+        .execute("begin isolation level repeatable read; select 1")
+        .await;
+    let mut session = Session::open(&database).await;
+    assert_eq!(session.texts(claim).await.len(), 1);
+    let mark = "select mark from tidegate.kind_mark where kind = 'direct'";
+    assert!(database.number(mark).await > number.parse::<i64>().unwrap());
+    holder
+        .texts(&format!(
+            "select r.id from tidegate.release(array['{lease}']::tidegate.lease[]) as r"
+        ))
+        .await;
+    holder.commit().await;
+    assert!(session.text(claim).await.starts_with(number));
+
+    assert!(session.texts(claim).await.is_empty());
+    database
+        .execute(&format!(
+            "update pgmq.q_tx set vt = '-infinity', headers = null where msg_id = {number}; select tidegate.recover()"
+        ))
+        .await;
+    assert!(session.text(claim).await.starts_with(number));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_worker_without_any_stage_for_a_queue_does_not_start() {
     let database = TestDatabase::new().await;
     let refused = start(&database, Stages::new()).await.unwrap_err();
