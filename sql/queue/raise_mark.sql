@@ -7,7 +7,7 @@
 -- is open; else to the last one of an earlier call, which noted it, once no transaction is open that was open then. A mark
 -- passes no number beyond that. But claims must not slow down without end while one stays open: the queue's mark passes its
 -- numbers when `v_reach` others have been drained, and `rescan_queue` finds what commits there (the gate counts from `ended` on).
--- Skipped when somebody else is moving a mark: the next claim tries again.
+-- Skipped while another session moves a mark: the next claim tries again.
 create or replace function tidegate_internal.raise_mark(p_queue text, p_first bigint, p_kinds text[] default null)
   returns void
   language plpgsql

@@ -1,8 +1,8 @@
 -- submit_plain: submits one request as most are: without key, cap, delay, readiness check or observed ETA
 --
 -- In few statements, because a caller waits for each. Where anything else is asked for or stands in the way (a closed gate, a
--- breaker, a number drawn in vain, too), it has stored nothing, returns nulls, and `submit_requests` goes about it, with the same
--- rules. The queue's gate is the only one to look at.
+-- breaker, a number drawn in vain, too), it has stored nothing and returns nulls: `submit_requests` takes over, by the same
+-- rules.
 create or replace function tidegate_internal.submit_plain(
   p_kind                  text,
   p_payload               jsonb,
