@@ -24,7 +24,7 @@ declare
   v_ended   constant regclass := tidegate_internal.queue_counter(p_queue, 'ended');
   v_noted   constant regclass := tidegate_internal.queue_counter(p_queue, 'noted');
   v_noted_x constant regclass := tidegate_internal.queue_counter(p_queue, 'noted_xact');
-  v_before  constant bigint := coalesce(pg_sequence_last_value(v_noted_x), 0);
+  v_before  bigint;
   v_last    bigint;
   v_draws   record;
   v_next    bigint;
@@ -39,10 +39,11 @@ begin
     return;
   end if;
 
-  -- In this order, each with a look of its own. What has ended stays ended, unless the sequence has been set back.
+  -- Under the lock, and in this order, each with a look of its own. What has ended stays ended, unless the sequence has been set back.
   v_last := (select k.last from tidegate_internal.queue_numbers(p_queue) as k);
   v_draws := tidegate_internal.drawing_transactions(p_queue);
   v_next := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+  v_before := coalesce(pg_sequence_last_value(v_noted_x), 0);
   v_known := coalesce(pg_sequence_last_value(v_ended), 0);
   v_to := case when v_known <= v_last then v_known else 0 end;
   if v_draws.oldest is null then

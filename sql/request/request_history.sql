@@ -86,7 +86,7 @@ begin
               and r.cause in ('receipt', 'response', 'threshold_reached', 'verdict_accepted', 'verdict_rejected', 'rejected')
             then least(greatest(date_part('epoch', r.finished_at - r.tx_in_flight_at) * 1000, 0), 2147483647)::integer
           end as answer_ms,
-          -- Whoever cancels waits for no answer.
+          -- A request that its caller cancels is not compared with what the caller was told.
           case when r.cause <> 'cancelled' then r.eta_seconds::bigint end as eta_seconds,
           case when r.cause <> 'cancelled' then r.eta_p90_ms end as eta_p90_ms
       ) as took
