@@ -39,7 +39,8 @@ begin
     return;
   end if;
 
-  -- Under the lock, and in this order, each with a look of its own. What has ended stays ended, unless the sequence has been set back.
+  -- Under the lock, and in this order, each with a look of its own. What has ended stays ended, unless the sequence has been
+  -- set back.
   v_last := (select k.last from tidegate_internal.queue_numbers(p_queue) as k);
   v_draws := tidegate_internal.drawing_transactions(p_queue);
   v_next := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
