@@ -1,6 +1,6 @@
 //! What the demo proves, read from the tables and from the downstream's own count.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use anyhow::Context;
 use serde::Deserialize;
@@ -26,6 +26,7 @@ pub(super) struct Verdict {
     expected: u32,
     turned_away: u32,
     put_off: u32,
+    slowest_submission: Duration,
     story: Story,
     answers: Vec<Answer>,
     troubles: Vec<String>,
@@ -50,6 +51,7 @@ pub(super) async fn reach(
         expected: callers.expected(),
         turned_away: callers.turned_away(),
         put_off: callers.put_off(),
+        slowest_submission: callers.slowest_submission(),
         story,
         answers: callers.answers(),
         troubles: callers.troubles(),
@@ -95,6 +97,11 @@ impl fmt::Display for Verdict {
             f,
             "  told to wait    {} times at the closed gate (429), {} times for other reasons (503)",
             self.turned_away, self.put_off
+        )?;
+        writeln!(
+            f,
+            "  submissions     answered within {:.2} s",
+            self.slowest_submission.as_secs_f64()
         )?;
         writeln!(f, "  gate            {}", self.story)?;
         writeln!(
