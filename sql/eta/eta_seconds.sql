@@ -32,10 +32,9 @@ begin
   );
   return case
     when v_line.first is null then null
-    when v_line.below is null then max_seconds
-    else greatest(min_seconds, least(max_seconds, tidegate.whole_seconds(
-      v_line.first + v_line.each * coalesce(queue_position, 0), v_line.below
-    )))
+    else tidegate.bounded_seconds(
+      v_line.first + v_line.each * coalesce(queue_position, 0), v_line.below, min_seconds, max_seconds
+    )
   end;
 end;
 $$;

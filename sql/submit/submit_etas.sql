@@ -63,13 +63,9 @@ begin
       case when p_visible_in is not null then least(p_terms.max_seconds, ceil(extract(epoch from p_visible_in))) end
     );
     v_told := array(
-      select (
-        case
-          when v_line.below is null then p_terms.max_seconds
-          else greatest(v_least, least(p_terms.max_seconds, tidegate.whole_seconds(
-            v_line.first + v_line.each * (p_waiting + place), v_line.below
-          )))
-        end, null, null
+      select row(
+        tidegate.bounded_seconds(v_line.first + v_line.each * (p_waiting + place), v_line.below, v_least, p_terms.max_seconds),
+        null, null
       )::tidegate.retry_after
       from generate_series(0, v_count - 1) as place
     );
