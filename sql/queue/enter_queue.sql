@@ -3,7 +3,8 @@
 -- `p_high_water` is the gate's mark, null to enter without a limit (promised work, a gate held open). The gate lets in the
 -- numbers up to its offset, which counts numbers known to be dead, plus the mark. So of the numbers up to the last one let in
 -- at most as many as the mark says are live. The offset is read before the draw, and the caller refreshes it when the numbers run
--- out (see `queue_room`). What is drawn in vain is void: dead at the end of the transaction.
+-- out (see `queue_room`). What is drawn in vain is void: dead at the end of the transaction. `p_first` says that this transaction
+-- has drawn nothing before, although it has written.
 --
 -- Returns the numbers, `fills`: whether they may have brought the depth to the mark, and how many messages wait before the first
 -- of them. A few hundred are counted. More are told as of the last survey, some seconds old, and by the numbers drawn since then,
@@ -13,6 +14,7 @@ create or replace function tidegate_internal.enter_queue(
   p_ids        uuid[],
   p_high_water bigint,
   p_visible    timestamptz,
+  p_first      boolean default false,
   out numbers  bigint[],
   out waiting  bigint,
   out fills    boolean
@@ -78,7 +80,7 @@ begin
         where m.msg_id >= v_known.head and coalesce(m.vt <= v_now, false);
       end if;
 
-      if v_count > 1 or pg_current_xact_id_if_assigned() is not null then
+      if v_count > 1 or (pg_current_xact_id_if_assigned() is not null and p_first is not true) then
         perform tidegate_internal.announce_draw(p_queue, v_count, v_known.last);
       end if;
       if v_count = 1 then

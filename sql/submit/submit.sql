@@ -23,8 +23,8 @@ as $$
 declare
   v_plain record;
 begin
-  if submit.idempotency_key is null and submit.not_before is null and submit.admission = 'enforce' then
-    v_plain := tidegate_internal.submit_plain(submit.kind, submit.payload, submit.submitter);
+  if submit.not_before is null and submit.admission = 'enforce' then
+    v_plain := tidegate_internal.submit_plain(submit.kind, submit.payload, submit.submitter, submit.idempotency_key, null);
     if v_plain.id is not null then
       return query select
         v_plain.id, 'accepted', v_plain.req_status, v_plain.queue, v_plain.queue_position, v_plain.retry_after_seconds;

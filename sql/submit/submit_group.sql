@@ -27,11 +27,15 @@ as $$
 declare
   v_plain record;
 begin
-  if cardinality(submit_group.payloads) = 1 and coalesce(submit_group.idempotency_keys, '{null}') = '{null}'
-    and coalesce(cardinality(submit_group.submitters) = 1 and array_lower(submit_group.submitters, 1) = 1, true)
-    and submit_group.not_before is null
+  if cardinality(submit_group.payloads) = 1 and submit_group.not_before is null
+    -- One of each or none, and the first is where [1] finds it.
+    and coalesce(submit_group.idempotency_keys, '{null}') = array[submit_group.idempotency_keys[1]]
+    and coalesce(submit_group.submitters, '{null}') = array[submit_group.submitters[1]]
   then
-    v_plain := tidegate_internal.submit_plain(submit_group.kind, submit_group.payloads[1], submit_group.submitters[1]);
+    v_plain := tidegate_internal.submit_plain(
+      submit_group.kind, submit_group.payloads[1], submit_group.submitters[1], submit_group.idempotency_keys[1],
+      submit_group.key_patience_ms
+    );
     if v_plain.id is not null then
       return query select
         v_plain.id, 'accepted', v_plain.req_status, v_plain.queue, v_plain.queue_position, v_plain.retry_after_seconds,

@@ -1,12 +1,17 @@
--- submit_plain: submits one request as most are: without key, cap, delay, readiness check or observed ETA
+-- submit_plain: submits one request as most are: without cap, delay, readiness check, observed ETA or a key that its kind makes
 --
 -- In few statements, because a caller waits for each. Where anything else is asked for or stands in the way (a closed gate, a
--- breaker, a number drawn in vain, too), it has stored nothing and returns nulls: `submit_requests` takes over, by the same
--- rules.
+-- breaker, a number drawn in vain, a key that is stored already), it has stored nothing and returns nulls: `submit_requests`
+-- takes over, by the same rules and in the same order of locks. That also judges keys that are no keys, and raises what is to be
+-- raised.
+--
+-- The draw is announced only if the transaction has written before its key: else it is the first one (see `announce_draw`).
 create or replace function tidegate_internal.submit_plain(
   p_kind                  text,
   p_payload               jsonb,
   p_submitter             text,
+  p_key                   text,
+  p_key_patience_ms       integer,
   out id                  uuid,
   out req_status          tidegate.request_status,
   out queue               text,
@@ -23,12 +28,16 @@ create or replace function tidegate_internal.submit_plain(
 as $$
 #variable_conflict use_column
 declare
-  v_now     constant timestamptz := tidegate.clock();
-  v_terms   record;
-  v_entered record;
+  v_now      timestamptz := tidegate.clock();
+  v_terms    record;
+  v_first    boolean;
+  v_patience text;
+  v_set      text;
+  v_entered  record;
 begin
   select
-    k.flow, k.tx_queue, k.deadline, k.response_threshold, e.name as gate, e.high_water, s.min_seconds, s.max_seconds, l.*
+    k.flow, k.tx_queue, k.deadline, k.response_threshold, k.set_paths, e.name as gate, e.high_water, s.min_seconds, s.max_seconds,
+    p_kind || ':' || coalesce(p_submitter, '') as scope, l.*
   into v_terms
   from tidegate.kind as k
   join tidegate.queue as q on q.name = k.tx_queue
@@ -37,25 +46,56 @@ begin
   cross join lateral tidegate.eta_line(
     'tx_queue', null, q.per_seconds, null, null, k.processing_ms, k.tx_confirmation_ms, s.safety_margin
   ) as l
-  where k.name = p_kind and k.flow <> 'decrypt' and k.key_mode = 'caller' and k.eta = 'nominal' and not q.paused
-    and e.state = 'accepting' and e.mode <> 'soft' and not e.forced and l.first is not null and l.below is not null
+  where k.name = p_kind and k.flow <> 'decrypt' and k.eta = 'nominal' and not q.paused and l.first is not null
+    and (p_key is null and k.key_mode = 'caller' or length(p_key) between 1 and 255)
+    and e.state = 'accepting' and e.mode <> 'soft' and not e.forced
     and not exists (select from tidegate.gate as c where c.kind = p_kind or c.submitter = p_submitter)
-    and not exists (select from tidegate.breaker as b where b.kind = p_kind and b.stage = 'tx' and b.state <> 'closed');
+    and not exists (select from tidegate.breaker as b where b.kind = p_kind and b.stage = 'tx' and b.state <> 'closed')
+    and not exists (
+      select from tidegate.dedup as d where d.scope = p_kind || ':' || coalesce(p_submitter, '') and d.key = p_key
+    );
   if not found or p_payload is null or current_setting('transaction_isolation') <> 'read committed' then
     return;
   end if;
+
   id := tidegate_internal.uuid_v7(v_now);
-  v_entered := tidegate_internal.enter_queue(v_terms.tx_queue, array[id], v_terms.high_water, '-infinity');
+  if p_key is not null then
+    v_first := pg_current_xact_id_if_assigned() is null;
+    if p_key_patience_ms is not null then
+      v_patience := current_setting('lock_timeout');
+      v_set := set_config('lock_timeout', p_key_patience_ms::text, true);
+    end if;
+    insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at)
+    select
+      v_terms.scope, p_key, tidegate_internal.fingerprint(p_payload, v_terms.set_paths), submit_plain.id, v_now, p.dedup_window,
+      (v_now at time zone 'UTC' + p.dedup_window) at time zone 'UTC'
+    from tidegate.policy as p
+    where p.kind = p_kind and p.stage = 'tx'
+    on conflict (scope, key) do nothing;
+    if p_key_patience_ms is not null then
+      v_set := set_config('lock_timeout', v_patience, true);
+    end if;
+    if not found then
+      id := null;
+      return;
+    end if;
+    v_now := tidegate.clock();
+  end if;
+
+  v_entered := tidegate_internal.enter_queue(v_terms.tx_queue, array[id], v_terms.high_water, '-infinity', v_first);
   if v_entered.numbers is null then
+    if p_key is not null then
+      delete from tidegate.dedup as d where d.scope = v_terms.scope and d.key = p_key;
+    end if;
     id := null;
     return;
   end if;
   req_status := 'processing';
   queue := v_terms.tx_queue;
   queue_position := v_entered.waiting;
-  retry_after_seconds := greatest(v_terms.min_seconds, least(v_terms.max_seconds, tidegate.whole_seconds(
-    v_terms.first + v_terms.each * queue_position, v_terms.below
-  )));
+  retry_after_seconds := tidegate.bounded_seconds(
+    v_terms.first + v_terms.each * queue_position, v_terms.below, v_terms.min_seconds, v_terms.max_seconds
+  );
   insert into tidegate.request (
     id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, processing_at, deadline_at, submitter,
     eta_seconds, payload

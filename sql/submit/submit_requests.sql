@@ -1,6 +1,6 @@
 -- submit_requests: what `submit`, `submit_batch` and `submit_group` share: one path for one request and for many
 --
--- A single request that asks for nothing unusual has been submitted by `submit_plain` before.
+-- A single request that asks for nothing unusual, with a new key or none, has been submitted by `submit_plain` before.
 --
 -- Replays are always answered. Of what is new, the gates let in all or nothing; with `p_each` as many as there is room for,
 -- request by request. A refused one leaves nothing behind.

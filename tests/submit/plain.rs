@@ -2,7 +2,7 @@
 
 use crate::support::{
     TestDatabase,
-    race::{Session, sound},
+    race::{Said, Session, sound},
 };
 
 /// The request, its message and its history, but for what is its own: id, number, times.
@@ -19,8 +19,53 @@ const RECORDED: &str = "
       )
     from tidegate.request as r
     left join pgmq.q_tx as m on tidegate.message_request_id(m.message) = r.id
-    order by r.msg_id desc
+    order by r.id desc
     limit 1";
+
+/// The stored keys, and whether each stands for the latest request.
+const KEYS: &str = "
+    select to_jsonb(d) - '{request_id,first_seen,expires_at}'::text[] || jsonb_build_object(
+      'kept', d.expires_at - d.first_seen,
+      'latest', d.request_id = (select r.id from tidegate.request as r order by r.id desc limit 1)
+    )
+    from tidegate.dedup as d
+    order by d.scope, d.key";
+
+/// What each way to submit one request says and leaves behind, with a key in SQL or `null`: `submit`, a group of one, a batch of one.
+async fn told(kind: &str, key: &str, setup: &str) -> [(Said, Vec<String>, Vec<String>); 3] {
+    let mut told = Vec::new();
+    for call in [
+        "submit($k, '{\"n\": 1}', $key, 'me')",
+        "submit_group($k, '{\"{\\\"n\\\": 1}\"}', array[$key], '{me}')",
+        "submit_batch($k, '{\"{\\\"n\\\": 1}\"}', array[$key], 'me')",
+    ] {
+        let database = TestDatabase::unlimited().await;
+        let mut session = Session::open(&database).await;
+        session
+            .execute("update tidegate.setting set jitter = 0")
+            .await;
+        // Behind one that waits.
+        session
+            .texts("select * from tidegate.submit('direct', '{}')")
+            .await;
+        session.execute(setup).await;
+        // Of a replay a group tells no more.
+        let said = session
+            .attempt(&format!(
+                "select s.outcome, s.req_status, s.queue, case when s.outcome <> 'replayed' then s.queue_position end,
+                   case when s.outcome <> 'replayed' then s.retry_after_seconds end
+                 from tidegate.{} as s",
+                call.replace("$key", key).replace("$k", &format!("'{kind}'"))
+            ))
+            .await
+            // It names a request.
+            .map_err(|(code, message)| if code == "TG004" { (code, String::new()) } else { (code, message) });
+        let stored = (session.texts(RECORDED).await, session.texts(KEYS).await);
+        sound(&database).await;
+        told.push((said, stored.0, stored.1));
+    }
+    told.try_into().unwrap()
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plain_submission_is_answered_and_recorded_as_any_other() {
@@ -59,34 +104,112 @@ async fn a_plain_submission_is_answered_and_recorded_as_any_other() {
         ),
         ("unknown", ""),
     ] {
-        let mut told = Vec::new();
-        for call in [
-            "submit('$k', '{\"n\": 1}', submitter => 'me')",
-            "submit_group('$k', '{\"{\\\"n\\\": 1}\"}', submitters => '{me}')",
-            "submit_batch('$k', '{\"{\\\"n\\\": 1}\"}', submitter => 'me')",
-        ] {
-            let database = TestDatabase::unlimited().await;
-            let mut session = Session::open(&database).await;
-            session
-                .execute("update tidegate.setting set jitter = 0")
-                .await;
-            // Behind one that waits.
-            session
-                .texts("select * from tidegate.submit('direct', '{}')")
-                .await;
-            session.execute(setup).await;
-            let said = session
-                .attempt(&format!(
-                    "select s.outcome, s.req_status, s.queue, s.queue_position, s.retry_after_seconds from tidegate.{} as s",
-                    call.replace("$k", kind)
-                ))
-                .await;
-            told.push((said, session.texts(RECORDED).await));
-            sound(&database).await;
+        for key in ["null", "'k'"] {
+            let [alone, grouped, any] = told(kind, key, setup).await;
+            assert_eq!(alone, any, "{kind} {key} {setup}");
+            assert_eq!(grouped, any, "{kind} {key} {setup}, as a group");
         }
-        assert_eq!(told[0], told[2], "{kind} {setup}");
-        assert_eq!(told[1], told[2], "{kind} {setup}, as a group");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_single_submission_with_a_key_is_answered_and_recorded_as_any_other() {
+    let first = "select * from tidegate.submit('direct', '{\"n\": 1.0}', 'k', 'me')";
+    let other = "select * from tidegate.submit('direct', '{\"n\": 2}', 'k', 'me')";
+    let windowed = "update tidegate.policy set dedup_window = '2 hours' where kind = 'direct' and stage = 'tx'";
+    let expired = "update tidegate.dedup set first_seen = now() - dedup_window, expires_at = now()";
+    let cancelled = "select tidegate.cancel(request_id) from tidegate.dedup";
+    let closed = "select tidegate.gate_force('tx', 'too_many_requests', 'ann')";
+    let proxy = "update tidegate.kind set key_mode = 'proxy'";
+    let bucketed = "update tidegate.kind set key_mode = 'proxy', key_bucket = '10 minutes'";
+    let natural = "update tidegate.kind set key_mode = 'natural', key_paths = '{n}'";
+    let lacking = "update tidegate.kind set key_mode = 'natural', key_paths = '{m}'";
+    let sets = "update tidegate.kind set set_paths = '{n}'";
+    let made = "select * from tidegate.submit('direct', '{\"n\": 1}', null, 'me')";
+    for (key, expected, setup) in [
+        ("'k'", "accepted", vec![]),
+        ("'k'", "accepted", vec![windowed]),
+        ("'k'", "accepted", vec![sets]),
+        ("'k'", "replayed", vec![first]),
+        ("'k'", "replayed", vec![first, closed]),
+        ("'k'", "refused", vec![closed]),
+        ("'k'", "TG004", vec![other]),
+        ("'k'", "accepted", vec![other, expired]),
+        ("'k'", "accepted", vec![first, cancelled]),
+        ("'K'", "accepted", vec![other]),
+        ("repeat('é', 255)", "accepted", vec![]),
+        ("repeat('k', 256)", "TG007", vec![]),
+        ("''", "TG007", vec![]),
+        ("null", "accepted", vec![proxy]),
+        ("null", "replayed", vec![proxy, made]),
+        ("null", "accepted", vec![bucketed]),
+        ("null", "replayed", vec![bucketed, made]),
+        ("null", "replayed", vec![natural, made]),
+        ("null", "TG007", vec![lacking]),
+        ("'k'", "accepted", vec![lacking]),
+        ("'k'", "accepted", vec![proxy, made]),
+        ("'k'", "replayed", vec![proxy, first]),
+    ] {
+        let setup = setup.join("; ");
+        let [alone, grouped, any] = told("direct", key, &setup).await;
+        let outcome = match &alone.0 {
+            Ok(rows) => &rows[0],
+            Err((code, _)) => code,
+        };
+        assert!(outcome.contains(expected), "{key} {setup}: {outcome}");
+        assert_eq!(alone, any, "{key} {setup}");
+        assert_eq!(grouped, any, "{key} {setup}, as a group");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_whose_number_was_drawn_in_vain_or_rolled_back_is_free() {
+    let database = TestDatabase::unlimited().await;
+    let mut session = Session::open(&database).await;
+    let submit = "select outcome from tidegate.submit('direct', '{}', 'k')";
+    let keys = "select count(*) from tidegate.dedup";
+    session.execute("begin").await;
+    assert_eq!(session.texts(submit).await, ["accepted"]);
+    session.rollback().await;
+    session.execute("begin; savepoint s").await;
+    assert_eq!(session.texts(submit).await, ["accepted"]);
+    session.execute("rollback to s").await;
+    assert_eq!(session.texts(submit).await, ["accepted"]);
+    assert_eq!(session.texts(submit).await, ["replayed"]);
+    session.rollback().await;
+    assert_eq!(database.number(keys).await, 0);
+
+    // The gate is full, but does not say so.
+    database
+        .execute("update tidegate.gate set high_water = 1, low_water = 0")
+        .await;
+    session
+        .texts("select * from tidegate.submit('direct', '{}')")
+        .await;
+    database
+        .execute("update tidegate.gate set state = 'accepting'")
+        .await;
+    assert_eq!(session.texts(submit).await, ["refused"]);
+    assert_eq!(database.number(keys).await, 0);
+    sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_single_key_waits_for_another_transaction_as_long_as_its_patience() {
+    let database = TestDatabase::unlimited().await;
+    let mut first = Session::begin(&database).await;
+    let submit = "select outcome from tidegate.submit('direct', '{}', 'k')";
+    assert_eq!(first.texts(submit).await, ["accepted"]);
+    let mut second = Session::open(&database).await;
+    let patient = "select outcome from tidegate.submit_group(
+        'direct', '{\"{}\"}', idempotency_keys => '{k}', key_patience_ms => 1)";
+    assert_eq!(second.attempt(patient).await.unwrap_err().0, "55P03");
+    first.rollback().await;
+    second.execute("set lock_timeout = '7s'; begin").await;
+    assert_eq!(second.texts(patient).await, ["accepted"]);
+    assert_eq!(second.texts("show lock_timeout").await, ["7s"]);
+    second.commit().await;
+    sound(&database).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
