@@ -244,3 +244,23 @@ async fn a_plain_submission_that_finds_no_room_leaves_nothing_behind() {
     session.commit().await;
     sound(&database).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn draws_under_keys_in_one_open_transaction_all_take_room() {
+    let database = TestDatabase::unlimited().await;
+    database
+        .execute("update tidegate.gate set high_water = 4, low_water = 1")
+        .await;
+    let mut open = Session::begin(&database).await;
+    for key in ["a", "b", "c"] {
+        let submit = format!("select outcome from tidegate.submit('direct', '{{}}', '{key}')");
+        assert_eq!(open.texts(&submit).await, ["accepted"]);
+    }
+    let mut session = Session::open(&database).await;
+    let submit = "select outcome from tidegate.submit('direct', '{}')";
+    assert_eq!(session.texts(submit).await, ["accepted"]);
+    // The dead are counted anew, and those three are none.
+    assert_eq!(session.texts(submit).await, ["refused"]);
+    open.commit().await;
+    sound(&database).await;
+}
