@@ -55,7 +55,11 @@ async fn measure() {
         sqlx::query(&claimed).execute(&mut session).await.unwrap();
     }
     let before = line(&mut session).await;
-    let lose = format!("delete from pgmq.q_tx where msg_id % {} = 0", live / lost);
+    let lose = format!(
+        "with lost as (update tidegate.request set lease = null where lease is not null and msg_id % {0} = 0)
+         delete from pgmq.q_tx where msg_id % {0} = 0",
+        live / lost
+    );
     for sql in [&*lose, "vacuum analyze", "checkpoint"] {
         session.execute(sql).await.unwrap();
     }
@@ -112,10 +116,11 @@ async fn finished(session: &mut PgConnection, count: usize) {
 
 /// Who stands in the queue, in order.
 async fn line(session: &mut PgConnection) -> Vec<(i64, String)> {
-    sqlx::query_as("select msg_id, message ->> 'id' from pgmq.q_tx order by msg_id")
-        .fetch_all(session)
-        .await
-        .unwrap()
+    let line = "select msg_id, message ->> 'id' from pgmq.q_tx
+                union all
+                select msg_id, id::text from tidegate.leased_request
+                order by msg_id";
+    sqlx::query_as(line).fetch_all(session).await.unwrap()
 }
 
 /// Runs a command as an operator does, and says how long it took.

@@ -28,9 +28,9 @@ create type tidegate.stage as enum ('readiness', 'tx');
 
 -- What a worker holds: one message, under the nonce its claim wrote.
 create type tidegate.lease as (
-  queue  text,
-  msg_id bigint,
-  nonce  bigint
+  queue text,
+  token bigint,
+  id    uuid
 );
 
 -- What an ETA depends on besides the place and position of a request.

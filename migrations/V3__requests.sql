@@ -27,6 +27,7 @@ create table tidegate.request (
   response_threshold    integer not null default 1,
   queue                 text,
   msg_id                bigint,
+  lease                 bigint,
   submitted_at          timestamptz not null default tidegate.clock(),
   deadline_at           timestamptz not null,
   readiness_deadline_at timestamptz,
@@ -65,6 +66,27 @@ create index request_readiness_deadline_at_idx on tidegate.request (readiness_de
 
 -- Serves lists of one kind, newest first.
 create index request_kind_id_idx on tidegate.request (kind, id);
+
+-- What workers hold: one row for each claim, or for each part of one whose parts end at different times. `ids` are in the
+-- reverse order of their numbers, and remain there when a request has left: its row no longer names the token.
+create table tidegate.claim (
+  token      bigint not null,
+  part       integer not null default 0,
+  queue      text not null,
+  worker     text,
+  claimed_at timestamptz not null,
+  until      timestamptz not null,
+  lease_ms   bigint not null,
+  ids        uuid[] not null,
+  primary key (token, part)
+) with (
+  autovacuum_vacuum_scale_factor = 0,
+  autovacuum_vacuum_threshold = 1000,
+  autovacuum_vacuum_cost_delay = 0
+);
+-- Compression finds little in ids and takes its time at each claim.
+alter table tidegate.claim alter column ids set storage external;
+create index claim_queue_until_idx on tidegate.claim (queue, until);
 
 -- Append-only history, one row a transition.
 create table tidegate.request_event (

@@ -287,7 +287,7 @@ async fn watch(
     ended: CancellationToken,
 ) -> Watched {
     let look = format!(
-        "select (select count(*) from pgmq.q_{0}),
+        "select (select c.depth from tidegate.queue_counts() as c where c.queue = '{0}'),
            (select coalesce(sum(d.drained), 0)::bigint from tidegate.queue_drain as d where d.queue = '{0}')",
         load.name()
     );

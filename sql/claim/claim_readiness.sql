@@ -1,6 +1,6 @@
 -- claim_readiness: takes up to `batch` queued requests for their readiness check, under one new lease each
 --
--- The status stays `queued`: only the message is held. Never more than the queue's max_concurrency are held at once,
+-- The status stays `queued`: the request's row names the lease. Never more than the queue's max_concurrency are held at once,
 -- across the fleet, because counting and taking happen under one lock per queue; the slot of a dead worker comes
 -- back with its lease. `kinds` (null: all): requests of other kinds are left to other workers. Returns fewer rows than
 -- asked, or none, when fewer wait, no slot is free or the queue is paused. Commit before checking anything.
@@ -51,11 +51,9 @@ declare
   v_limit    integer := greatest(claim_readiness.batch, 0);
   v_held     bigint;
   v_now      timestamptz;
-  v_nonce    bigint;
-  v_msg_ids  bigint[];
-  v_ids      uuid[];
+  v_token    bigint;
+  v_taken    record;
   v_found    record;
-  v_headers  jsonb;
   v_breakers tidegate.breakers_seen;
   v_kinds    text[];
 begin
@@ -93,43 +91,42 @@ begin
     end if;
   end if;
 
-  v_nonce := hashtextextended(gen_random_uuid()::text, 0);
-  v_headers := jsonb_build_object(
-    'nonce', v_nonce, 'worker', worker, 'lease_ms', ceil(extract(epoch from lease_for) * 1000)::bigint
-  );
   if v_breakers is null then
-    select t.msg_ids, t.ids into v_msg_ids, v_ids
-    from tidegate_internal.take_messages(claim_readiness.queue, v_limit, v_headers, v_now + lease_for, v_now, v_kinds) as t;
+    select * into v_taken from tidegate_internal.take_messages(claim_readiness.queue, v_limit, v_now, v_kinds);
   else
-    select t.msg_ids, t.ids into v_msg_ids, v_ids
-    from tidegate_internal.take_past_breakers(
-      claim_readiness.queue, v_limit, v_headers, v_now + lease_for, v_now, v_kinds, v_breakers
-    ) as t;
+    select * into v_taken
+    from tidegate_internal.take_past_breakers(claim_readiness.queue, v_limit, v_now, v_kinds, v_breakers);
   end if;
-  if v_msg_ids is null then
+  if v_taken.msg_ids is null then
+    perform tidegate_internal.raise_marks(
+      claim_readiness.queue, v_limit, v_kinds, v_now, 0, v_taken.mark, v_taken.start, v_taken.first, v_taken.due_from,
+      v_taken.due_to
+    );
     return;
   end if;
 
   select
-    array_agg(f.id) filter (where f.fate = 'claim') as go,
-    array_agg(f.id) filter (where f.fate in ('exhausted', 'expired')) as ended,
-    array_agg(f.msg_id) filter (where f.fate <> 'claim') as removed
+    count(*) filter (where f.fate <> 'claim') as others,
+    array_agg(f.id order by f.msg_id desc) filter (where f.fate = 'claim') as go,
+    array_agg(f.id) filter (where f.fate in ('exhausted', 'expired')) as ended
   into v_found
   from (
     select
       m.id, m.msg_id,
       case
-        when r.id is null or r.req_status <> 'queued' then 'stray'
+        when r.id is null or r.req_status <> 'queued' or r.lease is not null then 'stray'
         when r.readiness_attempt - r.readiness_waits >= p.attempts then 'exhausted'
         when least(r.readiness_deadline_at, r.deadline_at) <= v_now then 'expired'
         else 'claim'
       end as fate
-    from unnest(v_ids, v_msg_ids) as m(id, msg_id)
+    from unnest(v_taken.ids, v_taken.msg_ids) as m(id, msg_id)
     left join tidegate.request as r on r.id = m.id and r.queue = claim_readiness.queue and r.msg_id = m.msg_id
     left join tidegate.policy_in_force as p on p.kind = r.kind and p.stage = 'readiness'
   ) as f;
 
   if v_found.ended is not null then
+    -- All rows of a claim are locked in the order of their ids, because a settle that came too late may hold some of them.
+    perform tidegate_internal.lock_in_order(v_taken.ids);
     update tidegate.request as r
     set
       req_status = 'timed_out', transition_no = r.transition_no + 1, cause = 'readiness_timed_out',
@@ -138,22 +135,21 @@ begin
         'readiness_timed_out', format('not ready in time, after %s checks', r.readiness_attempt), true)
     where r.id = any(v_found.ended) and r.req_status = 'queued';
   end if;
-  if v_found.removed is not null then
-    perform tidegate_internal.delete_messages(claim_readiness.queue, v_found.removed, false);
-  end if;
-
+  v_token := tidegate_internal.open_claim(claim_readiness.queue, worker, v_found.go, lease_for);
   if v_breakers.probing <> '{}' then
     perform tidegate_internal.note_probes('readiness', v_breakers.probing, v_found.go, lease_for, v_now);
   end if;
   return query
     with claimed as (
       update tidegate.request as r
-      set previous_status = r.req_status, worker = claim_readiness.worker, readiness_attempt = r.readiness_attempt + 1
+      set
+        previous_status = r.req_status, worker = claim_readiness.worker, readiness_attempt = r.readiness_attempt + 1,
+        lease = v_token
       where r.id = any(v_found.go) and r.req_status = 'queued'
       returning r.msg_id, r.id, r.kind, r.payload, r.readiness_attempt, r.readiness_waits, r.deadline_at, r.submitter
     )
     select
-      row(claim_readiness.queue, c.msg_id, v_nonce)::tidegate.lease, c.id, c.kind, c.payload, c.readiness_attempt,
+      row(claim_readiness.queue, v_token, c.id)::tidegate.lease, c.id, c.kind, c.payload, c.readiness_attempt,
       p.attempts + c.readiness_waits, v_now, v_now, c.deadline_at, c.submitter,
       -- A call goes on no longer than its request.
       case
@@ -165,6 +161,14 @@ begin
     from claimed as c
     join tidegate.policy_in_force as p on p.kind = c.kind and p.stage = 'readiness'
     order by c.msg_id;
+  perform tidegate_internal.raise_marks(
+    claim_readiness.queue, v_limit, v_kinds, v_now, cardinality(v_taken.msg_ids), v_taken.mark, v_taken.start,
+    v_taken.first, v_taken.due_from, v_taken.due_to
+  );
+  -- Now that the rows of what it has taken name their lease, and count.
+  if v_found.others > 0 or v_taken.reaped then
+    perform tidegate_internal.look_at_gate(claim_readiness.queue, 'too_many_requests');
+  end if;
 end;
 $$;
 

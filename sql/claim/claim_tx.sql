@@ -6,9 +6,9 @@
 --
 -- `kinds` (null: all): requests of other kinds are left to other workers. Fewer rows than asked, or none, when fewer wait,
 -- when the queue is paused, or when its rate allows no more within the next 100 ms. Messages that no longer stand for a
--- request in this stage are removed on the way. A request found in flight has lost its sender: it is handed out with
--- `attempt` > 1, so that the stage looks for a receipt first; with at_most_once semantics it ends as outcome_unknown.
--- `attempt` > `attempts_max` means: look, but do not send again.
+-- request in this stage are removed on the way. A request whose sender was lost (its lease ran out) is handed out again, before
+-- others, with `attempt` > 1, so that the stage looks for a receipt first; with at_most_once semantics it ends as
+-- outcome_unknown. `attempt` > `attempts_max` means: look, but do not send again.
 create or replace function tidegate.claim_tx(
   queue     text,
   worker    text,
@@ -60,12 +60,9 @@ declare
   v_burst_ns bigint;
   v_limit    integer := greatest(claim_tx.batch, 0);
   v_now      timestamptz;
-  v_nonce    bigint;
-  v_msg_ids  bigint[];
-  v_ids      uuid[];
+  v_token    bigint;
+  v_taken    record;
   v_found    record;
-  v_go       uuid[];
-  v_headers  jsonb;
   v_breakers tidegate.breakers_seen;
   v_kinds    text[];
 begin
@@ -112,102 +109,63 @@ begin
     end if;
   end if;
 
-  v_nonce := hashtextextended(gen_random_uuid()::text, 0);
-  v_headers := jsonb_build_object(
-    'nonce', v_nonce, 'worker', worker, 'lease_ms', ceil(extract(epoch from lease_for) * 1000)::bigint
-  );
   if v_breakers is null then
-    select t.msg_ids, t.ids into v_msg_ids, v_ids
-    from tidegate_internal.take_messages(claim_tx.queue, v_limit, v_headers, v_now + lease_for, v_now, v_kinds) as t;
+    select * into v_taken from tidegate_internal.take_messages(claim_tx.queue, v_limit, v_now, v_kinds);
   else
-    select t.msg_ids, t.ids into v_msg_ids, v_ids
-    from tidegate_internal.take_past_breakers(
-      claim_tx.queue, v_limit, v_headers, v_now + lease_for, v_now, v_kinds, v_breakers
-    ) as t;
+    select * into v_taken
+    from tidegate_internal.take_past_breakers(claim_tx.queue, v_limit, v_now, v_kinds, v_breakers);
   end if;
-  if v_msg_ids is null then
+  if v_taken.msg_ids is null then
+    perform tidegate_internal.raise_marks(
+      claim_tx.queue, v_limit, v_kinds, v_now, 0, v_taken.mark, v_taken.start, v_taken.first, v_taken.due_from, v_taken.due_to
+    );
     return;
   end if;
   if v_pacing is not null then
-    perform setval(v_pacing, v_tat_ns + cardinality(v_msg_ids) * v_gap_ns);
+    perform setval(v_pacing, v_tat_ns + cardinality(v_taken.msg_ids) * v_gap_ns);
   end if;
 
-  -- A row stands for its message only while it names it: anything else is a stray or a duplicate.
+  -- A row stands for its message only while it names it and waits: anything else was a stray or a duplicate, and is gone.
   select
-    array_agg(f.id) filter (where f.fate = 'claim' or f.fate = 'lost') as go,
-    array_agg(f.id) filter (where f.fate = 'lost') as lost,
-    array_agg(f.id) filter (where f.fate in ('unknown', 'exhausted', 'expired')) as ended,
-    array_agg(f.fate) filter (where f.fate in ('unknown', 'exhausted', 'expired')) as fates,
-    array_agg(f.msg_id) filter (where f.fate not in ('claim', 'lost')) as removed
+    count(*) filter (where f.fate <> 'claim') as others,
+    array_agg(f.id order by f.msg_id desc) filter (where f.fate = 'claim') as go,
+    array_agg(f.id order by f.id) filter (where f.fate in ('exhausted', 'expired')) as ended,
+    array_agg(f.fate order by f.id) filter (where f.fate in ('exhausted', 'expired')) as fates
   into v_found
   from (
     select
       m.id, m.msg_id,
       case
-        when r.id is null or r.req_status not in ('processing', 'tx_in_flight') then 'stray'
-        when r.req_status = 'tx_in_flight' and (
-          p.semantics = 'at_most_once'
-          -- The lost send goes by the policy that it was begun under.
-          or p.since > r.tx_in_flight_at
-            and (tidegate_internal.policy_at(r.kind, 'tx', r.tx_in_flight_at)).semantics = 'at_most_once'
-        ) then 'unknown'
+        when r.id is null or r.req_status <> 'processing' or r.lease is not null then 'stray'
         when r.tx_attempt - r.tx_unsent > p.attempts then 'exhausted'
         when r.deadline_at <= v_now then 'expired'
-        when r.req_status = 'tx_in_flight' then 'lost'
         else 'claim'
       end as fate
-    from unnest(v_ids, v_msg_ids) as m(id, msg_id)
+    from unnest(v_taken.ids, v_taken.msg_ids) as m(id, msg_id)
     left join tidegate.request as r on r.id = m.id and r.queue = claim_tx.queue and r.msg_id = m.msg_id
     left join tidegate.policy_in_force as p on p.kind = r.kind and p.stage = 'tx'
   ) as f;
 
   if v_found.ended is not null then
-    update tidegate.request as r
-    set
-      req_status = 'failure', transition_no = r.transition_no + 1, queue = null, msg_id = null,
-      cause = case e.fate
-        when 'unknown' then 'outcome_unknown' when 'expired' then 'deadline_exceeded' else 'attempts_exhausted'
-      end,
-      error = case e.fate
-        when 'unknown' then tidegate_internal.error_json(
-          'outcome_unknown', format('worker %s was lost while sending; the request may have been sent', r.worker), false)
-        when 'expired' then tidegate_internal.error_json('deadline_exceeded', 'the deadline passed before it was answered', true)
-        else tidegate_internal.error_json(
-          'attempts_exhausted',
-          case r.req_status
-            when 'tx_in_flight' then format('worker %s was lost at attempt %s, the last one', r.worker, r.tx_attempt)
-            else format('the policy allows no attempt after the %s made', r.tx_attempt)
-          end,
-          true)
-      end
-    from unnest(v_found.ended, v_found.fates) as e(id, fate)
-    where r.id = e.id and r.req_status in ('processing', 'tx_in_flight');
+    -- All rows of a claim are locked in the order of their ids, because a settle that came too late may hold some of them.
+    perform tidegate_internal.lock_in_order(v_taken.ids);
+    perform tidegate_internal.end_unclaimable(v_found.ended, v_found.fates);
   end if;
-  if v_found.removed is not null then
-    perform tidegate_internal.delete_messages(claim_tx.queue, v_found.removed, false);
-  end if;
-
-  if v_found.lost is not null then
-    update tidegate.request as r
-    set req_status = 'processing', transition_no = r.transition_no + 1, cause = 'recovered'
-    where r.id = any(v_found.lost) and r.req_status = 'tx_in_flight';
-  end if;
-
-  v_go := v_found.go;
+  v_token := tidegate_internal.open_claim(claim_tx.queue, worker, v_found.go, lease_for);
   if v_breakers.probing <> '{}' then
-    perform tidegate_internal.note_probes('tx', v_breakers.probing, v_go, lease_for, v_now);
+    perform tidegate_internal.note_probes('tx', v_breakers.probing, v_found.go, lease_for, v_now);
   end if;
   return query
     with claimed as (
       update tidegate.request as r
       set
         previous_status = r.req_status, req_status = 'tx_in_flight', transition_no = r.transition_no + 1, cause = 'claimed',
-        tx_in_flight_at = tidegate.clock(), worker = claim_tx.worker, tx_attempt = r.tx_attempt + 1
-      where r.id = any(v_go) and r.req_status = 'processing'
+        tx_in_flight_at = tidegate.clock(), worker = claim_tx.worker, tx_attempt = r.tx_attempt + 1, lease = v_token
+      where r.id = any(v_found.go) and r.req_status = 'processing'
       returning r.msg_id, r.id, r.kind, r.payload, r.tx_attempt, r.tx_unsent, r.deadline_at, r.submitter
     )
     select
-      row(claim_tx.queue, c.msg_id, v_nonce)::tidegate.lease, c.id, c.kind, c.payload, c.tx_attempt, p.attempts + c.tx_unsent,
+      row(claim_tx.queue, v_token, c.id)::tidegate.lease, c.id, c.kind, c.payload, c.tx_attempt, p.attempts + c.tx_unsent,
       case
         when v_pacing is null then v_now
         else greatest(v_now, to_timestamp((
@@ -225,6 +183,14 @@ begin
     from claimed as c
     join tidegate.policy_in_force as p on p.kind = c.kind and p.stage = 'tx'
     order by c.msg_id;
+  perform tidegate_internal.raise_marks(
+    claim_tx.queue, v_limit, v_kinds, v_now, cardinality(v_taken.msg_ids), v_taken.mark, v_taken.start, v_taken.first,
+    v_taken.due_from, v_taken.due_to
+  );
+  -- Now that the rows of what it has taken name their lease, and count.
+  if v_found.others > 0 or v_taken.reaped then
+    perform tidegate_internal.look_at_gate(claim_tx.queue, 'too_many_requests');
+  end if;
 end;
 $$;
 

@@ -60,12 +60,17 @@ begin
           limit 1
         )
       );
-      if v_queue.max_concurrency is not null then
-        select min(m.vt) into v_free from pgmq.q_QUEUE as m where m.headers is not null and m.vt > v_now;
-      end if;
     -- end of each queue
     else perform tidegate_internal.refuse_queue(claim_wait_ms.queue);
   end case;
+  v_free := (
+    select c.until
+    from tidegate.claim as c
+    where c.queue = claim_wait_ms.queue and c.until > tidegate_internal.reaped_until(claim_wait_ms.queue)
+    order by c.until
+    limit 1
+  );
+  v_next := least(v_next, v_free);
   if v_kinds is not null and (v_next > v_now) is not false and tidegate_internal.queue_has_waiting(claim_wait_ms.queue) then
     v_longest := 200;
   end if;

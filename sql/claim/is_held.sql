@@ -1,19 +1,12 @@
--- is_held: whether a message is held: leased, and its lease has not run out
+-- is_held: whether a lease is in force: it has not run out
 --
--- A hold that reaches further than its lease can is none: the clock has stepped back since it was taken.
-create or replace function tidegate.is_held(p_headers jsonb, p_visible timestamptz, p_now timestamptz)
+-- One that reaches further than it can has run out, too: the clock has stepped back since it was taken.
+create or replace function tidegate.is_held(p_until timestamptz, p_lease_ms bigint, p_now timestamptz)
   returns boolean
   language sql
   stable
   parallel safe
-return (
-  p_headers is not null and p_visible > p_now and coalesce(
-    p_visible <= p_now + make_interval(secs => case
-      when jsonb_typeof(p_headers -> 'lease_ms') = 'number' then (p_headers ->> 'lease_ms')::float8 / 1000
-    end),
-    false
-  )
-);
+return p_until > p_now and p_until <= p_now + p_lease_ms * interval '1 ms';
 
-comment on function tidegate.is_held is 'Whether somebody holds a message: leased, and the lease has not run out.';
+comment on function tidegate.is_held is 'Whether a lease is in force: it has not run out.';
 select tidegate_internal.allow('is_held', '{reader,api,worker,admin}');

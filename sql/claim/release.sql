@@ -31,16 +31,17 @@ begin
       req_status = 'processing',
       transition_no = r.transition_no + 1,
       cause = 'released',
-      tx_attempt = greatest(r.tx_attempt - 1, 0)
-    from unnest(v_held.ids, v_held.msg_ids, v_held.claimed) as h(id, msg_id, claimed)
-    where r.id = h.id and r.req_status = 'tx_in_flight' and r.queue = v_held.queue and r.msg_id = h.msg_id
-    returning r.id, r.kind, r.req_status, h.msg_id, h.claimed
+      tx_attempt = greatest(r.tx_attempt - 1, 0),
+      lease = null
+    from unnest(v_held.ids, v_held.claimed) as h(id, claimed)
+    where r.id = h.id and r.req_status = 'tx_in_flight'
+    returning r.id, r.kind, r.req_status, r.msg_id, h.claimed
   ), unchecked as (
     update tidegate.request as r
-    set readiness_attempt = greatest(r.readiness_attempt - 1, 0), worker = null
-    from unnest(v_held.ids, v_held.msg_ids, v_held.claimed) as h(id, msg_id, claimed)
-    where r.id = h.id and r.req_status = 'queued' and r.queue = v_held.queue and r.msg_id = h.msg_id
-    returning r.id, r.kind, r.req_status, h.msg_id, h.claimed
+    set readiness_attempt = greatest(r.readiness_attempt - 1, 0), worker = null, lease = null
+    from unnest(v_held.ids, v_held.claimed) as h(id, claimed)
+    where r.id = h.id and r.req_status = 'queued'
+    returning r.id, r.kind, r.req_status, r.msg_id, h.claimed
   ), freed as (
     select * from moved union all select * from unchecked
   )
@@ -53,8 +54,11 @@ begin
     return;
   end if;
 
-  perform tidegate_internal.free_messages(
-    v_held.queue, v_freed.msg_ids, array_fill('-infinity'::timestamptz, array[cardinality(v_freed.msg_ids)])
+  perform tidegate_internal.put_back(
+    v_held.queue, v_freed.msg_ids, v_freed.ids, array_fill('-infinity'::timestamptz, array[cardinality(v_freed.msg_ids)])
+  );
+  perform tidegate_internal.end_leases(
+    v_held.queue, v_held.ids, v_held.tokens, v_held.counts, cardinality(v_freed.ids), null
   );
   if exists (select from tidegate.breaker as b where b.state = 'half_open' and b.kind = any(v_freed.kinds)) then
     perform tidegate_internal.report_to_breakers(

@@ -12,45 +12,23 @@ create or replace function tidegate.still_held(leases tidegate.lease[])
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
+  set enable_hashjoin = off
   set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
   set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
-declare
-  v_queue  text;
-  v_queues integer;
 begin
-  select min(l.queue), count(distinct l.queue) into v_queue, v_queues from unnest(leases) as l;
-  if v_queues = 0 then
-    return;
-  end if;
-  if v_queues > 1 then
-    raise exception using
-      errcode = 'TG007',
-      message = 'the leases of one call must all name the same queue',
-      hint = 'ask about the leases of each queue in a call of its own';
-  end if;
-  case v_queue
-    -- each queue
-    when 'QUEUE' then
-      return query
-        select l.queue, l.msg_id, l.nonce
-        from (select distinct l.queue, l.msg_id, l.nonce from unnest(leases) as l) as l
-        cross join lateral (
-          select tidegate.message_request_id(m.message) as id
-          from pgmq.q_QUEUE as m
-          where m.msg_id = l.msg_id and m.headers ->> 'nonce' = l.nonce::text
-            and tidegate.is_held(m.headers, m.vt, tidegate.clock())
-          offset 0
-        ) as m
-        cross join lateral (
-          select r.req_status, r.queue, r.msg_id from tidegate.request as r where r.id = m.id offset 0
-        ) as r
-        where r.req_status in ('queued', 'tx_in_flight') and r.queue = l.queue and r.msg_id = l.msg_id;
-    -- end of each queue
-    else perform tidegate_internal.refuse_queue(v_queue);
-  end case;
+  perform tidegate_internal.lease_queue(leases);
+  return query
+    select distinct l.queue, l.token, l.id
+    from unnest(leases) as l
+    join tidegate.request as r on r.id = l.id and r.lease = l.token and r.queue = l.queue
+    where r.req_status in ('queued', 'tx_in_flight') and exists (
+      select
+      from tidegate.claim as c
+      where c.token = l.token and l.id = any(c.ids) and tidegate.is_held(c.until, c.lease_ms, tidegate.clock())
+    );
 end;
 $$;
 

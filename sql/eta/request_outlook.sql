@@ -57,7 +57,9 @@ begin
     else v_request.finished_at
   end);
   v_age := greatest(interval '0', v_now - v_request.submitted_at);
-  select * into v_place from tidegate_internal.message_place(v_request.queue, v_request.msg_id, v_counted);
+  select * into v_place from tidegate_internal.message_place(
+    v_request.queue, v_request.msg_id, v_request.id, v_request.lease, v_counted
+  );
 
   v_where := case v_request.req_status
     when 'queued' then case when v_place.held then 'checking' else 'readiness_queue' end

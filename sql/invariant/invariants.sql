@@ -27,7 +27,7 @@ declare
   v_message  text := (
     select string_agg(
       format(
-        'select %L::text as queue, %L::text as stage, msg_id, enqueued_at, vt, headers, '
+        'select %L::text as queue, %L::text as stage, msg_id, enqueued_at, vt, '
           'tidegate.message_request_id(message) as request_id from %s',
         q.name, q.stage, tidegate_internal.queue_table(q.name)
       ),
@@ -70,7 +70,7 @@ begin
   v_message := E'(\n  ' || coalesce(
     v_message,
     'select null::text as queue, null::text as stage, null::bigint as msg_id, null::timestamptz as enqueued_at, '
-      'null::timestamptz as vt, null::jsonb as headers, null::uuid as request_id where false'
+      'null::timestamptz as vt, null::uuid as request_id where false'
   ) || E'\n)';
   return query
     select

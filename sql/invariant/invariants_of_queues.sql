@@ -9,14 +9,35 @@ create or replace function tidegate_internal.invariants_of_queues()
 as $$
   select * from (values
     ('live_request_without_message',
-     'a request that is queued, processing or in flight has the message that its row names, in a queue of its stage', 'request',
+     'a request that is queued, processing or in flight waits in a queue of its stage, or is under the lease that its row names',
+     'request',
      $q$
-r.req_status in ('queued', 'processing', 'tx_in_flight') and (
-  select count(*)
+r.req_status in ('queued', 'processing', 'tx_in_flight') and not exists (
+  select
   from {message} as m
   where m.queue = r.queue and m.msg_id = r.msg_id and m.request_id = r.id
     and m.stage = case when r.req_status = 'queued' then 'readiness' else 'tx' end
-) = 0
+) and not exists (
+  select
+  from tidegate.claim as c
+  join tidegate.queue as q on q.name = c.queue
+  where c.token = r.lease and c.queue = r.queue and r.id = any(c.ids)
+    and q.stage::text = case when r.req_status = 'queued' then 'readiness' else 'tx' end
+)
+     $q$),
+    ('request_in_two_places',
+     'a request under a lease has no message, and is in one part of its claim', 'request',
+     $q$
+r.lease is not null and (
+  select count(*) from tidegate.claim as c where c.token = r.lease and r.id = any(c.ids)
+) + (
+  select count(*) from {message} as m where m.queue = r.queue and m.msg_id = r.msg_id and m.request_id = r.id
+) > 1
+     $q$),
+    ('ended_request_under_a_lease',
+     'a request that awaits its response or has ended names no lease', 'request',
+     $q$
+r.lease is not null and r.req_status not in ('queued', 'processing', 'tx_in_flight')
      $q$),
     ('ended_request_with_message',
      'a request that awaits its response or has ended has no message', null,
@@ -48,32 +69,23 @@ join tidegate.request as r on r.id = m.request_id
 where r.req_status in ('queued', 'processing', 'tx_in_flight') and (r.queue, r.msg_id) is distinct from (m.queue, m.msg_id)
      $q$),
     ('request_held_and_not_in_flight',
-     'the message of a request that is processing has no holder', null,
+     'a request that is processing is under no lease', 'request',
      $q$
-select r.id::text as id
-from {message} as m
-join tidegate.request as r on r.id = m.request_id and r.queue = m.queue and r.msg_id = m.msg_id
-where r.req_status = 'processing' and m.headers is not null
+r.req_status = 'processing' and r.lease is not null
      $q$),
     ('request_in_flight_and_not_held',
-     'the message of a request in flight has a holder, even if its lease has run out', null,
+     'a request in flight is under a lease, even if it has run out', 'request',
      $q$
-select r.id::text as id
-from {message} as m
-join tidegate.request as r on r.id = m.request_id and r.queue = m.queue and r.msg_id = m.msg_id
-where r.req_status = 'tx_in_flight' and m.headers is null
+r.req_status = 'tx_in_flight' and r.lease is null
      $q$),
     ('lease_that_is_none',
-     'a lease names its holder, its nonce and its length, and does not last for longer', null,
+     'a claim took something from a queue that exists, and its lease does not last for longer than it says', null,
      $q$
-select m.queue || ' ' || m.msg_id as id
-from {message} as m
-where m.headers is not null and case
-  when (jsonb_typeof(m.headers -> 'nonce'), jsonb_typeof(m.headers -> 'worker'), jsonb_typeof(m.headers -> 'lease_ms'))
-    is distinct from ('number', 'string', 'number')
-  then true
-  else m.vt > statement_timestamp() + interval '1 minute' + least((m.headers ->> 'lease_ms')::numeric, 1e9) * interval '1 ms'
-end
+select c.token || ' ' || c.part as id
+from tidegate.claim as c
+where c.ids = '{}' or c.lease_ms <= 0
+  or c.until > statement_timestamp() + interval '1 minute' + least(c.lease_ms, 1000000000) * interval '1 ms'
+  or not exists (select from tidegate.queue as q where q.name = c.queue)
      $q$),
     ('message_put_off_beyond_its_deadline',
      'a message is not put off for longer than its request may live', null,
@@ -81,7 +93,7 @@ end
 select m.queue || ' ' || m.msg_id as id
 from {message} as m
 join tidegate.request as r on r.id = m.request_id and r.queue = m.queue and r.msg_id = m.msg_id
-where m.headers is null and m.vt > r.deadline_at + interval '2 minutes' and m.vt > statement_timestamp() + interval '2 minutes'
+where m.vt > r.deadline_at + interval '2 minutes' and m.vt > statement_timestamp() + interval '2 minutes'
      $q$),
     ('message_hidden_by_a_mark',
      'no message that may be taken lies below its queue''s low-water mark, unless somebody looks for such ones', null,
@@ -100,7 +112,7 @@ where m.vt = '-infinity' and m.msg_id < pg_sequence_last_value(to_regclass('tide
 select q.name as id
 from tidegate.queue as q
 cross join unnest(
-  '{pacing,mark,due,survey,hand,offset,ended,noted,noted_xact,epoch}'::text[]
+  '{pacing,mark,due,survey,hand,offset,ended,noted,noted_xact,epoch,reaped}'::text[]
 ) as c(counter)
 where to_regclass('pgmq.' || quote_ident('q_' || q.name)) is null
   or to_regclass('tidegate.' || quote_ident(c.counter || '_' || q.name)) is null
@@ -152,7 +164,11 @@ select g.name as id
 from since
 cross join tidegate.gate as g
 cross join lateral (
-  select count(*) as depth from (
+  select count(*) + (
+    select count(*) from tidegate.claim as c cross join unnest(c.ids) as i(id)
+    join tidegate.request as r on r.id = i.id and r.lease = c.token
+    where c.queue = g.queue and c.claimed_at < since.at
+  ) as depth from (
     select from {message} as m
     where m.queue = g.queue and m.enqueued_at < since.at
     limit g.high_water
@@ -191,6 +207,10 @@ where g.state = 'too_many_requests' and not g.forced and g.changed_at < since.at
     then case when since.is_watched then 0 else g.low_water end
       >= (select count(*) from tidegate.gate_member as m where m.gate = g.name)
     else g.low_water >= (select count(*) from (select from {message} as m where m.queue = g.queue limit g.low_water + 1) as c) + (
+      select count(*) from tidegate.claim as c cross join unnest(c.ids) as i(id)
+      join tidegate.request as r on r.id = i.id and r.lease = c.token
+      where c.queue = g.queue
+    ) + (
       select coalesce(sum(d.drained), 0)
       from tidegate.queue_drain as d
       where d.queue = g.queue and d.at > since.at

@@ -1,8 +1,8 @@
--- $1 queue, $2 msg_ids, $3 nonces, $4 errors, $5 waits in milliseconds, $6 whether each may have left
+-- $1 queue, $2 tokens, $3 ids, $4 errors, $5 waits in milliseconds, $6 whether each may have left
 -- $7 how long each call took in milliseconds, $8 hedges
 select id, req_status::text as status from tidegate.settle_retry(array(
-  select row($1::text, l.msg_id, l.nonce)::tidegate.lease
-  from unnest($2::bigint[], $3::bigint[]) with ordinality as l(msg_id, nonce, place)
+  select row($1::text, l.token, l.id)::tidegate.lease
+  from unnest($2::bigint[], $3::uuid[]) with ordinality as l(token, id, place)
   order by l.place
 ), $4, array(
   select make_interval(secs => w.ms / 1000.0) from unnest($5::bigint[]) with ordinality as w(ms, place) order by w.place

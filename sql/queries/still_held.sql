@@ -1,6 +1,6 @@
--- $1 queue, $2 msg_ids, $3 nonces
-select (l).msg_id, (l).nonce from tidegate.still_held(array(
-  select row($1::text, l.msg_id, l.nonce)::tidegate.lease
-  from unnest($2::bigint[], $3::bigint[]) with ordinality as l(msg_id, nonce, place)
+-- $1 queue, $2 tokens, $3 ids
+select (l).token, (l).id from tidegate.still_held(array(
+  select row($1::text, l.token, l.id)::tidegate.lease
+  from unnest($2::bigint[], $3::uuid[]) with ordinality as l(token, id, place)
   order by l.place
 )) as l;

@@ -1,4 +1,4 @@
--- all_messages: the messages of every queue, for views
+-- all_messages: the messages of every queue, and what was claimed from it, for views
 create or replace function tidegate.all_messages()
   returns table (queue text, msg_id bigint, request_id uuid, waiting boolean, held boolean, holder text, visible_at timestamptz)
   language plpgsql
@@ -16,18 +16,15 @@ begin
     select q.name from tidegate.queue as q where to_regclass(tidegate_internal.queue_table(q.name)) is not null order by q.name
   loop
     return query execute format(
-      $sql$
-        select
-          $1, m.msg_id, tidegate.message_request_id(m.message), m.vt <= $2, tidegate.is_held(m.headers, m.vt, $2),
-          m.headers ->> 'worker', m.vt
-        from %s as m
-      $sql$,
+      'select $1, m.msg_id, tidegate.message_request_id(m.message), m.vt <= $2, false, null::text, m.vt from %s as m',
       tidegate_internal.queue_table(v_queue)
     ) using v_queue, v_now;
   end loop;
+  -- What a lease that has run out held does not wait before others: one claim reaps it, and takes nothing else.
+  return query select l.queue, l.msg_id, l.id, false, l.in_force, l.worker, l.until from tidegate.leased_request as l;
 end;
 $$;
 
 comment on function tidegate.all_messages is
-  'The messages of every queue; queue_position reads them with their positions.';
+  'The messages of every queue and what was claimed from it; queue_position reads them with their positions.';
 select tidegate_internal.allow('all_messages', '{reader,api,worker,admin}');

@@ -1,7 +1,6 @@
 -- make_storage: makes what a queue stands on, as far as it is missing: its pgmq table, with an index, and its counters
 --
--- The storage parameters suit a table whose rows all die young: room on each page for the claim's new version,
--- vacuum after a few thousand dead rows however large the table.
+-- The storage parameters suit a table whose rows all die young: vacuum after a few thousand dead rows, however large the table.
 create or replace function tidegate_internal.make_storage(p_queue text, p_stage tidegate.stage)
   returns void
   language plpgsql
@@ -16,7 +15,7 @@ begin
   execute format(
     $sql$
       alter table %s set (
-        fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+        autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
         autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0,
         autovacuum_analyze_threshold = 20000, autovacuum_vacuum_cost_delay = 0
       )
@@ -25,12 +24,6 @@ begin
   );
   -- Visibility times pile up at one value and move all the time: statistics of a moment ago mislead the planner.
   execute format('alter table %s alter column vt set statistics 0', tidegate_internal.queue_table(p_queue));
-  if p_stage = 'readiness' then
-    execute format(
-      'create index if not exists %I on %s (vt) where headers is not null',
-      'q_' || p_queue || '_held_idx', tidegate_internal.queue_table(p_queue)
-    );
-  end if;
   foreach v_counter in array tidegate_internal.queue_counters() loop
     execute format('create sequence if not exists tidegate.%I minvalue -9223372036854775807', v_counter || '_' || p_queue);
   end loop;

@@ -1,6 +1,6 @@
--- messages_of: which of the messages named exist, whose they are, and whether they are held
-create or replace function tidegate_internal.messages_of(p_queues text[], p_msg_ids bigint[], p_now timestamptz)
-  returns table (queue text, msg_id bigint, request_id uuid, present boolean, held boolean)
+-- messages_of: which of the messages named exist, and whose they are
+create or replace function tidegate_internal.messages_of(p_queues text[], p_msg_ids bigint[])
+  returns table (queue text, msg_id bigint, request_id uuid)
   language plpgsql
   stable
   set search_path = pg_catalog, pg_temp
@@ -16,22 +16,12 @@ begin
     order by q.name
   loop
     return query execute format(
-      $sql$
-        select
-          $1, m.msg_id, tidegate.message_request_id(m.message), true,
-          tidegate.is_held(m.headers, m.vt, $3)
-        from %s as m
-        where m.msg_id = any($2)
-      $sql$,
+      'select $1, m.msg_id, tidegate.message_request_id(m.message) from %s as m where m.msg_id = any($2)',
       tidegate_internal.queue_table(v_queue)
     )
-    using
-      v_queue,
-      array(select m.msg_id from unnest(p_queues, p_msg_ids) as m(queue, msg_id) where m.queue = v_queue),
-      p_now;
+    using v_queue, array(select m.msg_id from unnest(p_queues, p_msg_ids) as m(queue, msg_id) where m.queue = v_queue);
   end loop;
 end;
 $$;
 
-comment on function tidegate_internal.messages_of is
-  'Which of the messages named exist, whose they are, whether they are held.';
+comment on function tidegate_internal.messages_of is 'Which of the messages named exist, and whose they are.';

@@ -1,6 +1,6 @@
--- queue_count: how many messages a queue holds, and how many of them wait; exact, as far as `p_counted`
+-- queue_count: how many requests a queue holds, under a lease or not, and how many of them wait; exact, as far as `p_counted`
 --
--- From the marks on, as a claim looks: what was served since the last vacuum lies before them.
+-- Messages from the marks on, as a claim looks: what was served since the last vacuum lies before them.
 create or replace function tidegate_internal.queue_count(p_queue text, p_counted integer, out depth bigint, out waiting bigint)
   language plpgsql
   stable
@@ -28,7 +28,7 @@ begin
       end if;
       v_mark := coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0);
       v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
-      select count(*), count(*) filter (where m.vt <= v_now) into depth, waiting
+      select count(*) + tidegate_internal.leased_count(p_queue), count(*) filter (where m.vt <= v_now) into depth, waiting
       from (
         (select q.vt from pgmq.q_QUEUE as q where q.msg_id >= v_mark order by q.msg_id limit p_counted)
         union all
@@ -49,4 +49,4 @@ end;
 $$;
 
 comment on function tidegate_internal.queue_count is
-  'How many messages a queue holds, and how many of them wait, counted as far as a limit.';
+  'How many requests a queue holds, and how many of them wait, counted as far as a limit.';

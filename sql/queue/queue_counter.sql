@@ -7,6 +7,7 @@
 --   offset   how many numbers are known to be dead (see `enter_queue`)
 --   ended    no open transaction has drawn a number up to this one (see `raise_mark`)
 --   noted, noted_xact   the last number of one moment, and a transaction id beyond all that had drawn by then
+--   reaped   no claim looks for a lease that ran out before this, microseconds since the epoch (see `raise_marks`)
 --   epoch    kinds' marks of an earlier one are void (see `lower_mark`)
 --
 -- Sequences, because `setval` is in place: a counter row would leave a dead version at every claim, and all of
@@ -21,4 +22,4 @@ return ('tidegate.' || quote_ident(p_counter || '_' || p_queue))::regclass;
 comment on function tidegate_internal.queue_counter is
   'A queue''s own sequence: pacing (nanoseconds), mark (a message number), due and survey '
   '(microseconds), hand (a stretch of numbers), offset (how many numbers are dead), ended and noted (message '
-  'numbers), noted_xact (a transaction id) or epoch (of the kinds'' marks).';
+  'numbers), noted_xact (a transaction id), epoch (of the kinds'' marks) or reaped (microseconds).';

@@ -4,6 +4,8 @@ create or replace function tidegate_internal.queue_counters()
   language sql
   immutable
   parallel safe
-return array['pacing', 'mark', 'due', 'survey', 'hand', 'offset', 'ended', 'noted', 'noted_xact', 'epoch'];
+return array[
+  'pacing', 'mark', 'due', 'survey', 'hand', 'offset', 'ended', 'noted', 'noted_xact', 'epoch', 'reaped'
+];
 
 comment on function tidegate_internal.queue_counters is 'The names of a queue''s own counters.';

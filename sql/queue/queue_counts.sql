@@ -1,7 +1,7 @@
--- queue_counts: how many messages each queue has, waits with and has given out, and since when its oldest is in it
+-- queue_counts: how many requests each queue has, waits with and has given out, and since when its oldest is in it
 --
--- One pass over each queue, which looks into a message only where somebody has put headers: a million take a fraction
--- of a second. A queue without messages has zeros, and no oldest.
+-- One pass over each queue: a million messages take a fraction of a second. A queue without requests has zeros, and no oldest.
+-- What a lease that has run out held waits for the claim that reaps it.
 create or replace function tidegate.queue_counts()
   returns table (queue text, depth bigint, waiting bigint, held bigint, oldest_at timestamptz)
   language plpgsql
@@ -20,10 +20,17 @@ begin
   loop
     return query execute format(
       $sql$
-        select
-          $1, count(*), count(*) filter (where m.vt <= $2),
-          count(*) filter (where m.headers is not null and tidegate.is_held(m.headers, m.vt, $2)), min(m.enqueued_at)
-        from %s as m
+        select $1, m.depth + l.leased, m.waiting + l.run_out, l.held, least(m.oldest_at, l.oldest_at)
+        from (
+          select count(*) as depth, count(*) filter (where m.vt <= $2) as waiting, min(m.enqueued_at) as oldest_at
+          from %s as m
+        ) as m
+        cross join (
+          select count(*) as leased, count(*) filter (where l.in_force) as held,
+            count(*) filter (where l.until <= $2) as run_out, min(l.claimed_at) as oldest_at
+          from tidegate.leased_request as l
+          where l.queue = $1
+        ) as l
       $sql$,
       tidegate_internal.queue_table(v_queue)
     ) using v_queue, v_now;

@@ -106,19 +106,25 @@ declare
   v_counter text;
 begin
   if to_regclass(tidegate_internal.queue_table(old.name)) is not null then
-    execute format('select count(*) from (select 1 from %s limit 1) as first', tidegate_internal.queue_table(old.name))
-      into v_depth;
+    -- In one statement: a release moves a request from one to the other.
+    execute format(
+      'select count(*) + tidegate_internal.leased_count($1) from (select 1 from %s limit 1) as first',
+      tidegate_internal.queue_table(old.name)
+    ) into v_depth using old.name;
+  else
+    v_depth := tidegate_internal.leased_count(old.name);
   end if;
   if v_depth > 0 then
     raise exception using
       errcode = 'TG005',
-      message = format('queue "%s" holds messages and may not be deleted', old.name),
+      message = format('queue "%s" holds requests and may not be deleted', old.name),
       hint = 'point its kinds elsewhere and let it drain';
   end if;
   -- A survey that is under way is waited for, and none begins after this.
   perform pg_advisory_xact_lock(tidegate.queue_lock_key(old.name, 'survey'));
   delete from tidegate.queue_survey as s where s.queue = old.name;
   delete from tidegate.kind_mark as m where m.queue = old.name;
+  delete from tidegate.claim as c where c.queue = old.name;
   perform pgmq.drop_queue(old.name);
   foreach v_counter in array tidegate_internal.queue_counters() loop
     execute format('drop sequence tidegate.%I', v_counter || '_' || old.name);

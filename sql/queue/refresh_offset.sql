@@ -1,6 +1,7 @@
--- refresh_offset: counts the numbers of a queue that are dead: neither in the queue nor drawn by an open transaction
+-- refresh_offset: counts the numbers of a queue that are dead: neither waiting, nor under a lease, nor drawn by an open
+-- transaction
 --
--- Returns how many messages the queue holds, or null if it did not count.
+-- Returns how many requests the queue holds, under a lease or not, or null if it did not count.
 --
 -- Three looks, each with a snapshot of its own, in this order: the last number, the open draws, the messages. A number drawn
 -- before the first look was registered by its lock before: either the second sees the lock, or it was released after the
@@ -10,9 +11,8 @@
 --
 -- The lock ends with a block that raises, while `setval` stays: else it would last until the caller commits. `p_wait` waits
 -- for one who is at it; with `p_seen`, does nothing if the offset is another already. Does nothing above READ COMMITTED,
--- where a look is of long ago, nor for a transaction that has removed messages: they look dead to it, and it may roll back.
--- (The count of removals may be one of earlier transactions, too: it is asked only if this one has written to the queue, which
--- its lock tells.)
+-- where a look is of long ago, nor for a transaction that may have removed requests from the queue (`has_removed`): they look
+-- dead to it, and it may roll back.
 create or replace function tidegate_internal.refresh_offset(
   p_queue text, p_wait boolean, p_seen bigint default null, p_replace boolean default false
 )
@@ -60,20 +60,13 @@ begin
               from (select m.msg_id from pgmq.q_QUEUE as m where v_from > 1 and m.vt > v_due order by m.vt offset 0) as d
               where d.msg_id < v_from
             )
+            + tidegate_internal.leased_count(p_queue, v_last)
           into v_live;
           if coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0) <> v_mark then
             -- A message given back in between may lie below: nothing is known.
             v_live := null;
           elsif (p_replace or v_last - v_live - v_open > v_dead)
-            and (
-              pg_stat_get_xact_tuples_deleted('pgmq.q_QUEUE'::regclass) = 0
-              or not exists (
-                select
-                from pg_locks as l
-                where l.pid = pg_backend_pid() and l.relation = 'pgmq.q_QUEUE'::regclass and l.mode = 'RowExclusiveLock'
-                  and l.database = (select d.oid from pg_database as d where d.datname = current_database())
-              )
-            )
+            and not tidegate_internal.has_removed(p_queue)
           then
             perform setval('tidegate.offset_QUEUE', v_last - v_live - v_open);
           end if;

@@ -13,7 +13,7 @@ create or replace function tidegate.request_position(id uuid)
 as $$
   select p.queue_position
   from tidegate.request as r
-  cross join lateral tidegate_internal.message_place(r.queue, r.msg_id, null) as p
+  cross join lateral tidegate_internal.message_place(r.queue, r.msg_id, r.id, r.lease, null) as p
   where r.id = request_position.id;
 $$;
 

@@ -31,21 +31,16 @@ begin
   if to_regclass(tidegate_internal.queue_table(rescan_queue.queue)) is null then
     return 0;
   end if;
-  -- Before the mark's lock, and passing over locked messages: a release holds its messages while it waits for the mark.
-  execute format(
-    $sql$
-      update %1$s as m
-      set vt = tidegate.clock()
-      where m.msg_id = any(array(
-        select h.msg_id
-        from %1$s as h
-        where h.headers is not null and h.vt > $1 and h.vt > tidegate.clock()
-          and not tidegate.is_held(h.headers, h.vt, tidegate.clock())
-        for update skip locked
-      ))
-    $sql$,
-    tidegate_internal.queue_table(rescan_queue.queue)
-  ) using tidegate.clock();
+  -- Such a lease has run out: the next claim reaps it.
+  update tidegate.claim as c
+  set until = tidegate.clock()
+  where (c.token, c.part) in (
+    select h.token, h.part
+    from tidegate.claim as h
+    where h.queue = rescan_queue.queue and h.until > tidegate.clock()
+      and not tidegate.is_held(h.until, h.lease_ms, tidegate.clock())
+    for update skip locked
+  );
   get diagnostics v_freed = row_count;
 
   perform pg_advisory_xact_lock(tidegate.queue_lock_key(rescan_queue.queue, 'mark'));
@@ -62,6 +57,20 @@ begin
   end if;
   -- To look below the kinds' marks would be to look at each message there: a claim does it once an hour, and after `recover`.
   delete from tidegate.kind_mark as m where m.queue = rescan_queue.queue and m.noted_at < v_now - interval '1 hour';
+
+  -- A step of the clock may have made a lease that ran out before this mark.
+  v_visible := (
+    select c.until
+    from tidegate.claim as c
+    where c.queue = rescan_queue.queue and c.until <= tidegate_internal.reaped_until(rescan_queue.queue)
+    order by c.until
+    limit 1
+  );
+  v_due_us := least((extract(epoch from v_visible) * 1000000)::bigint - 1, v_now_us);
+  if v_due_us < pg_sequence_last_value(tidegate_internal.queue_counter(rescan_queue.queue, 'reaped')) then
+    perform setval(tidegate_internal.queue_counter(rescan_queue.queue, 'reaped'), v_due_us);
+    v_found := v_found + (v_visible is not null)::integer;
+  end if;
 
   v_due_us := coalesce(pg_sequence_last_value(v_due), 0);
   execute format(

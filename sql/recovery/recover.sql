@@ -4,11 +4,11 @@
 -- be lost or fifty times as many have been looked at, and returns what it did and where to go on (`next_after`, null at the
 -- end), because a function cannot commit. Locks only what seems to be lost. Safe at any time, by anyone, twice, while workers
 -- run.
---   reset      in flight, and its lease has run out or its message is gone: back to processing, claimable at once;
+--   reset      in flight, and its lease has run out or is gone: back to processing, claimable at once;
 --              with at_most_once semantics it ends as outcome_unknown instead (`ended`). `reset_all` resets those
 --              under a live lease too: for a fleet that is known to be down. Refused (TG007) while live leases
 --              exist, unless `force`.
---   rebuilt    queued or processing without a message in its stage's queue: gets one under its old number, so its
+--   rebuilt    neither under a lease nor with a message in its stage's queue: gets one under its old number, so its
 --              position is what it was; `renumbered` when that number belongs to another request by now.
 --   counted    in a queue, and not counted at the caps of their kind and submitter: counted again
 -- Queues whose tables somebody has dropped get them back first (see `recover_storage`); gates that what was rebuilt has
@@ -38,10 +38,11 @@ create or replace function tidegate.recover(
   set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_now   timestamptz;
-  v_seen  record;
-  v_state record;
-  v_caps  tidegate.gate[];
+  v_now    timestamptz;
+  v_seen   record;
+  v_state  record;
+  v_claims tid[];
+  v_caps   tidegate.gate[];
 begin
   reset := 0;
   ended := 0;
@@ -54,6 +55,9 @@ begin
     raise exception using errcode = 'TG002', message = format('there is no kind "%s"', recover.kind);
   end if;
 
+  if not dry_run then
+    perform tidegate_internal.require_read_committed('recover');
+  end if;
   -- Once a walk: it counts the messages of each queue.
   if not dry_run and recover.after is null then
     perform tidegate.recover_storage(run => recover.run);
@@ -81,6 +85,14 @@ begin
   if not dry_run then
     perform pg_advisory_xact_lock(hashtextextended('tidegate.recover', 0));
     perform tidegate_internal.lock_messages(v_seen.queues, v_seen.msg_ids);
+    -- A claim that is being extended is not lost, and is not waited for.
+    v_claims := array(
+      select c.ctid
+      from tidegate.claim as c
+      where c.token = any(array(select r.lease from tidegate.request as r where r.id = any(v_seen.ids)))
+      order by c.token, c.part
+      for update skip locked
+    );
     perform tidegate_internal.lock_requests(v_seen.ids, v_seen.queues, v_seen.msg_ids);
   end if;
   -- After the locks: a lease taken while they were waited for is a live one.
@@ -93,15 +105,17 @@ begin
       d.queue as queue_now, d.target_queue,
       array_agg(d.id order by d.msg_id, d.id) filter (where d.lost and d.semantics <> 'at_most_once') as reset_ids,
       array_agg(d.id order by d.id) filter (where d.lost and d.semantics = 'at_most_once') as unknown_ids,
-      array_agg(d.msg_id order by d.msg_id) filter (where d.lost and d.present and d.semantics <> 'at_most_once') as freed,
-      array_agg(d.msg_id order by d.msg_id) filter (where d.lost and d.present and d.semantics = 'at_most_once') as done,
+      array_agg(d.id order by d.msg_id) filter (where d.lost and d.leased and d.semantics <> 'at_most_once') as freed_ids,
+      array_agg(d.msg_id order by d.msg_id) filter (where d.lost and d.leased and d.semantics <> 'at_most_once') as freed,
+      array_agg(d.msg_id order by d.msg_id) filter (where d.lost and d.waits and d.semantics = 'at_most_once') as done,
       array_agg(d.id order by d.msg_id, d.id)
         filter (where d.missing and not (d.lost and d.semantics = 'at_most_once')) as missing_ids,
       array_agg(d.msg_id order by d.msg_id, d.id)
         filter (where d.missing and not (d.lost and d.semantics = 'at_most_once')) as missing_msg_ids
     from (
       select
-        r.id, r.queue, r.msg_id, t.target_queue, s.present,
+        r.id, r.queue, r.msg_id, t.target_queue, s.request_id is not null as waits,
+        s.request_id is null and l.held is not null and r.queue is not distinct from t.target_queue as leased,
         -- A lost send goes by the policy that it was begun under, too.
         case
           when r.req_status = 'tx_in_flight' and p.since > r.tx_in_flight_at
@@ -109,8 +123,8 @@ begin
           then 'at_most_once'
           else p.semantics
         end as semantics,
-        r.req_status = 'tx_in_flight' and (recover.reset_all or not coalesce(s.held, false)) as lost,
-        not coalesce(s.present, false) or r.queue is distinct from t.target_queue as missing
+        r.req_status = 'tx_in_flight' and (recover.reset_all or l.held is not true) as lost,
+        (s.request_id is null and l.held is null) or r.queue is distinct from t.target_queue as missing
       from unnest(v_seen.ids, v_seen.queues, v_seen.msg_ids) as seen(id, queue, msg_id)
       join tidegate.request as r
         on r.id = seen.id and r.queue is not distinct from seen.queue and r.msg_id is not distinct from seen.msg_id
@@ -124,8 +138,13 @@ begin
           else k.tx_queue
         end as target_queue
       ) as t
-      left join tidegate_internal.messages_of(v_seen.queues, v_seen.msg_ids, v_now) as s
+      left join tidegate_internal.messages_of(v_seen.queues, v_seen.msg_ids) as s
         on s.queue = r.queue and s.msg_id = r.msg_id and s.request_id = r.id
+      cross join lateral (
+        select bool_or(tidegate.is_held(c.until, c.lease_ms, v_now) or not (dry_run or c.ctid = any(v_claims))) as held
+        from tidegate.claim as c
+        where c.token = r.lease and c.queue = r.queue and r.id = any(c.ids)
+      ) as l
       where r.req_status in ('queued', 'processing', 'tx_in_flight')
         and not (dry_run and coalesce(
           tidegate_internal.deadline_fate(r.req_status, r.readiness_deadline_at, r.deadline_at, null, v_now) <> 'undated', false
@@ -146,7 +165,7 @@ begin
     if not dry_run then
       renumbered := renumbered + tidegate_internal.recover_queue(
         v_state.queue_now, v_state.target_queue, v_state.reset_ids, v_state.unknown_ids, v_state.freed,
-        v_state.done, v_state.missing_ids, v_state.missing_msg_ids
+        v_state.freed_ids, v_state.done, v_state.missing_ids, v_state.missing_msg_ids
       );
     end if;
   end loop;

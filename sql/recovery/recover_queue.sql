@@ -1,6 +1,6 @@
 -- recover_queue: the writing half of `recover`, for requests of one queue; returns how many were renumbered
 --
--- The caller has locked the messages and the rows. `p_freed` are messages to take out of lost hands, `p_done` those
+-- The caller has locked the messages and the rows. `p_freed` are numbers to take out of lost hands, `p_done` messages
 -- of requests whose outcome is unknown; `p_missing` are requests without a message in `p_target_queue`. A queue that was
 -- dropped and made again numbers from 1, so its sequence is first set beyond every number that rows and messages
 -- know; a number that another request's message has by now is replaced by a fresh one.
@@ -10,6 +10,7 @@ create or replace function tidegate_internal.recover_queue(
   p_reset_ids       uuid[],
   p_unknown_ids     uuid[],
   p_freed           bigint[],
+  p_freed_ids       uuid[],
   p_done            bigint[],
   p_missing_ids     uuid[],
   p_missing_msg_ids bigint[]
@@ -26,14 +27,19 @@ declare
   v_renumbered bigint := 0;
 begin
   if p_freed is not null then
-    perform tidegate_internal.free_messages(p_queue, p_freed, array_fill('-infinity'::timestamptz, array[cardinality(p_freed)]));
+    perform tidegate_internal.put_back(
+      p_queue, p_freed, p_freed_ids, array_fill('-infinity'::timestamptz, array[cardinality(p_freed)])
+    );
   end if;
   if p_reset_ids is not null then
     update tidegate.request as r
-    set req_status = 'processing', transition_no = r.transition_no + 1, cause = 'recovered'
+    set req_status = 'processing', transition_no = r.transition_no + 1, cause = 'recovered', lease = null
     where r.id = any(p_reset_ids) and r.req_status = 'tx_in_flight';
   end if;
   if p_missing_ids is not null then
+    update tidegate.request as r
+    set previous_status = r.req_status, lease = null
+    where r.id = any(p_missing_ids) and r.lease is not null;
     perform pg_advisory_xact_lock(tidegate.queue_lock_key(p_target_queue, 'mark'));
     execute format(
       $sql$
@@ -94,10 +100,14 @@ begin
     update tidegate.request as r
     set
       req_status = 'failure', transition_no = r.transition_no + 1, cause = 'outcome_unknown', queue = null, msg_id = null,
+      lease = null,
       error = tidegate_internal.error_json(
         'outcome_unknown', format('worker %s was lost while sending; the request may have been sent', r.worker), false)
     where r.id = any(p_unknown_ids) and r.req_status = 'tx_in_flight';
-    perform tidegate_internal.delete_messages(p_queue, p_done, false);
+    perform tidegate_internal.delete_messages(p_queue, p_done);
+    if p_queue is not null then
+      perform tidegate_internal.look_at_gate(p_queue, 'too_many_requests');
+    end if;
   end if;
   return coalesce(v_renumbered, 0);
 end;

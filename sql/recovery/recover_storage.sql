@@ -3,8 +3,8 @@
 --
 -- The offset of each queue's gate is counted anew: one that was restored may be younger than the messages.
 --
--- A queue that draws numbers that are taken refuses every new message. What was in a table that is gone, `recover` brings
--- back from the rows. `dry_run` only names them; `run` is whose record counts them.
+-- A queue that draws numbers that are taken refuses every new message; what is under a lease keeps its number, too. What was in a
+-- table that is gone, `recover` brings back from the rows. `dry_run` only names them; `run` is whose record counts them.
 create or replace function tidegate.recover_storage(dry_run boolean default false, run bigint default null)
   returns setof text
   language plpgsql
@@ -37,6 +37,7 @@ begin
     v_sequence := to_regclass('pgmq.' || quote_ident('q_' || v_queue.name || '_msg_id_seq'));
     continue when v_sequence is null;
     execute format('select max(msg_id) from %s', tidegate_internal.queue_table(v_queue.name)) into v_greatest;
+    v_greatest := greatest(v_greatest, (select max(l.msg_id) from tidegate.leased_request as l where l.queue = v_queue.name));
     continue when v_greatest <= coalesce(pg_sequence_last_value(v_sequence), 0) or v_greatest is null;
     return next v_queue.name;
     continue when dry_run;

@@ -2,8 +2,7 @@
 --
 -- One bounded batch a call: looks at messages numbered above `after` until `batch` are strays or fifty times as many have been
 -- looked at, and returns how many it removed and where to go on (`next_after`, null at the end). A message counts only if its
--- request's row names it. `dry_run` counts only; `run` is
--- whose record counts them.
+-- request's row names it, and no lease. `dry_run` counts only; `run` is whose record counts them.
 create or replace function tidegate.remove_strays(
   queue          text,
   batch          integer default 1000,
@@ -51,7 +50,8 @@ begin
           offset 0
         ) as m
         where coalesce(not (
-          select case $4 when 'readiness' then r.req_status = 'queued' else r.req_status in ('processing', 'tx_in_flight') end
+          select r.lease is null
+            and case $4 when 'readiness' then r.req_status = 'queued' else r.req_status in ('processing', 'tx_in_flight') end
           from tidegate.request as r
           where r.id = m.id and r.queue = $3 and r.msg_id = m.msg_id
         ), true)
@@ -69,11 +69,11 @@ begin
       select s.msg_id
       from unnest(tidegate_internal.stray_messages(v_queue, v_strays, v_ids)) as s(msg_id)
       join tidegate_internal.messages_of(
-        array_fill(remove_strays.queue, array[cardinality(v_strays)]), v_strays, tidegate.clock()
+        array_fill(remove_strays.queue, array[cardinality(v_strays)]), v_strays
       ) as m
         on m.msg_id = s.msg_id
     );
-    perform tidegate_internal.delete_messages(remove_strays.queue, v_strays, false);
+    perform tidegate_internal.delete_messages(remove_strays.queue, v_strays);
   end if;
   removed := cardinality(v_strays);
   if not dry_run then

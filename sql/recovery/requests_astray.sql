@@ -36,12 +36,12 @@ begin
 
   select coalesce(string_agg(format(
     $sql$
-      select m.message ->> 'id' as request_id, tidegate.is_held(m.headers, m.vt, $6) as held
+      select m.message ->> 'id' as request_id
       from %s as m
       where r.queue = %L and m.msg_id = r.msg_id
     $sql$,
     tidegate_internal.queue_table(q.name), q.name
-  ), ' union all '), 'select null::text as request_id, null::boolean as held where false')
+  ), ' union all '), 'select null::text as request_id where false')
   into v_messages
   from tidegate.queue as q
   where to_regclass(tidegate_internal.queue_table(q.name)) is not null;
@@ -53,7 +53,7 @@ begin
       from (
         select r.id, r.queue, r.msg_id
         from (
-          select r.id, r.kind, r.submitter, r.req_status, r.queue, r.msg_id
+          select r.id, r.kind, r.submitter, r.req_status, r.queue, r.msg_id, r.lease
           from tidegate.request as r
           where r.id >= $1 and r.id <= $4
             and r.req_status in ('queued', 'processing', 'tx_in_flight') and ($2 is null or r.kind = $2)
@@ -61,9 +61,14 @@ begin
           offset 0
         ) as r
         left join lateral (%s) as m on true
-        where m.request_id is distinct from r.id::text
+        cross join lateral (
+          select bool_or(tidegate.is_held(c.until, c.lease_ms, $6)) as held
+          from tidegate.claim as c
+          where c.token = r.lease and c.queue = r.queue and r.id = any(c.ids)
+        ) as l
+        where (l.held is null and m.request_id is distinct from r.id::text)
           or r.queue <> all (case when r.req_status = 'queued' then $8 else $9 end)
-          or r.req_status = 'tx_in_flight' and ($5 or not m.held)
+          or r.req_status = 'tx_in_flight' and ($5 or l.held is not true)
           or $7 and exists (
             select from tidegate.gate as g
             where (g.kind = r.kind or g.submitter = r.submitter)

@@ -9,7 +9,7 @@ as $$
     select m.msg_id
     from unnest(p_msg_ids, p_ids) as m(msg_id, id)
     left join tidegate.request as r on r.id = m.id and r.queue = p_queue.name and r.msg_id = m.msg_id
-    where r.id is null
+    where r.id is null or r.lease is not null
       or case p_queue.stage
         when 'readiness' then r.req_status <> 'queued'
         else r.req_status not in ('processing', 'tx_in_flight')

@@ -1,8 +1,8 @@
 -- end_requests: moves requests to a terminal status from outside any lease, with their messages
 --
--- The inner form of cancel, operator commands and deadline sweeps. Locks the messages first, whoever holds them, and
+-- The inner form of cancel, operator commands and deadline sweeps. Locks the messages that wait first, as a claim does, and
 -- then moves the rows that are still in one of `p_from` and still name that message; a holder's settle then finds
--- its message gone and moves nothing. `p_causes` names the cause for each status in `p_from`. Returns what moved.
+-- that the row names no lease, and moves nothing. `p_causes` names the cause for each status in `p_from`. Returns what moved.
 -- Who ends more than one request holds recovery off first (see `hold_off_recovery`).
 create or replace function tidegate_internal.end_requests(
   p_ids    uuid[],
@@ -51,7 +51,7 @@ begin
   ), moved as (
     update tidegate.request as r
     set
-      req_status = p_to, transition_no = r.transition_no + 1, queue = null, msg_id = null,
+      req_status = p_to, transition_no = r.transition_no + 1, queue = null, msg_id = null, lease = null,
       cause = p_causes[array_position(p_from, r.req_status)],
       error = coalesce(
         p_error,

@@ -18,9 +18,7 @@ declare
     case when p_request.req_status = 'queued' then p_request.readiness_deadline_at end);
   v_queue    tidegate.queue;
   v_visible  timestamptz;
-  v_headers  jsonb;
-  v_is_held  boolean;
-  v_is_lost  boolean;
+  v_lease    record;
   v_policy   tidegate.policy_in_force;
   v_breaker  record;
   v_position bigint;
@@ -38,15 +36,14 @@ begin
   select * into v_queue from tidegate.queue as q where q.name = p_request.queue and q.stage = v_stage;
   if found and to_regclass(tidegate_internal.queue_table(v_queue.name)) is not null then
     execute format(
-      $sql$
-        select m.vt, m.headers, tidegate.is_held(m.headers, m.vt, $3) as held
-        from %s as m
-        where m.msg_id = $1 and tidegate.message_request_id(m.message) = $2
-      $sql$,
+      'select m.vt from %s as m where m.msg_id = $1 and tidegate.message_request_id(m.message) = $2',
       tidegate_internal.queue_table(v_queue.name)
-    ) into v_visible, v_headers, v_is_held using p_request.msg_id, p_request.id, p_now;
+    ) into v_visible using p_request.msg_id, p_request.id;
   end if;
-  if v_is_held is null then
+  select c.worker, c.until, tidegate.is_held(c.until, c.lease_ms, p_now) as held into v_lease
+  from tidegate.claim as c
+  where c.token = p_request.lease and p_request.id = any(c.ids);
+  if v_visible is null and v_lease.held is null then
     return query select
       'no_message',
       format(
@@ -57,15 +54,15 @@ begin
     return;
   end if;
 
-  if v_is_held then
+  if v_lease.held then
     return query select
       'held',
       format(
-        'held by %s for its %s (attempt %s), under a lease until %s', coalesce(v_headers ->> 'worker', 'somebody'),
-        v_what, v_attempt, tidegate_internal.plain_time(v_visible)
+        'held by %s for its %s (attempt %s), under a lease until %s', coalesce(v_lease.worker, 'a worker'),
+        v_what, v_attempt, tidegate_internal.plain_time(v_lease.until)
       ),
       jsonb_strip_nulls(jsonb_build_object(
-        'worker', v_headers ->> 'worker', 'until', v_visible, 'attempt', v_attempt, 'queue', v_queue.name
+        'worker', v_lease.worker, 'until', v_lease.until, 'attempt', v_attempt, 'queue', v_queue.name
       ));
     return;
   end if;
@@ -81,14 +78,13 @@ begin
       jsonb_build_object('queue', v_queue.name);
   end if;
 
-  v_is_lost := v_headers is not null or p_request.req_status = 'tx_in_flight';
-  if v_is_lost then
+  if v_lease.held = false or p_request.req_status = 'tx_in_flight' then
     select * into v_policy from tidegate.policy_in_force as f where f.kind = p_request.kind and f.stage = v_stage;
     return query select
       'lost',
       format(
         'the lease of %s has run out without an outcome (attempt %s): the next claim %s',
-        coalesce(v_headers ->> 'worker', p_request.worker, 'its worker'), v_attempt,
+        coalesce(v_lease.worker, p_request.worker, 'its worker'), v_attempt,
         case
           when p_request.req_status = 'tx_in_flight' and (
             v_policy.semantics = 'at_most_once'
@@ -102,7 +98,7 @@ begin
         end
       ),
       jsonb_strip_nulls(jsonb_build_object(
-        'worker', coalesce(v_headers ->> 'worker', p_request.worker), 'attempt', v_attempt, 'queue', v_queue.name
+        'worker', coalesce(v_lease.worker, p_request.worker), 'attempt', v_attempt, 'queue', v_queue.name
       ));
   end if;
 
@@ -128,8 +124,7 @@ begin
   end if;
 
   v_position := tidegate_internal.waiting_before(v_queue.name, p_request.msg_id, null, p_now);
-  -- A lease that is no longer one, because the clock was set back, puts nothing off.
-  if v_visible > p_now and not v_is_lost then
+  if v_visible > p_now then
     -- A breaker may have put it off; until when it is open, its own line says.
     if v_breaker.state is null or v_attempt > 0 or v_visible > v_breaker.open_until + interval '1 minute' then
       return query select
@@ -201,7 +196,7 @@ begin
       format('no live worker takes requests of kind %s from queue %s', p_request.kind, v_queue.name),
       jsonb_build_object('queue', v_queue.name, 'kind', p_request.kind);
   end if;
-  if v_position = 0 and (v_visible <= p_now or v_is_lost) then
+  if v_position = 0 and (v_visible <= p_now or v_lease.held = false) then
     return query select
       'next', format('it is the next in %s', v_queue.name), jsonb_build_object('queue', v_queue.name, 'position', 0);
   end if;

@@ -48,6 +48,8 @@ comment on column tidegate.request.response_threshold is 'How many shares comple
 comment on column tidegate.request.queue is 'The queue of its current message; null when it has none.';
 comment on column tidegate.request.msg_id is
   'The number of its current message; a message counts only while its request names it.';
+comment on column tidegate.request.lease is
+  'The token of the claim under which a worker holds it; null: it waits, or has left the queue.';
 comment on column tidegate.request.submitted_at is 'When it was submitted.';
 comment on column tidegate.request.deadline_at is
   'When it ends in failure if it has no receipt by then; fixed at submit.';

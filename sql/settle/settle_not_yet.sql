@@ -80,8 +80,7 @@ begin
         else r.req_status end,
       transition_no = r.transition_no + (j.ended is not null)::integer,
       cause = coalesce(j.ended, r.cause),
-      queue = case when j.ended is null then r.queue end,
-      msg_id = case when j.ended is null then r.msg_id end,
+      lease = null, queue = case when j.ended is null then r.queue end, msg_id = case when j.ended is null then r.msg_id end,
       worker = case when j.ended is not null then r.worker end,
       readiness_waits = r.readiness_waits + (j.class is null)::integer,
       checks_failing_since = j.failing_since,
@@ -95,7 +94,7 @@ begin
         else r.error
       end
     from judged as j
-    where r.id = j.id and r.req_status = 'queued' and r.queue = v_held.queue and r.msg_id = j.msg_id
+    where r.id = j.id and r.req_status = 'queued'
     returning
       r.id, r.kind, r.readiness_attempt, r.req_status, j.msg_id, j.ended, j.place, j.claimed,
       coalesce(j.visible, least(r.readiness_deadline_at, r.deadline_at)) as visible,
@@ -106,19 +105,22 @@ begin
   select
     array_agg(m.id) as ids,
     array_agg(m.req_status) as statuses,
-    array_agg(m.msg_id) filter (where m.ended is not null) as done,
+    array_agg(m.claimed) filter (where m.ended is not null) as drained,
     array_agg(m.msg_id) filter (where m.ended is null) as kept,
+    array_agg(m.id) filter (where m.ended is null) as kept_ids,
     array_agg(case when m.visible <= v_now then '-infinity' else m.visible end) filter (where m.ended is null) as visible,
     array_agg(m.kind) as kinds, array_agg(m.readiness_attempt = 1) as first, array_agg(m.outcome) as outcomes,
     array_agg(m.retried) as retried, array_agg(m.place) as places, array_agg(m.claimed) as claimed
   into v_moved
   from moved as m;
 
-  -- First: deleting may wait for the queue's drain lock, which comes after the mark's.
+  -- First: what leaves the queue may wait for its drain lock, which comes after the mark's.
   if v_moved.kept is not null then
-    perform tidegate_internal.free_messages(v_held.queue, v_moved.kept, v_moved.visible);
+    perform tidegate_internal.put_back(v_held.queue, v_moved.kept, v_moved.kept_ids, v_moved.visible);
   end if;
-  perform tidegate_internal.delete_messages(v_held.queue, v_moved.done, true);
+  perform tidegate_internal.end_leases(
+    v_held.queue, v_held.ids, v_held.tokens, v_held.counts, cardinality(v_moved.ids), v_moved.drained
+  );
   perform tidegate_internal.note_calls(
     'readiness', v_moved.kinds, v_moved.first, v_moved.outcomes, v_moved.retried, v_moved.places, took_ms, hedges,
     v_moved.claimed

@@ -44,11 +44,11 @@ begin
   ) as q;
   -- The numbers are drawn in the order of the checks: an update goes through its rows in any order.
   with numbered as materialized (
-    select h.id, h.msg_id, h.place, h.claimed, h.tx_queue, nextval(tidegate_internal.queue_sequence(h.tx_queue)) as number
+    select h.id, h.msg_id, h.place, h.claimed, nextval(tidegate_internal.queue_sequence(h.tx_queue)) as number, h.tx_queue
     from (
       select h.id, h.msg_id, h.place, h.claimed, k.tx_queue
       from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.claimed) as h(id, msg_id, place, claimed)
-      join tidegate.request as r on r.id = h.id and r.req_status = 'queued' and r.queue = v_held.queue and r.msg_id = h.msg_id
+      join tidegate.request as r on r.id = h.id and r.req_status = 'queued'
       join tidegate.kind as k on k.name = r.kind
       order by h.msg_id
     ) as h
@@ -57,20 +57,22 @@ begin
     set
       previous_status = r.req_status, req_status = 'processing', transition_no = r.transition_no + 1,
       cause = 'readiness_passed', processing_at = tidegate.clock(),
-      queue = n.tx_queue, msg_id = n.number, error = null
+      queue = n.tx_queue, msg_id = n.number, lease = null, error = null
     from numbered as n
-    where r.id = n.id and r.req_status = 'queued' and r.queue = v_held.queue and r.msg_id = n.msg_id
+    where r.id = n.id
     returning r.id, r.queue, r.msg_id, n.msg_id as done, r.kind, r.readiness_attempt, n.place, n.claimed
   )
   select
     array_agg(m.id order by m.done) as ids, array_agg(m.queue order by m.done) as queues,
-    array_agg(m.msg_id order by m.done) as msg_ids, array_agg(m.done) as done,
+    array_agg(m.msg_id order by m.done) as msg_ids,
     array_agg(m.kind) as kinds, array_agg(m.readiness_attempt = 1) as first, array_agg(m.place) as places,
     array_agg(m.claimed) as claimed
   into v_moved
   from moved as m;
 
-  perform tidegate_internal.delete_messages(v_held.queue, v_moved.done, true);
+  perform tidegate_internal.end_leases(
+    v_held.queue, v_held.ids, v_held.tokens, v_held.counts, cardinality(v_moved.ids), v_moved.claimed
+  );
   for v_tx_queue in select distinct q from unnest(v_moved.queues) as q order by q loop
     v_wake := not tidegate_internal.queue_has_waiting(v_tx_queue);
     perform tidegate_internal.send_messages(

@@ -33,7 +33,6 @@ declare
   v_ids      uuid[];
   v_places   bigint[];
   v_statuses tidegate.request_status[];
-  v_done     bigint[];
   v_waiting  uuid[];
   v_kinds    text[];
   v_first    boolean[];
@@ -81,7 +80,7 @@ begin
         when h.taken is null and (r.flow <> 'direct' or responses[h.place] is null) then v_now else r.receipt_received_at end,
       finished_at = case when h.taken is not null or (r.flow = 'direct' and responses[h.place] is not null) then v_now end,
       cause = case when h.taken is not null then 'outcome_unknown' else 'receipt' end,
-      queue = null, msg_id = null,
+      queue = null, msg_id = null, lease = null,
       reference = refs[h.place],
       response = case when r.flow = 'direct' then responses[h.place] end,
       error = case when h.taken is not null then tidegate_internal.error_json(
@@ -89,15 +88,15 @@ begin
         format('the downstream took it under reference %s, under which request %s awaits its response', refs[h.place], h.taken),
         false
       ) end
-    from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.claimed, v_taken) as h(id, msg_id, place, claimed, taken)
-    where r.id = h.id and r.req_status = 'tx_in_flight' and r.queue = v_held.queue and r.msg_id = h.msg_id
-    returning r.id, r.req_status, h.msg_id, h.place, h.claimed, r.kind, r.tx_attempt
+    from unnest(v_held.ids, v_held.places, v_held.claimed, v_taken) as h(id, place, claimed, taken)
+    where r.id = h.id and r.req_status = 'tx_in_flight'
+    returning r.id, r.req_status, h.place, h.claimed, r.kind, r.tx_attempt
   )
   select
-    array_agg(m.id), array_agg(m.req_status), array_agg(m.msg_id), array_agg(m.place),
+    array_agg(m.id), array_agg(m.req_status), array_agg(m.place),
     array_agg(m.id) filter (where m.req_status = 'receipt_received'),
     array_agg(m.kind), array_agg(m.tx_attempt = 1), array_agg(m.claimed)
-  into v_ids, v_statuses, v_done, v_places, v_waiting, v_kinds, v_first, v_claimed
+  into v_ids, v_statuses, v_places, v_waiting, v_kinds, v_first, v_claimed
   from moved as m;
   if v_ids is null then
     return;
@@ -116,7 +115,9 @@ begin
       select from tidegate.request as o where o.id = f.request_id and o.req_status in ('completed', 'timed_out', 'failure')
     );
   end if;
-  perform tidegate_internal.delete_messages(v_held.queue, v_done, true);
+  perform tidegate_internal.end_leases(
+    v_held.queue, v_held.ids, v_held.tokens, v_held.counts, cardinality(v_ids), v_claimed
+  );
 
   if v_waiting is not null then
     if responses is not null then

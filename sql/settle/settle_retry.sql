@@ -93,6 +93,7 @@ begin
       transition_no = r.transition_no + 1,
       cause = j.cause,
       tx_unsent = r.tx_unsent + (not j.left_now)::integer,
+      lease = null,
       queue = case j.cause when 'send_retried' then r.queue end,
       msg_id = case j.cause when 'send_retried' then r.msg_id end,
       error = case
@@ -104,7 +105,7 @@ begin
         )
       end
     from judged as j
-    where r.id = j.id and r.req_status = 'tx_in_flight' and r.queue = v_held.queue and r.msg_id = j.msg_id
+    where r.id = j.id and r.req_status = 'tx_in_flight'
     returning
       r.id, r.kind, r.tx_attempt, r.req_status, j.msg_id, j.visible, j.place, j.claimed,
       case j.class when 'timeout' then 'timeout' when '4xx' then null when 'throttled' then 'void' else
@@ -115,8 +116,9 @@ begin
   select
     array_agg(m.id) as ids,
     array_agg(m.req_status) as statuses,
-    array_agg(m.msg_id) filter (where m.req_status = 'failure') as done,
+    array_agg(m.claimed) filter (where m.req_status = 'failure') as drained,
     array_agg(m.msg_id) filter (where m.req_status = 'processing') as kept,
+    array_agg(m.id) filter (where m.req_status = 'processing') as kept_ids,
     array_agg(case when m.visible <= v_now then '-infinity' else m.visible end)
       filter (where m.req_status = 'processing') as visible,
     array_agg(m.kind) as kinds, array_agg(m.tx_attempt = 1) as first, array_agg(m.outcome) as outcomes,
@@ -124,11 +126,13 @@ begin
   into v_moved
   from moved as m;
 
-  -- First: deleting may wait for the queue's drain lock, which comes after the mark's.
+  -- First: what leaves the queue may wait for its drain lock, which comes after the mark's.
   if v_moved.kept is not null then
-    perform tidegate_internal.free_messages(v_held.queue, v_moved.kept, v_moved.visible);
+    perform tidegate_internal.put_back(v_held.queue, v_moved.kept, v_moved.kept_ids, v_moved.visible);
   end if;
-  perform tidegate_internal.delete_messages(v_held.queue, v_moved.done, true);
+  perform tidegate_internal.end_leases(
+    v_held.queue, v_held.ids, v_held.tokens, v_held.counts, cardinality(v_moved.ids), v_moved.drained
+  );
   perform tidegate_internal.note_calls(
     'tx', v_moved.kinds, v_moved.first, v_moved.outcomes, v_moved.retried, v_moved.places, took_ms, hedges, v_moved.claimed
   );

@@ -167,7 +167,7 @@ mod tests {
         let added = (
             "eta/added.sql",
             "-- added: one more
-             create or replace function tidegate.added() return tidegate.is_held('{}');
+             create or replace function tidegate.added() return tidegate.is_held(now(), 1, now());
              comment on function tidegate.added is 'One more.';
              select tidegate_internal.allow('added', '{reader}');",
         );

@@ -58,8 +58,7 @@ pub struct Hedging {
 
 #[derive(FromRow)]
 struct ClaimedRow {
-    msg_id: i64,
-    nonce: i64,
+    token: i64,
     id: Uuid,
     kind: String,
     payload: Json<Box<RawValue>>,
@@ -105,8 +104,8 @@ impl From<ClaimedRow> for Claimed {
         let (hedging, phases) = (row.hedging(), row.phases());
         Self {
             lease: Lease {
-                msg_id: row.msg_id,
-                nonce: row.nonce,
+                token: row.token,
+                id: row.id,
             },
             request: Request {
                 id: RequestId(row.id),
@@ -216,19 +215,19 @@ impl Store {
         leases: &[Lease],
         lease_for: Duration,
     ) -> Result<Vec<Lease>, StoreError> {
-        let (msg_ids, nonces) = columns(leases);
-        let rows: Vec<(i64, i64)> = ask!(
+        let (tokens, ids) = columns(leases);
+        let rows: Vec<(i64, Uuid)> = ask!(
             self,
             sqlx::query_as(include_str!("../../sql/queries/extend.sql"))
                 .bind(queue)
-                .bind(msg_ids)
-                .bind(nonces)
+                .bind(tokens)
+                .bind(ids)
                 .bind(milliseconds(lease_for)),
             fetch_all
         );
         Ok(rows
             .into_iter()
-            .map(|(msg_id, nonce)| Lease { msg_id, nonce })
+            .map(|(token, id)| Lease { token, id })
             .collect())
     }
 
@@ -242,18 +241,18 @@ impl Store {
         queue: &str,
         leases: &[Lease],
     ) -> Result<Vec<Lease>, StoreError> {
-        let (msg_ids, nonces) = columns(leases);
-        let rows: Vec<(i64, i64)> = ask!(
+        let (tokens, ids) = columns(leases);
+        let rows: Vec<(i64, Uuid)> = ask!(
             self,
             sqlx::query_as(include_str!("../../sql/queries/still_held.sql"))
                 .bind(queue)
-                .bind(msg_ids)
-                .bind(nonces),
+                .bind(tokens)
+                .bind(ids),
             fetch_all
         );
         Ok(rows
             .into_iter()
-            .map(|(msg_id, nonce)| Lease { msg_id, nonce })
+            .map(|(token, id)| Lease { token, id })
             .collect())
     }
 
@@ -263,13 +262,13 @@ impl Store {
     ///
     /// Database trouble.
     pub async fn release(&self, queue: &str, leases: &[Lease]) -> Result<Vec<Moved>, StoreError> {
-        let (msg_ids, nonces) = columns(leases);
+        let (tokens, ids) = columns(leases);
         let rows: Vec<MovedRow> = ask!(
             self,
             sqlx::query_as(include_str!("../../sql/queries/release.sql"))
                 .bind(queue)
-                .bind(msg_ids)
-                .bind(nonces),
+                .bind(tokens)
+                .bind(ids),
             fetch_all
         );
         rows.into_iter().map(TryInto::try_into).collect()

@@ -2,21 +2,20 @@
 
 use std::time::Duration;
 
-/// What a worker holds of a queue: one message, under the nonce its claim wrote.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+use uuid::Uuid;
+
+/// What a worker holds of a queue: one request, under the token of its claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lease {
-    /// The message's number in its queue.
-    pub msg_id: i64,
-    /// What the claim wrote into it.
-    pub nonce: i64,
+    /// The claim's random number.
+    pub token: i64,
+    /// The request.
+    pub id: Uuid,
 }
 
-/// Message numbers and nonces, as two arrays.
-pub(super) fn columns(leases: &[Lease]) -> (Vec<i64>, Vec<i64>) {
-    leases
-        .iter()
-        .map(|lease| (lease.msg_id, lease.nonce))
-        .unzip()
+/// Tokens and ids, as two arrays.
+pub(super) fn columns(leases: &[Lease]) -> (Vec<i64>, Vec<Uuid>) {
+    leases.iter().map(|lease| (lease.token, lease.id)).unzip()
 }
 
 pub(super) fn milliseconds(duration: Duration) -> i64 {

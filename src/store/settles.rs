@@ -115,7 +115,7 @@ fn moved(rows: Vec<MovedRow>) -> Result<Vec<Moved>, StoreError> {
 type Query<'q> = QueryAs<'q, Postgres, MovedRow, PgArguments>;
 
 /// The leases of outcomes, in columns.
-fn leases<T>(settles: &[Settle<T>]) -> (Vec<i64>, Vec<i64>) {
+fn leases<T>(settles: &[Settle<T>]) -> (Vec<i64>, Vec<Uuid>) {
     let leases: Vec<_> = settles.iter().map(|settle| settle.lease).collect();
     columns(&leases)
 }
@@ -148,11 +148,11 @@ fn hedges<T>(settles: &[Settle<T>]) -> Vec<i32> {
 }
 
 fn receipt_query<'q, R: Borrow<Receipt>>(queue: &'q str, settles: &'q [Settle<R>]) -> Query<'q> {
-    let (msg_ids, nonces) = leases(settles);
+    let (tokens, ids) = leases(settles);
     sqlx::query_as(include_str!("../../sql/queries/settle_receipt.sql"))
         .bind(queue)
-        .bind(msg_ids)
-        .bind(nonces)
+        .bind(tokens)
+        .bind(ids)
         .bind(column(settles, |receipt| {
             receipt.borrow().reference.as_deref()
         }))
@@ -174,13 +174,13 @@ impl Store {
         queue: &str,
         settles: &[Settle<()>],
     ) -> Result<Vec<Passed>, StoreError> {
-        let (msg_ids, nonces) = leases(settles);
+        let (tokens, ids) = leases(settles);
         let rows: Vec<(Uuid, String, bool)> = ask!(
             self,
             sqlx::query_as(include_str!("../../sql/queries/settle_passed.sql"))
                 .bind(queue)
-                .bind(msg_ids)
-                .bind(nonces)
+                .bind(tokens)
+                .bind(ids)
                 .bind(took(settles))
                 .bind(hedges(settles)),
             fetch_all
@@ -205,13 +205,13 @@ impl Store {
         queue: &str,
         settles: &[Settle<NotYet>],
     ) -> Result<Vec<Moved>, StoreError> {
-        let (msg_ids, nonces) = leases(settles);
+        let (tokens, ids) = leases(settles);
         let rows = ask!(
             self,
             sqlx::query_as(include_str!("../../sql/queries/settle_not_yet.sql"))
                 .bind(queue)
-                .bind(msg_ids)
-                .bind(nonces)
+                .bind(tokens)
+                .bind(ids)
                 .bind(column(settles, |not_yet| not_yet.after.map(milliseconds)))
                 .bind(column(settles, |not_yet| {
                     not_yet.error.as_ref().map(RequestError::to_json)
@@ -257,13 +257,13 @@ impl Store {
         queue: &str,
         settles: &[Settle<RequestError>],
     ) -> Result<Vec<Moved>, StoreError> {
-        let (msg_ids, nonces) = leases(settles);
+        let (tokens, ids) = leases(settles);
         let rows = ask!(
             self,
             sqlx::query_as(sql)
                 .bind(queue)
-                .bind(msg_ids)
-                .bind(nonces)
+                .bind(tokens)
+                .bind(ids)
                 .bind(column(settles, RequestError::to_json))
                 .bind(took(settles))
                 .bind(hedges(settles)),
@@ -313,13 +313,13 @@ impl Store {
         queue: &str,
         settles: &[Settle<Retry>],
     ) -> Result<Vec<Moved>, StoreError> {
-        let (msg_ids, nonces) = leases(settles);
+        let (tokens, ids) = leases(settles);
         let rows = ask!(
             self,
             sqlx::query_as(include_str!("../../sql/queries/settle_retry.sql"))
                 .bind(queue)
-                .bind(msg_ids)
-                .bind(nonces)
+                .bind(tokens)
+                .bind(ids)
                 .bind(column(settles, |retry| retry.error.to_json()))
                 .bind(column(settles, |retry| retry.after.map(milliseconds)))
                 .bind(column(settles, |retry| retry.may_have_left))

@@ -88,7 +88,7 @@ impl Batch {
                 Outcome::Lost => {}
             }
         }
-        effects.sort_by_key(|settle| settle.lease.msg_id);
+        effects.sort_by_key(|settle| settle.lease.id);
         let mut batches = vec![
             Self::Passed(passed),
             Self::NotYet(not_yet),

@@ -214,17 +214,17 @@ impl Leases {
             }
             // A call that has ended is only waiting to be settled: that will be its loss.
             if let Some(call) = hold.call.take().filter(|call| !call.is_finished()) {
-                let (name, msg_id) = (&self.queue, lease.msg_id);
+                let (name, id) = (&self.queue, lease.id);
                 if hold.gone {
                     tracing::info!(
                         queue.name = name,
-                        lease.msg_id = msg_id,
+                        request.id = %id,
                         "its request has ended or is held by another, call dropped"
                     );
                 } else {
                     tracing::warn!(
                         queue.name = name,
-                        lease.msg_id = msg_id,
+                        request.id = %id,
                         "lease lost, call dropped"
                     );
                 }

@@ -58,13 +58,15 @@ pub enum Sent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pick {
     pub back: usize,
-    /// With another nonce, as somebody might make it up.
+    /// With another token, made up.
     pub is_forged: bool,
 }
 
 impl Pick {
+    /// The lease, if it is no forged one.
     pub fn of(self, leases: &[Lease]) -> Option<&Lease> {
-        leases.iter().rev().nth(self.back)
+        let lease = leases.iter().rev().nth(self.back);
+        lease.filter(|_| !self.is_forged)
     }
 }
 
@@ -174,7 +176,7 @@ pub enum Command {
     Purge {
         queue: Queue,
     },
-    /// One message is deleted by hand.
+    /// One message is deleted by hand, or the claim that took it.
     LoseMessage {
         request: usize,
     },

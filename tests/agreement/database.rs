@@ -24,6 +24,8 @@ pub struct Database {
     runtime: Runtime,
     /// Tells the keys and references of one sequence from those of others.
     sequence: usize,
+    /// How many commands the sequence has had.
+    commands: usize,
     ids: Vec<Uuid>,
     /// Of each queue: the request, and the lease as text.
     leases: [Vec<(String, String)>; 2],
@@ -60,6 +62,7 @@ impl Database {
             database,
             runtime,
             sequence: 0,
+            commands: 0,
             ids: Vec::new(),
             leases: [Vec::new(), Vec::new()],
         }
@@ -78,6 +81,7 @@ impl Database {
              select count(*) from tidegate.fail_internal({ids});
              delete from pgmq.q_readiness;
              delete from pgmq.q_tx;
+             delete from tidegate.claim;
              select tidegate.look_at_gates();
              delete from tidegate.response_inbox;
              delete from tidegate.dedup"
@@ -86,12 +90,14 @@ impl Database {
             .block_on(self.sessions[OPERATOR].execute(sql.as_str()))
             .unwrap();
         self.sequence += 1;
+        self.commands = 0;
         self.ids.clear();
         self.leases = [Vec::new(), Vec::new()];
     }
 
     /// What it answers, with requests named by the order of their submission.
     pub fn perform(&mut self, command: &Command) -> Answer {
+        self.commands += 1;
         let sql = self.sql(command);
         let session = match command {
             Command::Claim { worker, .. }
@@ -130,7 +136,7 @@ impl Database {
         Ok(answer)
     }
 
-    /// A row's values, without those that are null. A request that nobody knows is a new one.
+    /// A row's values, without those that are null. A request that is not known yet is a new one.
     fn words(&mut self, row: &PgRow) -> String {
         let mut words = Vec::new();
         for column in 0..row.len() {
@@ -157,9 +163,11 @@ impl Database {
         for pick in picks {
             let (_, mut lease) = all[all.len() - 1 - pick.back].clone();
             if pick.is_forged {
-                let (head, nonce) = lease.trim_end_matches(')').rsplit_once(',').unwrap();
-                let nonce: i64 = nonce.parse().unwrap();
-                lease = format!("{head},{})", nonce.wrapping_add(1));
+                let [queue, token, id] = lease.split(',').collect::<Vec<_>>()[..] else {
+                    panic!("{lease} is no lease");
+                };
+                let token: i64 = token.parse().unwrap();
+                lease = format!("{queue},{},{id}", token.wrapping_add(1));
             }
             if !leases.is_empty() {
                 leases.push(',');
@@ -167,6 +175,11 @@ impl Database {
             write!(leases, "'{lease}'").unwrap();
         }
         format!("array[{leases}]::tidegate.lease[]")
+    }
+
+    /// How long leases last, a second longer with each command: it tells which command gave them.
+    fn lease_for(&self) -> String {
+        format!("'10 minutes {} seconds'", self.commands)
     }
 
     fn id(&self, request: usize) -> String {
@@ -206,7 +219,8 @@ impl Database {
                 let queue = queue.name();
                 format!(
                     "select c.id, c.attempt, c.lease::text
-                     from tidegate.claim_{queue}('{queue}', 'worker {worker}', {batch}, '10 minutes') as c"
+                     from tidegate.claim_{queue}('{queue}', 'worker {worker}', {batch}, {}) as c",
+                    self.lease_for()
                 )
             }
             Command::Settle { check, picks, .. } => {
@@ -235,8 +249,9 @@ impl Database {
             }
             Command::Release { queue, picks, .. } => self.settle(*queue, "release($leases)", picks),
             Command::Extend { queue, picks, .. } => format!(
-                "select count(*)::text from tidegate.extend({}, '10 minutes')",
-                self.leases(*queue, picks)
+                "select count(*)::text from tidegate.extend({}, {})",
+                self.leases(*queue, picks),
+                self.lease_for()
             ),
             Command::Respond {
                 request,
@@ -305,12 +320,20 @@ impl Database {
     fn meddle(&self, command: &Command) -> String {
         let past = "now() - interval '1 millisecond'";
         match command {
+            // In the order of the commands that gave or prolonged them; of one command, in the order of their claims and parts.
+            // That is long ago, where no claim looks any more.
             Command::Lapse { queue } => format!(
-                "update pgmq.q_{} set vt = {past} where headers is not null and vt > {past}",
+                "with lapsed as (
+                   update tidegate.claim
+                   set until = 'epoch'::timestamptz + lease_ms * interval '1 second' + (claimed_at - now())
+                     + part * interval '1 microsecond'
+                   where queue = '{0}' and until > now()
+                 )
+                 select from setval('tidegate.reaped_{0}', 1) as reaped where reaped = 0",
                 queue.name()
             ),
             Command::ComesDue { queue } => format!(
-                "update pgmq.q_{} set vt = {past} where headers is null and vt > {past}",
+                "update pgmq.q_{} set vt = {past} where vt > {past}",
                 queue.name()
             ),
             Command::Pass { end, request } => {
@@ -342,7 +365,12 @@ impl Database {
                         self.id(*request)
                     )
                 };
-                format!("{}; {}", delete("readiness"), delete("tx"))
+                format!(
+                    "{}; {}; delete from tidegate.claim as c using tidegate.request as r where r.id = {} and c.token = r.lease",
+                    delete("readiness"),
+                    delete("tx"),
+                    self.id(*request)
+                )
             }
             Command::Duplicate { queue, request } => format!(
                 "insert into pgmq.q_{} (vt, message) values ('-infinity', jsonb_build_object('id', {}))",

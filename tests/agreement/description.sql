@@ -3,10 +3,21 @@ with mine as (
   select r.*, i.number - 1 as number, format('reference %s %s', $2, i.number - 1) as own_reference
   from unnest($1::uuid[]) with ordinality as i(id, number)
   join tidegate.request as r using (id)
-), message as (
-  select 'readiness' as queue, m.msg_id, m.vt, m.headers, m.message ->> 'id' as id from pgmq.q_readiness as m
+), waiting as (
+  select 'readiness' as queue, m.msg_id, m.vt, m.message ->> 'id' as id from pgmq.q_readiness as m
   union all
-  select 'tx', m.msg_id, m.vt, m.headers, m.message ->> 'id' from pgmq.q_tx as m
+  select 'tx', m.msg_id, m.vt, m.message ->> 'id' from pgmq.q_tx as m
+), place as (
+  select
+    m.queue, m.msg_id, r.number,
+    case when m.vt <= clock_timestamp() then 'free' else 'later' end
+      || case when r.queue = m.queue and r.msg_id = m.msg_id and r.lease is null then '' else ' stray' end as hold
+  from waiting as m
+  left join mine as r on r.id::text = m.id
+  union all
+  select l.queue, l.msg_id, r.number, case when l.in_force then 'held' else 'lapsed' end
+  from tidegate.leased_request as l
+  left join mine as r on r.id = l.id
 )
 select format(
   '%s %s checks %s attempts %s parts %s early %s late %s awaited %s: %s',
@@ -33,24 +44,11 @@ group by r.number, r.id, r.req_status, r.readiness_attempt, r.tx_attempt, r.tran
 
 union all
 select format(
-  '%s %s%s %s:%s', g.queue, g.state, case when g.forced then ' forced' else '' end, count(m.queue),
-  string_agg(
-    format(
-      ' %s:%s%s', coalesce(r.number::text, '?'),
-      case
-        when m.headers is null and m.vt <= clock_timestamp() then 'free'
-        when m.headers is null then 'later'
-        when m.vt > clock_timestamp() then 'held'
-        else 'lapsed'
-      end,
-      case when r.queue = m.queue and r.msg_id = m.msg_id then '' else ' stray' end
-    ),
-    '' order by m.msg_id
-  ) filter (where m.msg_id is not null)
+  '%s %s%s %s:%s', g.queue, g.state, case when g.forced then ' forced' else '' end, count(p.queue),
+  string_agg(format(' %s:%s', coalesce(p.number::text, '?'), p.hold), '' order by p.msg_id) filter (where p.msg_id is not null)
 )
 from tidegate.gate as g
-left join message as m on m.queue = g.queue
-left join mine as r on r.id::text = m.id
+left join place as p on p.queue = g.queue
 group by g.queue, g.state, g.forced
 
 union all

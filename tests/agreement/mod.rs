@@ -35,7 +35,7 @@ fn number(variable: &str) -> Option<u64> {
     number.map(|number| number.parse().unwrap())
 }
 
-/// In which order several rows come is nobody's business, except where a claim hands them out.
+/// In which order several rows come says nothing, except where a claim hands them out.
 fn in_order(command: &Command, answer: Answer) -> Answer {
     let mut answer = answer;
     if let (Ok(rows), false) = (&mut answer, matches!(command, Command::Claim { .. })) {

@@ -63,8 +63,10 @@ pub struct Request {
     attempts: u32,
     /// Sends of those that certainly did not leave.
     unsent: u32,
-    /// Where its message is, or should be.
-    message: Option<(Queue, u64)>,
+    /// Where it is: its message waits there, or is under its lease, or should be.
+    place: Option<(Queue, u64)>,
+    /// The token of the claim that took its message.
+    lease: Option<u32>,
     readiness_deadline_passed: bool,
     deadline_passed: bool,
     response_overdue: bool,
@@ -72,31 +74,32 @@ pub struct Request {
     parts: BTreeSet<usize>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Hold {
-    /// May be taken.
-    Free,
-    /// Put off.
-    Later,
-    Held,
-    /// Its lease has run out.
-    Lapsed,
-}
-
+/// A message that waits in a queue.
 #[derive(Debug)]
 struct Message {
     number: u64,
     request: usize,
-    hold: Hold,
-    nonce: Option<u32>,
+    is_put_off: bool,
 }
 
-/// A lease that somebody was given.
+/// What a claim has taken, or a part of it that ends at another time.
+#[derive(Debug)]
+struct Part {
+    queue: Queue,
+    token: u32,
+    part: u32,
+    /// Which command gave these leases, or prolonged them last: they run out in this order.
+    given: u32,
+    has_run_out: bool,
+    /// Some may have left: only those are held whose rows name the token.
+    requests: Vec<usize>,
+}
+
+/// A lease that was given out.
 #[derive(Debug, Clone, Copy)]
 pub struct Lease {
     request: usize,
-    number: u64,
-    nonce: u32,
+    token: u32,
 }
 
 #[derive(Debug, Default)]
@@ -127,12 +130,16 @@ pub struct Model {
     pub requests: Vec<Request>,
     /// Of each queue, in the order of their claims.
     pub leases: [Vec<Lease>; 2],
+    /// In the order of their numbers.
     queues: [Vec<Message>; 2],
+    claims: Vec<Part>,
     gates: [Gate; 2],
     keys: BTreeMap<(usize, usize, u8), Known>,
     inbox: Vec<Kept>,
     numbers: u64,
-    nonces: u32,
+    tokens: u32,
+    /// How many claims and extensions there were.
+    given: u32,
 }
 
 fn is_checked(kind: usize) -> bool {
@@ -158,6 +165,13 @@ fn fits(kind: usize, part: Option<usize>, accept: Option<bool>) -> bool {
         "user_decrypt" => part.is_some() && accept.is_none(),
         "public_decrypt" => accept.is_none(),
         _ => part.is_none() && accept.is_none(),
+    }
+}
+
+impl Part {
+    /// Where it is in the order in which leases run out.
+    fn end(&self) -> (u32, u32, u32) {
+        (self.given, self.token, self.part)
     }
 }
 
@@ -198,16 +212,11 @@ impl Model {
         }
     }
 
-    /// The leases that are held still, counted from the last that was given out.
+    /// The leases that are held still, even if they have run out, counted from the last that was given out.
     pub fn still_held(&self, queue: Queue) -> Vec<usize> {
-        let carries = |lease: &Lease| {
-            self.queues[queue as usize]
-                .iter()
-                .any(|message| message.nonce == Some(lease.nonce) && message.number == lease.number)
-        };
         let leases = self.leases[queue as usize].iter().rev().enumerate();
         leases
-            .filter(|(_, lease)| carries(lease))
+            .filter(|(_, lease)| self.requests[lease.request].lease == Some(lease.token))
             .map(|(back, _)| back)
             .collect()
     }
@@ -239,28 +248,67 @@ impl Model {
         (0..self.requests.len()).filter(awaits).collect()
     }
 
-    /// The queues in which a message may be taken.
+    /// The queues in which a claim finds something.
     pub fn where_something_waits(&self) -> Vec<Queue> {
-        self.queues_with(&[Hold::Free, Hold::Lapsed])
+        let in_queue = self.queues_with_messages(false);
+        let run_out = self.queues_with_leases(true);
+        [Queue::Readiness, Queue::Tx]
+            .into_iter()
+            .filter(|queue| in_queue.contains(queue) || run_out.contains(queue))
+            .collect()
     }
 
     pub fn where_something_is_held(&self) -> Vec<Queue> {
-        self.queues_with(&[Hold::Held])
+        self.queues_with_leases(false)
     }
 
     pub fn where_something_is_put_off(&self) -> Vec<Queue> {
-        self.queues_with(&[Hold::Later])
+        self.queues_with_messages(true)
     }
 
-    fn queues_with(&self, holds: &[Hold]) -> Vec<Queue> {
+    fn queues_with_messages(&self, put_off: bool) -> Vec<Queue> {
         let has = |queue: &Queue| {
             let messages = &self.queues[*queue as usize];
-            messages.iter().any(|message| holds.contains(&message.hold))
+            messages.iter().any(|message| message.is_put_off == put_off)
         };
         [Queue::Readiness, Queue::Tx]
             .into_iter()
             .filter(has)
             .collect()
+    }
+
+    fn queues_with_leases(&self, run_out: bool) -> Vec<Queue> {
+        [Queue::Readiness, Queue::Tx]
+            .into_iter()
+            .filter(|&queue| {
+                let mut leased = self.leased(queue);
+                leased.any(|(_, has_run_out)| has_run_out == run_out)
+            })
+            .collect()
+    }
+
+    /// The requests under a lease of a queue, and whether it has run out.
+    fn leased(&self, queue: Queue) -> impl Iterator<Item = (usize, bool)> {
+        let parts = self.claims.iter().filter(move |part| part.queue == queue);
+        parts.flat_map(|part| {
+            let held = self.held_in(part).into_iter();
+            held.map(|request| (request, part.has_run_out))
+        })
+    }
+
+    /// What a part of a claim still holds.
+    fn held_in(&self, part: &Part) -> Vec<usize> {
+        let names = |request: &usize| self.requests[*request].lease == Some(part.token);
+        part.requests.iter().copied().filter(names).collect()
+    }
+
+    /// Whether the lease that the request is under has run out, if it is under one.
+    fn lease_has_run_out(&self, request: usize) -> Option<bool> {
+        let (queue, _) = self.requests[request].place?;
+        let mut leased = self.leased(queue);
+        leased
+            .find(|&(held, _)| held == request)
+            .map(|(_, run_out)| run_out)
     }
 
     pub fn kind(&self, request: usize) -> &'static str {
@@ -274,31 +322,48 @@ impl Model {
     }
 
     fn depth(&self, queue: Queue) -> usize {
-        self.queues[queue as usize].len()
+        self.queues[queue as usize].len() + self.leased(queue).count()
     }
 
-    fn message(&mut self, queue: Queue, number: u64) -> Option<&mut Message> {
-        self.queues[queue as usize]
-            .iter_mut()
-            .find(|message| message.number == number)
+    /// Whether the message that the request's row names waits.
+    fn has_message(&self, request: usize) -> bool {
+        self.requests[request].place.is_some_and(|(queue, number)| {
+            let mut messages = self.queues[queue as usize].iter();
+            messages.any(|message| message.number == number)
+        })
     }
 
-    /// The message that the request's row names, if it is there.
-    fn own_message(&mut self, request: usize) -> Option<&mut Message> {
-        let (queue, number) = self.requests[request].message?;
-        self.message(queue, number)
+    /// Whether a message stands for no request that waits in this queue.
+    fn is_stray(&self, queue: Queue, message: &Message) -> bool {
+        let row = &self.requests[message.request];
+        row.place != Some((queue, message.number)) || row.lease.is_some()
     }
 
     fn put(&mut self, queue: Queue, request: usize) -> u64 {
         self.numbers += 1;
-        let number = self.numbers;
-        self.queues[queue as usize].push(Message {
-            number,
-            request,
-            hold: Hold::Free,
-            nonce: None,
-        });
-        number
+        self.add(queue, self.numbers, request, false);
+        self.numbers
+    }
+
+    fn add(&mut self, queue: Queue, number: u64, request: usize, is_put_off: bool) {
+        let messages = &mut self.queues[queue as usize];
+        let place = messages.partition_point(|message| message.number < number);
+        messages.insert(
+            place,
+            Message {
+                number,
+                request,
+                is_put_off,
+            },
+        );
+    }
+
+    /// The request's lease ends, and its message waits again under its old number.
+    fn put_back(&mut self, request: usize, is_put_off: bool) {
+        self.requests[request].lease = None;
+        if let Some((queue, number)) = self.requests[request].place {
+            self.add(queue, number, request, is_put_off);
+        }
     }
 
     /// Messages have gone: the gate may open.
@@ -323,18 +388,12 @@ impl Model {
         self.queues[queue as usize].retain(|message| message.number != number);
     }
 
-    /// The request ends, and its message goes. Somebody has to look at the gate.
+    /// The request leaves its queue: its message goes, and its lease ends. The caller looks at the gate.
     fn finish(&mut self, request: usize, status: Status, cause: &'static str) {
         self.go(request, status, cause);
-        if let Some((queue, number)) = self.requests[request].message.take() {
+        self.requests[request].lease = None;
+        if let Some((queue, number)) = self.requests[request].place.take() {
             self.remove(queue, number);
-        }
-    }
-
-    fn free(&mut self, queue: Queue, number: u64, hold: Hold) {
-        if let Some(message) = self.message(queue, number) {
-            message.hold = hold;
-            message.nonce = None;
         }
     }
 
@@ -355,7 +414,8 @@ impl Model {
             waits: 0,
             attempts: 0,
             unsent: 0,
-            message: Some((queue, number)),
+            place: Some((queue, number)),
+            lease: None,
             readiness_deadline_passed: false,
             deadline_passed: false,
             response_overdue: false,
@@ -377,7 +437,7 @@ impl Model {
         }
     }
 
-    /// After an enforced submission: whoever was let in where a gate counts has seen its depth.
+    /// After an enforced submission: one that was let in where a gate counts has seen its depth.
     fn look_after_submission(&mut self, kind: usize, was_closed: bool) {
         if !was_closed {
             self.look_after_addition(entry(kind));
@@ -441,69 +501,116 @@ impl Model {
     }
 
     fn claim(&mut self, queue: Queue, batch: usize) -> Vec<String> {
-        let held = self.queues[queue as usize]
-            .iter()
-            .filter(|message| message.hold == Hold::Held)
-            .count();
+        let held = self.leased(queue).filter(|(_, run_out)| !run_out).count();
         let limit = match queue {
             Queue::Readiness => batch.min(CONCURRENCY.saturating_sub(held)),
             Queue::Tx => batch,
         };
-        let taken: Vec<_> = self.queues[queue as usize]
-            .iter()
-            .filter(|message| matches!(message.hold, Hold::Free | Hold::Lapsed))
-            .map(|message| (message.number, message.request))
-            .take(limit)
-            .collect();
-        if taken.is_empty() {
+        if limit == 0 {
             return Vec::new();
         }
-        self.nonces += 1;
-        let nonce = self.nonces;
-        let mut claimed = Vec::new();
-        let mut removed = false;
-        for (number, request) in taken {
-            let goes = self.requests[request].message == Some((queue, number))
-                && self.may_be_claimed(queue, request);
-            if !goes {
-                removed = true;
-                self.remove(queue, number);
-                continue;
-            }
-            let attempt = match queue {
-                Queue::Readiness => {
-                    let row = &mut self.requests[request];
-                    row.checks += 1;
-                    row.checks
-                }
-                Queue::Tx => {
-                    if self.requests[request].status == Status::TxInFlight {
-                        self.go(request, Status::Processing, "recovered");
-                    }
-                    self.go(request, Status::TxInFlight, "claimed");
-                    let row = &mut self.requests[request];
-                    row.attempts += 1;
-                    row.attempts
-                }
-            };
-            if let Some(message) = self.message(queue, number) {
-                message.hold = Hold::Held;
-                message.nonce = Some(nonce);
-            }
-            self.leases[queue as usize].push(Lease {
-                request,
-                number,
-                nonce,
+        let depth = self.depth(queue);
+        let taken = self
+            .reap(queue, limit)
+            .unwrap_or_else(|| self.take(queue, limit));
+        let claimed: Vec<usize> = taken
+            .into_iter()
+            .filter(|&request| self.may_be_claimed(queue, request))
+            .collect();
+        if !claimed.is_empty() {
+            self.tokens += 1;
+            self.given += 1;
+            self.claims.push(Part {
+                queue,
+                token: self.tokens,
+                part: 0,
+                given: self.given,
+                has_run_out: false,
+                requests: claimed.clone(),
             });
-            claimed.push(format!("{request} {attempt}"));
         }
-        if removed {
+        let token = self.tokens;
+        for &request in &claimed {
+            self.requests[request].lease = Some(token);
+            self.leases[queue as usize].push(Lease { request, token });
+        }
+        if self.depth(queue) < depth {
             self.look_after_removal(queue);
         }
         claimed
+            .into_iter()
+            .map(|request| format!("{request} {}", self.begin_attempt(queue, request)))
+            .collect()
     }
 
-    /// Whether a claim that meets the request's own message hands it out; it may end it instead.
+    fn begin_attempt(&mut self, queue: Queue, request: usize) -> u32 {
+        if queue == Queue::Tx {
+            self.go(request, Status::TxInFlight, "claimed");
+        }
+        let row = &mut self.requests[request];
+        let attempts = match queue {
+            Queue::Readiness => &mut row.checks,
+            Queue::Tx => &mut row.attempts,
+        };
+        *attempts += 1;
+        *attempts
+    }
+
+    /// What a lease that has run out still held, the oldest one: up to `limit` requests of it, the others wait again. Nothing
+    /// when there was no such lease.
+    fn reap(&mut self, queue: Queue, limit: usize) -> Option<Vec<usize>> {
+        let held = loop {
+            let run_out = |part: &&Part| part.queue == queue && part.has_run_out;
+            let oldest = self.claims.iter().filter(run_out).map(Part::end).min()?;
+            let place = self.claims.iter().position(|part| part.end() == oldest)?;
+            let part = self.claims.remove(place);
+            let held = self.held_in(&part);
+            if !held.is_empty() {
+                break held;
+            }
+        };
+        let mut waiting = Vec::new();
+        for request in held {
+            let row = &self.requests[request];
+            let failure = match row.status {
+                Status::TxInFlight if is_at_most_once(row.kind) => Some("outcome_unknown"),
+                Status::TxInFlight => self.cannot_be_sent(request),
+                _ => None,
+            };
+            if let Some(cause) = failure {
+                self.finish(request, Status::Failure, cause);
+                continue;
+            }
+            if row.status == Status::TxInFlight {
+                self.go(request, Status::Processing, "recovered");
+            }
+            self.requests[request].lease = None;
+            waiting.push(request);
+        }
+        waiting.sort_by_key(|&request| self.requests[request].place.map(|(_, number)| number));
+        for request in waiting.split_off(limit.min(waiting.len())) {
+            self.put_back(request, false);
+        }
+        Some(waiting)
+    }
+
+    /// Up to `limit` messages that wait leave the queue: the requests that they stand for.
+    fn take(&mut self, queue: Queue, limit: usize) -> Vec<usize> {
+        let mut left = limit;
+        let taken = self.queues[queue as usize].extract_if(.., |message| {
+            let is_taken = left > 0 && !message.is_put_off;
+            left -= usize::from(is_taken);
+            is_taken
+        });
+        let taken: Vec<_> = taken.collect();
+        taken
+            .into_iter()
+            .filter(|message| !self.is_stray(queue, message))
+            .map(|message| message.request)
+            .collect()
+    }
+
+    /// Whether a claim hands out a request whose message it has taken; it may end it instead.
     fn may_be_claimed(&mut self, queue: Queue, request: usize) -> bool {
         let row = &self.requests[request];
         match (queue, row.status) {
@@ -515,39 +622,40 @@ impl Model {
                 }
                 true
             }
-            (Queue::Tx, status @ (Status::Processing | Status::TxInFlight)) => {
-                let lost = status == Status::TxInFlight;
-                let cause = if lost && is_at_most_once(row.kind) {
-                    "outcome_unknown"
-                } else if row.attempts - row.unsent > ATTEMPTS {
-                    "attempts_exhausted"
-                } else if row.deadline_passed {
-                    "deadline_exceeded"
-                } else {
-                    return true;
-                };
-                self.finish(request, Status::Failure, cause);
-                false
+            (Queue::Tx, Status::Processing) => {
+                if let Some(cause) = self.cannot_be_sent(request) {
+                    self.finish(request, Status::Failure, cause);
+                    return false;
+                }
+                true
             }
             _ => false,
         }
     }
 
-    /// The picked leases that are still held by whoever was given them, for requests of this status.
+    /// Why there is no further send, if there is none.
+    fn cannot_be_sent(&self, request: usize) -> Option<&'static str> {
+        let row = &self.requests[request];
+        if row.attempts - row.unsent > ATTEMPTS {
+            Some("attempts_exhausted")
+        } else {
+            row.deadline_passed.then_some("deadline_exceeded")
+        }
+    }
+
+    /// The picked leases that still hold requests of this status, in the order of their numbers.
     fn held(&self, queue: Queue, picks: &[Pick], status: Status) -> Vec<usize> {
-        let leases = &self.leases[queue as usize];
         let mut held: Vec<(u64, usize)> = Vec::new();
-        for pick in picks {
-            let Some(lease) = pick.of(leases) else {
-                continue;
-            };
-            let carries = self.queues[queue as usize].iter().any(|message| {
-                message.number == lease.number && message.nonce == Some(lease.nonce)
-            });
+        for lease in picks
+            .iter()
+            .filter_map(|pick| pick.of(&self.leases[queue as usize]))
+        {
             let row = &self.requests[lease.request];
-            let names = row.message == Some((queue, lease.number));
-            if !pick.is_forged && carries && names && row.status == status {
-                held.push((lease.number, lease.request));
+            if let Some((_, number)) = row.place
+                && row.lease == Some(lease.token)
+                && row.status == status
+            {
+                held.push((number, lease.request));
             }
         }
         held.sort_unstable();
@@ -562,25 +670,31 @@ impl Model {
 
     fn settle_checks(&mut self, check: Check, picks: &[Pick]) -> Vec<String> {
         let held = self.held(Queue::Readiness, picks, Status::Queued);
-        let depth = self.depth(Queue::Readiness);
         for &request in &held {
             match check {
                 Check::Passed => {
                     self.finish(request, Status::Processing, "readiness_passed");
                     let number = self.put(Queue::Tx, request);
-                    self.requests[request].message = Some((Queue::Tx, number));
+                    self.requests[request].place = Some((Queue::Tx, number));
                 }
                 Check::Failed => self.finish(request, Status::Failure, "readiness_failed"),
                 Check::NotYet { wait, code } => self.not_yet(request, wait, code),
             }
         }
-        if self.depth(Queue::Readiness) < depth {
+        if self.some_have_left(&held, Queue::Readiness) {
             self.look_after_removal(Queue::Readiness);
             if check == Check::Passed {
                 self.look_after_addition(Queue::Tx);
             }
         }
         self.moved(held.into_iter())
+    }
+
+    fn some_have_left(&self, requests: &[usize], queue: Queue) -> bool {
+        requests.iter().any(|&request| {
+            let place = self.requests[request].place;
+            place.is_none_or(|(place, _)| place != queue)
+        })
     }
 
     fn not_yet(&mut self, request: usize, wait: Wait, code: Option<&'static str>) {
@@ -593,20 +707,14 @@ impl Model {
         let too_late = overdue || wait == Wait::TooLong;
         if code.is_some() && (row.checks - row.waits >= ATTEMPTS || too_late) {
             self.finish(request, Status::TimedOut, "readiness_timed_out");
-        } else if let Some((queue, number)) = row.message {
-            let hold = if wait == Wait::None || overdue {
-                Hold::Free
-            } else {
-                Hold::Later
-            };
+        } else {
             self.requests[request].waits += u32::from(code.is_none());
-            self.free(queue, number, hold);
+            self.put_back(request, wait != Wait::None && !overdue);
         }
     }
 
     fn settle_sends(&mut self, sent: Sent, picks: &[Pick]) -> Vec<String> {
         let held = self.held(Queue::Tx, picks, Status::TxInFlight);
-        let depth = self.depth(Queue::Tx);
         for &request in &held {
             match sent {
                 Sent::Receipt {
@@ -617,7 +725,7 @@ impl Model {
                 Sent::Retry { wait, code, left } => self.retry(request, wait, code, left),
             }
         }
-        if self.depth(Queue::Tx) < depth {
+        if self.some_have_left(&held, Queue::Tx) {
             self.look_after_removal(Queue::Tx);
         }
         self.moved(held.into_iter())
@@ -666,17 +774,9 @@ impl Model {
         } else if wait == Wait::TooLong || row.deadline_passed {
             "deadline_exceeded"
         } else {
-            let hold = if wait == Wait::None {
-                Hold::Free
-            } else {
-                Hold::Later
-            };
-            let message = row.message;
             self.requests[request].unsent += u32::from(!left_now);
             self.go(request, Status::Processing, "send_retried");
-            if let Some((queue, number)) = message {
-                self.free(queue, number, hold);
-            }
+            self.put_back(request, wait != Wait::None);
             return;
         };
         self.finish(request, Status::Failure, cause);
@@ -696,30 +796,49 @@ impl Model {
                     self.requests[request].attempts -= 1;
                 }
             }
-            if let Some((queue, number)) = self.requests[request].message {
-                self.free(queue, number, Hold::Free);
-            }
+            self.put_back(request, false);
         }
         self.moved(held.into_iter())
     }
 
+    /// What is named of a claim ends later; what is not named becomes a part of its own, and keeps its time.
     fn extend(&mut self, queue: Queue, picks: &[Pick]) -> Vec<String> {
         let leases = &self.leases[queue as usize];
-        let mut numbers: Vec<u64> = picks
+        let named: Vec<Lease> = picks
             .iter()
-            .filter(|pick| !pick.is_forged)
             .filter_map(|pick| pick.of(leases))
-            .filter(|lease| {
-                self.queues[queue as usize].iter().any(|message| {
-                    message.number == lease.number
-                        && message.nonce == Some(lease.nonce)
-                        && message.hold == Hold::Held
-                })
-            })
-            .map(|lease| lease.number)
+            .copied()
             .collect();
-        numbers.sort_unstable();
-        vec![numbers.len().to_string()]
+        self.given += 1;
+        let mut prolonged = 0;
+        for place in 0..self.claims.len() {
+            let part = &self.claims[place];
+            let (token, given) = (part.token, part.given);
+            let (kept, rest): (Vec<_>, Vec<_>) =
+                self.held_in(part).into_iter().partition(|&request| {
+                    let is_it = |lease: &Lease| lease.request == request && lease.token == token;
+                    named.iter().any(is_it)
+                });
+            if part.has_run_out || kept.is_empty() {
+                continue;
+            }
+            prolonged += kept.len();
+            self.claims[place].given = self.given;
+            self.claims[place].requests = kept;
+            if !rest.is_empty() {
+                let parts = self.claims.iter().filter(|part| part.token == token);
+                let last = parts.map(|part| part.part).max().unwrap_or_default();
+                self.claims.push(Part {
+                    queue,
+                    token,
+                    part: last + 1,
+                    given,
+                    has_run_out: false,
+                    requests: rest,
+                });
+            }
+        }
+        vec![prolonged.to_string()]
     }
 
     fn respond(
@@ -827,7 +946,7 @@ impl Model {
     fn cancel(&mut self, request: usize) -> String {
         match self.requests[request].status {
             Status::Queued | Status::Processing => {
-                let queue = self.requests[request].message.map(|(queue, _)| queue);
+                let queue = self.requests[request].place.map(|(queue, _)| queue);
                 self.finish(request, Status::Failure, "cancelled");
                 if let Some(queue) = queue {
                     self.look_after_removal(queue);
@@ -870,7 +989,7 @@ impl Model {
         let mut queues = BTreeSet::new();
         for &request in requests {
             if let Some((status, cause)) = self.ends(end, request) {
-                queues.extend(self.requests[request].message.map(|(queue, _)| queue));
+                queues.extend(self.requests[request].place.map(|(queue, _)| queue));
                 self.finish(request, status, cause);
                 moved.push(request);
             }
@@ -900,23 +1019,22 @@ impl Model {
     }
 
     fn recover(&mut self, all: bool, force: bool) -> Answer {
-        let live = self.queues[Queue::Tx as usize]
-            .iter()
-            .any(|message| message.hold == Hold::Held);
+        let live = self.leased(Queue::Tx).any(|(_, run_out)| !run_out);
         if all && !force && live {
             return Err("TG007");
         }
         let (mut reset, mut ended, mut rebuilt) = (0, 0, 0);
         let mut gone = false;
         for request in 0..self.requests.len() {
-            let Some((queue, number)) = self.requests[request].message else {
-                continue;
-            };
-            let hold = self.own_message(request).map(|message| message.hold);
             let row = &self.requests[request];
-            let lost = row.status == Status::TxInFlight && (all || hold != Some(Hold::Held));
+            if row.place.is_none() {
+                continue;
+            }
+            let run_out = self.lease_has_run_out(request);
+            let is_there = run_out.is_some() || self.has_message(request);
+            let lost = row.status == Status::TxInFlight && (all || run_out != Some(false));
             if lost && is_at_most_once(row.kind) {
-                gone |= hold.is_some();
+                gone |= is_there;
                 ended += 1;
                 self.finish(request, Status::Failure, "outcome_unknown");
                 continue;
@@ -924,18 +1042,13 @@ impl Model {
             if lost {
                 reset += 1;
                 self.go(request, Status::Processing, "recovered");
-                self.free(queue, number, Hold::Free);
+                self.requests[request].lease = None;
             }
-            if hold.is_none() {
+            if !is_there {
                 rebuilt += 1;
-                let messages = &mut self.queues[queue as usize];
-                messages.push(Message {
-                    number,
-                    request,
-                    hold: Hold::Free,
-                    nonce: None,
-                });
-                messages.sort_by_key(|message| message.number);
+            }
+            if (lost || !is_there) && !self.has_message(request) {
+                self.put_back(request, false);
             }
         }
         if gone {
@@ -949,10 +1062,13 @@ impl Model {
     }
 
     fn remove_strays(&mut self, queue: Queue) -> String {
-        let requests = &self.requests;
-        let before = self.queues[queue as usize].len();
-        self.queues[queue as usize]
-            .retain(|message| requests[message.request].message == Some((queue, message.number)));
+        let messages = std::mem::take(&mut self.queues[queue as usize]);
+        let before = messages.len();
+        let kept = messages
+            .into_iter()
+            .filter(|message| !self.is_stray(queue, message))
+            .collect();
+        self.queues[queue as usize] = kept;
         let removed = before - self.queues[queue as usize].len();
         if removed > 0 {
             self.look_after_removal(queue);
@@ -992,17 +1108,14 @@ impl Model {
     fn meddle(&mut self, command: &Command) {
         match command {
             Command::Lapse { queue } => {
-                for message in &mut self.queues[*queue as usize] {
-                    if message.hold == Hold::Held {
-                        message.hold = Hold::Lapsed;
-                    }
+                let parts = self.claims.iter_mut();
+                for part in parts.filter(|part| part.queue == *queue) {
+                    part.has_run_out = true;
                 }
             }
             Command::ComesDue { queue } => {
                 for message in &mut self.queues[*queue as usize] {
-                    if message.hold == Hold::Later {
-                        message.hold = Hold::Free;
-                    }
+                    message.is_put_off = false;
                 }
             }
             Command::Pass { end, request } => {
@@ -1022,9 +1135,11 @@ impl Model {
             }
             Command::Purge { queue } => self.queues[*queue as usize].clear(),
             Command::LoseMessage { request } => {
-                if let Some((queue, number)) = self.requests[*request].message {
+                if let Some((queue, number)) = self.requests[*request].place {
                     self.remove(queue, number);
                 }
+                let token = self.requests[*request].lease;
+                self.claims.retain(|part| Some(part.token) != token);
             }
             Command::Duplicate { queue, request } => {
                 self.put(*queue, *request);
@@ -1055,17 +1170,22 @@ impl Model {
         }
         for queue in [Queue::Readiness, Queue::Tx] {
             let gate = &self.gates[queue as usize];
-            let messages = self.queues[queue as usize].iter().map(|message| {
-                let named = self.requests[message.request].message == Some((queue, message.number));
-                let hold = match message.hold {
-                    Hold::Free => "free",
-                    Hold::Later => "later",
-                    Hold::Held => "held",
-                    Hold::Lapsed => "lapsed",
-                };
-                let stray = if named { "" } else { " stray" };
-                format!(" {}:{hold}{stray}", message.request)
+            let waiting = self.queues[queue as usize].iter().map(|message| {
+                let hold = if message.is_put_off { "later" } else { "free" };
+                let stray = self.is_stray(queue, message);
+                let stray = if stray { " stray" } else { "" };
+                (
+                    message.number,
+                    format!(" {}:{hold}{stray}", message.request),
+                )
             });
+            let leased = self.leased(queue).filter_map(|(request, run_out)| {
+                let hold = if run_out { "lapsed" } else { "held" };
+                let (_, number) = self.requests[request].place?;
+                Some((number, format!(" {request}:{hold}")))
+            });
+            let mut all: Vec<_> = waiting.chain(leased).collect();
+            all.sort();
             lines.push(format!(
                 "{} {}{} {}:{}",
                 queue.name(),
@@ -1076,7 +1196,7 @@ impl Model {
                 },
                 if gate.forced { " forced" } else { "" },
                 self.depth(queue),
-                messages.collect::<String>(),
+                all.into_iter().map(|(_, text)| text).collect::<String>(),
             ));
         }
         for ((kind, submitter, key), known) in &self.keys {

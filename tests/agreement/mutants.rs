@@ -18,8 +18,8 @@ struct Mutant {
 pub const TELLING: [u64; 32] = [
     0xe76ece984618e8dd, // a settle without its fence
     0x14387c9630c6124e, // a settle without its fence
-    0x5bc1510e68dfa592, // a nonce that stays when a message is given back
-    0xa5da017c4e9db5b7, // a nonce that stays when a message is given back
+    0x5bc1510e68dfa592, // a token that stays when a message is given back
+    0xa5da017c4e9db5b7, // a token that stays when a message is given back
     0x84d11fa9b1513c1c, // a window that never passes
     0x96999ea8ed000bde, // a window that never passes
     0x86867d8358ffb880, // a key that keeps a request that timed out
@@ -38,7 +38,7 @@ pub const TELLING: [u64; 32] = [
     0x9c5a7f2bb2caf5ba, // a gate that opens one request too late
     0xb49a753f4bcefa92, // a receipt that forgets the inbox
     0xc900362a467114e8, // a receipt that forgets the inbox
-    0x72ab7f6d34202f16, // an ended request that keeps its message
+    0xc8d8ad94eb9d6cf5, // an ended request that keeps its message
     0x911ef9acdfe9cd70, // an ended request that keeps its message
     0xaa569c095dc39ebe, // a retry against at_most_once
     0xbd7dbdda83c90be6, // a retry against at_most_once
@@ -53,19 +53,22 @@ pub const TELLING: [u64; 32] = [
 const MUTANTS: [Mutant; 16] = [
     Mutant {
         name: "a settle without its fence",
-        changes: &[(
-            "lock_held",
-            "m.headers ->> 'nonce' = l.nonce::text",
-            "m.headers is not null",
-        )],
+        changes: &[("lock_held", "r.lease = l.token", "r.lease is not null")],
     },
     Mutant {
-        name: "a nonce that stays when a message is given back",
-        changes: &[(
-            "free_messages",
-            "set vt = freed.visible, headers = null",
-            "set vt = freed.visible",
-        )],
+        name: "a token that stays when a message is given back",
+        changes: &[
+            (
+                "settle_not_yet",
+                "lease = null,",
+                "lease = case when j.ended is null then r.lease end,",
+            ),
+            (
+                "settle_retry",
+                "lease = null,",
+                "lease = case j.cause when 'send_retried' then r.lease end,",
+            ),
+        ],
     },
     Mutant {
         name: "a window that never passes",
@@ -101,15 +104,22 @@ const MUTANTS: [Mutant; 16] = [
     },
     Mutant {
         name: "a claim with one attempt less",
-        changes: &[(
-            "claim_tx",
-            "r.tx_attempt - r.tx_unsent > p.attempts",
-            "r.tx_attempt - r.tx_unsent >= p.attempts",
-        )],
+        changes: &[
+            (
+                "claim_tx",
+                "r.tx_attempt - r.tx_unsent > p.attempts",
+                "r.tx_attempt - r.tx_unsent >= p.attempts",
+            ),
+            (
+                "lock_lapsed",
+                "h.tx_attempt - h.tx_unsent > p.attempts",
+                "h.tx_attempt - h.tx_unsent >= p.attempts",
+            ),
+        ],
     },
     Mutant {
         name: "an extend of a lease that has run out",
-        changes: &[("extend", " and m.vt > v_now", "")],
+        changes: &[("extend", " or v_claim.until <= tidegate.clock()", "")],
     },
     Mutant {
         name: "a gate that opens one request too early",

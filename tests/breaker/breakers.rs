@@ -159,7 +159,7 @@ async fn while_it_is_open_nobody_claims_and_callers_are_told_to_stay_away() {
         .execute("update tidegate.policy set breaker_error_rate = null where kind = 'direct'")
         .await;
     database
-        .execute("update pgmq.q_tx set vt = '-infinity' where headers is null")
+        .execute("update pgmq.q_tx set vt = '-infinity' where true")
         .await;
     database
         .execute(
@@ -243,7 +243,7 @@ async fn half_open_it_lets_so_many_probes_through_whoever_claims_and_closes_when
     succeed(&mut session, &probes[1..]).await;
     assert_eq!(state(&database).await, "closed 0 0");
     database
-        .execute("update pgmq.q_tx set vt = '-infinity' where headers is null")
+        .execute("update pgmq.q_tx set vt = '-infinity' where true")
         .await;
     assert_eq!(session.claim("tx", 99).await.len(), 8);
     assert_eq!(
@@ -296,7 +296,7 @@ async fn probes_that_come_to_nothing_leave_their_place_to_others() {
     database
         .execute(
             "update tidegate.breaker set probe_until = clock_timestamp();
-             update pgmq.q_tx set vt = '-infinity' where headers is null",
+             update pgmq.q_tx set vt = '-infinity' where true",
         )
         .await;
     assert_eq!(session.claim("tx", 9).await.len(), 2);

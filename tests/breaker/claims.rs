@@ -35,7 +35,7 @@ async fn many_that_wait_behind_a_breaker_do_not_come_back_all_at_once() {
     let spread = database
         .value(
             "select max(vt) - min(vt) > interval '500 milliseconds' from pgmq.q_tx
-             where headers is null and vt > '-infinity'",
+             where vt > '-infinity'",
         )
         .await;
     assert_eq!(spread, "t");
@@ -50,8 +50,10 @@ async fn an_open_breaker_of_another_kind_costs_a_claim_no_more_messages_than_it_
     let mut session = Session::open(&database).await;
     assert_eq!(session.claim("tx", 1).await.len(), 1);
     assert_eq!(
-        database.value("select sum(read_ct) from pgmq.q_tx").await,
-        "1"
+        database
+            .value("select count(*) from pgmq.q_tx where vt = '-infinity'")
+            .await,
+        "49"
     );
 }
 

@@ -98,7 +98,7 @@ async fn never_more_checks_are_held_than_the_limit_allows() {
         let mut seen = 0;
         while workers.iter().any(|worker| !worker.is_finished()) {
             let held = observer
-                .text("select count(*) from pgmq.q_readiness where headers is not null and vt > clock_timestamp()")
+                .text("select count(*) from tidegate.leased_request where queue = 'readiness' and in_force")
                 .await;
             seen = seen.max(held.parse::<usize>().unwrap());
             looks.fetch_add(1, Ordering::SeqCst);
@@ -201,7 +201,7 @@ async fn a_lease_prolonged_at_its_very_end_does_not_let_one_more_in() {
     assert_eq!(extended.len(), 1);
     // What the others see runs out before this commits.
     eventually("the old lease runs out", || async {
-        database.number("select count(*) from pgmq.q_readiness where headers is not null and vt <= clock_timestamp()").await == 1
+        database.number("select count(*) from tidegate.leased_request where queue = 'readiness' and not in_force").await == 1
     })
     .await;
     let claim = Session::open(&database)
@@ -212,7 +212,7 @@ async fn a_lease_prolonged_at_its_very_end_does_not_let_one_more_in() {
 
     assert_eq!(claim.finish().await.1, NOTHING);
     assert_eq!(
-        database.number("select count(*) from pgmq.q_readiness where headers is not null and vt > clock_timestamp()").await,
+        database.number("select count(*) from tidegate.leased_request where queue = 'readiness' and in_force").await,
         1
     );
 }

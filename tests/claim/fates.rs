@@ -9,7 +9,9 @@ const QUEUES: [(&str, &str); 2] = [("readiness", "public_decrypt"), ("tx", "dire
 
 async fn depth(database: &TestDatabase, queue: &str) -> i64 {
     database
-        .number(&format!("select count(*) from pgmq.q_{queue}"))
+        .number(&format!(
+            "select depth from tidegate.queue_counts() where queue = '{queue}'"
+        ))
         .await
 }
 
@@ -132,7 +134,7 @@ async fn a_claim_of_nothing_takes_nothing_and_nonsense_is_refused() {
         assert_eq!(
             database
                 .number(&format!(
-                    "select count(*) from pgmq.q_{queue} where headers is not null"
+                    "select count(*) from tidegate.claim where queue = '{queue}'"
                 ))
                 .await,
             0

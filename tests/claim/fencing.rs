@@ -1,6 +1,7 @@
 //! Can anybody but the present holder of a lease settle, extend or give back a request?
 
 use sqlx::PgConnection;
+use uuid::Uuid;
 
 use crate::support::{
     TestDatabase,
@@ -128,10 +129,10 @@ async fn a_holder_whose_request_was_recovered_moves_nothing() {
 async fn a_holder_whose_message_was_rebuilt_moves_nothing_though_number_and_count_are_the_same() {
     for queue in ["readiness", "tx"] {
         let (database, mut session, first) = claimed(queue).await;
-        let read = format!("select msg_id || ' ' || read_ct from pgmq.q_{queue}");
-        let before = database.value(&read).await;
+        let number = "select msg_id from tidegate.request";
+        let before = database.value(number).await;
         database
-            .execute(&format!("select pgmq.purge_queue('{queue}')"))
+            .execute("delete from tidegate.claim; update tidegate.request set lease = null")
             .await;
         is_powerless(&mut session, queue, &first.lease).await;
 
@@ -142,9 +143,9 @@ async fn a_holder_whose_message_was_rebuilt_moves_nothing_though_number_and_coun
         is_powerless(&mut session, queue, &first.lease).await;
         let second = claim_one(&mut session, queue, "second").await;
         assert_eq!(
-            database.value(&read).await,
+            database.value(number).await,
             before,
-            "only the nonce tells them apart"
+            "only the token tells them apart"
         );
 
         is_powerless(&mut session, queue, &first.lease).await;
@@ -156,17 +157,16 @@ async fn a_holder_whose_message_was_rebuilt_moves_nothing_though_number_and_coun
 async fn a_forged_lease_moves_nothing() {
     for queue in ["readiness", "tx"] {
         let (_database, mut session, first) = claimed(queue).await;
-        let id = first.msg_id;
+        let id = first.id;
+        let other = Uuid::from_u128(7);
         for forged in [
-            format!("row('{queue}', {id}, 0)::tidegate.lease"),
-            format!("row('{queue}', {id}, null)::tidegate.lease"),
+            format!("row('{queue}', 0, '{id}')::tidegate.lease"),
+            format!("row('{queue}', null, '{id}')::tidegate.lease"),
             format!("row('{queue}', null, null)::tidegate.lease"),
-            format!("row('{queue}', {}, 1)::tidegate.lease", i64::MAX),
+            format!("row('{queue}', {}, '{id}')::tidegate.lease", i64::MAX),
             "null::tidegate.lease".to_owned(),
-            "row(null, 1, 1)::tidegate.lease".to_owned(),
-            first
-                .lease
-                .replace(&format!("{id},"), &format!("{},", id + 1)),
+            format!("row(null, 1, '{id}')::tidegate.lease"),
+            first.lease.replace(&id.to_string(), &other.to_string()),
         ] {
             is_powerless(&mut session, queue, &forged).await;
         }
@@ -182,13 +182,13 @@ async fn a_message_that_nobody_holds_has_no_lease_at_all() {
     let database = TestDatabase::unlimited().await;
     let mut session = database.session().await;
     database.submit("direct").await;
-    let msg_id = value(&mut session, "select msg_id from pgmq.q_tx").await;
+    let id = value(&mut session, "select id from tidegate.request").await;
 
-    for nonce in ["null", "0"] {
+    for token in ["null", "0"] {
         is_powerless(
             &mut session,
             "tx",
-            &format!("row('tx', {msg_id}, {nonce})::tidegate.lease"),
+            &format!("row('tx', {token}, '{id}')::tidegate.lease"),
         )
         .await;
     }
@@ -214,7 +214,7 @@ async fn leases_of_two_queues_in_one_call_are_refused() {
     }
     // A queue that does not exist is another mistake.
     for function in READINESS.iter().chain(&TX) {
-        let sql = call(function, "array[row('nowhere', 1, 1)::tidegate.lease]");
+        let sql = call(function, "array[row('nowhere', 1, null)::tidegate.lease]");
         assert_eq!(
             refused(&mut session, &format!("select * from {sql}"))
                 .await
@@ -274,9 +274,9 @@ async fn extending_a_stale_and_a_present_lease_of_one_message_prolongs_the_prese
 
         for both in [[&first, &second], [&second, &first]] {
             let both = format!("array[{}, {}]", both[0].lease, both[1].lease);
-            let sql = format!("select l.nonce::text from tidegate.extend({both}, '40 s') as l");
-            let nonce = value(&mut session, &format!("select ({}).nonce", second.lease)).await;
-            assert_eq!(column(&mut session, &sql).await, [nonce]);
+            let sql = format!("select l.token::text from tidegate.extend({both}, '40 s') as l");
+            let token = value(&mut session, &format!("select ({}).token", second.lease)).await;
+            assert_eq!(column(&mut session, &sql).await, [token]);
         }
     }
 }

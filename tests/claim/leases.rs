@@ -19,20 +19,24 @@ use sqlx::{Connection, Executor, PgConnection};
 
 use crate::support::{
     TestDatabase, campaign,
-    race::{NOTHING, sound},
+    race::{NOTHING, Session, expire_leases, leases, settle, sound, submit_many},
 };
 
 const WORKERS: u64 = 10;
 const DOUBLE_SETTLERS: u64 = 4;
 
-/// A request in no legal state: one that waits or is in flight has one message, a completed one the answer of its last claim.
+/// A request in no legal state: one that waits has its message, one in flight the lease that its row names, a completed one the
+/// answer of its last claim.
 const WRONG: &str = "
     select concat_ws(' ', r.id, r.req_status, r.msg_id, r.worker, r.response)
     from tidegate.request as r
     left join pgmq.q_tx as m on m.msg_id = r.msg_id and tidegate.message_request_id(m.message) = r.id
-    where case
-      when r.req_status in ('processing', 'tx_in_flight') then m.msg_id is null
-      when r.req_status = 'completed' then m.msg_id is not null or r.worker is distinct from r.response #>> '{}'
+    cross join lateral (select count(*) as parts from tidegate.claim as c where c.token = r.lease and r.id = any(c.ids)) as l
+    where case r.req_status
+      when 'processing' then m.msg_id is null or r.lease is not null
+      when 'tx_in_flight' then m.msg_id is not null or l.parts <> 1
+      when 'completed' then
+        m.msg_id is not null or r.lease is not null or r.worker is distinct from r.response #>> '{}'
       else true
     end";
 
@@ -234,10 +238,12 @@ impl Stress {
                 .fetch_all(&mut session)
                 .await
                 .unwrap();
-            let left: bool = sqlx::query_scalar("select exists (select from pgmq.q_tx)")
-                .fetch_one(&mut session)
-                .await
-                .unwrap();
+            let left: bool = sqlx::query_scalar(
+                "select exists (select from pgmq.q_tx) or exists (select from tidegate.leased_request)",
+            )
+            .fetch_one(&mut session)
+            .await
+            .unwrap();
             if !wrong.is_empty() || !left || !self.goes_on() {
                 return wrong;
             }
@@ -333,7 +339,7 @@ async fn without_the_fence_the_same_stress_finds_answers_of_others() {
              begin
                execute replace(
                  pg_get_functiondef('tidegate_internal.lock_held'::regproc),
-                 'm.headers ->> ''nonce'' = l.nonce::text', 'm.headers is not null'
+                 'r.lease = l.token', 'r.lease is not null'
                );
              end;
              $$",
@@ -341,4 +347,83 @@ async fn without_the_fence_the_same_stress_finds_answers_of_others() {
         .await;
     let (wrong, _, _) = stress(database, 20_000).await;
     assert!(!wrong.is_empty(), "nothing was found");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_settle_that_stays_open_keeps_no_claim_and_no_extension_waiting() {
+    for (queue, kind, settles) in [
+        ("tx", "direct", "settle_receipt"),
+        ("readiness", "public_decrypt", "settle_passed"),
+    ] {
+        let database = TestDatabase::unlimited().await;
+        database
+            .execute("update tidegate.queue set max_concurrency = 10 where name = 'readiness'")
+            .await;
+        submit_many(&database, kind, 4).await;
+        let mut late = Session::open(&database).await;
+        let lost = late.claim(queue, 2).await;
+        expire_leases(&database, queue).await;
+        let mut other = Session::open(&database).await;
+        late.execute("begin").await;
+        late.texts(&settle(settles, &lost[..1], "")).await;
+
+        // What is not being settled is reaped, then come the others.
+        let again = other.claim(queue, 4).await;
+        assert_eq!((again.len(), again[0].id), (1, lost[1].id));
+        assert_eq!(other.claim(queue, 4).await.len(), 2);
+        let extend = format!(
+            "select e from tidegate.extend({}, '1 hour') as e",
+            leases(&again)
+        );
+        assert_eq!(other.texts(&extend).await.len(), 1);
+
+        late.rollback().await;
+        let last = other.claim(queue, 4).await;
+        assert_eq!((last.len(), last[0].id), (1, lost[0].id));
+        sound(&database).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn extensions_of_one_claim_at_once_prolong_what_each_of_them_names() {
+    let database = TestDatabase::unlimited().await;
+    submit_many(&database, "direct", 4).await;
+    let mut one = Session::open(&database).await;
+    let held = one.claim("tx", 4).await;
+    let extend = |part: &[_]| {
+        format!(
+            "select e from tidegate.extend({}, '1 hour') as e",
+            leases(part)
+        )
+    };
+    one.execute("begin").await;
+    assert_eq!(one.texts(&extend(&held[..2])).await.len(), 2);
+    let other = Session::open(&database).await.start(&extend(&held[2..]));
+    other.until_blocked_by(&database, &one).await;
+    one.commit().await;
+
+    assert_eq!(other.finish().await.1.len(), 2);
+    let until = "select count(*) = 2 and min(until) > clock_timestamp() + interval '59 minutes' from tidegate.claim";
+    assert_eq!(database.value(until).await, "t");
+    sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_under_a_lease_comes_back_to_a_queue_that_was_made_again() {
+    let database = TestDatabase::unlimited().await;
+    submit_many(&database, "direct", 3).await;
+    let mut session = Session::open(&database).await;
+    let held = session.claim("tx", 3).await;
+    // Without `recover` in between, which would let the queue number from beyond.
+    session
+        .execute("select pgmq.drop_queue('tx'); select pgmq.create('tx')")
+        .await;
+    submit_many(&database, "direct", 3).await;
+
+    session.texts(&settle("release", &held[..1], "")).await;
+    expire_leases(&database, "tx").await;
+    assert_eq!(session.claim("tx", 1).await.len(), 1);
+
+    sound(&database).await;
+    assert_eq!(session.claim("tx", 9).await.len(), 5);
 }

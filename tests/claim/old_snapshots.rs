@@ -31,8 +31,8 @@ async fn settle_all_but(session: &mut Session, spared: i64) {
     session
         .texts(&format!(
             "select count(*) from tidegate.settle_receipt(
-               array(select row('tx', m.msg_id, (m.headers ->> 'nonce')::bigint)::tidegate.lease
-                     from pgmq.q_tx as m where m.headers is not null and m.msg_id <> {spared}),
+               array(select row('tx', l.token, l.id)::tidegate.lease
+                     from tidegate.leased_request as l where l.msg_id <> {spared}),
                null, array_fill('{{}}'::jsonb, array[{BATCH}]))"
         ))
         .await;
@@ -88,6 +88,30 @@ async fn claims_cost_the_same_however_many_were_served_since_the_snapshot() {
         last * 10 <= 25 * usual,
         "without a snapshot {usual}, with one {last} blocks: {costs:?}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_cost_the_same_however_many_have_ended_since_the_snapshot() {
+    let database = TestDatabase::unlimited().await;
+    submit_many(&database, "direct", 5000).await;
+    let mut session = Session::open(&database).await;
+    let mut old = old_snapshot(&database).await;
+    let one = "do $$
+      declare v_leases tidegate.lease[];
+      begin
+        for i in 1 .. 400 loop
+          v_leases := array(select c.lease from tidegate.claim_tx('tx', 'w', 1, '10 milliseconds') as c);
+          perform from tidegate.settle_receipt(v_leases);
+          commit;
+        end loop;
+      end $$";
+    let mut costs = Vec::new();
+    for _ in 0..6 {
+        session.execute(one).await;
+        costs.push(claim_cost(&mut session, 1).await);
+    }
+    old.rollback().await;
+    assert!(costs[5] <= costs[1] + 100, "{costs:?}");
 }
 
 /// What a claim costs where nobody holds a snapshot and nothing stands in front.

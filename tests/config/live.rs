@@ -309,7 +309,9 @@ async fn all_workers_check_as_many_at_once_as_a_new_limit_allows_within_a_second
     let release = Arc::new(Notify::new());
     let _fleet = Fleet::of(&database, 2, &release);
     let held = || {
-        database.number("select count(*) from pgmq.q_readiness where headers is not null and vt > clock_timestamp()")
+        database.number(
+            "select count(*) from tidegate.leased_request where queue = 'readiness' and in_force",
+        )
     };
     eventually("two are checked", || async { held().await == 2 }).await;
 

@@ -280,9 +280,7 @@ async fn what_gives_back_and_removes_at_once_waits_for_the_mark_before_it_drains
             ),
             _ => {
                 submit_many(&database, "direct", 1).await;
-                session
-                    .execute("delete from pgmq.q_tx where headers is null")
-                    .await;
+                session.execute("delete from pgmq.q_tx where true").await;
                 "select rebuilt from tidegate.recover(reset_all => true, force => true)".to_owned()
             }
         };

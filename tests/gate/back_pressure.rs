@@ -13,7 +13,7 @@ use sqlx::postgres::PgListener;
 
 use crate::support::{
     TestDatabase, campaign, eventually,
-    race::{NOTHING, Session, leases, sound, submit_many},
+    race::{DEPTH, NOTHING, Session, expire_leases, leases, sound, submit_many},
     rest,
 };
 
@@ -58,6 +58,43 @@ async fn settle(session: &mut Session, held: &[crate::support::race::Held]) {
 
 fn batch(kind: &str, count: usize) -> String {
     format!("submit_batch('{kind}', array_fill('{{}}'::jsonb, array[{count}]))")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_that_ends_requests_counts_those_that_it_takes() {
+    let database = stage().await;
+    let mut session = Session::open(&database).await;
+    outcomes(&mut session, &batch("direct", 30)).await;
+    let late = "update tidegate.request set deadline_at = clock_timestamp() - interval '1 s'
+                where id in (select id from tidegate.request order by id limit ";
+    session.execute(&format!("{late} 1)")).await;
+
+    assert_eq!(session.claim("tx", 30).await.len(), 29);
+    assert_eq!(session.text(STATE).await, "too_many_requests 30 1");
+
+    // Of what has run out a claim takes five, ends nineteen, and puts five back.
+    session.execute(&format!("{late} 20)")).await;
+    expire_leases(&database, "tx").await;
+    assert_eq!(session.claim("tx", 5).await.len(), 5);
+    assert_eq!(session.text(STATE).await, "accepting 10 2");
+    sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recovery_that_ends_requests_under_a_lease_opens_the_gate() {
+    let database = stage().await;
+    database
+        .execute("update tidegate.policy set semantics = 'at_most_once' where kind = 'direct'")
+        .await;
+    let mut session = Session::open(&database).await;
+    outcomes(&mut session, &batch("direct", 30)).await;
+    assert_eq!(session.claim("tx", 20).await.len(), 20);
+    expire_leases(&database, "tx").await;
+
+    session.texts("select ended from tidegate.recover()").await;
+
+    assert_eq!(session.text(STATE).await, "accepting 10 2");
+    sound(&database).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -709,11 +746,7 @@ async fn a_hundred_at_once_never_pass_the_mark_and_every_flip_is_told_once() {
         async move {
             let mut deepest = 0;
             while !over.load(Ordering::SeqCst) {
-                let depth: i64 = watch
-                    .text("select count(*) from pgmq.q_tx")
-                    .await
-                    .parse()
-                    .unwrap();
+                let depth: i64 = watch.text(DEPTH).await.parse().unwrap();
                 deepest = deepest.max(depth);
                 rest().await;
             }
@@ -764,7 +797,7 @@ async fn a_hundred_at_once_never_pass_the_mark_and_every_flip_is_told_once() {
         .into_iter()
         .map(Result::unwrap)
         .sum();
-    let queue_is_empty = || async { database.number("select count(*) from pgmq.q_tx").await == 0 };
+    let queue_is_empty = || async { database.number(DEPTH).await == 0 };
     eventually("everything has been served", queue_is_empty).await;
     over.store(true, Ordering::SeqCst);
     for worker in workers {
@@ -825,7 +858,7 @@ async fn a_soft_gate_waits_for_nobody() {
         outcomes(&mut two, "submit('direct', '{}')").await,
         ["refused"]
     );
-    assert_eq!(two.text("select count(*) from pgmq.q_tx").await, "31");
+    assert_eq!(two.text(DEPTH).await, "31");
     assert_eq!(
         two.text("select state || ' ' || epoch from tidegate.gate where name = 'tx'")
             .await,

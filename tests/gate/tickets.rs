@@ -14,7 +14,7 @@ use sqlx::{Connection, Executor, PgConnection, Row};
 
 use crate::support::{
     TestDatabase, campaign, eventually,
-    race::{Session, sound, submit_many},
+    race::{DEPTH, Session, sound, submit_many},
 };
 
 const HIGH_WATER: i64 = 100;
@@ -123,13 +123,24 @@ impl Stress {
             }
             _ => {
                 let batch = [1, 5, 20].choose(random).unwrap();
-                session
-                    .execute(&*format!(
-                        "select count(*)
-                         from (select array_agg(c.lease) as leases from tidegate.claim_tx('tx', 'w', {batch}, '1 minute') as c) as c
-                         cross join lateral tidegate.settle_receipt(c.leases) as s"
-                    ))
-                    .await?;
+                let leases: Vec<String> = sqlx::query_scalar(&format!(
+                    "select c.lease::text from tidegate.claim_tx('tx', 'w', {batch}, '1 s') as c"
+                ))
+                .fetch_all(&mut *session)
+                .await?;
+                // Held for a while, lost, or settled at once.
+                if random.random_bool(0.5) {
+                    session.execute("commit").await?;
+                    pause(random).await;
+                    session.execute("begin").await?;
+                }
+                if random.random_bool(0.9) {
+                    let settle = "select count(*) from tidegate.settle_receipt($1::text[]::tidegate.lease[])";
+                    sqlx::query(settle)
+                        .bind(&leases)
+                        .execute(&mut *session)
+                        .await?;
+                }
             }
         }
         if random.random_bool(0.2) {
@@ -160,8 +171,12 @@ impl Stress {
                 .fetch_one(&*format!(
                     "with seen as materialized (
                        select m.msg_id, r.submitter, v.msg_id is null as is_first
-                       from pgmq.q_tx as m
-                       join tidegate.request as r on r.id = tidegate.message_request_id(m.message)
+                       from (
+                         select q.msg_id, tidegate.message_request_id(q.message) as id from pgmq.q_tx as q
+                         union all
+                         select l.msg_id, l.id from tidegate.leased_request as l
+                       ) as m
+                       join tidegate.request as r on r.id = m.id
                        left join public.revived as v on v.msg_id = m.msg_id
                      ), last as (
                        select greatest({last}::bigint, max(s.msg_id)) as n from seen as s where s.submitter = 'enforce'
@@ -260,12 +275,11 @@ async fn stress(database: TestDatabase, too_deep: bool) -> (i64, usize, i64) {
         let ended = || async { database.number(open).await == 0 };
         eventually("every draw has ended", ended).await;
         database.execute("select tidegate.recover()").await;
-        let depth = "select count(*) from pgmq.q_tx";
-        let before = database.number(depth).await;
+        let before = database.number(DEPTH).await;
         database
             .execute("select * from tidegate.submit_group('direct', array_fill('{}'::jsonb, array[200]))")
             .await;
-        assert_eq!(database.number(depth).await, before.max(HIGH_WATER));
+        assert_eq!(database.number(DEPTH).await, before.max(HIGH_WATER));
         sound(database).await;
     }
     (deepest, deeper, let_in)

@@ -72,7 +72,7 @@ async fn every_object_has_a_comment() {
         "column request.id",
         "view queue_overview",
         "type lease",
-        "column lease.nonce",
+        "column lease.token",
     ] {
         assert!(objects.iter().any(|row| name(row) == known), "{known}");
     }

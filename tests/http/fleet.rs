@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Answer, Api, access::key, answer, read_to_end};
 use crate::support::{
     TestDatabase, campaign, eventually,
-    race::{Session, leases, sound, submit_many},
+    race::{DEPTH, Session, leases, sound, submit_many},
     rest,
 };
 
@@ -461,7 +461,7 @@ async fn a_batch_that_never_fits_is_refused_for_good_and_one_that_will_until_it_
     submit_many(&database, "direct", 15).await;
     let later = api.post("/v1/direct/batch", &batch(20)).await;
     later.assert_problem(429, "gate_closed");
-    assert_eq!(database.number("select count(*) from pgmq.q_tx").await, 15);
+    assert_eq!(database.number(DEPTH).await, 15);
     let whole = api.post("/v1/direct/batch", &batch(15)).await;
     assert_eq!(whole.status, 202);
 }
@@ -507,7 +507,7 @@ async fn a_hundred_callers_at_three_nodes_never_pass_the_mark_and_every_flip_is_
         async move {
             let mut deepest = 0;
             while !over.load(Ordering::SeqCst) {
-                let depth = watch.text("select count(*) from pgmq.q_tx").await;
+                let depth = watch.text(DEPTH).await;
                 deepest = deepest.max(depth.parse::<i64>().unwrap());
                 rest().await;
             }
@@ -564,7 +564,7 @@ async fn a_hundred_callers_at_three_nodes_never_pass_the_mark_and_every_flip_is_
     for caller in callers.collect::<Vec<_>>() {
         caller.await.unwrap();
     }
-    let served = || async { database.number("select count(*) from pgmq.q_tx").await == 0 };
+    let served = || async { database.number(DEPTH).await == 0 };
     eventually("everything has been served", served).await;
     over.store(true, Ordering::SeqCst);
     for worker in workers {

@@ -16,7 +16,14 @@ async fn every_kind_of_damage_is_noticed() {
             "insert into pgmq.q_tx (vt, message) select now(), jsonb_build_object('id', id) from tidegate.request where req_status = 'completed'",
             "has a stray message",
         ),
-        ("update pgmq.q_tx set headers = null", "has a holder: false"),
+        ("update tidegate.request set lease = null", "has no message"),
+        ("delete from tidegate.claim", "has no message"),
+        ("update tidegate.request set lease = 1 where req_status = 'completed'", "is under a lease"),
+        (
+            "insert into pgmq.q_tx (msg_id, vt, message) overriding system value
+             select msg_id, now(), jsonb_build_object('id', id) from tidegate.request where req_status = 'tx_in_flight'",
+            "is in its queue 2 times",
+        ),
         ("update tidegate.request set req_status = 'completed' where req_status = 'processing'", "do not replay"),
         ("delete from tidegate.request_event where to_status = 'tx_in_flight'", "is illegal"),
         ("update tidegate.request_event set cause = 'rejected' where cause = 'claimed'", "is illegal"),
@@ -54,6 +61,7 @@ async fn every_kind_of_damage_is_noticed() {
     // What each damage is done to, so that it can be undone.
     let tables = [
         "pgmq.q_tx",
+        "tidegate.claim",
         "tidegate.request",
         "tidegate.request_event",
         "tidegate.awaiting_response",

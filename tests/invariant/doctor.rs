@@ -126,7 +126,7 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     (
         "live_request_without_message",
         "update tidegate.request set queue = 'nowhere' where req_status = 'tx_in_flight'",
-        &["message_beside_its_request"],
+        &[],
     ),
     (
         "ended_request_with_message",
@@ -147,17 +147,33 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "request_held_and_not_in_flight",
-        "update pgmq.q_tx set headers = '{\"nonce\": 1}' where headers is null",
-        &["lease_that_is_none"],
+        "update tidegate.request set lease = 1 where req_status = 'processing'",
+        &[],
     ),
     (
         "request_in_flight_and_not_held",
-        "update pgmq.q_tx set headers = null",
+        "update tidegate.request set lease = null where req_status = 'tx_in_flight'",
+        &["live_request_without_message"],
+    ),
+    (
+        "ended_request_under_a_lease",
+        "update tidegate.request set lease = 1 where req_status = 'completed'",
+        &[],
+    ),
+    (
+        "request_in_two_places",
+        "insert into pgmq.q_tx (msg_id, vt, message) overriding system value
+         select msg_id, '-infinity', jsonb_build_object('id', id) from tidegate.request where req_status = 'tx_in_flight'",
+        &[],
+    ),
+    (
+        "request_in_two_places",
+        "insert into tidegate.claim select token, part + 1, queue, worker, claimed_at, until, lease_ms, ids from tidegate.claim",
         &[],
     ),
     (
         "message_put_off_beyond_its_deadline",
-        "update pgmq.q_tx set vt = 'infinity' where headers is null",
+        "update pgmq.q_tx set vt = 'infinity' where true",
         &[],
     ),
     (
@@ -411,7 +427,7 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     (
         "queue_function_outdated",
         "do $$ begin
-           execute replace(pg_get_functiondef('tidegate_internal.held_count'::regproc), 'pgmq.q_tx', 'pgmq.q_readiness');
+           execute replace(pg_get_functiondef('tidegate_internal.put_back'::regproc), 'pgmq.q_tx', 'pgmq.q_readiness');
          end $$",
         &[],
     ),
@@ -422,12 +438,12 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "lease_that_is_none",
-        "update pgmq.q_tx set headers = '{}' where headers is not null",
+        "insert into tidegate.claim (token, queue, claimed_at, until, lease_ms, ids) values (1, 'tx', now(), now(), 1, '{}')",
         &[],
     ),
     (
         "lease_that_is_none",
-        "update pgmq.q_readiness set vt = 'infinity' where headers is not null",
+        "update tidegate.claim set until = 'infinity'",
         &[],
     ),
     (

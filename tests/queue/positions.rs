@@ -10,7 +10,7 @@ use crate::support::{
 
 const NO_ROWS: [&str; 0] = [];
 
-/// What can be said of a message, and the visibility and headers that say it.
+/// Where a request can be in its queue.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum State {
     Fresh,
@@ -24,20 +24,26 @@ enum State {
 }
 
 impl State {
-    fn set(self) -> (&'static str, &'static str) {
-        const LEASE: &str = r#"'{"nonce": 7, "worker": "w", "lease_ms": 30000}'"#;
+    /// From when on it is visible, or, under a lease, when that runs out.
+    fn at(self) -> &'static str {
         match self {
-            Self::Fresh => ("'-infinity'", "null"),
-            Self::CameDue => ("clock_timestamp() - interval '1 s'", "null"),
-            Self::LeaseRanOut => ("clock_timestamp() - interval '1 s'", LEASE),
-            Self::Held => ("clock_timestamp() + interval '20 s'", LEASE),
-            Self::BackingOff | Self::Missing => ("clock_timestamp() + interval '1000 s'", "null"),
-            Self::HeldBeyondItsLease => ("clock_timestamp() + interval '1 hour'", LEASE),
+            Self::Fresh => "'-infinity'",
+            Self::CameDue | Self::LeaseRanOut => "clock_timestamp() - interval '1 s'",
+            Self::Held => "clock_timestamp() + interval '20 s'",
+            Self::BackingOff | Self::Missing => "clock_timestamp() + interval '1000 s'",
+            Self::HeldBeyondItsLease => "clock_timestamp() + interval '1 hour'",
         }
     }
 
+    fn leased(self) -> bool {
+        matches!(
+            self,
+            Self::LeaseRanOut | Self::Held | Self::HeldBeyondItsLease
+        )
+    }
+
     fn waits(self) -> bool {
-        matches!(self, Self::Fresh | Self::CameDue | Self::LeaseRanOut)
+        matches!(self, Self::Fresh | Self::CameDue)
     }
 }
 
@@ -64,12 +70,9 @@ fn fill(database: &Asked, kind: &str, queue: &str, states: &[State]) {
         .iter()
         .enumerate()
         .map(|(place, state)| {
-            let (vt, headers) = state.set();
+            let (at, leased) = (state.at(), state.leased());
             let missing = *state == State::Missing;
-            format!(
-                "({}, ({vt})::timestamptz, {headers}::jsonb, {missing})",
-                place + 1
-            )
+            format!("({}, ({at})::timestamptz, {leased}, {missing})", place + 1)
         })
         .collect();
     if list.is_empty() {
@@ -77,14 +80,25 @@ fn fill(database: &Asked, kind: &str, queue: &str, states: &[State]) {
     }
     database.run(&format!(
         "with state as (
-           select r.msg_id, s.vt, s.headers, s.missing
-           from (values {}) as s(place, vt, headers, missing)
-           join (select msg_id, row_number() over (order by msg_id) as place from tidegate.request where kind = '{kind}') as r
-             using (place)
+           select r.id, r.msg_id, s.at, s.leased, s.missing
+           from (values {}) as s(place, at, leased, missing)
+           join (
+             select id, msg_id, row_number() over (order by msg_id) as place from tidegate.request where kind = '{kind}'
+           ) as r using (place)
          ), gone as (
-           delete from pgmq.q_{queue} as m using state as s where m.msg_id = s.msg_id and s.missing
+           delete from pgmq.q_{queue} as m using state as s where m.msg_id = s.msg_id and (s.missing or s.leased)
+         ), claimed as (
+           insert into tidegate.claim (token, queue, worker, claimed_at, until, lease_ms, ids)
+           select hashtextextended(s.id::text, 0), '{queue}', 'w', clock_timestamp(), s.at, 30000, array[s.id]
+           from state as s
+           where s.leased
+         ), named as (
+           update tidegate.request as r
+           set lease = hashtextextended(s.id::text, 0)
+           from state as s
+           where r.id = s.id and s.leased
          )
-         update pgmq.q_{queue} as m set vt = s.vt, headers = s.headers from state as s where m.msg_id = s.msg_id and not s.missing",
+         update pgmq.q_{queue} as m set vt = s.at from state as s where m.msg_id = s.msg_id and not (s.missing or s.leased)",
         list.join(", ")
     ));
 }

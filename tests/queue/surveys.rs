@@ -87,9 +87,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     vec(event, 5..25)
 }
 
-const HELD: &str =
-    "array(select row('tx', m.msg_id, (m.headers ->> 'nonce')::bigint)::tidegate.lease
-                    from pgmq.q_tx as m where m.headers is not null and m.vt > clock_timestamp())";
+const HELD: &str = "array(select row('tx', l.token, l.id)::tidegate.lease from tidegate.leased_request as l where l.in_force)";
 
 impl Event {
     fn sql(self) -> String {
@@ -107,8 +105,7 @@ impl Event {
                 "select tidegate.cancel(tidegate.message_request_id(m.message))
                  from pgmq.q_tx as m,
                    (select min(msg_id) + (max(msg_id) - min(msg_id)) * {from} / 1000 as low from pgmq.q_tx) as span
-                 where m.msg_id between span.low and span.low + 5000 and m.msg_id % {one_in} = 0
-                   and m.headers is null"
+                 where m.msg_id between span.low and span.low + 5000 and m.msg_id % {one_in} = 0"
             ),
             Self::Claim(count) => {
                 format!("select count(*) from tidegate.claim_tx('tx', 'w', {count}, '1 hour')")
@@ -119,7 +116,7 @@ impl Event {
                 "select count(*) from tidegate.settle_retry({HELD}, null, array_fill(interval '1 hour', array[cardinality({HELD})]))"
             ),
             Self::ComeDue => {
-                "update pgmq.q_tx set vt = clock_timestamp() where vt > clock_timestamp() and headers is null".to_owned()
+                "update pgmq.q_tx set vt = clock_timestamp() where vt > clock_timestamp()".to_owned()
             }
             Self::Survey => "select tidegate.survey_queue('tx')".to_owned(),
             Self::Step => "select tidegate.survey_queue('tx', 1)".to_owned(),

@@ -3,7 +3,7 @@
 use tidegate::request::RequestId;
 
 use crate::support::{
-    TestDatabase,
+    TestDatabase, eventually,
     race::{
         Session, a_bit_of_everything, expire_leases, history, leases, settle, sound, submit_many,
     },
@@ -140,29 +140,64 @@ async fn recovery_waits_for_nothing_that_is_sound() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn recovery_leaves_alone_a_lease_that_was_taken_while_it_waited() {
+async fn a_claim_passes_over_a_lease_that_a_recovery_has_locked() {
     let database = TestDatabase::unlimited().await;
     let id = database.submit("direct").await;
     let mut worker = Session::open(&database).await;
     let lost = worker.claim("tx", 1).await;
     expire_leases(&database, "tx").await;
     worker.execute("begin").await;
-    // Its message is locked before the recovery begins, its lease is given after.
+    // The recovery has locked the claim, and waits for the row.
     worker
         .execute(&format!(
-            "select from pgmq.q_tx where msg_id = {} for update",
-            lost[0].msg_id
+            "select from tidegate.request where id = '{}' for update",
+            lost[0].id
         ))
         .await;
     let recovery = Session::open(&database).await.start(RECOVER);
     recovery.until_blocked_by(&database, &worker).await;
-    let held = worker.claim("tx", 1).await;
+    assert!(worker.claim("tx", 1).await.is_empty());
     worker.commit().await;
 
-    assert_eq!(recovery.finish().await.1, ["1 0 0 0 0"]);
+    assert_eq!(recovery.finish().await.1, ["1 1 0 0 0"]);
+    let held = worker.claim("tx", 1).await;
     assert_eq!(
         worker.texts(&settle("settle_receipt", &held, "")).await,
         [id.to_string()]
+    );
+    sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn recovery_leaves_alone_a_lease_that_is_being_extended() {
+    let database = TestDatabase::unlimited().await;
+    database.submit("direct").await;
+    let mut worker = Session::open(&database).await;
+    let held = worker.claim_for("tx", 1, "1 second").await;
+    worker.execute("begin").await;
+    let extend = format!(
+        "select e from tidegate.extend({}, '1 hour') as e",
+        leases(&held)
+    );
+    assert_eq!(worker.texts(&extend).await.len(), 1);
+    // Others still see the old end, and it passes.
+    eventually("the lease would have run out", || async {
+        database
+            .value("select until <= clock_timestamp() from tidegate.claim")
+            .await
+            == "t"
+    })
+    .await;
+    let mut operator = Session::open(&database).await;
+    assert_eq!(operator.texts(RECOVER).await, ["1 0 0 0 0"]);
+    worker.commit().await;
+
+    assert_eq!(
+        worker
+            .texts(&settle("settle_receipt", &held, ""))
+            .await
+            .len(),
+        1
     );
     sound(&database).await;
 }

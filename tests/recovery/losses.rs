@@ -44,9 +44,10 @@ async fn live_leases_are_left_alone_and_lost_ones_reset() {
     let held = session.claim("tx", 3).await;
     session
         .execute(&format!(
-            "update pgmq.q_tx set vt = clock_timestamp() where msg_id = {};
-             delete from pgmq.q_tx where msg_id = {}",
-            held[1].msg_id, held[2].msg_id
+            "update tidegate.claim set ids = array['{}'::uuid];
+             insert into tidegate.claim (token, part, queue, worker, claimed_at, until, lease_ms, ids)
+             select token, 1, queue, worker, claimed_at, clock_timestamp(), lease_ms, array['{}'::uuid] from tidegate.claim",
+            held[0].id, held[1].id
         ))
         .await;
 
@@ -110,11 +111,11 @@ async fn lost_senders_of_at_most_once_kinds_end_as_outcome_unknown() {
     let held = session.claim("tx", 3).await;
     session
         .execute(&format!(
-            "update pgmq.q_tx set vt = clock_timestamp() where msg_id = {};
-             delete from pgmq.q_tx where msg_id in ({}, {})",
-            held[0].msg_id,
-            held[1].msg_id,
-            held[2].msg_id + 1
+            "update tidegate.claim set ids = array['{}'::uuid];
+             insert into tidegate.claim (token, part, queue, worker, claimed_at, until, lease_ms, ids)
+             select token, 1, queue, worker, claimed_at, clock_timestamp(), lease_ms, array['{}'::uuid] from tidegate.claim;
+             delete from pgmq.q_tx",
+            held[2].id, held[0].id
         ))
         .await;
 
@@ -198,7 +199,7 @@ async fn batches_cover_everything_once_and_a_kind_leaves_the_others_alone() {
     let database = TestDatabase::unlimited().await;
     let mut session = a_bit_of_everything(&database).await;
     session
-        .texts("select pgmq.purge_queue('tx'), pgmq.purge_queue('readiness')")
+        .texts("with gone as (delete from tidegate.claim) select pgmq.purge_queue('tx'), pgmq.purge_queue('readiness')")
         .await;
     assert_eq!(
         session

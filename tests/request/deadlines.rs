@@ -289,7 +289,7 @@ async fn a_held_request_ends_by_its_deadline_and_its_holder_settles_nothing() {
             assert_eq!(database.column(&sql).await, NO_ROWS, "{sql}");
         }
         let extended = format!(
-            "select l.msg_id::text from tidegate.extend({}, '30 s') as l",
+            "select l.id::text from tidegate.extend({}, '30 s') as l",
             leases(&claims)
         );
         assert_eq!(database.column(&extended).await, NO_ROWS);

@@ -263,7 +263,7 @@ async fn a_lease_of_before_the_clock_was_set_back_is_lost_and_no_backoff() {
     let id = database.submit("direct").await;
     session.claim("tx", 1).await;
     database
-        .execute("update pgmq.q_tx set vt = vt + interval '1 hour'")
+        .execute("update tidegate.claim set until = until + interval '1 hour'")
         .await;
 
     assert_eq!(reasons(&mut session, id).await, ["lost", "next"]);

@@ -8,13 +8,13 @@ use uuid::Uuid;
 
 use crate::support::{
     TestDatabase,
-    sql::{FLOWS, STATUSES, column, everything, run, value},
+    sql::{FLOWS, STATUSES, everything, run, value},
 };
 
 /// What a function needs of the request's message before it can act.
 #[derive(Clone, Copy, PartialEq)]
 enum Message {
-    /// Held, under nonce 42.
+    /// Held, under token 42.
     Held,
     /// Claimable: its holder is gone.
     Lost,
@@ -227,13 +227,14 @@ async fn requests(
     requests
 }
 
-/// Gives the request a message that fits, and hides those of the others; returns the lease of a held one.
+/// Gives the request a message or a lease that fits, and hides those of the others; returns the lease.
 async fn arrange(session: &mut PgConnection, id: Uuid, flow: &str, movement: &Movement) -> String {
     run(
         session,
         &format!(
-            "update pgmq.q_readiness set vt = 'infinity' where headers is null and message ->> 'id' <> '{id}';
-             update pgmq.q_tx set vt = 'infinity' where headers is null and message ->> 'id' <> '{id}'"
+            "update pgmq.q_readiness set vt = 'infinity' where message ->> 'id' <> '{id}';
+             update pgmq.q_tx set vt = 'infinity' where message ->> 'id' <> '{id}';
+             update tidegate.claim set until = clock_timestamp() + interval '1 hour', lease_ms = 7200000 where '{id}' <> all(ids)"
         ),
     )
     .await;
@@ -247,37 +248,49 @@ async fn arrange(session: &mut PgConnection, id: Uuid, flow: &str, movement: &Mo
         "" => "tx",
         own => own,
     };
+    let leased = movement.message == Message::Held
+        || value(
+            session,
+            &format!("select req_status in ('queued', 'tx_in_flight') from tidegate.request where id = '{id}'"),
+        )
+        .await
+            == "t";
     if own.is_empty() && !movement.name.starts_with("recover") {
-        // A finished request has no message; it gets one that even its row names.
+        // A finished request is in no queue; it gets a message that even its row names.
         run(
             session,
             &format!(
-                "insert into pgmq.q_{queue} (msg_id, vt, message) overriding system value values (900000, 'infinity', '{{\"id\": \"{id}\"}}');
+                "insert into pgmq.q_{queue} (msg_id, vt, message) overriding system value
+                 values (900000, 'infinity', '{{\"id\": \"{id}\"}}');
                  update tidegate.request set queue = '{queue}', msg_id = 900000 where id = '{id}'"
             ),
         )
         .await;
     }
-    let visible = match movement.message {
-        Message::Held => "clock_timestamp() + interval '30 s'",
-        // Just now: what ran out long ago has been taken long ago, and claims do not look there any more.
-        Message::Lost => "clock_timestamp() - interval '1 millisecond'",
-    };
     run(
         session,
-        &format!(
-            "update pgmq.q_{queue} set vt = {visible}, headers = '{{\"nonce\": 42, \"worker\": \"w\", \"lease_ms\": 30000}}'
-             where message ->> 'id' = '{id}'"
-        ),
+        &format!("update pgmq.q_{queue} set vt = clock_timestamp() - interval '1 millisecond' where message ->> 'id' = '{id}'"),
     )
     .await;
-    column(
-        session,
-        &format!("select format('row(%L, %s, 42)::tidegate.lease', '{queue}', msg_id) from pgmq.q_{queue} where message ->> 'id' = '{id}'"),
-    )
-    .await
-    .pop()
-    .unwrap_or_else(|| "row('tx', 900000, 42)::tidegate.lease".to_owned())
+    if leased {
+        // Just now: what ran out long ago has been reaped long ago.
+        let until = match movement.message {
+            Message::Held => "clock_timestamp() + interval '30 s'",
+            Message::Lost => "clock_timestamp() - interval '1 millisecond'",
+        };
+        run(
+            session,
+            &format!(
+                "delete from pgmq.q_{queue} where message ->> 'id' = '{id}';
+                 delete from tidegate.claim where '{id}' = any(ids);
+                 insert into tidegate.claim (token, queue, worker, claimed_at, until, lease_ms, ids)
+                 values (42, '{queue}', 'w', clock_timestamp(), {until}, 30000, array['{id}'::uuid]);
+                 update tidegate.request set lease = 42 where id = '{id}'"
+            ),
+        )
+        .await;
+    }
+    format!("row('{queue}', 42, '{id}')::tidegate.lease")
 }
 
 #[tokio::test(flavor = "multi_thread")]

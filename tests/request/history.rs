@@ -57,8 +57,7 @@ async fn live(session: &mut PgConnection, random: &mut StdRng) {
         11 => {
             run(
                 session,
-                "update pgmq.q_tx set vt = now() - interval '1 s' where headers is not null;
-                 update pgmq.q_readiness set vt = now() - interval '1 s' where headers is not null;
+                "update tidegate.claim set until = clock_timestamp();
                  select tidegate.recover()",
             )
             .await;

@@ -56,7 +56,7 @@ async fn no_everyday_function_scans_the_requests() {
                 _ => settle("release", &held, ""),
             });
             let cancelled = session
-                .text("select message ->> 'id' from pgmq.q_tx where headers is null limit 1")
+                .text("select message ->> 'id' from pgmq.q_tx limit 1")
                 .await;
             calls.push(format!(
                 "select outcome from tidegate.cancel('{cancelled}')"

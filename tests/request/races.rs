@@ -54,7 +54,7 @@ async fn an_old_holder_that_extends_during_a_new_claim_has_lost_its_lease() {
     let (_, old) = in_flight(&database).await;
     expire_leases(&database, "tx").await;
     let extend = format!(
-        "select (e).msg_id from tidegate.extend({}, '30 s') as e",
+        "select (e).id from tidegate.extend({}, '30 s') as e",
         leases(&old)
     );
     let mut claimer = Session::begin(&database).await;
@@ -68,11 +68,11 @@ async fn an_old_holder_that_extends_during_a_new_claim_has_lost_its_lease() {
     assert_eq!(
         claimer
             .texts(&format!(
-                "select (e).msg_id from tidegate.extend({}, '1 s') as e",
+                "select (e).id from tidegate.extend({}, '1 s') as e",
                 leases(&new)
             ))
             .await,
-        [new[0].msg_id.to_string()]
+        [new[0].id.to_string()]
     );
 }
 
@@ -119,9 +119,9 @@ async fn a_settle_waits_for_a_hand_edit_and_obeys_it() {
         .await;
 
         assert_eq!(moved.len(), usize::from(settled), "{edit}");
-        // The message is deleted with the row's move only.
+        // The lease ends with the row's move only.
         assert_eq!(
-            database.number("select count(*) from pgmq.q_tx").await,
+            database.number("select count(*) from tidegate.claim").await,
             i64::from(!settled),
             "{edit}"
         );
@@ -239,7 +239,7 @@ async fn a_claim_that_a_crash_forgot_leaves_its_holder_without_a_lease() {
         .execute(
             "begin;
              set local session_replication_role = replica;
-             delete from pgmq.q_tx;
+             delete from tidegate.claim;
              insert into pgmq.q_tx overriding system value select * from public.messages;
              delete from tidegate.request_event;
              insert into tidegate.request_event select * from public.events;
@@ -256,7 +256,7 @@ async fn a_claim_that_a_crash_forgot_leaves_its_holder_without_a_lease() {
         NOTHING
     );
     let again = crash.claim("tx", 1).await;
-    // The very number that the forgotten holder has, and even the same read count: only the nonce tells them apart.
+    // The very request and number that the forgotten holder has: only the token tells them apart.
     assert_eq!(
         (again[0].id, again[0].msg_id, again[0].attempt),
         (id, forgotten[0].msg_id, 1)

@@ -318,7 +318,7 @@ async fn a_request_that_its_own_worker_claims_again_before_it_is_settled_has_one
         // Its hold runs out.
         database
             .execute(&format!(
-                "update pgmq.q_tx set vt = clock_timestamp() where message ->> 'id' = '{id}'"
+                "update tidegate.claim set until = clock_timestamp() where '{id}' = any(ids)"
             ))
             .await;
     }
@@ -394,7 +394,7 @@ async fn receipts_settle_in_a_transaction_of_the_embedders_own() {
             Settle::new(claimed.lease, receipt)
         })
         .collect();
-    settles[1].lease.nonce += 1;
+    settles[1].lease.token += 1;
 
     for (commit, status) in [(false, "tx_in_flight"), (true, "completed")] {
         let mut transaction = database.pool.begin().await.unwrap();

@@ -11,8 +11,12 @@ pub async fn violations(session: &mut PgConnection) -> Vec<String> {
         column(
             session,
             "with message as (
-               select 'readiness' as queue, msg_id, message ->> 'id' as id, headers from pgmq.q_readiness
-               union all select 'tx', msg_id, message ->> 'id', headers from pgmq.q_tx
+               select 'readiness' as queue, msg_id, message ->> 'id' as id, false as held from pgmq.q_readiness
+               union all select 'tx', msg_id, message ->> 'id', false from pgmq.q_tx
+               union all
+               select c.queue, r.msg_id, r.id::text, true
+               from tidegate.claim as c cross join unnest(c.ids) as i(id)
+               join tidegate.request as r on r.id = i.id and r.lease = c.token
              )
              select format('%s is %s and has %s messages', r.id, r.req_status, count(m.id))
              from tidegate.request as r
@@ -34,7 +38,7 @@ pub async fn violations(session: &mut PgConnection) -> Vec<String> {
              union all
              select format('%s is processing and its message is held', r.id)
              from tidegate.request as r join message as m on m.id = r.id::text
-             where r.req_status = 'processing' and m.headers is not null",
+             where r.req_status = 'processing' and m.held",
         )
         .await,
     );

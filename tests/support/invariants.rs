@@ -111,7 +111,12 @@ pub async fn violations(pool: &PgPool) -> Vec<String> {
     let mut messages: HashMap<String, Vec<Message>> = HashMap::new();
     for (queue, stage) in &queues {
         let sql = format!(
-            "select msg_id, message ->> 'id' as id, headers is not null as held from pgmq.\"q_{queue}\""
+            "select msg_id, message ->> 'id' as id, false as held from pgmq.\"q_{queue}\"
+             union all
+             select r.msg_id, r.id::text, true
+             from tidegate.claim as c cross join unnest(c.ids) as i(id)
+             join tidegate.request as r on r.id = i.id and r.lease = c.token
+             where c.queue = '{queue}'"
         );
         for row in sqlx::query(&sql)
             .fetch_all(&mut *transaction)
@@ -150,7 +155,7 @@ pub async fn violations(pool: &PgPool) -> Vec<String> {
 
     let rows = sqlx::query(
         "select r.id, r.flow::text as flow, r.req_status::text as status, r.queue, r.msg_id, r.transition_no, r.tx_attempt,
-           r.finished_at is not null as finished,
+           r.finished_at is not null as finished, r.lease is not null as leased,
            r.req_status = 'queued' and r.readiness_deadline_at is null as undated,
            exists (select from tidegate.awaiting_response as a where a.request_id = r.id) as awaiting,
            r.reference is not null
@@ -188,6 +193,13 @@ pub async fn violations(pool: &PgPool) -> Vec<String> {
             (_, None) => wrong(format!(
                 "has no message; the row names {queue:?} {msg_id:?}"
             )),
+        }
+        let times = own.iter().filter(named).count();
+        if times > 1 {
+            wrong(format!("is in its queue {times} times"));
+        }
+        if stage.is_empty() && row.get::<bool, _>("leased") && !edited {
+            wrong("is under a lease".to_owned());
         }
         for message in own.iter().filter(|message| !named(message)) {
             wrong(format!(

@@ -134,8 +134,8 @@ impl Session {
             "claim_tx"
         };
         let sql = format!(
-            "select lease::text as lease, (lease).msg_id, id, attempt, attempts_max
-             from tidegate.{function}('{queue}', 'worker-{}', {batch}, '{lease_for}')",
+            "select lease::text as lease, coalesce((select r.msg_id from tidegate.request as r where r.id = c.id), 0) as msg_id, id, attempt, attempts_max
+             from tidegate.{function}('{queue}', 'worker-{}', {batch}, '{lease_for}') as c",
             self.pid
         );
         let claimed = sqlx::query(&sql)
@@ -274,7 +274,7 @@ pub async fn submit_many(database: &TestDatabase, kind: &str, count: i32) -> Vec
 pub async fn expire_leases(database: &TestDatabase, queue: &str) {
     database
         .execute(&format!(
-            "update pgmq.q_{queue} set vt = clock_timestamp() - interval '1 millisecond' where headers is not null"
+            "update tidegate.claim set until = clock_timestamp() where queue = '{queue}'"
         ))
         .await;
 }
@@ -301,6 +301,10 @@ pub async fn receipt(database: &TestDatabase, kind: &str, reference: Option<&str
 }
 
 /// No violation, no row.
+/// How many requests are in the tx queue, under a lease or not.
+pub const DEPTH: &str = "select (select count(*) from pgmq.q_tx)
+                           + (select count(*) from tidegate.leased_request where queue = 'tx')";
+
 pub const NOTHING: [String; 0] = [];
 
 /// Every invariant holds.
@@ -330,11 +334,14 @@ pub async fn in_flight(database: &TestDatabase) -> (RequestId, Vec<Held>) {
     (id, held)
 }
 
-/// Who stands in a queue, in order, with numbers.
+/// The requests of a queue, under a lease or not, in order, with numbers.
 pub async fn line(session: &mut Session, queue: &str) -> Vec<String> {
     session
         .texts(&format!(
-            "select msg_id, message ->> 'id' from pgmq.q_{queue} order by msg_id"
+            "select msg_id, message ->> 'id' from pgmq.q_{queue}
+             union all
+             select msg_id, id::text from tidegate.leased_request where queue = '{queue}'
+             order by msg_id"
         ))
         .await
 }

@@ -105,8 +105,8 @@ pub async fn claim(
     batch: i32,
 ) -> Vec<Claim> {
     let sql = format!(
-        "select c.id, (c.lease).msg_id,
-           format('row(%L, %s, %s)::tidegate.lease', (c.lease).queue, (c.lease).msg_id, (c.lease).nonce), c.attempt
+        "select c.id, (select r.msg_id from tidegate.request as r where r.id = c.id),
+           format('row(%L, %s, %L)::tidegate.lease', (c.lease).queue, (c.lease).token, (c.lease).id), c.attempt
          from tidegate.{function}('{queue}', '{worker}', {batch}, interval '10 minutes') as c"
     );
     let rows: Vec<(Uuid, i64, String, i32)> = sqlx::query_as(&sql)
@@ -205,8 +205,8 @@ impl TestDatabase {
     /// Lets every lease of a queue run out now.
     pub async fn run_out(&self, queue: &str) {
         self.execute(&format!(
-            "update pgmq.q_{queue} set vt = clock_timestamp() - interval '1 millisecond'
-             where headers is not null and vt > clock_timestamp()"
+            "update tidegate.claim set until = clock_timestamp()
+             where queue = '{queue}' and until > clock_timestamp()"
         ))
         .await;
     }

@@ -121,7 +121,7 @@ async fn what_is_still_held_is_told_without_waiting_for_anybody() {
     database.submit("public_decrypt").await;
     let mut claims = database.claim_tx(3).await;
     let mut locker = database.pool.begin().await.unwrap();
-    sqlx::query("select from pgmq.q_tx for update")
+    sqlx::query("select from tidegate.claim for update")
         .execute(&mut *locker)
         .await
         .unwrap();
@@ -129,7 +129,7 @@ async fn what_is_still_held_is_told_without_waiting_for_anybody() {
 
     let mut twice = claims.clone();
     twice.extend(claims.clone());
-    let held = format!("select msg_id from tidegate.still_held({})", leases(&twice));
+    let held = format!("select id from tidegate.still_held({})", leases(&twice));
     assert_eq!(column(&mut session, &held).await.len(), 3);
     locker.rollback().await.unwrap();
 
@@ -140,12 +140,12 @@ async fn what_is_still_held_is_told_without_waiting_for_anybody() {
             claims[0].id
         ),
         format!(
-            "update pgmq.q_tx set headers = headers || '{{\"nonce\": 1}}' where msg_id = {}",
-            claims[1].msg_id
+            "update tidegate.request set lease = 1 where id = '{}'",
+            claims[1].id
         ),
         format!(
-            "update pgmq.q_tx set vt = clock_timestamp() where msg_id = {}",
-            claims[2].msg_id
+            "update tidegate.claim set until = clock_timestamp() where '{}' = any(ids)",
+            claims[2].id
         ),
     ] {
         let before = column(&mut session, &held).await.len();
@@ -157,7 +157,7 @@ async fn what_is_still_held_is_told_without_waiting_for_anybody() {
     for (leases, code) in [
         (leases(&claims), "TG007"),
         (
-            "array[row('nowhere', 1, 1)::tidegate.lease]".to_owned(),
+            "array[row('nowhere', 1, null)::tidegate.lease]".to_owned(),
             "TG005",
         ),
     ] {

@@ -110,9 +110,7 @@ pub(crate) async fn run_to_the_end(database: &TestDatabase, metrics: Metrics) {
     let worker = Running::start(&database.store, all_stages(), options);
     eventually("nothing is left to do", || async {
         database
-            .number(
-                "select (select count(*) from pgmq.q_readiness) + (select count(*) from pgmq.q_tx)",
-            )
+            .number("select sum(depth)::bigint from tidegate.queue_counts()")
             .await
             == 0
     })
@@ -257,7 +255,7 @@ async fn a_lease_is_prolonged_while_its_call_runs() {
 
     eventually("the lease is prolonged three times its length", || async {
         database
-            .number("select count(*) from pgmq.q_tx where vt > last_read_at + interval '6 s'")
+            .number("select count(*) from tidegate.claim where until > claimed_at + interval '6 s'")
             .await
             == 1
     })
@@ -357,7 +355,7 @@ async fn a_stop_lets_running_calls_finish_and_gives_the_rest_back() {
     );
     assert_eq!(
         database
-            .number("select count(*) from pgmq.q_tx where vt = '-infinity' and headers is null")
+            .number("select count(*) from pgmq.q_tx where vt = '-infinity'")
             .await,
         6 - begun
     );
@@ -578,7 +576,7 @@ async fn a_request_that_is_taken_away_is_counted_as_lost() {
     until(&database, id, "tx_in_flight").await;
 
     database
-        .execute("update pgmq.q_tx set headers = headers || '{\"nonce\": 1}'")
+        .execute("update tidegate.request set lease = 1; update tidegate.claim set token = 1")
         .await;
 
     eventually("the loss is counted", || async {

@@ -330,8 +330,8 @@ async fn a_message_that_waits_again_below_its_kinds_mark_is_claimed_next() {
         ),
         (
             format!(
-                "with lost as (delete from pgmq.q_tx where msg_id = {}) select 1",
-                held[2].msg_id
+                "with lost as (delete from tidegate.claim where '{}' = any(ids)) select 1",
+                held[2].id
             ),
             &expected[3],
         ),
@@ -360,7 +360,7 @@ async fn a_release_in_an_old_snapshot_and_a_hand_edit_hide_nothing_below_a_kinds
         submit_many(&database, "direct", 1).await;
     }
     let mut holder = Session::open(&database).await;
-    let claim = "select (r.lease).msg_id || ' ' || r.lease::text from tidegate.claim_tx('tx', 'w', 1, '1 minute', '{direct}') as r";
+    let claim = "select q.msg_id || ' ' || r.lease::text from tidegate.claim_tx('tx', 'w', 1, '1 minute', '{direct}') as r join tidegate.request as q using (id)";
     let first = holder.text(claim).await;
     let (number, lease) = first.split_once(' ').unwrap();
     holder
@@ -381,7 +381,11 @@ async fn a_release_in_an_old_snapshot_and_a_hand_edit_hide_nothing_below_a_kinds
     assert!(session.texts(claim).await.is_empty());
     database
         .execute(&format!(
-            "update pgmq.q_tx set vt = '-infinity', headers = null where msg_id = {number}; select tidegate.recover()"
+            "delete from tidegate.claim;
+             update tidegate.request set req_status = 'processing', lease = null where msg_id = {number};
+             insert into pgmq.q_tx (msg_id, vt, message) overriding system value
+             select msg_id, '-infinity', jsonb_build_object('id', id) from tidegate.request where msg_id = {number};
+             select tidegate.recover()"
         ))
         .await;
     assert!(session.text(claim).await.starts_with(number));

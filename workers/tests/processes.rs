@@ -201,7 +201,7 @@ async fn a_request_that_waits_for_its_next_attempt_outlives_its_worker() {
         .await;
     let id = database.submit("direct").await;
     let mut doomed = simulate(&database, "doomed", &["--send-error-rate", "100%"]);
-    let waits = "select count(*) from pgmq.q_tx where headers is null and vt > now() + interval '50 seconds'";
+    let waits = "select count(*) from pgmq.q_tx where vt > now() + interval '50 seconds'";
     eventually("it waits for its next attempt", || async {
         database.number(waits).await == 1
     })
@@ -255,7 +255,7 @@ async fn a_stopped_worker_leaves_nothing_in_its_hands() {
     );
     assert_eq!(
         database
-            .number("select count(*) from pgmq.q_tx where headers is not null")
+            .number("select count(*) from tidegate.leased_request")
             .await,
         0
     );

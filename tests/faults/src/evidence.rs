@@ -196,7 +196,10 @@ impl Evidence {
             .fetch_all(&mut *session)
             .await?;
         for queue in queues {
-            let count = format!("select count(*) from pgmq.\"q_{queue}\"");
+            let count = format!(
+                "select (select count(*) from pgmq.\"q_{queue}\")
+                   + (select count(*) from tidegate.leased_request where queue = '{queue}')"
+            );
             let left = sqlx::query_scalar(&count).fetch_one(&mut *session).await?;
             self.messages.insert(queue, left);
         }

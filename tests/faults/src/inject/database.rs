@@ -168,6 +168,7 @@ impl Injector {
         let table = *any(
             &[
                 "tidegate.request",
+                "tidegate.claim",
                 "pgmq.q_tx",
                 "tidegate.gate",
                 "tidegate.dedup",
@@ -191,14 +192,16 @@ impl Injector {
         Ok(())
     }
 
-    /// A queue is emptied by hand, and rebuilt by `tidegate recover`.
+    /// A queue and its leases are deleted by hand, and rebuilt by `tidegate recover`.
     pub(super) async fn purge_a_queue(&self, random: &mut StdRng) -> anyhow::Result<()> {
         let queue = *any(&["readiness", "tx", "bookings"], random);
         let running = self
             .journal
             .inject("queue_purged", &format!("{queue}, and recovered"));
-        self.by_hand(&format!("select pgmq.purge_queue('{queue}')"))
-            .await?;
+        self.by_hand(&format!(
+            "with lost as (delete from tidegate.claim where queue = '{queue}') select pgmq.purge_queue('{queue}')"
+        ))
+        .await?;
         sleep(seconds(random, 0.0..3.0)).await;
         self.tool("recover").await?;
         self.journal.over(&running);

@@ -1,4 +1,4 @@
--- held_count: how many messages of a queue are held
+-- held_count: how many requests of a queue are held
 --
 -- Judged by one reading of the clock, taken after the snapshot: a lease prolonged between `p_now` and the snapshot
 -- reaches further than it could at `p_now`, and would count as none.
@@ -10,24 +10,20 @@ create or replace function tidegate_internal.held_count(p_queue text, p_now time
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
+  set enable_hashjoin = off
   set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_held bigint;
 begin
-  case p_queue
-    -- each queue
-    when 'QUEUE' then
-      select count(*) into v_held
-      from (select tidegate.clock() as now) as clock
-      cross join pgmq.q_QUEUE as m
-      where m.headers is not null and m.vt > p_now and tidegate.is_held(m.headers, m.vt, clock.now);
-    -- end of each queue
-    else perform tidegate_internal.refuse_queue(p_queue);
-  end case;
-  return v_held;
+  return (
+    select count(*)
+    from (select tidegate.clock() as now offset 0) as clock
+    cross join tidegate.claim as c
+    cross join unnest(c.ids) as i(id)
+    join tidegate.request as r on r.id = i.id and r.lease = c.token
+    where c.queue = p_queue and c.until > p_now and tidegate.is_held(c.until, c.lease_ms, clock.now)
+  );
 end;
 $$;
 
-comment on function tidegate_internal.held_count is 'How many messages of a queue are held.';
+comment on function tidegate_internal.held_count is 'How many requests of a queue are held.';

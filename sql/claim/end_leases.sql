@@ -1,0 +1,52 @@
+-- end_leases: after a settle, deletes the claims that hold nothing any more, and counts what left the queue
+--
+-- The caller has locked the rows of `p_ids`, `p_counts` of which named each token, and taken it out of `p_moved` of them.
+-- `p_drained` are the times at which what is served was claimed. A claim whose row is locked is left to the reaper: to wait for
+-- it here, with rows locked, could end in a deadlock.
+create or replace function tidegate_internal.end_leases(
+  p_queue text, p_ids uuid[], p_tokens bigint[], p_counts bigint[], p_moved integer, p_drained timestamptz[]
+)
+  returns void
+  language plpgsql
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set enable_mergejoin = off
+  set enable_hashjoin = off
+  set join_collapse_limit = 1
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now constant timestamptz := tidegate.clock();
+  v_all constant boolean := p_moved = (select sum(c) from unnest(p_counts) as c);
+begin
+  with ended as materialized (
+    select c.token, c.part
+    from unnest(p_tokens, p_counts) as t(token, requests)
+    join tidegate.claim as c on c.token = t.token
+    -- Ids are in the reverse order of the claim, and settles mostly in that order: the first one tells that it goes on.
+    where c.ids && p_ids and (v_all and t.requests = (
+      select sum(cardinality(p.ids)) from tidegate.claim as p where p.token = t.token
+    ) or not exists (
+      select
+      from unnest(c.ids) as i(id)
+      cross join lateral (select r.lease from tidegate.request as r where r.id = i.id) as r
+      where r.lease = c.token
+    ))
+    for update of c skip locked
+  )
+  delete from tidegate.claim as c using ended as e where c.token = e.token and c.part = e.part;
+
+  if p_drained is null then
+    return;
+  end if;
+  perform tidegate_internal.look_at_gate(p_queue, 'too_many_requests');
+  insert into tidegate.queue_drain (queue, at, drained, held_ms)
+  select p_queue, v_now, cardinality(p_drained),
+    greatest(coalesce(extract(epoch from sum(v_now - d.claimed)) * 1000, 0), 0)::bigint
+  from unnest(p_drained) as d(claimed);
+end;
+$$;
+
+comment on function tidegate_internal.end_leases is
+  'Deletes the claims that hold nothing any more, and counts what left the queue.';

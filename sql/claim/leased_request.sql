@@ -1,0 +1,19 @@
+-- leased_request: the requests under a lease, whether it is in force or has run out
+create or replace view tidegate.leased_request as
+select r.id, r.req_status, c.queue, r.msg_id, c.token, c.worker, c.claimed_at, c.until, c.lease_ms,
+  tidegate.is_held(c.until, c.lease_ms, tidegate.clock()) as in_force
+from tidegate.claim as c
+cross join lateral unnest(c.ids) as i(id)
+join tidegate.request as r on r.id = i.id and r.lease = c.token;
+
+comment on view tidegate.leased_request is 'The requests under a lease: who holds each, and until when.';
+comment on column tidegate.leased_request.id is 'The request.';
+comment on column tidegate.leased_request.req_status is 'Its status.';
+comment on column tidegate.leased_request.queue is 'The queue that it was claimed from.';
+comment on column tidegate.leased_request.msg_id is 'Its number in that queue.';
+comment on column tidegate.leased_request.token is 'The token of the claim.';
+comment on column tidegate.leased_request.worker is 'The worker that claimed it.';
+comment on column tidegate.leased_request.claimed_at is 'When it was claimed.';
+comment on column tidegate.leased_request.until is 'When its lease runs out.';
+comment on column tidegate.leased_request.lease_ms is 'How long its lease lasts from its claim or last extension.';
+comment on column tidegate.leased_request.in_force is 'Whether the lease has not run out.';

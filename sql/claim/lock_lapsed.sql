@@ -1,0 +1,90 @@
+-- lock_lapsed: locks a claim that has run out and the rows that name it, and tells what is to become of each
+--
+-- Rows that are locked already, and a claim that is, are passed over. The claim's row goes, but for what was passed over.
+-- Returns how many rows it holds; who waits again (`ids`, in the order of their numbers, with their kinds), which of them were in
+-- flight (`lost`), what ends and how, and what only names the lease no more (`freed`).
+create or replace function tidegate_internal.lock_lapsed(
+  p_token     bigint,
+  p_part      integer,
+  p_now       timestamptz,
+  out held    bigint,
+  out ended   uuid[],
+  out fates   text[],
+  out lost    uuid[],
+  out freed   uuid[],
+  out ids     uuid[],
+  out msg_ids bigint[],
+  out kinds   text[]
+)
+  language plpgsql
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set enable_mergejoin = off
+  set join_collapse_limit = 1
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_claim tidegate.claim;
+  v_all   uuid[];
+  v_rest  uuid[];
+begin
+  held := 0;
+  select * into v_claim
+  from tidegate.claim as c
+  where c.token = p_token and c.part = p_part and c.until <= p_now
+  for update skip locked;
+  if not found then
+    return;
+  end if;
+
+  select
+    count(*),
+    array_agg(f.id) filter (where f.fate in ('unknown', 'exhausted', 'expired')),
+    array_agg(f.fate) filter (where f.fate in ('unknown', 'exhausted', 'expired')),
+    array_agg(f.id) filter (where f.fate = 'lost'),
+    array_agg(f.id) filter (where f.fate in ('waits', 'none')),
+    array_agg(f.id order by f.msg_id) filter (where f.fate in ('lost', 'waits')),
+    array_agg(f.msg_id order by f.msg_id) filter (where f.fate in ('lost', 'waits')),
+    array_agg(f.kind order by f.msg_id) filter (where f.fate in ('lost', 'waits')),
+    array_agg(f.id)
+  into held, ended, fates, lost, freed, ids, msg_ids, kinds, v_all
+  from (
+    select
+      h.id, h.msg_id, h.kind,
+      case
+        when h.req_status in ('queued', 'processing') then 'waits'
+        -- Ended by hand.
+        when h.req_status <> 'tx_in_flight' then 'none'
+        when p.semantics = 'at_most_once'
+          -- The lost send goes by the policy that it was begun under.
+          or p.since > h.tx_in_flight_at
+            and (tidegate_internal.policy_at(h.kind, 'tx', h.tx_in_flight_at)).semantics = 'at_most_once' then 'unknown'
+        when h.tx_attempt - h.tx_unsent > p.attempts then 'exhausted'
+        when h.deadline_at <= p_now then 'expired'
+        else 'lost'
+      end as fate
+    from (
+      select r.id, r.msg_id, r.kind, r.req_status, r.tx_in_flight_at, r.tx_attempt, r.tx_unsent, r.deadline_at
+      from unnest(v_claim.ids) as i(id)
+      join tidegate.request as r on r.id = i.id and r.lease = v_claim.token
+      order by r.id
+      for update of r skip locked
+    ) as h
+    left join tidegate.policy_in_force as p on p.kind = h.kind and p.stage = 'tx'
+  ) as f;
+
+  select array_agg(r.id order by i.place) into v_rest
+  from unnest(v_claim.ids) with ordinality as i(id, place)
+  join tidegate.request as r on r.id = i.id and r.lease = v_claim.token
+  where r.id <> all(coalesce(v_all, '{}'));
+  if v_rest is null then
+    delete from tidegate.claim as c where c.token = p_token and c.part = p_part;
+  else
+    update tidegate.claim as c set ids = v_rest where c.token = p_token and c.part = p_part;
+  end if;
+end;
+$$;
+
+comment on function tidegate_internal.lock_lapsed is
+  'Locks a claim that has run out and the rows that name it, and tells what is to become of each.';

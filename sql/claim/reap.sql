@@ -1,0 +1,84 @@
+-- reap: takes from its holder what a lease that has run out still holds, and up to `p_limit` of it for a claim
+--
+-- One claim, the oldest that can be reaped: its row first, then the rows of its requests in the order of their ids. A row that a
+-- late settle or an operator has locked stays under the lease, and is not waited for: all claims would wait with this one.
+-- A request in flight goes back to processing (recovered); or it ends, when its outcome must stay unknown (at most once), its
+-- attempts are used up or its deadline has passed. What the claim does not take is put back. Returns the numbers and ids
+-- of what it takes, in the order of the numbers, and `reaped`: whether there was anything to reap.
+create or replace function tidegate_internal.reap(
+  p_queue     text,
+  p_limit     integer,
+  p_now       timestamptz,
+  p_kinds     text[],
+  out msg_ids bigint[],
+  out ids     uuid[],
+  out reaped  boolean
+)
+  language plpgsql
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set enable_mergejoin = off
+  set join_collapse_limit = 1
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_claim tidegate.claim;
+  v_held  record;
+begin
+  reaped := false;
+  for v_claim in
+    select c.*
+    from tidegate.claim as c
+    where c.queue = p_queue and c.until > tidegate_internal.reaped_until(p_queue) and c.until <= p_now
+    order by c.until
+    limit 20
+  loop
+    -- A block that raises gives back the locks of a claim of which nothing can be reaped: with some of them kept, no other rows
+    -- may be locked.
+    begin
+      v_held := tidegate_internal.lock_lapsed(v_claim.token, v_claim.part, p_now);
+      if v_held.held = 0 then
+        raise exception using errcode = 'TG000';
+      end if;
+    exception when sqlstate 'TG000' then
+      perform tidegate_internal.delete_ended_claim(v_claim.token, v_claim.part);
+      continue;
+    end;
+    reaped := true;
+    exit;
+  end loop;
+  if not reaped then
+    return;
+  end if;
+
+  update tidegate.request as r set previous_status = r.req_status, lease = null where r.id = any(v_held.freed);
+  update tidegate.request as r
+  set req_status = 'processing', transition_no = r.transition_no + 1, cause = 'recovered', lease = null
+  where r.id = any(v_held.lost);
+  perform tidegate_internal.end_unclaimable(v_held.ended, v_held.fates);
+
+  select array_agg(t.msg_id order by t.msg_id), array_agg(t.id order by t.msg_id) into msg_ids, ids
+  from (
+    select h.msg_id, h.id
+    from unnest(v_held.msg_ids, v_held.ids, v_held.kinds) as h(msg_id, id, kind)
+    where p_kinds is null or h.kind = any(p_kinds)
+    order by h.msg_id
+    limit p_limit
+  ) as t;
+  if cardinality(msg_ids) < cardinality(v_held.msg_ids) is not false and v_held.msg_ids is not null then
+    perform tidegate_internal.put_back(
+      p_queue, array_agg(h.msg_id), array_agg(h.id), array_fill('-infinity'::timestamptz, array[count(*)::integer])
+    )
+    from unnest(v_held.msg_ids, v_held.ids) as h(msg_id, id)
+    where h.msg_id <> all(coalesce(msg_ids, '{}'));
+  end if;
+  -- What the claim takes counts when its lease is there; so the claim looks again.
+  if v_held.ended is not null and msg_ids is null then
+    perform tidegate_internal.look_at_gate(p_queue, 'too_many_requests');
+  end if;
+end;
+$$;
+
+comment on function tidegate_internal.reap is
+  'Takes from its holder what a lease that has run out still holds, and some of it for a claim.';
