@@ -53,7 +53,14 @@ begin
       from (
         select r.id, r.queue, r.msg_id
         from (
-          select r.id, r.kind, r.submitter, r.req_status, r.queue, r.msg_id, r.lease
+          select
+            r.id, r.kind, r.submitter, r.req_status, r.queue, r.msg_id,
+            -- Null under no lease.
+            case when r.lease is not null then (
+              select bool_or(tidegate.is_held(c.until, c.lease_ms, $6))
+              from tidegate.claim as c
+              where c.token = r.lease and c.queue = r.queue and r.id = any(c.ids)
+            ) end as held
           from tidegate.request as r
           where r.id >= $1 and r.id <= $4
             and r.req_status in ('queued', 'processing', 'tx_in_flight') and ($2 is null or r.kind = $2)
@@ -61,14 +68,9 @@ begin
           offset 0
         ) as r
         left join lateral (%s) as m on true
-        cross join lateral (
-          select bool_or(tidegate.is_held(c.until, c.lease_ms, $6)) as held
-          from tidegate.claim as c
-          where c.token = r.lease and c.queue = r.queue and r.id = any(c.ids)
-        ) as l
-        where (l.held is null and m.request_id is distinct from r.id::text)
+        where (r.held is null and m.request_id is distinct from r.id::text)
           or r.queue <> all (case when r.req_status = 'queued' then $8 else $9 end)
-          or r.req_status = 'tx_in_flight' and ($5 or l.held is not true)
+          or r.req_status = 'tx_in_flight' and ($5 or r.held is not true)
           or $7 and exists (
             select from tidegate.gate as g
             where (g.kind = r.kind or g.submitter = r.submitter)

@@ -75,7 +75,7 @@ impl Faults {
 /// A way in which the engine could be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bug {
-    /// A settle looks at the status only, not at the nonce of its lease.
+    /// A settle looks at the status only, not at the token of its lease.
     UnfencedSettle,
     /// A claim that meets a lost sender hands its request out as it is.
     ReclaimWithoutRecovery,

@@ -17,7 +17,7 @@ pub(crate) enum Stage {
 
 pub(crate) const STAGES: [Stage; MESSAGE_QUEUES] = [Stage::Readiness, Stage::Tx];
 
-/// A request's message in one queue.
+/// Where a request is in one queue: its message, or its lease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Message {
     #[default]
@@ -26,7 +26,7 @@ pub(crate) enum Message {
     Waiting,
     /// Under a lease.
     Held,
-    /// Under a lease that has run out: it carries the nonce, and may be taken.
+    /// Under a lease that has run out: it carries the token, and may be taken.
     Lapsed,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Call {
     pub(crate) phase: Phase,
     /// Whether the worker lives; else only its last words do.
     pub(crate) alive: bool,
-    /// Whether the message carries this claim's nonce.
+    /// Whether the message carries the token of this claim.
     pub(crate) current: bool,
     /// Whether nobody has claimed the request for this stage since.
     pub(crate) latest: bool,
@@ -193,8 +193,8 @@ impl Row {
         }
     }
 
-    /// The message of a stage has a nonce no more, or another one.
-    pub(crate) fn forget_nonce(&mut self, stage: Stage) {
+    /// The message of a stage carries a token no more, or another one.
+    pub(crate) fn forget_token(&mut self, stage: Stage) {
         for call in self.calls.iter_mut().flatten() {
             if call.stage == stage {
                 call.current = false;

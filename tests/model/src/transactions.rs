@@ -19,7 +19,7 @@ impl State {
     fn remove_message(&mut self, scene: &Scene, place: usize, stage: Stage) {
         let row = self.row(place);
         row.messages[stage as usize] = Message::Absent;
-        row.forget_nonce(stage);
+        row.forget_token(stage);
         if is_closed(self.epochs[stage as usize]) && !scene.is_broken(Bug::GateNeverOpens) {
             self.look_at_gate(scene, stage);
         }
@@ -29,7 +29,7 @@ impl State {
     fn free_message(&mut self, place: usize, stage: Stage) {
         let row = self.row(place);
         row.messages[stage as usize] = Message::Waiting;
-        row.forget_nonce(stage);
+        row.forget_token(stage);
     }
 
     /// `send_messages`: a message comes, and the gate may close.
@@ -168,7 +168,7 @@ impl State {
 
     fn lease(&mut self, place: usize, stage: Stage, first_attempt: bool, may_send: bool) {
         let row = self.row(place);
-        row.forget_nonce(stage);
+        row.forget_token(stage);
         row.messages[stage as usize] = Message::Held;
         row.settled[stage as usize] = false;
         row.add_call(Call {
@@ -331,7 +331,7 @@ impl State {
         if lost {
             self.go(place, Status::Processing, Cause::Recovered);
         }
-        // Made anew, it has no nonce either; and nobody looks at the gate before maintenance does.
+        // Made anew, it carries no token either, and no one looks at the gate before maintenance does.
         self.free_message(place, stage);
         true
     }
@@ -340,7 +340,7 @@ impl State {
     pub(crate) fn purge(&mut self, stage: Stage) {
         for row in self.rows.iter_mut().flatten() {
             row.messages[stage as usize] = Message::Absent;
-            row.forget_nonce(stage);
+            row.forget_token(stage);
         }
     }
 }
