@@ -1,10 +1,15 @@
 -- leased_request: the requests under a lease, whether it is in force or has run out
+--
+-- The subquery is looked up for each id: joined, the planner might walk over all requests.
 create or replace view tidegate.leased_request as
-select r.id, r.req_status, c.queue, r.msg_id, c.token, c.worker, c.claimed_at, c.until, c.lease_ms,
+select i.id, r.req_status, c.queue, r.msg_id, c.token, c.worker, c.claimed_at, c.until, c.lease_ms,
   tidegate.is_held(c.until, c.lease_ms, tidegate.clock()) as in_force
 from tidegate.claim as c
 cross join lateral unnest(c.ids) as i(id)
-join tidegate.request as r on r.id = i.id and r.lease = c.token;
+cross join lateral (
+  select q.req_status, q.msg_id, q.lease from tidegate.request as q where q.id = i.id offset 0
+) as r
+where r.lease = c.token;
 
 comment on view tidegate.leased_request is 'The requests under a lease: who holds each, and until when.';
 comment on column tidegate.leased_request.id is 'The request.';

@@ -165,9 +165,7 @@ from since
 cross join tidegate.gate as g
 cross join lateral (
   select count(*) + (
-    select count(*) from tidegate.claim as c cross join unnest(c.ids) as i(id)
-    join tidegate.request as r on r.id = i.id and r.lease = c.token
-    where c.queue = g.queue and c.claimed_at < since.at
+    select count(*) from tidegate.leased_request as l where l.queue = g.queue and l.claimed_at < since.at
   ) as depth from (
     select from {message} as m
     where m.queue = g.queue and m.enqueued_at < since.at
@@ -207,9 +205,7 @@ where g.state = 'too_many_requests' and not g.forced and g.changed_at < since.at
     then case when since.is_watched then 0 else g.low_water end
       >= (select count(*) from tidegate.gate_member as m where m.gate = g.name)
     else g.low_water >= (select count(*) from (select from {message} as m where m.queue = g.queue limit g.low_water + 1) as c) + (
-      select count(*) from tidegate.claim as c cross join unnest(c.ids) as i(id)
-      join tidegate.request as r on r.id = i.id and r.lease = c.token
-      where c.queue = g.queue
+      select count(*) from tidegate.leased_request as l where l.queue = g.queue
     ) + (
       select coalesce(sum(d.drained), 0)
       from tidegate.queue_drain as d

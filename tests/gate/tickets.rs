@@ -169,13 +169,13 @@ impl Stress {
         for _ in 0..looks {
             let row = session
                 .fetch_one(&*format!(
-                    "with seen as materialized (
+                    "with live as materialized (
+                       select q.msg_id, tidegate.message_request_id(q.message) as id from pgmq.q_tx as q
+                       union all
+                       select l.msg_id, l.id from tidegate.leased_request as l
+                     ), seen as materialized (
                        select m.msg_id, r.submitter, v.msg_id is null as is_first
-                       from (
-                         select q.msg_id, tidegate.message_request_id(q.message) as id from pgmq.q_tx as q
-                         union all
-                         select l.msg_id, l.id from tidegate.leased_request as l
-                       ) as m
+                       from live as m
                        join tidegate.request as r on r.id = m.id
                        left join public.revived as v on v.msg_id = m.msg_id
                      ), last as (
