@@ -100,14 +100,6 @@ async fn finished(session: &mut PgConnection, count: usize) {
            id, 'direct', 'direct', 'completed', 'tx_in_flight', 3, 'receipt', 1, at, at + interval '1 hour', at, at, at,
            '{{\"to\": \"somebody\"}}', '{{}}'
          from old;
-         insert into tidegate.request_event (request_id, transition_no, from_status, to_status, at, attempt, cause)
-         select o.id, s.n, s.was, s.now, o.at, s.attempt, s.cause
-         from old as o
-         cross join (values
-           (1, null::tidegate.request_status, 'processing'::tidegate.request_status, 0, 'submitted'),
-           (2, 'processing', 'tx_in_flight', 1, 'claimed'),
-           (3, 'tx_in_flight', 'completed', 1, 'receipt')
-         ) as s(n, was, now, attempt, cause);
          insert into tidegate.request_count (kind, req_status, requests) values ('direct', 'completed', {count});
          commit"
     );

@@ -88,8 +88,8 @@ create table tidegate.claim (
 alter table tidegate.claim alter column ids set storage external;
 create index claim_queue_until_idx on tidegate.claim (queue, until);
 
--- Append-only history, one row a transition.
-create table tidegate.request_event (
+-- Append-only: the transitions that a request's row does not tell (see the view `request_event`).
+create table tidegate.stored_event (
   request_id    uuid not null,
   transition_no integer not null,
   from_status   tidegate.request_status,
@@ -102,7 +102,7 @@ create table tidegate.request_event (
   primary key (request_id, transition_no)
 ) partition by range (request_id);
 
-create table tidegate.request_event_default partition of tidegate.request_event default;
+create table tidegate.stored_event_default partition of tidegate.stored_event default;
 
 -- Live requests whose response is awaited.
 create table tidegate.awaiting_response (

@@ -3,7 +3,7 @@
 -- One row a step, in order, with `after`: how long after the submission. `finding` is null for a step that is as it should
 -- be; `remark` says what is legal and worth knowing. Rows without a `transition_no` close the list: first the figures of the
 -- whole, then one row for each finding about it. A life is sound when no row has a finding.
--- Raises TG006 when there is no such request, or nothing of its history.
+-- Raises TG006 when there is no such request.
 create or replace function tidegate.audit_replay(id uuid)
   returns table (
     transition_no integer, at timestamptz, after interval, from_status tidegate.request_status,
@@ -23,12 +23,11 @@ declare
   v_events  bigint;
 begin
   select * into v_request from tidegate.request as r where r.id = audit_replay.id;
-  select count(*) into v_events from tidegate.request_event as e where e.request_id = audit_replay.id;
-  if v_request.id is null or v_events = 0 then
+  if v_request.id is null then
+    select count(*) into v_events from tidegate.request_event as e where e.request_id = audit_replay.id;
     raise exception using
       errcode = 'TG006',
       message = case
-        when v_request.id is not null then format('nothing of the history of request %s is on record', audit_replay.id)
         when v_events > 0 then
           format('there is no request %s any more, only %s steps of its history', audit_replay.id, v_events)
         else format('there is no request %s', audit_replay.id)

@@ -48,10 +48,7 @@ as $$
         format('waited %s ms, at most %s ms of it the backoff, the rest for its turn', retry.waited, retry.backoff) end
     ), ''),
     nullif(concat_ws('; ',
-      case
-        when l.place = 1 and l.transition_no <> 1 then format('the first step on record has number %s', l.transition_no)
-        when l.transition_no <> l.came_no + 1 then format('number %s comes after number %s', l.transition_no, l.came_no)
-      end,
+      case when l.transition_no <> l.came_no + 1 then format('number %s comes after number %s', l.transition_no, l.came_no) end,
       case
         when l.place = 1 and l.from_status is not null then format('the first step comes from %s', l.from_status)
         when l.place > 1 and l.came_from = any(t.ends) then format('comes after %s, which nothing leaves', l.came_from)

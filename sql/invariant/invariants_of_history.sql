@@ -34,14 +34,14 @@ and (s.flow, s.from_status is null, coalesce(s.from_status, s.to_status), s.to_s
      $q$
 select p.name as id
 from (
-  select 'request_event_' || to_char(statement_timestamp() at time zone 'UTC', 'YYYY_MM_DD') as name
+  select 'stored_event_' || to_char(statement_timestamp() at time zone 'UTC', 'YYYY_MM_DD') as name
 ) as p
 where to_regclass('tidegate.' || p.name) is null and exists (
   select from tidegate.maintenance as d
   where d.duty = 'make_partitions' and d.ran_at > date_trunc('day', statement_timestamp(), 'UTC')
 )
 union all
-select 'request_event_default' where to_regclass('tidegate.request_event_default') is null
+select 'stored_event_default' where to_regclass('tidegate.stored_event_default') is null
      $q$),
     ('history_of_a_lost_request',
      'no live request has gone: what is removed has ended', 'step',

@@ -21,10 +21,10 @@ begin
 
   select p.name, p.day into v_found
   from (
-    select c.relname::text as name, to_timestamp(substr(c.relname, 15) || ' +00', 'YYYY_MM_DD TZH') as day
+    select c.relname::text as name, to_timestamp(substr(c.relname, 14) || ' +00', 'YYYY_MM_DD TZH') as day
     from pg_inherits as i
     join pg_class as c on c.oid = i.inhrelid
-    where i.inhparent = 'tidegate.request_event'::regclass and c.relname ~ '^request_event_[0-9]{4}_[0-9]{2}_[0-9]{2}$'
+    where i.inhparent = 'tidegate.stored_event'::regclass and c.relname ~ '^stored_event_[0-9]{4}_[0-9]{2}_[0-9]{2}$'
   ) as p
   where p.day < tidegate.clock() - interval '2 days'
     and not exists (

@@ -71,7 +71,7 @@ begin
         delete from tidegate.request as r using locked as l where r.id = l.id returning r.id
       )
       select array_agg(g.id) into v_gone from gone as g;
-      delete from tidegate.request_event_default as e where e.request_id = any(v_gone);
+      delete from tidegate.stored_event_default as e where e.request_id = any(v_gone);
       expired := expired + coalesce(cardinality(v_gone), 0);
       v_left := v_left - cardinality(v_seen.ids);
     end if;

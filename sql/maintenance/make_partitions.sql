@@ -21,19 +21,19 @@ begin
   end if;
 
   for v_ahead in 0 .. days_ahead loop
-    v_name := 'request_event_' || to_char((v_day + make_interval(days => v_ahead)) at time zone 'UTC', 'YYYY_MM_DD');
+    v_name := 'stored_event_' || to_char((v_day + make_interval(days => v_ahead)) at time zone 'UTC', 'YYYY_MM_DD');
     continue when to_regclass('tidegate.' || quote_ident(v_name)) is not null;
     -- Rows of that day in the default partition stay there: then this day's partition cannot be made any more.
     continue when exists (
-      select from tidegate.request_event_default as e
+      select from tidegate.stored_event_default as e
       where e.request_id >= tidegate.uuid_v7_floor(v_day + make_interval(days => v_ahead))
         and e.request_id < tidegate.uuid_v7_floor(v_day + make_interval(days => v_ahead + 1))
     );
     begin
       -- Made apart and attached: `create table … partition of` would lock every writer of the history out.
-      execute format('create table tidegate.%I (like tidegate.request_event including all)', v_name);
+      execute format('create table tidegate.%I (like tidegate.stored_event including all)', v_name);
       execute format(
-        'alter table tidegate.request_event attach partition tidegate.%I for values from (%L) to (%L)',
+        'alter table tidegate.stored_event attach partition tidegate.%I for values from (%L) to (%L)',
         v_name,
         tidegate.uuid_v7_floor(v_day + make_interval(days => v_ahead)),
         tidegate.uuid_v7_floor(v_day + make_interval(days => v_ahead + 1))

@@ -1,4 +1,4 @@
--- request_entered: after each statement that inserts requests, records that they have entered, and counts them
+-- request_entered: after each statement that inserts requests, counts them, and stores the events of those inserted by hand
 --
 -- Refuses all of them if one has another flow than its kind, or enters where `transition_rule` lets none enter.
 create or replace function tidegate_internal.request_entered()
@@ -7,35 +7,33 @@ create or replace function tidegate_internal.request_entered()
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_legal   bigint;
-  v_all     bigint;
+  v_entered record;
   v_illegal tidegate.request;
 begin
-  insert into tidegate.request_event (request_id, transition_no, to_status, at, attempt, cause, worker, detail)
-  select
-    r.id, r.transition_no, r.req_status, case r.req_status when 'queued' then r.queued_at else r.processing_at end,
-    case r.req_status when 'queued' then r.readiness_attempt else r.tx_attempt end, r.cause, r.worker,
-    case when r.cause = 'hand_edit' then jsonb_build_object('session_user', session_user) end
-  from new_rows as r
-  where exists (
-    select
-    from tidegate.kind as k
-    join tidegate.transition_rule as t on t.flow = k.flow
-    where k.name = r.kind and k.flow = r.flow and t.from_status is null and t.to_status = r.req_status
-  );
-  get diagnostics v_legal = row_count;
-
   with counted as (
     insert into tidegate.request_count_delta (kind, req_status, delta)
     select r.kind, r.req_status, count(*) from new_rows as r group by r.kind, r.req_status
-    returning delta
   )
-  select sum(c.delta) into v_all from counted as c;
+  select
+    bool_and(r.cause = 'submitted') as submitted,
+    bool_and(exists (
+      select
+      from tidegate.kind as k
+      join tidegate.transition_rule as t on t.flow = k.flow
+      where k.name = r.kind and k.flow = r.flow and t.from_status is null and t.to_status = r.req_status
+    )) as legal
+  into v_entered
+  from new_rows as r;
 
-  if v_legal < v_all then
+  if not v_entered.legal then
     select r.* into v_illegal
     from new_rows as r
-    where not exists (select from tidegate.request_event as e where e.request_id = r.id)
+    where not exists (
+      select
+      from tidegate.kind as k
+      join tidegate.transition_rule as t on t.flow = k.flow
+      where k.name = r.kind and k.flow = r.flow and t.from_status is null and t.to_status = r.req_status
+    )
     limit 1;
     raise exception using
       errcode = 'TG001',
@@ -44,6 +42,16 @@ begin
         v_illegal.id, v_illegal.kind, v_illegal.flow, v_illegal.req_status
       ),
       hint = 'submit it: select * from tidegate.submit(kind, payload)';
+  end if;
+
+  if not v_entered.submitted then
+    insert into tidegate.stored_event (request_id, transition_no, to_status, at, attempt, cause, worker, detail)
+    select
+      r.id, r.transition_no, r.req_status, case r.req_status when 'queued' then r.queued_at else r.processing_at end,
+      case r.req_status when 'queued' then r.readiness_attempt else r.tx_attempt end, r.cause, r.worker,
+      jsonb_build_object('session_user', session_user)
+    from new_rows as r
+    where r.cause <> 'submitted';
   end if;
   return null;
 end;
@@ -56,4 +64,4 @@ create or replace trigger request_history_of_inserts
   execute function tidegate_internal.request_entered();
 
 comment on function tidegate_internal.request_entered is
-  'Trigger on request: records that new requests have entered, and counts them.';
+  'Trigger on request: counts new requests, and stores the events of those inserted by hand.';

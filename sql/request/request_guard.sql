@@ -4,7 +4,8 @@
 -- the cause, and is checked with it; where it names the status before it and the time, too, the condition is the check (see
 -- `build_request_guard`). Whatever else changes the status is a hand edit, checked on the two statuses alone and labelled
 -- as one. The trigger keeps what history needs in the row itself (previous_status, transition_no, the time each state was
--- entered), so that the history trigger reads nothing but the new rows.
+-- entered), so that the history trigger reads nothing but the new rows; and it stores the events that the row no longer tells
+-- afterwards (see `request_event`).
 create or replace function tidegate_internal.request_guard()
   returns trigger
   language plpgsql
@@ -20,6 +21,7 @@ begin
         message = format('request %s is %s and may not be deleted', old.id, old.req_status),
         hint = 'cancel it first: select * from tidegate.cancel(id)';
     end if;
+    perform tidegate_internal.store_history(old.id);
     return old;
   end if;
 
@@ -34,6 +36,28 @@ begin
       raise exception using
         errcode = 'TG001',
         message = format('request %s keeps its id, kind and flow', old.id);
+    end if;
+
+    if (old.tx_in_flight_at is null and new.tx_in_flight_at is not null and new.req_status <> 'tx_in_flight')
+      or (old.receipt_received_at is null and new.receipt_received_at is not null and new.req_status <> 'receipt_received')
+      or (
+        old.finished_at is null and new.finished_at is not null
+        and new.req_status not in ('completed', 'timed_out', 'failure')
+      )
+    then
+      raise exception using
+        errcode = 'TG001',
+        message = format('request %s is %s and may not be given the time of a status that it has not reached', old.id,
+          new.req_status);
+    end if;
+    if new.submitted_at <> old.submitted_at
+      or old.req_status not in ('queued', 'processing') and (
+        new.req_status = 'processing'
+        or (new.tx_in_flight_at, new.receipt_received_at, new.finished_at, new.tx_attempt, new.worker)
+          is distinct from (old.tx_in_flight_at, old.receipt_received_at, old.finished_at, old.tx_attempt, old.worker)
+      )
+    then
+      perform tidegate_internal.store_history(old.id);
     end if;
 
     new.previous_status := old.req_status;

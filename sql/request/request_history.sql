@@ -1,8 +1,8 @@
--- request_history: after each statement, records its transitions and what follows from them
+-- request_history: after each statement, counts its transitions, and stores those that the rows do not tell (see `request_event`)
 --
 -- Reads only the new rows: the guard has put the previous status into each. (Joining old and new transition tables
--- costs five times the throughput: they have neither statistics nor an index.) Follows: an event, the counts, and
--- whether a response is awaited; so a hand edit keeps its deadline too.
+-- costs five times the throughput: they have neither statistics nor an index.) Notes, too, whether a response is awaited; so a
+-- hand edit keeps its deadline.
 create or replace function tidegate_internal.request_history()
   returns trigger
   language plpgsql
@@ -10,15 +10,17 @@ create or replace function tidegate_internal.request_history()
 as $$
 declare
   v_ends  constant tidegate.request_status[] := '{completed,timed_out,failure}';
+  v_told  constant text[] := '{claimed,receipt,response,threshold_reached,verdict_accepted}';
   v_steps record;
 begin
   -- One look at all rows tells which of the others are needed.
   select
     array_agg(s.kind) as kinds, array_agg(s.previous_status) as old, array_agg(s.req_status) as new,
-    array_agg(s.requests) as requests
+    array_agg(s.requests) as requests, bool_or(s.stored) as stored
   into v_steps
   from (
-    select r.kind, r.previous_status, r.req_status, count(*) as requests
+    select
+      r.kind, r.previous_status, r.req_status, count(*) as requests, not bool_and(r.cause = any(v_told)) as stored
     from new_rows as r
     where r.previous_status is distinct from r.req_status
     group by r.kind, r.previous_status, r.req_status
@@ -27,27 +29,26 @@ begin
     return null;
   end if;
 
-  insert into tidegate.request_event (
-    request_id, transition_no, from_status, to_status, at, attempt, cause, worker, detail
-  )
-  select
-    r.id, r.transition_no, r.previous_status, r.req_status,
-    case r.req_status
-      when 'queued' then r.queued_at
-      when 'processing' then r.processing_at
-      when 'tx_in_flight' then r.tx_in_flight_at
-      when 'receipt_received' then r.receipt_received_at
-      else r.finished_at
-    end,
-    case when r.req_status = 'queued' or r.previous_status = 'queued' then r.readiness_attempt else r.tx_attempt end,
-    r.cause,
-    r.worker,
-    case
-      when r.cause = 'hand_edit' then jsonb_build_object('session_user', session_user)
-      when r.req_status in ('failure', 'timed_out') or r.cause = 'send_retried' then r.error
-    end
-  from new_rows as r
-  where r.previous_status is distinct from r.req_status;
+  if v_steps.stored then
+    insert into tidegate.stored_event (request_id, transition_no, from_status, to_status, at, attempt, cause, worker, detail)
+    select
+      r.id, r.transition_no, r.previous_status, r.req_status,
+      case r.req_status
+        when 'queued' then r.queued_at
+        when 'processing' then r.processing_at
+        when 'tx_in_flight' then r.tx_in_flight_at
+        when 'receipt_received' then r.receipt_received_at
+        else r.finished_at
+      end,
+      case when r.req_status = 'queued' or r.previous_status = 'queued' then r.readiness_attempt else r.tx_attempt end,
+      r.cause, r.worker,
+      case
+        when r.cause = 'hand_edit' then jsonb_build_object('session_user', session_user)
+        when r.req_status in ('failure', 'timed_out') or r.cause = 'send_retried' then r.error
+      end
+    from new_rows as r
+    where r.previous_status is distinct from r.req_status and r.cause <> all(v_told);
+  end if;
 
   insert into tidegate.request_count_delta (kind, req_status, delta)
   select s.kind, change.req_status, sum(change.delta)
@@ -128,4 +129,4 @@ create or replace trigger request_history_of_updates
   execute function tidegate_internal.request_history();
 
 comment on function tidegate_internal.request_history is
-  'Trigger on request: records transitions and counts, and whether a response is awaited.';
+  'Trigger on request: counts transitions, stores those that rows do not tell, notes whether a response is awaited.';

@@ -79,30 +79,31 @@ comment on index tidegate.request_readiness_deadline_at_idx is
   'Serves expire_by_readiness: each row is visited about once, when its deadline passes.';
 comment on index tidegate.request_kind_id_idx is 'Serves lists of one kind, newest first.';
 
-comment on table tidegate.request_event is
-  'Append-only history, one row per transition, partitioned by day of the request; written by a trigger on request.';
-comment on column tidegate.request_event.request_id is 'The request.';
-comment on column tidegate.request_event.transition_no is 'Which of its transitions this was, from 1.';
-comment on column tidegate.request_event.from_status is 'The status before; null: it was submitted.';
-comment on column tidegate.request_event.to_status is 'The status after.';
-comment on column tidegate.request_event.at is 'When.';
-comment on column tidegate.request_event.attempt is 'Checks (into or out of queued) or sends begun by then.';
-comment on column tidegate.request_event.cause is 'Why; hand_edit: somebody updated the row.';
-comment on column tidegate.request_event.worker is 'The worker that claimed it last.';
-comment on column tidegate.request_event.detail is
+comment on table tidegate.stored_event is
+  'Append-only: the transitions that a request''s row does not tell, partitioned by day of the request; written by '
+  'triggers on request; read request_event.';
+comment on column tidegate.stored_event.request_id is 'The request.';
+comment on column tidegate.stored_event.transition_no is 'Which of its transitions this was, from 1.';
+comment on column tidegate.stored_event.from_status is 'The status before; null: it was submitted.';
+comment on column tidegate.stored_event.to_status is 'The status after.';
+comment on column tidegate.stored_event.at is 'When.';
+comment on column tidegate.stored_event.attempt is 'Checks (into or out of queued) or sends begun by then.';
+comment on column tidegate.stored_event.cause is 'Why; hand_edit: somebody updated the row.';
+comment on column tidegate.stored_event.worker is 'The worker that claimed it last.';
+comment on column tidegate.stored_event.detail is
   'The error of a failure, timeout or retry; of a hand edit: {"session_user"}.';
 
-comment on table tidegate.request_event_default is
-  'The part of request_event for requests that no partition by day was made for.';
-comment on column tidegate.request_event_default.request_id is 'The request.';
-comment on column tidegate.request_event_default.transition_no is 'Which of its transitions this was, from 1.';
-comment on column tidegate.request_event_default.from_status is 'The status before; null: it was submitted.';
-comment on column tidegate.request_event_default.to_status is 'The status after.';
-comment on column tidegate.request_event_default.at is 'When.';
-comment on column tidegate.request_event_default.attempt is 'Checks (into or out of queued) or sends begun by then.';
-comment on column tidegate.request_event_default.cause is 'Why; hand_edit: somebody updated the row.';
-comment on column tidegate.request_event_default.worker is 'The worker that claimed it last.';
-comment on column tidegate.request_event_default.detail is
+comment on table tidegate.stored_event_default is
+  'The part of stored_event for requests that no partition by day was made for.';
+comment on column tidegate.stored_event_default.request_id is 'The request.';
+comment on column tidegate.stored_event_default.transition_no is 'Which of its transitions this was, from 1.';
+comment on column tidegate.stored_event_default.from_status is 'The status before; null: it was submitted.';
+comment on column tidegate.stored_event_default.to_status is 'The status after.';
+comment on column tidegate.stored_event_default.at is 'When.';
+comment on column tidegate.stored_event_default.attempt is 'Checks (into or out of queued) or sends begun by then.';
+comment on column tidegate.stored_event_default.cause is 'Why; hand_edit: somebody updated the row.';
+comment on column tidegate.stored_event_default.worker is 'The worker that claimed it last.';
+comment on column tidegate.stored_event_default.detail is
   'The error of a failure, timeout or retry; of a hand edit: {"session_user"}.';
 
 comment on table tidegate.request_count_delta is

@@ -74,7 +74,7 @@ begin
           when r.tx_attempt <= 1 then r.tx_in_flight_at
           else coalesce((
             select max(v.at)
-            from tidegate.request_event as v
+            from tidegate.stored_event as v
             where v.request_id = r.id and v.to_status = 'tx_in_flight' and v.attempt = 1
           ), r.tx_in_flight_at)
         end as first_at

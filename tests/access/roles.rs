@@ -36,7 +36,7 @@ pub(crate) async fn is_denied(session: &mut PgConnection, sql: &str) {
 async fn writes_nothing(session: &mut PgConnection) {
     for table in [
         "request",
-        "request_event",
+        "stored_event",
         "awaiting_response",
         "request_reference",
         "response_part",

@@ -330,7 +330,7 @@ async fn no_effect_comes_twice_by_the_history_and_the_keys() {
 
     database
         .execute(&format!(
-            "insert into tidegate.request_event
+            "insert into tidegate.stored_event
              select request_id, 9, from_status, to_status, at, attempt, cause from tidegate.request_event
              where request_id = '{done}' and to_status = 'completed'"
         ))

@@ -125,13 +125,16 @@ async fn a_life_is_printed_as_a_timeline_and_judged_by_the_exit_status() {
 
     database
         .execute(&format!(
-            "delete from tidegate.request_event where request_id = '{id}' and transition_no = 2"
+            "insert into tidegate.stored_event
+             select request_id, 2, from_status, to_status, at, attempt, 'released' from tidegate.request_event
+             where request_id = '{id}' and transition_no = 2"
         ))
         .await;
     let wrong = run(&database.url, &["audit", "replay", &id]).await;
     assert_eq!(wrong.status.code(), Some(3), "{}", out(&wrong));
     assert!(
-        out(&wrong).contains("WRONG: number 3 comes after number 1"),
+        out(&wrong)
+            .contains("WRONG: processing → tx_in_flight by released is no step of flow direct"),
         "{}",
         out(&wrong)
     );

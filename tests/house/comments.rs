@@ -10,7 +10,7 @@ const OBJECTS: &str = r"
 with relation as (
   select c.oid, c.relname, c.relkind
   from pg_class as c
-  where c.relnamespace = 'tidegate'::regnamespace and c.relname !~ '^request_event_\d{4}_\d\d_\d\d'
+  where c.relnamespace = 'tidegate'::regnamespace and c.relname !~ '^stored_event_\d{4}_\d\d_\d\d'
 )
 select 'schema' as what, n.nspname::text as name, obj_description(n.oid, 'pg_namespace') as comment
 from pg_namespace as n

@@ -3,7 +3,7 @@
 use crate::support::{
     TestDatabase,
     invariants::violations,
-    race::{NOTHING, a_bit_of_everything, receipt},
+    race::{NOTHING, STORE_HISTORY, a_bit_of_everything, receipt},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -25,11 +25,11 @@ async fn every_kind_of_damage_is_noticed() {
             "is in its queue 2 times",
         ),
         ("update tidegate.request set req_status = 'completed' where req_status = 'processing'", "do not replay"),
-        ("delete from tidegate.request_event where to_status = 'tx_in_flight'", "is illegal"),
-        ("update tidegate.request_event set cause = 'rejected' where cause = 'claimed'", "is illegal"),
+        ("update tidegate.stored_event set to_status = 'receipt_received' where to_status = 'tx_in_flight'", "is illegal"),
+        ("update tidegate.stored_event set cause = 'rejected' where cause = 'claimed'", "is illegal"),
         ("update tidegate.request set transition_no = transition_no + 1", "do not replay"),
         (
-            "insert into tidegate.request_event select request_id, transition_no + 1, to_status, to_status, at, attempt, cause
+            "insert into tidegate.stored_event select request_id, transition_no + 1, to_status, to_status, at, attempt, cause
              from tidegate.request_event where to_status = 'completed'",
             "2 terminal events",
         ),
@@ -63,7 +63,7 @@ async fn every_kind_of_damage_is_noticed() {
         "pgmq.q_tx",
         "tidegate.claim",
         "tidegate.request",
-        "tidegate.request_event",
+        "tidegate.stored_event",
         "tidegate.awaiting_response",
         "tidegate.request_reference",
         "tidegate.request_count",
@@ -73,6 +73,7 @@ async fn every_kind_of_damage_is_noticed() {
     session
         .execute("set session_replication_role = replica")
         .await;
+    session.execute(STORE_HISTORY).await;
     for table in tables {
         session
             .execute(&format!(

@@ -31,7 +31,7 @@ async fn partition(session: &mut Session, days: i32) -> String {
              declare v_day timestamptz := date_trunc('day', now(), 'UTC') - interval '{days} days';
              begin
                execute format(
-                 'create table if not exists tidegate.request_event_%s partition of tidegate.request_event
+                 'create table if not exists tidegate.stored_event_%s partition of tidegate.stored_event
                   for values from (%L) to (%L)', to_char(v_day at time zone 'UTC', 'YYYY_MM_DD'),
                  tidegate.uuid_v7_floor(v_day), tidegate.uuid_v7_floor(v_day + interval '1 day'));
              end $$"
@@ -39,7 +39,7 @@ async fn partition(session: &mut Session, days: i32) -> String {
         .await;
     session
         .text(&format!(
-            "select 'request_event_' || to_char(now() at time zone 'UTC' - interval '{days} days', 'YYYY_MM_DD')"
+            "select 'stored_event_' || to_char(now() at time zone 'UTC' - interval '{days} days', 'YYYY_MM_DD')"
         ))
         .await
 }
@@ -64,7 +64,7 @@ async fn aged(session: &mut Session, kind: &str, status: &str, submitted: i32, e
                now() - interval '{submitted} days', now() + interval '1 hour', now() - interval '{submitted} days',
                case when '{status}' <> 'processing' then now() - interval '{ended} days' end, '{{}}', '{{}}'
              from tidegate.kind as k where k.name = '{kind}';
-             insert into tidegate.request_event (request_id, transition_no, from_status, to_status, at, attempt, cause)
+             insert into tidegate.stored_event (request_id, transition_no, from_status, to_status, at, attempt, cause)
              select id, 1, null::tidegate.request_status, 'processing'::tidegate.request_status, submitted_at, 0, 'submitted'
              from tidegate.request where id = '{id}'
              union all
@@ -140,7 +140,7 @@ async fn all_that_belongs_to_a_request_goes_with_it_and_nothing_of_others() {
         ("request_reference", "request_id", 1),
         ("response_inbox", "request_id", 1),
         ("webhook_delivery", "request_id", 1),
-        ("request_event", "request_id", 2),
+        ("stored_event", "request_id", 2),
         ("dedup", "request_id", 0),
     ] {
         let sql = format!("select count(*) from tidegate.{table} where {column} = ");

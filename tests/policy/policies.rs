@@ -364,8 +364,8 @@ async fn wait_after(database: &TestDatabase, passed: &str) -> Option<f64> {
     let held = session.claim("tx", 1).await;
     database
         .execute(&format!(
-            "update tidegate.request_event set at = at - interval '{passed}' where request_id = '{0}' and cause = 'claimed';
-             update tidegate.request set tx_attempt = 3 where id = '{0}'",
+            "update tidegate.request set tx_attempt = 3 where id = '{0}';
+             update tidegate.stored_event set at = at - interval '{passed}' where request_id = '{0}' and cause = 'claimed'",
             held[0].id
         ))
         .await;

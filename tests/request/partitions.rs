@@ -39,11 +39,11 @@ async fn events_land_in_the_partition_of_their_requests_day() {
         ),
     ] {
         let expected =
-            format!("select 'request_event_' || to_char(({day}) at time zone 'UTC', 'YYYY_MM_DD')");
+            format!("select 'stored_event_' || to_char(({day}) at time zone 'UTC', 'YYYY_MM_DD')");
         let expected = value(&mut session, &expected).await;
         run(&mut session, "begin").await;
         run(&mut session, &insert(id)).await;
-        assert_eq!(column(&mut session, "select relname::text from pg_class as c join tidegate.request_event as e on e.tableoid = c.oid").await, [expected], "{id}");
+        assert_eq!(column(&mut session, "select relname::text from pg_class as c join tidegate.stored_event as e on e.tableoid = c.oid").await, [expected], "{id}");
         run(&mut session, "rollback").await;
     }
     // Days that have no partition, and ids that are no times at all.
@@ -55,8 +55,8 @@ async fn events_land_in_the_partition_of_their_requests_day() {
         run(&mut session, "begin").await;
         run(&mut session, &insert(id)).await;
         assert_eq!(
-            column(&mut session, "select relname::text from pg_class as c join tidegate.request_event as e on e.tableoid = c.oid").await,
-            ["request_event_default"],
+            column(&mut session, "select relname::text from pg_class as c join tidegate.stored_event as e on e.tableoid = c.oid").await,
+            ["stored_event_default"],
             "{id}"
         );
         run(&mut session, "rollback").await;
@@ -79,7 +79,7 @@ async fn making_partitions_does_not_hold_up_submissions_behind_an_open_transacti
     let database = TestDatabase::unlimited().await;
     database.execute("select tidegate.make_partitions()").await;
     let partitions =
-        "select count(*) from pg_inherits where inhparent = 'tidegate.request_event'::regclass";
+        "select count(*) from pg_inherits where inhparent = 'tidegate.stored_event'::regclass";
     let before = database.number(partitions).await;
     let mut idle = database.session().await;
     run(&mut idle, "begin; select tidegate.submit('direct', '{}')").await;

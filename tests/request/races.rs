@@ -230,7 +230,7 @@ async fn a_claim_that_a_crash_forgot_leaves_its_holder_without_a_lease() {
         .execute(
             "create table public.messages as select * from pgmq.q_tx;
              create table public.requests as select * from tidegate.request;
-             create table public.events as select * from tidegate.request_event",
+             create table public.events as select * from tidegate.stored_event",
         )
         .await;
     let forgotten = Session::open(&database).await.claim("tx", 1).await;
@@ -241,8 +241,8 @@ async fn a_claim_that_a_crash_forgot_leaves_its_holder_without_a_lease() {
              set local session_replication_role = replica;
              delete from tidegate.claim;
              insert into pgmq.q_tx overriding system value select * from public.messages;
-             delete from tidegate.request_event;
-             insert into tidegate.request_event select * from public.events;
+             delete from tidegate.stored_event;
+             insert into tidegate.stored_event select * from public.events;
              delete from tidegate.request_count_delta where req_status = 'tx_in_flight' or delta < 0;
              delete from tidegate.request;
              insert into tidegate.request select * from public.requests;

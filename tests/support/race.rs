@@ -307,6 +307,10 @@ pub const DEPTH: &str = "select (select count(*) from pgmq.q_tx)
 
 pub const NOTHING: [String; 0] = [];
 
+/// Stores the events that only the rows of requests tell, so that a test can tamper with them.
+pub const STORE_HISTORY: &str =
+    "insert into tidegate.stored_event select * from tidegate.request_event on conflict do nothing";
+
 /// Every invariant holds.
 pub async fn sound(database: &TestDatabase) {
     assert_eq!(violations(&database.pool).await, NOTHING);

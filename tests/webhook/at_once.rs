@@ -144,7 +144,7 @@ async fn whatever_happens_at_once_each_end_is_told_once_and_nobody_deadlocks() {
     assert_eq!(database.number(current).await, 0, "seed {seed}");
     // Requests were removed under their history: what is left of the others is as it should be.
     database
-        .execute("delete from tidegate.request_event as e where not exists (select from tidegate.request as r where r.id = e.request_id)")
+        .execute("delete from tidegate.stored_event as e where not exists (select from tidegate.request as r where r.id = e.request_id)")
         .await;
     // A reference that two requests share belongs to the first, and goes with it.
     database

@@ -154,7 +154,7 @@ fn insert(number: u128, kind: &str, flow: &str, payload: &str, life: &str) -> St
     let mut from = "null".to_owned();
     for ((to, cause), place) in steps.into_iter().zip(1..) {
         sql += &format!(
-            "insert into tidegate.request_event (request_id, transition_no, from_status, to_status, at, attempt, cause)
+            "insert into tidegate.stored_event (request_id, transition_no, from_status, to_status, at, attempt, cause)
              values ('{}', {place}, {from}, '{to}', to_timestamp({}::numeric / 1000000), 1, '{cause}');",
             id(number),
             BEGIN + place * 1_000_000,
@@ -278,8 +278,8 @@ async fn a_story_in_which_all_is_well_breaks_no_rule_and_every_rule_has_looked()
 #[tokio::test]
 async fn a_skipped_status_is_found() {
     let skipped =
-        "delete from tidegate.request_event where request_id = '{1}' and transition_no = 2;
-                   update tidegate.request_event set transition_no = 2, from_status = 'processing'
+        "delete from tidegate.stored_event where request_id = '{1}' and transition_no = 2;
+                   update tidegate.stored_event set transition_no = 2, from_status = 'processing'
                    where request_id = '{1}' and transition_no = 3;
                    update tidegate.request set transition_no = 2 where id = '{1}'";
     let skipped = skipped.replace("{1}", &id(1).to_string());
@@ -298,27 +298,27 @@ async fn histories_that_cannot_be_are_found() {
     };
     for (sql, rules) in [
         // A cause that does not belong to the edge.
-        ("update tidegate.request_event set cause = 'response' where request_id = '{1}' and transition_no = 3", &[LEGAL, GIVEN][..]),
+        ("update tidegate.stored_event set cause = 'response' where request_id = '{1}' and transition_no = 3", &[LEGAL, GIVEN][..]),
         // A step of another flow.
-        ("update tidegate.request_event set to_status = 'queued' where request_id = '{7}' and transition_no = 1", &[LEGAL]),
+        ("update tidegate.stored_event set to_status = 'queued' where request_id = '{7}' and transition_no = 1", &[LEGAL]),
         // A step that takes place before the one it follows.
-        ("update tidegate.request_event set at = at - interval '3 seconds' where request_id = '{5}' and transition_no = 5", &[LEGAL]),
+        ("update tidegate.stored_event set at = at - interval '3 seconds' where request_id = '{5}' and transition_no = 5", &[LEGAL]),
         // A hand's edit, which no fault makes.
-        ("update tidegate.request_event set cause = 'hand_edit' where request_id = '{3}' and transition_no = 3", &[LEGAL]),
+        ("update tidegate.stored_event set cause = 'hand_edit' where request_id = '{3}' and transition_no = 3", &[LEGAL]),
         // A row that moved on without its history.
         ("update tidegate.request set req_status = 'timed_out' where id = '{2}'", &[TOLD_BY_EVENTS, EFFECTS][..1]),
-        ("delete from tidegate.request_event where request_id = '{7}' and transition_no = 2", &[ENDED, TOLD_BY_EVENTS, TOLD]),
+        ("delete from tidegate.stored_event where request_id = '{7}' and transition_no = 2", &[ENDED, TOLD_BY_EVENTS, TOLD]),
         // Stuck.
         ("update tidegate.request set req_status = 'tx_in_flight', transition_no = 2 where id = '{4}';
-          delete from tidegate.request_event where request_id = '{4}' and transition_no = 3", &[ENDED, TOLD]),
+          delete from tidegate.stored_event where request_id = '{4}' and transition_no = 3", &[ENDED, TOLD]),
         // Ended twice.
-        ("insert into tidegate.request_event (request_id, transition_no, from_status, to_status, at, attempt, cause)
+        ("insert into tidegate.stored_event (request_id, transition_no, from_status, to_status, at, attempt, cause)
           values ('{4}', 4, 'failure', 'failure', to_timestamp(1800000009), 1, 'internal_error');
           update tidegate.request set transition_no = 4 where id = '{4}'", &[ENDED, LEGAL]),
         // A poison payload that went through.
         ("update tidegate.request set error = null where id = '{6}'", &[POISON]),
         // Events of nobody.
-        ("update tidegate.request_event set request_id = gen_random_uuid() where request_id = '{7}'",
+        ("update tidegate.stored_event set request_id = gen_random_uuid() where request_id = '{7}'",
           &[ENDED, TOLD_BY_EVENTS, TOLD]),
         // A message that nobody will take.
         ("select pgmq.send('tx', '{}')", &[REST]),
@@ -335,7 +335,7 @@ async fn a_request_that_is_given_up_too_early_is_found() {
         ("cancelled", &[]),
     ] {
         let sql = format!(
-            "update tidegate.request_event set cause = '{cause}' where request_id = '{}' and transition_no = 2",
+            "update tidegate.stored_event set cause = '{cause}' where request_id = '{}' and transition_no = 2",
             id(8)
         );
         let verdict = told(&sql, &[], |evidence| {
@@ -349,7 +349,7 @@ async fn a_request_that_is_given_up_too_early_is_found() {
 #[tokio::test]
 async fn a_lost_request_is_found() {
     let lost = format!(
-        "delete from tidegate.request where id = '{0}'; delete from tidegate.request_event where request_id = '{0}'",
+        "delete from tidegate.request where id = '{0}'; delete from tidegate.stored_event where request_id = '{0}'",
         id(2)
     );
     found(&lost, &[PROMISED, KNOWN]).await;
@@ -383,7 +383,7 @@ async fn an_end_that_changed_after_it_was_told_is_found() {
 async fn a_response_that_was_taken_and_is_nowhere_is_found() {
     let timed_out = format!(
         "update tidegate.request set req_status = 'timed_out' where id = '{0}';
-         update tidegate.request_event set to_status = 'timed_out', cause = 'response_timed_out'
+         update tidegate.stored_event set to_status = 'timed_out', cause = 'response_timed_out'
          where request_id = '{0}' and transition_no = 5",
         id(2)
     );

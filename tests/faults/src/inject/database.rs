@@ -247,8 +247,13 @@ impl Injector {
         let of_it = format!("from tidegate.request as r where r.kind = '{name}'");
         for statement in [
             format!("select tidegate.cancel(r.id) {of_it}"),
-            format!("delete from tidegate.request_event where request_id in (select r.id {of_it})"),
-            format!("delete {of_it}"),
+            format!(
+                "do $$ declare v_ids uuid[] := array(select r.id {of_it});
+                 begin
+                   delete from tidegate.request as r where r.id = any(v_ids);
+                   delete from tidegate.stored_event as e where e.request_id = any(v_ids);
+                 end $$"
+            ),
             format!("delete from tidegate.kind where name = '{name}'"),
         ] {
             self.by_hand(&statement).await?;

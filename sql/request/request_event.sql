@@ -1,0 +1,58 @@
+-- request_event: the history of requests, one row a transition: what is stored, and what the row of a request tells by itself
+--
+-- A plain life needs no event of its own: the row tells when and how it was submitted, claimed last, taken by the downstream and
+-- completed. Every other transition is stored as it happens. The guard of requests stores what the row tells before the row
+-- stops telling it: when the request goes back to its queue, when somebody edits its times, when it is deleted.
+create or replace view tidegate.request_event as
+select e.request_id, e.transition_no, e.from_status, e.to_status, e.at, e.attempt, e.cause, e.worker, e.detail
+from tidegate.stored_event as e
+union all
+select r.id, t.transition_no, t.from_status, t.to_status, t.at, t.attempt, t.cause, t.worker, null
+from tidegate.request as r
+-- How many transitions it has made since its receipt: null if it has none.
+cross join lateral (
+  select case when r.receipt_received_at is not null then (r.req_status <> 'receipt_received')::integer end as later
+) as receipt
+cross join lateral (
+  values
+    (
+      1, null, (case r.flow when 'decrypt' then 'queued' else 'processing' end)::tidegate.request_status, r.submitted_at, 0,
+      'submitted', null
+    ),
+    (
+      -- A request that waits again has its last send stored.
+      case when r.req_status not in ('queued', 'processing') and r.tx_in_flight_at is not null then
+        r.transition_no - coalesce(receipt.later + 1, (r.req_status <> 'tx_in_flight')::integer)
+      end,
+      'processing'::tidegate.request_status, 'tx_in_flight', r.tx_in_flight_at, r.tx_attempt, 'claimed', r.worker
+    ),
+    (
+      r.transition_no - receipt.later, 'tx_in_flight', 'receipt_received', r.receipt_received_at, r.tx_attempt, 'receipt',
+      r.worker
+    ),
+    (
+      case
+        when r.req_status = 'completed' and r.cause in ('receipt', 'response', 'threshold_reached', 'verdict_accepted')
+        then r.transition_no
+      end,
+      case r.cause when 'receipt' then 'tx_in_flight' else 'receipt_received' end::tidegate.request_status, 'completed',
+      r.finished_at, r.tx_attempt, r.cause, r.worker
+    )
+) as t(transition_no, from_status, to_status, at, attempt, cause, worker)
+where t.transition_no is not null
+  and not exists (
+    select from tidegate.stored_event as e where e.request_id = r.id and e.transition_no = t.transition_no
+  );
+
+comment on view tidegate.request_event is
+  'The history of requests, one row per transition: what is stored, and what the row of a request tells by itself.';
+comment on column tidegate.request_event.request_id is 'The request.';
+comment on column tidegate.request_event.transition_no is 'Which of its transitions this was, from 1.';
+comment on column tidegate.request_event.from_status is 'The status before; null: it was submitted.';
+comment on column tidegate.request_event.to_status is 'The status after.';
+comment on column tidegate.request_event.at is 'When.';
+comment on column tidegate.request_event.attempt is 'Checks (into or out of queued) or sends begun by then.';
+comment on column tidegate.request_event.cause is 'Why; hand_edit: somebody updated the row.';
+comment on column tidegate.request_event.worker is 'The worker that claimed it last.';
+comment on column tidegate.request_event.detail is
+  'The error of a failure, timeout or retry; of a hand edit: {"session_user"}.';

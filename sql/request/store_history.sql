@@ -1,0 +1,15 @@
+-- store_history: stores those events of a request that only its row tells
+create or replace function tidegate_internal.store_history(p_id uuid)
+  returns void
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+  set plan_cache_mode = force_generic_plan
+as $$
+begin
+  insert into tidegate.stored_event (request_id, transition_no, from_status, to_status, at, attempt, cause, worker, detail)
+  select * from tidegate.request_event as e where e.request_id = p_id
+  on conflict do nothing;
+end;
+$$;
+
+comment on function tidegate_internal.store_history is 'Stores those events of a request that only its row tells.';
