@@ -1,8 +1,18 @@
 -- reaped_until: before which instant no claim of a queue looks for leases that ran out (see `raise_marks`)
+--
+-- In PL/pgSQL, which keeps its plan: PostgreSQL cannot put the expression in place of the call, because reading a sequence is
+-- volatile.
 create or replace function tidegate_internal.reaped_until(p_queue text)
   returns timestamptz
-  language sql
+  language plpgsql
   stable
-return to_timestamp(coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'reaped')), 0) / 1000000.0);
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return to_timestamp(
+    coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'reaped')), 0) / 1000000.0
+  );
+end;
+$$;
 
 comment on function tidegate_internal.reaped_until is 'Before which instant no claim of a queue looks for leases that ran out.';

@@ -112,7 +112,7 @@ where m.vt = '-infinity' and m.msg_id < pg_sequence_last_value(to_regclass('tide
 select q.name as id
 from tidegate.queue as q
 cross join unnest(
-  '{pacing,mark,due,survey,hand,offset,ended,noted,noted_xact,epoch,reaped}'::text[]
+  '{pacing,mark,due,survey,hand,surveyed,offset,ended,noted,noted_xact,epoch,reaped}'::text[]
 ) as c(counter)
 where to_regclass('pgmq.' || quote_ident('q_' || q.name)) is null
   or to_regclass('tidegate.' || quote_ident(c.counter || '_' || q.name)) is null

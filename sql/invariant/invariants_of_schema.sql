@@ -69,8 +69,7 @@ from unnest(array[
   'request request_history_of_inserts', 'request request_history_of_updates', 'request request_is_never_truncated',
   'request request_removal', 'request webhook_outbox', 'response_backoff record_config_change',
   'response_backoff record_config_truncate', 'setting record_config_change', 'setting record_config_truncate',
-  'transition_rule transition_rule_guard',
-  'transition_rule transition_rule_guard_truncate', 'webhook_host webhook_host_secret'
+  'webhook_host webhook_host_secret'
 ]) as g(name)
 where not exists (select from trigger as t where t.name = g.name)
 union all

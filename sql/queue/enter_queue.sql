@@ -6,6 +6,8 @@
 -- out (see `queue_room`). What is drawn in vain is void: dead at the end of the transaction. `p_first` says that this transaction
 -- has drawn nothing before, although it has written.
 --
+-- Its callers set what its plans need: once, because a setting costs as much as a small query.
+--
 -- Returns the numbers, `fills`: whether they may have brought the depth to the mark, and how many messages wait before the first
 -- of them. A few hundred are counted. More are told as of the last survey, some seconds old, and by the numbers drawn since then,
 -- but no more than there are from the head on.
@@ -20,30 +22,27 @@ create or replace function tidegate_internal.enter_queue(
   out fills    boolean
 )
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
-  set enable_sort = off
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_count constant integer := cardinality(p_ids);
-  v_few   constant integer := 256;   -- numbers; the messages among so many are counted one by one
-  v_many  constant integer := 8192;  -- numbers; among more no message is counted
-  v_now   constant timestamptz := tidegate.clock();
-  v_mark  bigint;
-  v_due   timestamptz;
-  v_known record;
+  v_count    constant integer := cardinality(p_ids);
+  v_few      constant integer := 256;   -- numbers; the messages among so many are counted one by one
+  v_many     constant integer := 8192;  -- numbers; among more no message is counted
+  v_now      constant timestamptz := tidegate.clock();
+  v_mark     bigint;
+  v_due      timestamptz;
+  v_known    record;
+  v_surveyed bigint;
 begin
   case p_queue
     -- each queue
     when 'QUEUE' then
       v_mark := coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0);
+      v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
       select
         s.last_value - (not s.is_called)::integer as last, coalesce(pg_sequence_last_value('tidegate.offset_QUEUE'), 0) as dead,
-        (select q.msg_id from pgmq.q_QUEUE as q where q.msg_id >= v_mark order by q.msg_id limit 1) as head
+        (select q.msg_id from pgmq.q_QUEUE as q where q.msg_id >= v_mark order by q.msg_id limit 1) as head,
+        exists (select from pgmq.q_QUEUE as d where d.vt > v_due and d.vt <= v_now and d.msg_id < v_mark) as due
       into v_known
       from pgmq.q_QUEUE_msg_id_seq as s;
       if v_known.dead > v_known.last then
@@ -53,23 +52,17 @@ begin
         return;
       end if;
       if v_known.last - v_known.head >= v_few then
-        select greatest(0, least(
-          v_known.last + 1 - v_known.head,
-          sum(s.waiting) + v_known.last + 1 - max(s.stretch * 64 + cardinality(s.waiting_by_block)) * 256
-        ))
-        into waiting
-        from tidegate.queue_survey as s
-        where s.queue = p_queue
-        having count(*) > 0 or v_known.last - v_known.head >= v_many;
-        if waiting is null then
+        v_surveyed := pg_sequence_last_value('tidegate.surveyed_QUEUE');
+        if v_surveyed > 0 or v_known.last - v_known.head >= v_many then
+          waiting := greatest(0, v_known.last + 1 - greatest(v_known.head, v_surveyed));
+        else
           -- Not surveyed yet. Few messages tell whether so many numbers are nearly void.
           select
             case when count(*) < v_few / 4 then count(*) filter (where m.vt <= v_now) else v_known.last + 1 - v_known.head end
           into waiting
           from (select q.vt from pgmq.q_QUEUE as q where q.msg_id >= v_mark order by q.msg_id limit v_few / 4) as m;
         end if;
-      else
-        v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
+      elsif v_known.due or v_known.head is not null then
         select count(*) + (
           select count(*)
           from (select d.msg_id from pgmq.q_QUEUE as d where d.vt > v_due and d.vt <= v_now order by d.vt limit v_few) as due
@@ -78,6 +71,8 @@ begin
         into waiting
         from pgmq.q_QUEUE as m
         where m.msg_id >= v_known.head and coalesce(m.vt <= v_now, false);
+      else
+        waiting := 0;
       end if;
 
       if v_count > 1 or (pg_current_xact_id_if_assigned() is not null and p_first is not true) then

@@ -4,6 +4,7 @@
 --   due      every message whose visibility time is finite and before this has been dealt with, microseconds
 --   survey   when `survey_queue` last looked, microseconds since the epoch
 --   hand     the stretch of numbers that its next look begins with
+--   surveyed   how many numbers, up to the last one surveyed, do not wait; 0: nothing is surveyed
 --   offset   how many numbers are known to be dead (see `enter_queue`)
 --   ended    no open transaction has drawn a number up to this one (see `raise_mark`)
 --   noted, noted_xact   the last number of one moment, and a transaction id beyond all that had drawn by then
@@ -21,5 +22,5 @@ return ('tidegate.' || quote_ident(p_counter || '_' || p_queue))::regclass;
 
 comment on function tidegate_internal.queue_counter is
   'A queue''s own sequence: pacing (nanoseconds), mark (a message number), due and survey '
-  '(microseconds), hand (a stretch of numbers), offset (how many numbers are dead), ended and noted (message '
+  '(microseconds), hand (a stretch of numbers), surveyed and offset (how many numbers are dead), ended and noted (message '
   'numbers), noted_xact (a transaction id), epoch (of the kinds'' marks) or reaped (microseconds).';

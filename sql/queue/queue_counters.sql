@@ -5,7 +5,7 @@ create or replace function tidegate_internal.queue_counters()
   immutable
   parallel safe
 return array[
-  'pacing', 'mark', 'due', 'survey', 'hand', 'offset', 'ended', 'noted', 'noted_xact', 'epoch', 'reaped'
+  'pacing', 'mark', 'due', 'survey', 'hand', 'surveyed', 'offset', 'ended', 'noted', 'noted_xact', 'epoch', 'reaped'
 ];
 
 comment on function tidegate_internal.queue_counters is 'The names of a queue''s own counters.';

@@ -114,6 +114,14 @@ begin
     end if;
   end if;
 
+  perform setval(
+    tidegate_internal.queue_counter(v_queue, 'surveyed'),
+    coalesce((
+      select max(s.stretch * 64 + cardinality(s.waiting_by_block)) * 256 - sum(s.waiting)
+      from tidegate.queue_survey as s
+      where s.queue = v_queue
+    ), 0)
+  );
   -- Last, because no rollback undoes it: whoever needs an exact answer trusts the survey by this.
   perform setval(tidegate_internal.queue_counter(v_queue, 'survey'), (extract(epoch from v_now) * 1000000)::bigint);
   return v_changed;

@@ -61,6 +61,7 @@ create or replace trigger request_history_of_inserts
   after insert on tidegate.request
   referencing new table as new_rows
   for each statement
+  when (current_setting('tidegate.submits', true) is distinct from 'on')
   execute function tidegate_internal.request_entered();
 
 comment on function tidegate_internal.request_entered is

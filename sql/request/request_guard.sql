@@ -1,11 +1,11 @@
--- request_guard: lets a request's row change only along `transition_rule`
+-- request_guard: keeps in a request's row what its history needs, before it is written
 --
--- What enters is checked by `request_entered`. A function announces its transition by raising transition_no by one and naming
--- the cause, and is checked with it; where it names the status before it and the time, too, the condition is the check (see
--- `build_request_guard`). Whatever else changes the status is a hand edit, checked on the two statuses alone and labelled
--- as one. The trigger keeps what history needs in the row itself (previous_status, transition_no, the time each state was
--- entered), so that the history trigger reads nothing but the new rows; and it stores the events that the row no longer tells
--- afterwards (see `request_event`).
+-- Which steps are legal is checked after the statement (see `request_history` and `request_entered`). A function announces its
+-- transition by raising transition_no by one and naming the cause. Where it names the status before it and the time at which
+-- the new one was entered, too, the trigger's condition lets the row pass. Whatever else changes the status is a hand edit, and
+-- labelled as one. The trigger sets previous_status, transition_no and the time at which the new status was entered, so that
+-- the history trigger reads nothing but the new rows. It also stores the events that the row no longer tells afterwards (see
+-- `request_event`).
 create or replace function tidegate_internal.request_guard()
   returns trigger
   language plpgsql
@@ -37,7 +37,6 @@ begin
         errcode = 'TG001',
         message = format('request %s keeps its id, kind and flow', old.id);
     end if;
-
     if (old.tx_in_flight_at is null and new.tx_in_flight_at is not null and new.req_status <> 'tx_in_flight')
       or (old.receipt_received_at is null and new.receipt_received_at is not null and new.req_status <> 'receipt_received')
       or (
@@ -66,21 +65,9 @@ begin
       new.cause := old.cause;
       return new;
     end if;
-
     if new.transition_no is distinct from old.transition_no + 1 then
       new.transition_no := old.transition_no + 1;
       new.cause := 'hand_edit';
-    end if;
-    if not exists (
-      select
-      from tidegate.transition_rule as t
-      where t.flow = new.flow and t.from_status = old.req_status and t.to_status = new.req_status
-        and (t.cause = new.cause or new.cause = 'hand_edit')
-    ) then
-      raise exception using
-        errcode = 'TG001',
-        message = format('request %s may not go from %s to %s (%s)', old.id, old.req_status, new.req_status, new.cause),
-        hint = format('select * from tidegate.transition_rule where flow = %L', old.flow);
     end if;
   end if;
 
@@ -101,44 +88,36 @@ create or replace trigger request_guard
   for each row
   execute function tidegate_internal.request_guard();
 
--- An entry that is announced in full needs no PL/pgSQL here; `request_entered` checks it with all of its statement.
+-- The functions that submit are trusted to insert what is legal and to count it: they say so by a setting of their own.
 create or replace trigger request_guard_of_inserts
   before insert on tidegate.request
   for each row
+  when (current_setting('tidegate.submits', true) is distinct from 'on')
+  execute function tidegate_internal.request_guard();
+
+-- Kept short, because PostgreSQL reads it anew at each statement. A step back to a queue always meets the guard, which stores the
+-- send that the row no longer tells; so do edits of what the history reads from the row.
+create or replace trigger request_guard_of_updates
+  before update on tidegate.request
+  for each row
   when ((
-    new.cause = 'submitted' and new.transition_no = 1 and new.previous_status is null
-    and num_nonnulls(new.queued_at, new.processing_at, new.tx_in_flight_at, new.receipt_received_at, new.finished_at) = 1
-    and case new.req_status when 'queued' then new.queued_at when 'processing' then new.processing_at end = new.submitted_at
-    and isfinite(new.submitted_at)
+    new.id = old.id and new.kind = old.kind and new.flow = old.flow and new.submitted_at = old.submitted_at
+    and new.previous_status = old.req_status
+    and new.transition_no = old.transition_no + (new.req_status <> old.req_status)::integer
+    and (new.req_status <> old.req_status or new.cause = old.cause)
+    and (
+      old.req_status in ('queued', 'processing')
+      or (new.tx_attempt = old.tx_attempt and new.worker is not distinct from old.worker and new.req_status <> 'processing')
+    )
+    and (new.req_status <> 'processing' or old.req_status = 'processing' or new.processing_at is distinct from old.processing_at)
+    and (new.tx_in_flight_at is distinct from old.tx_in_flight_at)
+      = (new.req_status = 'tx_in_flight' and old.req_status <> 'tx_in_flight')
+    and (new.receipt_received_at is distinct from old.receipt_received_at)
+      = (new.req_status = 'receipt_received' and old.req_status <> 'receipt_received')
+    and (new.finished_at is distinct from old.finished_at)
+      = (new.req_status in ('completed', 'timed_out', 'failure') and old.req_status not in ('completed', 'timed_out', 'failure'))
   ) is not true)
   execute function tidegate_internal.request_guard();
 
-create or replace function tidegate_internal.transition_rule_guard()
-  returns trigger
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
-begin
-  perform tidegate_internal.build_request_guard();
-  return null;
-end;
-$$;
-
--- For each row: `migrate` that changes no rule does not lock requests against writers here.
-create or replace trigger transition_rule_guard
-  after insert or update or delete on tidegate.transition_rule
-  for each row
-  execute function tidegate_internal.transition_rule_guard();
-
-create or replace trigger transition_rule_guard_truncate
-  after truncate on tidegate.transition_rule
-  for each statement
-  execute function tidegate_internal.transition_rule_guard();
-
-select tidegate_internal.build_request_guard();
-
-comment on function tidegate_internal.transition_rule_guard is
-  'Trigger on transition_rule: the guard of requests goes by the rules as they are.';
 comment on function tidegate_internal.request_guard is
-  'Trigger on request: refuses what transition_rule does not allow (TG001), labels hand edits, sets the times.';
+  'Trigger on request: labels hand edits, sets the times, stores what the row no longer tells; refuses impossible edits (TG001).';

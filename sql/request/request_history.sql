@@ -1,4 +1,5 @@
--- request_history: after each statement, counts its transitions, and stores those that the rows do not tell (see `request_event`)
+-- request_history: after each statement, checks its transitions against `transition_rule`, counts them, and stores those that the
+-- rows do not tell (see `request_event`)
 --
 -- Reads only the new rows: the guard has put the previous status into each. (Joining old and new transition tables
 -- costs five times the throughput: they have neither statistics nor an index.) Notes, too, whether a response is awaited; so a
@@ -15,18 +16,26 @@ declare
 begin
   -- One look at all rows tells which of the others are needed.
   select
-    array_agg(s.kind) as kinds, array_agg(s.previous_status) as old, array_agg(s.req_status) as new,
-    array_agg(s.requests) as requests, bool_or(s.stored) as stored
+    array_agg(s.kind) as kinds, array_agg(s.previous_status) as old, array_agg(s.req_status) as new, array_agg(s.requests) as n,
+    bool_or(s.cause <> all(v_told)) as stored,
+    min(format('request %s may not go from %s to %s (%s)', s.id, s.previous_status, s.req_status, s.cause))
+      filter (where not exists (
+        select from tidegate.transition_rule as t
+        where t.flow = s.flow and t.from_status = s.previous_status and t.to_status = s.req_status
+          and s.cause in (t.cause, 'hand_edit')
+      )) as illegal
   into v_steps
   from (
-    select
-      r.kind, r.previous_status, r.req_status, count(*) as requests, not bool_and(r.cause = any(v_told)) as stored
+    select r.kind, r.flow, r.previous_status, r.req_status, r.cause, count(*) as requests, (array_agg(r.id))[1] as id
     from new_rows as r
     where r.previous_status is distinct from r.req_status
-    group by r.kind, r.previous_status, r.req_status
+    group by r.kind, r.flow, r.previous_status, r.req_status, r.cause
   ) as s;
   if v_steps.kinds is null then
     return null;
+  elsif v_steps.illegal is not null then
+    raise exception using
+      errcode = 'TG001', message = v_steps.illegal, hint = 'select * from tidegate.transition_rule shows what is possible';
   end if;
 
   if v_steps.stored then
@@ -34,14 +43,12 @@ begin
     select
       r.id, r.transition_no, r.previous_status, r.req_status,
       case r.req_status
-        when 'queued' then r.queued_at
         when 'processing' then r.processing_at
         when 'tx_in_flight' then r.tx_in_flight_at
         when 'receipt_received' then r.receipt_received_at
         else r.finished_at
       end,
-      case when r.req_status = 'queued' or r.previous_status = 'queued' then r.readiness_attempt else r.tx_attempt end,
-      r.cause, r.worker,
+      case r.previous_status when 'queued' then r.readiness_attempt else r.tx_attempt end, r.cause, r.worker,
       case
         when r.cause = 'hand_edit' then jsonb_build_object('session_user', session_user)
         when r.req_status in ('failure', 'timed_out') or r.cause = 'send_retried' then r.error
@@ -52,9 +59,8 @@ begin
 
   insert into tidegate.request_count_delta (kind, req_status, delta)
   select s.kind, change.req_status, sum(change.delta)
-  from unnest(v_steps.kinds, v_steps.old, v_steps.new, v_steps.requests) as s(kind, old, new, requests)
+  from unnest(v_steps.kinds, v_steps.old, v_steps.new, v_steps.n) as s(kind, old, new, requests)
   cross join lateral (values (s.new, s.requests), (s.old, -s.requests)) as change(req_status, delta)
-  where change.req_status is not null
   group by s.kind, change.req_status;
 
   if v_steps.new && v_ends then
@@ -75,9 +81,7 @@ begin
       select
         r.kind, took.answer_ms, took.ms - 1000 * took.eta_seconds as error_ms, took.ms <= took.eta_p90_ms as p90_held,
         -- A bound belongs to its bin, as in Prometheus' histograms; `width_bucket` gives it to the next one.
-        width_bucket(
-          took.ms - 1000 * took.eta_seconds - 1, array[-30000, -5000, -1000, 0, 1000, 5000, 30000]::bigint[]
-        ) as bin
+        width_bucket(took.ms - 1000 * took.eta_seconds - 1, '{-30000,-5000,-1000,0,1000,5000,30000}'::bigint[]) as bin
       from new_rows as r
       cross join lateral (
         select
@@ -98,8 +102,7 @@ begin
 
   if not v_steps.old <@ '{receipt_received}' and exists (select from tidegate.gate as g where g.queue is null) then
     perform tidegate_internal.leave_gates(array(
-      select r.id
-      from new_rows as r
+      select r.id from new_rows as r
       where r.previous_status in ('queued', 'processing', 'tx_in_flight')
         and r.req_status not in ('queued', 'processing', 'tx_in_flight')
     ));
@@ -129,4 +132,4 @@ create or replace trigger request_history_of_updates
   execute function tidegate_internal.request_history();
 
 comment on function tidegate_internal.request_history is
-  'Trigger on request: counts transitions, stores those that rows do not tell, notes whether a response is awaited.';
+  'Trigger on request: refuses illegal transitions (TG001), counts the others, stores those that rows do not tell.';

@@ -16,6 +16,13 @@ create or replace function tidegate.submit(
   )
   language plpgsql
   security definer
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set enable_mergejoin = off
+  set enable_sort = off
+  set join_collapse_limit = 1
+  set tidegate.submits = on
   set search_path = pg_catalog, pg_temp
   set jit = off
   set plan_cache_mode = force_generic_plan
@@ -26,8 +33,13 @@ begin
   if submit.not_before is null and submit.admission = 'enforce' then
     v_plain := tidegate_internal.submit_plain(submit.kind, submit.payload, submit.submitter, submit.idempotency_key, null);
     if v_plain.id is not null then
-      return query select
-        v_plain.id, 'accepted', v_plain.req_status, v_plain.queue, v_plain.queue_position, v_plain.retry_after_seconds;
+      id := v_plain.id;
+      outcome := 'accepted';
+      req_status := v_plain.req_status;
+      queue := v_plain.queue;
+      queue_position := v_plain.queue_position;
+      retry_after_seconds := v_plain.retry_after_seconds;
+      return next;
       return;
     end if;
   end if;

@@ -54,7 +54,8 @@ begin
     end;
   end if;
   if v_told is null then
-    v_line := tidegate.eta_line(
+    select * into v_line
+    from tidegate.eta_line(
       v_place, p_terms.tx_queue_size, p_terms.drain_tps, p_terms.concurrency, p_kind.readiness_ms, p_kind.processing_ms,
       p_kind.tx_confirmation_ms, p_terms.safety_margin
     );

@@ -5,6 +5,8 @@
 -- takes over, by the same rules and in the same order of locks. That also judges keys that are no keys, and raises what is to be
 -- raised.
 --
+-- Its callers set what its plans need, and `tidegate.submits`: once, because a setting costs as much as a small query.
+--
 -- The draw is announced only if the transaction has written before its key: else it is the first one (see `announce_draw`).
 create or replace function tidegate_internal.submit_plain(
   p_kind                  text,
@@ -19,11 +21,6 @@ create or replace function tidegate_internal.submit_plain(
   out retry_after_seconds integer
 )
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
@@ -50,16 +47,17 @@ begin
     and (p_key is null and k.key_mode = 'caller' or length(p_key) between 1 and 255)
     and e.state = 'accepting' and e.mode <> 'soft' and not e.forced
     and not exists (select from tidegate.gate as c where c.kind = p_kind or c.submitter = p_submitter)
-    and not exists (select from tidegate.breaker as b where b.kind = p_kind and b.stage = 'tx' and b.state <> 'closed')
-    and not exists (
-      select from tidegate.dedup as d where d.scope = p_kind || ':' || coalesce(p_submitter, '') and d.key = p_key
-    );
+    and not exists (select from tidegate.breaker as b where b.kind = p_kind and b.stage = 'tx' and b.state <> 'closed');
   if not found or p_payload is null or current_setting('transaction_isolation') <> 'read committed' then
     return;
   end if;
 
   id := tidegate_internal.uuid_v7(v_now);
   if p_key is not null then
+    if exists (select from tidegate.dedup as d where d.scope = v_terms.scope and d.key = p_key) then
+      id := null;
+      return;
+    end if;
     v_first := pg_current_xact_id_if_assigned() is null;
     if p_key_patience_ms is not null then
       v_patience := current_setting('lock_timeout');
@@ -104,6 +102,7 @@ begin
     submit_plain.id, p_kind, v_terms.flow, submit_plain.req_status, 'submitted', v_terms.response_threshold, submit_plain.queue,
     v_entered.numbers[1], v_now, v_now, v_now + v_terms.deadline, p_submitter, retry_after_seconds, p_payload
   );
+  insert into tidegate.request_count_delta (kind, req_status, delta) values (p_kind, submit_plain.req_status, 1);
   if queue_position = 0 then
     perform pg_notify('tidegate_queue', queue);
   end if;

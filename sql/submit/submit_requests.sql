@@ -32,8 +32,10 @@ create or replace function tidegate_internal.submit_requests(
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
+  set enable_sort = off
   set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
+  set tidegate.submits = on
 as $$
 #variable_conflict use_column
 declare
@@ -219,6 +221,7 @@ begin
     from unnest(v_new, v_entered.numbers, v_payloads, v_submitters, v_told)
       as n(id, msg_id, payload, submitter, seconds, p50_ms, p90_ms)
     where n.msg_id is not null;
+    insert into tidegate.request_count_delta (kind, req_status, delta) values (p_kind, v_status, v_enters);
     if v_terms.is_capped then
       insert into tidegate.gate_member (gate, request_id)
       select g.name, n.id
