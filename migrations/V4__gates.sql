@@ -58,3 +58,25 @@ create table tidegate.gate_round (
   constraint gate_round_has_one_row check (only_row)
 );
 insert into tidegate.gate_round default values;
+
+-- What a plain submission has to know, ready-made: a row for each kind whose submissions may be plain. Kept by triggers of its
+-- sources (see `wanted_terms`). Refers to nothing: every submission would lock its kind's row.
+create table tidegate.submit_terms (
+  kind               text primary key,
+  flow               tidegate.flow not null,
+  queue              text not null,
+  gate               text not null,
+  high_water         integer not null,
+  deadline           interval not null,
+  response_threshold integer not null,
+  set_paths          text[],
+  makes_keys         boolean not null,
+  dedup_window       interval not null,
+  has_breaker        boolean not null,
+  has_capped         boolean not null,
+  min_seconds        integer not null,
+  max_seconds        integer not null,
+  eta_first          numeric not null,
+  eta_each           numeric not null,
+  eta_below          numeric
+);

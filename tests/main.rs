@@ -126,6 +126,7 @@ mod submit {
     pub mod made_keys;
     pub mod plain;
     pub mod submission;
+    pub mod terms;
 }
 mod support;
 mod timeout {

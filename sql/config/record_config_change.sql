@@ -24,6 +24,8 @@ declare
   v_old_key text;
   v_new_key text;
 begin
+  -- Until it commits, `submit_terms` does not tell of the change: this transaction submits without them.
+  perform set_config('tidegate.config_changed', 'on', true);
   if tg_op = 'TRUNCATE' then
     for v_old in execute format('select to_jsonb(t) from %s as t', tg_relid::regclass) loop
       perform tidegate_internal.note_config_change(

@@ -20,12 +20,10 @@ create or replace function tidegate.submit_group(
   )
   language plpgsql
   security definer
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: along indexes it serves full ones, too.
   set enable_seqscan = off
   set enable_bitmapscan = off
-  set enable_mergejoin = off
   set enable_sort = off
-  set join_collapse_limit = 1
   set tidegate.submits = on
   set search_path = pg_catalog, pg_temp
   set jit = off

@@ -32,24 +32,25 @@ declare
   v_set      text;
   v_entered  record;
 begin
-  select
-    k.flow, k.tx_queue, k.deadline, k.response_threshold, k.set_paths, e.name as gate, e.high_water, s.min_seconds, s.max_seconds,
-    p_kind || ':' || coalesce(p_submitter, '') as scope, l.*
-  into v_terms
-  from tidegate.kind as k
-  join tidegate.queue as q on q.name = k.tx_queue
-  join tidegate.gate as e on e.queue = k.tx_queue
-  cross join tidegate.setting as s
-  cross join lateral tidegate.eta_line(
-    'tx_queue', null, q.per_seconds, null, null, k.processing_ms, k.tx_confirmation_ms, s.safety_margin
-  ) as l
-  where k.name = p_kind and k.flow <> 'decrypt' and k.eta = 'nominal' and not q.paused and l.first is not null
-    and (p_key is null and k.key_mode = 'caller' or length(p_key) between 1 and 255)
-    and e.state = 'accepting' and e.mode <> 'soft' and not e.forced
-    and not exists (select from tidegate.gate as c where c.kind = p_kind or c.submitter = p_submitter)
-    and not exists (select from tidegate.breaker as b where b.kind = p_kind and b.stage = 'tx' and b.state <> 'closed');
-  if not found or p_payload is null or current_setting('transaction_isolation') <> 'read committed' then
+  select t.*, p_kind || ':' || coalesce(p_submitter, '') as scope into v_terms
+  from tidegate.submit_terms as t
+  join tidegate.gate as e on e.name = t.gate
+  where t.kind = p_kind and e.state = 'accepting'
+    and (p_key is null and not t.makes_keys or length(p_key) between 1 and 255);
+  if not found or p_payload is null or current_setting('transaction_isolation') <> 'read committed'
+    or current_setting('tidegate.config_changed', true) = 'on' then
     return;
+  end if;
+
+  if v_terms.has_breaker then
+    if exists (select from tidegate.breaker as b where b.kind = p_kind and b.stage = 'tx' and b.state <> 'closed') then
+      return;
+    end if;
+  end if;
+  if v_terms.has_capped and p_submitter is not null then
+    if exists (select from tidegate.gate as c where c.submitter = p_submitter) then
+      return;
+    end if;
   end if;
 
   id := tidegate_internal.uuid_v7(v_now);
@@ -64,11 +65,10 @@ begin
       v_set := set_config('lock_timeout', p_key_patience_ms::text, true);
     end if;
     insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at)
-    select
-      v_terms.scope, p_key, tidegate_internal.fingerprint(p_payload, v_terms.set_paths), submit_plain.id, v_now, p.dedup_window,
-      (v_now at time zone 'UTC' + p.dedup_window) at time zone 'UTC'
-    from tidegate.policy as p
-    where p.kind = p_kind and p.stage = 'tx'
+    values (
+      v_terms.scope, p_key, tidegate_internal.fingerprint(p_payload, v_terms.set_paths), submit_plain.id, v_now,
+      v_terms.dedup_window, (v_now at time zone 'UTC' + v_terms.dedup_window) at time zone 'UTC'
+    )
     on conflict (scope, key) do nothing;
     if p_key_patience_ms is not null then
       v_set := set_config('lock_timeout', v_patience, true);
@@ -80,7 +80,7 @@ begin
     v_now := tidegate.clock();
   end if;
 
-  v_entered := tidegate_internal.enter_queue(v_terms.tx_queue, array[id], v_terms.high_water, '-infinity', v_first);
+  v_entered := tidegate_internal.enter_queue(v_terms.queue, array[id], v_terms.high_water, '-infinity', v_first);
   if v_entered.numbers is null then
     if p_key is not null then
       delete from tidegate.dedup as d where d.scope = v_terms.scope and d.key = p_key;
@@ -89,10 +89,10 @@ begin
     return;
   end if;
   req_status := 'processing';
-  queue := v_terms.tx_queue;
+  queue := v_terms.queue;
   queue_position := v_entered.waiting;
   retry_after_seconds := tidegate.bounded_seconds(
-    v_terms.first + v_terms.each * queue_position, v_terms.below, v_terms.min_seconds, v_terms.max_seconds
+    v_terms.eta_first + v_terms.eta_each * queue_position, v_terms.eta_below, v_terms.min_seconds, v_terms.max_seconds
   );
   insert into tidegate.request (
     id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, processing_at, deadline_at, submitter,

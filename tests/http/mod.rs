@@ -218,10 +218,12 @@ async fn read_to_end(mut stream: TcpStream) -> String {
 /// Holds every submission at its first statement until the session commits.
 async fn hold_submissions(database: &TestDatabase) -> PgConnection {
     let mut session = database.session().await;
-    sqlx::raw_sql("begin; lock table tidegate.kind in access exclusive mode")
-        .execute(&mut session)
-        .await
-        .unwrap();
+    sqlx::raw_sql(
+        "begin; lock table tidegate.kind, tidegate.submit_terms in access exclusive mode",
+    )
+    .execute(&mut session)
+    .await
+    .unwrap();
     session
 }
 

@@ -196,7 +196,7 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
         "pacing_far_ahead",
         "update tidegate.queue set per_seconds = 10 where name = 'tx';
          select setval('tidegate.pacing_tx', ((extract(epoch from now()) + 3600) * 1000000000)::bigint)",
-        &[],
+        &["submit_terms_outdated"],
     ),
     (
         "survey_does_not_add_up",
@@ -206,7 +206,7 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     (
         "queue_without_gate",
         "delete from tidegate.gate where queue = 'tx'",
-        &[],
+        &["submit_terms_outdated"],
     ),
     (
         "gate_open_above_its_mark",
@@ -367,7 +367,7 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     (
         "kind_in_a_queue_of_the_wrong_stage",
         "update tidegate.kind set tx_queue = 'readiness' where name = 'direct'",
-        &[],
+        &["submit_terms_outdated"],
     ),
     (
         "kind_without_policy",
@@ -408,12 +408,22 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     (
         "breaker_does_not_fit_its_policy",
         "delete from tidegate.breaker",
-        &[],
+        &["submit_terms_outdated"],
     ),
     (
         "breaker_open_for_too_long",
         "update tidegate.breaker set state = 'open', open_until = now() + interval '1 hour'",
         &["breaker_state_without_its_event"],
+    ),
+    (
+        "submit_terms_outdated",
+        "update tidegate.submit_terms set high_water = high_water + 1 where kind = 'direct'",
+        &[],
+    ),
+    (
+        "submit_terms_outdated",
+        "delete from tidegate.submit_terms",
+        &[],
     ),
     (
         "guard_switched_off",
@@ -435,7 +445,7 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     (
         "single_row_missing",
         "delete from tidegate.setting",
-        &[],
+        &["submit_terms_outdated"],
     ),
     (
         "lease_that_is_none",
@@ -463,7 +473,7 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     (
         "gate_state_without_its_event",
         "update tidegate.gate set state = 'too_many_requests', forced = true where queue = 'tx'",
-        &[],
+        &["submit_terms_outdated"],
     ),
     (
         "gate_state_without_its_event",

@@ -1,0 +1,58 @@
+-- refresh_terms: brings `submit_terms` up to date when a change of the configuration commits
+--
+-- At commit, so that changes wait for each other when they need no more locks; the later one sees the earlier. Submissions wait
+-- for none. The transaction of the change itself submits without the terms (see `record_config_change`).
+create or replace function tidegate_internal.refresh_terms()
+  returns trigger
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_row  constant jsonb := to_jsonb(coalesce(new, old));
+  -- Null: the change may concern any kind.
+  v_kind constant text := case when tg_table_name = 'kind' then v_row ->> 'name' else v_row ->> 'kind' end;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('tidegate.submit_terms', 0));
+  delete from tidegate.submit_terms as t
+  where t.kind = coalesce(v_kind, t.kind)
+    and not exists (select from tidegate_internal.wanted_terms(v_kind) as w where w is not distinct from t);
+  insert into tidegate.submit_terms
+  select w.* from tidegate_internal.wanted_terms(v_kind) as w
+  where not exists (select from tidegate.submit_terms as t where t.kind = w.kind);
+  return null;
+end;
+$$;
+
+do $$
+declare
+  v_source record;
+begin
+  for v_source in
+    select s.name, s.changes
+    from (values
+      ('kind', 'insert or update or delete'), ('queue', 'insert or update or delete'), ('policy', 'insert or update or delete'),
+      ('setting', 'update'), ('breaker', 'insert or delete'),
+      -- Not when a gate closes or opens.
+      ('gate', 'insert or update of queue, kind, submitter, mode, high_water, forced or delete')
+    ) as s(name, changes)
+    where not exists (
+      select from pg_catalog.pg_trigger as t
+      where t.tgrelid = format('tidegate.%I', s.name)::regclass and t.tgname = 'submit_terms'
+    )
+  loop
+    execute format(
+      'create constraint trigger submit_terms after %s on tidegate.%I deferrable initially deferred
+       for each row execute function tidegate_internal.refresh_terms()',
+      v_source.changes, v_source.name
+    );
+  end loop;
+end;
+$$;
+
+-- `migrate` may have changed what is wanted.
+delete from tidegate.submit_terms;
+insert into tidegate.submit_terms select * from tidegate_internal.wanted_terms(null);
+
+comment on function tidegate_internal.refresh_terms is
+  'Trigger on the configuration: brings submit_terms up to date at commit; one change at a time.';

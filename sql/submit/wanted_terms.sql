@@ -1,0 +1,31 @@
+-- wanted_terms: what `submit_terms` has to say of a kind, or of each (null), from the configuration
+--
+-- A kind has a row if its submissions may be plain: no readiness check, no observed ETA, no cap of its own, a queue that is not
+-- paused and whose gate is strict and not held by hand.
+create or replace function tidegate_internal.wanted_terms(p_kind text)
+  returns setof tidegate.submit_terms
+  language sql
+  stable
+  set search_path = pg_catalog, pg_temp
+as $$
+  select
+    k.name, k.flow, k.tx_queue, e.name, e.high_water, k.deadline, k.response_threshold, k.set_paths, k.key_mode <> 'caller',
+    p.dedup_window,
+    exists (select from tidegate.breaker as b where b.kind = k.name and b.stage = 'tx'),
+    exists (select from tidegate.gate as c where c.submitter is not null),
+    s.min_seconds, s.max_seconds, l.first, l.each, l.below
+  from tidegate.kind as k
+  join tidegate.queue as q on q.name = k.tx_queue
+  join tidegate.gate as e on e.queue = k.tx_queue
+  join tidegate.policy as p on p.kind = k.name and p.stage = 'tx'
+  cross join tidegate.setting as s
+  cross join lateral tidegate.eta_line(
+    'tx_queue', null, q.per_seconds, null, null, k.processing_ms, k.tx_confirmation_ms, s.safety_margin
+  ) as l
+  where (p_kind is null or k.name = p_kind) and k.flow <> 'decrypt' and k.eta = 'nominal'
+    and not q.paused and e.mode <> 'soft' and not e.forced and l.first is not null
+    and not exists (select from tidegate.gate as c where c.kind = k.name);
+$$;
+
+comment on function tidegate_internal.wanted_terms is
+  'What submit_terms has to say of a kind, or of each, from the configuration.';
