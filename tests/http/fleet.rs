@@ -519,6 +519,14 @@ async fn a_hundred_callers_at_three_nodes_never_pass_the_mark_and_every_flip_is_
         let mut session = Session::open(&database).await;
         let over = Arc::clone(&over);
         workers.push(tokio::spawn(async move {
+            // Not before the callers have reached the mark: else work may keep up with them.
+            while session
+                .text("select state from tidegate.gate where name = 'tx'")
+                .await
+                == "accepting"
+            {
+                rest().await;
+            }
             while !over.load(Ordering::SeqCst) {
                 let held = session.claim("tx", 1).await;
                 if !held.is_empty() {
