@@ -10,7 +10,7 @@
 --
 -- Returns the numbers, `fills`: whether they may have brought the depth to the mark, and how many messages wait before the first
 -- of them. A few hundred are counted. More are told as of the last survey, some seconds old, and by the numbers drawn since then,
--- but no more than there are from the head on.
+-- but no more than there are from the low-water mark on.
 create or replace function tidegate_internal.enter_queue(
   p_queue      text,
   p_ids        uuid[],
@@ -29,20 +29,16 @@ declare
   v_few      constant integer := 256;   -- numbers; the messages among so many are counted one by one
   v_many     constant integer := 8192;  -- numbers; among more no message is counted
   v_now      constant timestamptz := tidegate.clock();
-  v_mark     bigint;
   v_due      timestamptz;
   v_known    record;
-  v_surveyed bigint;
 begin
   case p_queue
     -- each queue
     when 'QUEUE' then
-      v_mark := coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0);
-      v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
       select
         s.last_value - (not s.is_called)::integer as last, coalesce(pg_sequence_last_value('tidegate.offset_QUEUE'), 0) as dead,
-        (select q.msg_id from pgmq.q_QUEUE as q where q.msg_id >= v_mark order by q.msg_id limit 1) as head,
-        exists (select from pgmq.q_QUEUE as d where d.vt > v_due and d.vt <= v_now and d.msg_id < v_mark) as due
+        coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0) as mark,
+        pg_sequence_last_value('tidegate.surveyed_QUEUE') as surveyed
       into v_known
       from pgmq.q_QUEUE_msg_id_seq as s;
       if v_known.dead > v_known.last then
@@ -51,28 +47,24 @@ begin
       if v_known.last + v_count > v_known.dead + p_high_water then
         return;
       end if;
-      if v_known.last - v_known.head >= v_few then
-        v_surveyed := pg_sequence_last_value('tidegate.surveyed_QUEUE');
-        if v_surveyed > 0 or v_known.last - v_known.head >= v_many then
-          waiting := greatest(0, v_known.last + 1 - greatest(v_known.head, v_surveyed));
-        else
-          -- Not surveyed yet. Few messages tell whether so many numbers are nearly void.
-          select
-            case when count(*) < v_few / 4 then count(*) filter (where m.vt <= v_now) else v_known.last + 1 - v_known.head end
-          into waiting
-          from (select q.vt from pgmq.q_QUEUE as q where q.msg_id >= v_mark order by q.msg_id limit v_few / 4) as m;
-        end if;
-      elsif v_known.due or v_known.head is not null then
+      if v_known.last - v_known.mark < v_few then
+        v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
         select count(*) + (
           select count(*)
           from (select d.msg_id from pgmq.q_QUEUE as d where d.vt > v_due and d.vt <= v_now order by d.vt limit v_few) as due
-          where due.msg_id < v_mark
+          where due.msg_id < v_known.mark
         )
         into waiting
         from pgmq.q_QUEUE as m
-        where m.msg_id >= v_known.head and coalesce(m.vt <= v_now, false);
+        where m.msg_id >= v_known.mark and coalesce(m.vt <= v_now, false);
+      elsif v_known.surveyed > 0 or v_known.last - v_known.mark >= v_many then
+        waiting := greatest(0, v_known.last + 1 - greatest(v_known.mark, v_known.surveyed));
       else
-        waiting := 0;
+        -- Not surveyed yet. Few messages tell whether so many numbers are nearly void.
+        select
+          case when count(*) < v_few / 4 then count(*) filter (where m.vt <= v_now) else v_known.last + 1 - v_known.mark end
+        into waiting
+        from (select q.vt from pgmq.q_QUEUE as q where q.msg_id >= v_known.mark order by q.msg_id limit v_few / 4) as m;
       end if;
 
       if v_count > 1 or (pg_current_xact_id_if_assigned() is not null and p_first is not true) then

@@ -42,9 +42,13 @@ begin
       submit_group.key_patience_ms
     );
     if v_plain.id is not null then
-      return query select
-        v_plain.id, 'accepted', v_plain.req_status, v_plain.queue, v_plain.queue_position, v_plain.retry_after_seconds,
-        null::bigint, null::bigint;
+      id := v_plain.id;
+      outcome := 'accepted';
+      req_status := v_plain.req_status;
+      queue := v_plain.queue;
+      queue_position := v_plain.queue_position;
+      retry_after_seconds := v_plain.retry_after_seconds;
+      return next;
       return;
     end if;
   end if;

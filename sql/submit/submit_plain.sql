@@ -35,20 +35,17 @@ begin
   select t.*, p_kind || ':' || coalesce(p_submitter, '') as scope into v_terms
   from tidegate.submit_terms as t
   join tidegate.gate as e on e.name = t.gate
-  where t.kind = p_kind and e.state = 'accepting'
-    and (p_key is null and not t.makes_keys or length(p_key) between 1 and 255);
-  if not found or p_payload is null or current_setting('transaction_isolation') <> 'read committed'
-    or current_setting('tidegate.config_changed', true) = 'on' then
+  where t.kind = p_kind and e.state = 'accepting' and p_payload is not null
+    and (p_key is null and not t.makes_keys or length(p_key) between 1 and 255)
+    and current_setting('transaction_isolation') = 'read committed'
+    and current_setting('tidegate.config_changed', true) is distinct from 'on';
+  if not found then
     return;
   end if;
-
-  if v_terms.has_breaker then
-    if exists (select from tidegate.breaker as b where b.kind = p_kind and b.stage = 'tx' and b.state <> 'closed') then
-      return;
-    end if;
-  end if;
-  if v_terms.has_capped and p_submitter is not null then
-    if exists (select from tidegate.gate as c where c.submitter = p_submitter) then
+  if v_terms.has_breaker or v_terms.has_capped then
+    if exists (select from tidegate.breaker as b where b.kind = p_kind and b.stage = 'tx' and b.state <> 'closed')
+      or exists (select from tidegate.gate as c where c.submitter = p_submitter)
+    then
       return;
     end if;
   end if;
@@ -88,21 +85,23 @@ begin
     id := null;
     return;
   end if;
-  req_status := 'processing';
-  queue := v_terms.queue;
   queue_position := v_entered.waiting;
-  retry_after_seconds := tidegate.bounded_seconds(
-    v_terms.eta_first + v_terms.eta_each * queue_position, v_terms.eta_below, v_terms.min_seconds, v_terms.max_seconds
-  );
-  insert into tidegate.request (
+  with counted as (
+    insert into tidegate.request_count_delta (kind, req_status, delta) values (p_kind, 'processing', 1)
+  )
+  insert into tidegate.request as r (
     id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, processing_at, deadline_at, submitter,
     eta_seconds, payload
   )
   values (
-    submit_plain.id, p_kind, v_terms.flow, submit_plain.req_status, 'submitted', v_terms.response_threshold, submit_plain.queue,
-    v_entered.numbers[1], v_now, v_now, v_now + v_terms.deadline, p_submitter, retry_after_seconds, p_payload
-  );
-  insert into tidegate.request_count_delta (kind, req_status, delta) values (p_kind, submit_plain.req_status, 1);
+    submit_plain.id, p_kind, v_terms.flow, 'processing', 'submitted', v_terms.response_threshold, v_terms.queue,
+    v_entered.numbers[1], v_now, v_now, v_now + v_terms.deadline, p_submitter,
+    tidegate.bounded_seconds(
+      v_terms.eta_first + v_terms.eta_each * v_entered.waiting, v_terms.eta_below, v_terms.min_seconds, v_terms.max_seconds
+    ),
+    p_payload
+  )
+  returning r.req_status, r.queue, r.eta_seconds into req_status, queue, retry_after_seconds;
   if queue_position = 0 then
     perform pg_notify('tidegate_queue', queue);
   end if;
