@@ -1,9 +1,20 @@
 -- fingerprint: what tells a payload of a kind from others: SHA-256 of its canonical text
+--
+-- An expression, which PostgreSQL puts in place of the call: only if it is declared stable, as `convert_to` is. Text without a dot
+-- is canonical as it is, unless it has sets.
 create or replace function tidegate_internal.fingerprint(p_payload jsonb, p_set_paths text[])
   returns bytea
   language sql
-  immutable
+  stable
   parallel safe
-return sha256(convert_to(tidegate_internal.canonical(p_payload, p_set_paths), 'UTF8'));
+return sha256(
+  convert_to(
+    case
+      when p_set_paths is null and strpos(p_payload::text, '.') = 0 then p_payload::text
+      else tidegate_internal.canonical(p_payload, p_set_paths)
+    end,
+    'UTF8'
+  )
+);
 
 comment on function tidegate_internal.fingerprint is 'SHA-256 of the canonical text of a payload.';

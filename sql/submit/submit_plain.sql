@@ -52,10 +52,6 @@ begin
 
   id := tidegate_internal.uuid_v7(v_now);
   if p_key is not null then
-    if exists (select from tidegate.dedup as d where d.scope = v_terms.scope and d.key = p_key) then
-      id := null;
-      return;
-    end if;
     v_first := pg_current_xact_id_if_assigned() is null;
     if p_key_patience_ms is not null then
       v_patience := current_setting('lock_timeout');
