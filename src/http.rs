@@ -164,7 +164,7 @@ impl Node {
             teller,
             gates,
         } = self;
-        let connections = store.pool().options().get_max_connections() as usize;
+        let connections = store.pool_options().get_max_connections() as usize;
         // Those who are woken together leave most connections to the other calls.
         let outlooks = Outlooks::new(store.clone(), (connections / 4).max(1));
         let refreshes = Outlooks::new(store.clone(), 1);

@@ -9,11 +9,15 @@ macro_rules! ask {
     ($store:expr, $query:expr, $fetch:ident) => {{
         let store = $store;
         let asked = async {
-            let mut connection = store.pool.acquire().await?;
-            match tokio::time::timeout(store.patience, $query.$fetch(&mut *connection)).await {
-                Ok(answer) => Ok(answer?),
+            let mut connection = store.connection().await?;
+            match tokio::time::timeout(store.patience, $query.$fetch(connection.get())).await {
+                Ok(answer) => {
+                    let answer = answer?;
+                    store.connections.give(connection);
+                    Ok(answer)
+                }
                 Err(_) => {
-                    drop(connection.detach());
+                    connection.discard();
                     Err(crate::error::StoreError::Unavailable(format!(
                         "no answer within {} s",
                         store.patience.as_secs()
@@ -32,6 +36,7 @@ mod answers;
 mod audits;
 mod claims;
 mod configuration;
+mod connections;
 mod effects;
 mod explanations;
 mod gate_copy;
@@ -57,9 +62,11 @@ mod words;
 
 use std::{sync::Arc, time::Duration};
 
-use sqlx::{PgPool, postgres::PgConnectOptions};
+use sqlx::{
+    PgPool,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
 
-use self::troubles::Troubles;
 pub use self::{
     answers::{Cancelled, Responded, Response},
     audits::{AuditStep, ContractRow},
@@ -87,6 +94,10 @@ pub use self::{
     webhook_operations::{CallbackHost, DeliveryRecord, SigningSecret, WebhookCounts},
     webhooks::{Attempted, Delivery},
 };
+use self::{
+    connections::{Connection, Connections},
+    troubles::Troubles,
+};
 use crate::{error::StoreError, schema};
 
 /// How long an answer is waited for, unless said otherwise: longer than the database works on a statement.
@@ -96,6 +107,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Debug, Clone)]
 pub struct Store {
     pool: PgPool,
+    connections: Arc<Connections>,
     patience: Duration,
     /// For whom the configuration is changed.
     actor: Option<Arc<str>>,
@@ -108,6 +120,7 @@ impl Store {
     pub fn new(pool: PgPool) -> Self {
         Self {
             pool,
+            connections: Arc::default(),
             patience: PATIENCE,
             actor: None,
             troubles: Arc::default(),
@@ -132,6 +145,7 @@ impl Store {
                 .min_connections(0)
                 .max_connections(connections)
                 .connect_lazy_with(PgConnectOptions::clone(&self.pool.connect_options())),
+            connections: Arc::default(),
             ..self.clone()
         }
     }
@@ -146,9 +160,27 @@ impl Store {
         self.troubles.counts()
     }
 
+    /// A connection, for a transaction.
+    pub(crate) async fn connection(&self) -> Result<Connection, StoreError> {
+        self.connections.take(&self.pool).await
+    }
+
+    /// How many connections there are, and how many of them are idle.
+    pub(crate) fn connections_now(&self) -> (usize, usize) {
+        let size = self.pool.size() as usize;
+        let idle = self.pool.num_idle() + self.connections.free();
+        (size, idle.min(size))
+    }
+
+    /// How its pool is set up.
+    pub(crate) fn pool_options(&self) -> &PgPoolOptions {
+        self.pool.options()
+    }
+
     /// The connections, for callers with a transaction of their own.
     #[must_use]
     pub fn pool(&self) -> &PgPool {
+        self.connections.give_back();
         &self.pool
     }
 

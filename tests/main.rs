@@ -39,6 +39,7 @@ mod config {
     pub mod names;
 }
 mod database {
+    pub mod connections;
     pub mod embedded_postgres;
     pub mod lock_order;
     pub mod pooler;

@@ -154,7 +154,7 @@ struct Lanes {
 impl Submitter {
     /// Over this store, for callers who wait no longer than `patience`.
     pub(super) fn new(store: Store, gates: Gates, patience: Duration, sizes: Histogram) -> Self {
-        let connections = store.pool().options().get_max_connections() as usize;
+        let connections = store.pool_options().get_max_connections() as usize;
         Self(Coalescer::new(Lanes {
             store,
             gates,

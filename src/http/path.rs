@@ -108,7 +108,7 @@ impl JobPath {
     }
 
     async fn place(&self, store: &Store) -> Result<SemaphorePermit<'_>, Problem> {
-        let patience = store.pool().options().get_acquire_timeout();
+        let patience = store.pool_options().get_acquire_timeout();
         match tokio::time::timeout(patience, self.looks.acquire()).await {
             Ok(Ok(place)) => Ok(place),
             _ => Err(DATABASE_UNAVAILABLE.because("too many requests are being looked for")),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sqlx::FromRow;
+use sqlx::{Connection as _, FromRow};
 use uuid::Uuid;
 
 use super::{Store, leases::milliseconds};
@@ -67,7 +67,8 @@ impl Store {
         slice: Slice,
         within: Duration,
     ) -> Result<Option<Vec<Violation>>, StoreError> {
-        let mut transaction = self.pool.begin().await?;
+        let mut connection = self.connection().await?;
+        let mut transaction = connection.get().begin().await?;
         sqlx::query(include_str!("../../sql/queries/statement_timeout.sql"))
             .bind(format!("{}ms", within.as_millis().max(1)))
             .execute(&mut *transaction)

@@ -146,12 +146,11 @@ impl Metrics {
             self.counter(&catalogue::DATABASE_ERRORS, &[("error", error)])
                 .absolute(count);
         }
-        let pool = store.pool();
-        let (size, idle) = (pool.size() as usize, pool.num_idle());
+        let (size, idle) = store.connections_now();
         let connections = |state| self.gauge(&catalogue::DATABASE_CONNECTIONS, &[("state", state)]);
         connections("idle").set(idle as f64);
-        connections("in_use").set(size.saturating_sub(idle) as f64);
-        let most = pool.options().get_max_connections();
+        connections("in_use").set((size - idle) as f64);
+        let most = store.pool_options().get_max_connections();
         self.gauge(&catalogue::DATABASE_CONNECTIONS_MAX, &[])
             .set(f64::from(most));
     }

@@ -36,12 +36,12 @@ pub(super) async fn settle(
     outcomes: &[Settle<WithEffect>],
 ) -> Result<Vec<Moved>, Unsettled> {
     let patience = store.patience() / 2;
-    let mut connection = store.pool().acquire().await.map_err(StoreError::from)?;
+    let mut connection = store.connection().await?;
     let mut of_effect = false;
     let mut culprit = None;
     let mut written = 0;
     let settled = async {
-        let mut transaction = connection.begin().await.map_err(StoreError::from)?;
+        let mut transaction = connection.get().begin().await.map_err(StoreError::from)?;
         // The database gives up before this process does: a statement left behind would keep the messages locked.
         let limit = patience * 3 / 4;
         let effects = store.begin_effects(&mut transaction, limit).await?;
@@ -71,7 +71,7 @@ pub(super) async fn settle(
         Ok(Ok(moved)) => return Ok(moved),
         Ok(Err(error)) => error,
         Err(_) => {
-            drop(connection.detach());
+            connection.discard();
             too_long = true;
             StoreError::Unavailable(format!(
                 "not settled with its effect within {} ms",
