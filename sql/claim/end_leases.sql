@@ -24,15 +24,14 @@ begin
     select c.token, c.part
     from unnest(p_tokens, p_counts) as t(token, requests)
     join tidegate.claim as c on c.token = t.token
-    -- Ids are in the reverse order of the claim, and settles mostly in that order: the first one tells that it goes on.
-    where c.ids && p_ids and (v_all and t.requests = (
-      select sum(cardinality(p.ids)) from tidegate.claim as p where p.token = t.token
-    ) or not exists (
-      select
-      from unnest(c.ids) as i(id)
-      cross join lateral (select r.lease from tidegate.request as r where r.id = i.id) as r
-      where r.lease = c.token
-    ))
+    where v_all and t.requests = (select sum(cardinality(p.ids)) from tidegate.claim as p where p.token = t.token)
+      or not exists (
+        select
+        -- Ids are in the reverse order of the claim, and settles mostly in that order: the first one tells that it goes on.
+        from unnest(c.ids) as i(id)
+        cross join lateral (select r.lease from tidegate.request as r where r.id = i.id) as r
+        where r.lease = c.token and not (v_all and i.id in (select m.id from unnest(p_ids) as m(id)))
+      )
     for update of c skip locked
   )
   delete from tidegate.claim as c using ended as e where c.token = e.token and c.part = e.part;
