@@ -15,9 +15,19 @@ declare
   v_steps record;
 begin
   -- One look at all rows tells which of the others are needed.
+  with step as materialized (
+    select r.kind, r.flow, r.previous_status, r.req_status, r.cause, count(*) as requests, (array_agg(r.id))[1] as id
+    from new_rows as r
+    where r.previous_status is distinct from r.req_status
+    group by r.kind, r.flow, r.previous_status, r.req_status, r.cause
+  ), counted as (
+    insert into tidegate.request_count_delta (kind, req_status, delta)
+    select s.kind, change.req_status, change.delta
+    from step as s
+    cross join lateral (values (s.req_status, s.requests), (s.previous_status, -s.requests)) as change(req_status, delta)
+  )
   select
-    array_agg(s.kind) as kinds, array_agg(s.previous_status) as old, array_agg(s.req_status) as new, array_agg(s.requests) as n,
-    bool_or(s.cause <> all(v_told)) as stored,
+    array_agg(s.previous_status) as old, array_agg(s.req_status) as new, bool_or(s.cause <> all(v_told)) as stored,
     min(format('request %s may not go from %s to %s (%s)', s.id, s.previous_status, s.req_status, s.cause))
       filter (where not exists (
         select from tidegate.transition_rule as t
@@ -25,13 +35,8 @@ begin
           and s.cause in (t.cause, 'hand_edit')
       )) as illegal
   into v_steps
-  from (
-    select r.kind, r.flow, r.previous_status, r.req_status, r.cause, count(*) as requests, (array_agg(r.id))[1] as id
-    from new_rows as r
-    where r.previous_status is distinct from r.req_status
-    group by r.kind, r.flow, r.previous_status, r.req_status, r.cause
-  ) as s;
-  if v_steps.kinds is null then
+  from step as s;
+  if v_steps.old is null then
     return null;
   elsif v_steps.illegal is not null then
     raise exception using
@@ -56,12 +61,6 @@ begin
     from new_rows as r
     where r.previous_status is distinct from r.req_status and r.cause <> all(v_told);
   end if;
-
-  insert into tidegate.request_count_delta (kind, req_status, delta)
-  select s.kind, change.req_status, sum(change.delta)
-  from unnest(v_steps.kinds, v_steps.old, v_steps.new, v_steps.n) as s(kind, old, new, requests)
-  cross join lateral (values (s.new, s.requests), (s.old, -s.requests)) as change(req_status, delta)
-  group by s.kind, change.req_status;
 
   if v_steps.new && v_ends then
     -- How long they took, of a few also from their sending; and how that compares with what their callers were told.
