@@ -10,7 +10,7 @@
 --
 -- Returns the numbers, `fills`: whether they may have brought the depth to the mark, and how many messages wait before the first
 -- of them. A few hundred are counted. More are told as of the last survey, some seconds old, and by the numbers drawn since then,
--- but no more than there are from the low-water mark on.
+-- but no more than there are from the head on.
 create or replace function tidegate_internal.enter_queue(
   p_queue      text,
   p_ids        uuid[],
@@ -29,6 +29,7 @@ declare
   v_few      constant integer := 256;   -- numbers; the messages among so many are counted one by one
   v_many     constant integer := 8192;  -- numbers; among more no message is counted
   v_now      constant timestamptz := tidegate.clock();
+  v_head     bigint;
   v_due      timestamptz;
   v_known    record;
 begin
@@ -47,7 +48,12 @@ begin
       if v_known.last + v_count > v_known.dead + p_high_water then
         return;
       end if;
-      if v_known.last - v_known.mark < v_few then
+      -- Claims raise the mark in large steps.
+      v_head := v_known.mark;
+      if v_known.last - v_head >= v_few then
+        v_head := (select q.msg_id from pgmq.q_QUEUE as q where q.msg_id >= v_known.mark order by q.msg_id limit 1);
+      end if;
+      if v_head is null or v_known.last - v_head < v_few then
         v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
         select count(*) + (
           select count(*)
@@ -56,15 +62,15 @@ begin
         )
         into waiting
         from pgmq.q_QUEUE as m
-        where m.msg_id >= v_known.mark and coalesce(m.vt <= v_now, false);
-      elsif v_known.surveyed > 0 or v_known.last - v_known.mark >= v_many then
-        waiting := greatest(0, v_known.last + 1 - greatest(v_known.mark, v_known.surveyed));
+        where m.msg_id >= v_head and coalesce(m.vt <= v_now, false);
+      elsif v_known.surveyed > 0 or v_known.last - v_head >= v_many then
+        waiting := greatest(0, v_known.last + 1 - greatest(v_head, v_known.surveyed));
       else
         -- Not surveyed yet. Few messages tell whether so many numbers are nearly void.
         select
-          case when count(*) < v_few / 4 then count(*) filter (where m.vt <= v_now) else v_known.last + 1 - v_known.mark end
+          case when count(*) < v_few / 4 then count(*) filter (where m.vt <= v_now) else v_known.last + 1 - v_head end
         into waiting
-        from (select q.vt from pgmq.q_QUEUE as q where q.msg_id >= v_known.mark order by q.msg_id limit v_few / 4) as m;
+        from (select q.vt from pgmq.q_QUEUE as q where q.msg_id >= v_head order by q.msg_id limit v_few / 4) as m;
       end if;
 
       if v_count > 1 or (pg_current_xact_id_if_assigned() is not null and p_first is not true) then

@@ -511,3 +511,23 @@ async fn a_queue_that_goes_takes_its_survey_with_it_and_waits_for_one_under_way(
         "0"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_submission_to_a_drained_queue_is_told_that_it_is_first_whatever_the_last_survey_counted()
+{
+    let database = TestDatabase::unlimited().await;
+    fill(&database, 10).await;
+    survey(&database).await;
+    let mut session = Session::open(&database).await;
+    let told = "select queue_position from tidegate.submit('direct', '{}')";
+    assert!(session.text(told).await.parse::<i64>().unwrap() > 9_000);
+    while !session.claim("tx", 5_000).await.is_empty() {}
+    // The low-water mark lags behind, by less than a step of claims.
+    for waits in [0, 300, 1_000] {
+        submit_many(&database, "direct", waits).await;
+        while !session.claim("tx", 5_000).await.is_empty() {}
+        assert_eq!(session.text(told).await, "0");
+        assert_eq!(session.text(told).await, "1");
+        while !session.claim("tx", 5_000).await.is_empty() {}
+    }
+}
