@@ -12,7 +12,7 @@ declare
   v_kind  text := case tg_table_name when 'kind' then to_jsonb(new) ->> 'name' else to_jsonb(new) ->> 'kind' end;
   v_found record;
 begin
-  perform pg_advisory_xact_lock(hashtextextended('tidegate.kind_retention', 0));
+  perform pg_advisory_xact_lock(hashtextextended('tidegate.configuration', 0));
   select k.retention, p.dedup_window into v_found
   from tidegate.kind as k
   join tidegate.policy as p on p.kind = k.name and p.stage = 'tx'

@@ -27,6 +27,8 @@ begin
   -- Until it commits, `submit_terms` does not tell of the change: this transaction submits without them.
   perform set_config('tidegate.config_changed', 'on', true);
   if tg_op = 'TRUNCATE' then
+    -- No row tells `refresh_terms` of it: from now on nothing is submitted without a look at the configuration.
+    delete from tidegate.submit_terms where tg_table_name <> 'response_backoff';
     for v_old in execute format('select to_jsonb(t) from %s as t', tg_relid::regclass) loop
       perform tidegate_internal.note_config_change(
         tg_table_name, tidegate_internal.config_key(v_keys, v_old), v_old, null, v_skip

@@ -13,7 +13,7 @@ declare
   -- Null: the change may concern any kind.
   v_kind constant text := case when tg_table_name = 'kind' then v_row ->> 'name' else v_row ->> 'kind' end;
 begin
-  perform pg_advisory_xact_lock(hashtextextended('tidegate.submit_terms', 0));
+  perform pg_advisory_xact_lock(hashtextextended('tidegate.configuration', 0));
   delete from tidegate.submit_terms as t
   where t.kind = coalesce(v_kind, t.kind)
     and not exists (select from tidegate_internal.wanted_terms(v_kind) as w where w is not distinct from t);

@@ -98,7 +98,7 @@ async fn of_changes_at_once_the_one_that_commits_last_sees_the_others() {
             for _ in 0..campaign(40, 1_000) {
                 let change = match random.random_range(0..5) {
                     0 => "update tidegate.queue set paused = not paused where name = 'tx'",
-                    1 => "update tidegate.kind set deadline = deadline + interval '1 second'",
+                    1 => "update tidegate.kind set deadline = deadline + interval '1 second' where name = 'direct'",
                     2 => "update tidegate.setting set max_seconds = max_seconds + 1",
                     3 => "update tidegate.gate set high_water = high_water + 1 where queue = 'tx'",
                     _ => STATED,
@@ -117,4 +117,16 @@ async fn of_changes_at_once_the_one_that_commits_last_sees_the_others() {
         assert_eq!(task.await.unwrap(), []);
     }
     sound(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_terms_outlive_a_table_that_is_emptied_at_once() {
+    for table in ["kind", "queue", "gate", "policy", "setting"] {
+        let database = TestDatabase::unlimited().await;
+        let mut session = Session::open(&database).await;
+        session
+            .execute(&format!("truncate tidegate.{table} cascade"))
+            .await;
+        assert_eq!(session.texts(TERMS).await, [""; 0], "{table}");
+    }
 }
