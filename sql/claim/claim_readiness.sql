@@ -51,9 +51,10 @@ declare
   v_limit    integer := greatest(claim_readiness.batch, 0);
   v_held     bigint;
   v_now      timestamptz;
-  v_token    bigint;
+  -- Random: a counter may be set back by a crash, and an old lease must never be taken for a new one.
+  v_token    bigint := hashtextextended(gen_random_uuid()::text, 0);
   v_taken    record;
-  v_found    record;
+  v_claimed  integer;
   v_breakers tidegate.breakers_seen;
   v_kinds    text[];
 begin
@@ -105,48 +106,32 @@ begin
     return;
   end if;
 
-  select
-    count(*) filter (where f.fate <> 'claim') as others,
-    array_agg(f.id order by f.msg_id desc) filter (where f.fate = 'claim') as go,
-    array_agg(f.id) filter (where f.fate in ('exhausted', 'expired')) as ended
-  into v_found
-  from (
-    select
-      m.id, m.msg_id,
-      case
-        when r.id is null or r.req_status <> 'queued' or r.lease is not null then 'stray'
-        when r.readiness_attempt - r.readiness_waits >= p.attempts then 'exhausted'
-        when least(r.readiness_deadline_at, r.deadline_at) <= v_now then 'expired'
-        else 'claim'
-      end as fate
-    from unnest(v_taken.ids, v_taken.msg_ids) as m(id, msg_id)
-    left join tidegate.request as r on r.id = m.id and r.queue = claim_readiness.queue and r.msg_id = m.msg_id
-    left join tidegate.policy_in_force as p on p.kind = r.kind and p.stage = 'readiness'
-  ) as f;
-
-  if v_found.ended is not null then
-    -- All rows of a claim are locked in the order of their ids, because a settle that came too late may hold some of them.
-    perform tidegate_internal.lock_in_order(v_taken.ids);
-    update tidegate.request as r
-    set
-      req_status = 'timed_out', transition_no = r.transition_no + 1, cause = 'readiness_timed_out',
-      queue = null, msg_id = null,
-      error = tidegate_internal.error_json(
-        'readiness_timed_out', format('not ready in time, after %s checks', r.readiness_attempt), true)
-    where r.id = any(v_found.ended) and r.req_status = 'queued';
-  end if;
-  v_token := tidegate_internal.open_claim(claim_readiness.queue, worker, v_found.go, lease_for);
-  if v_breakers.probing <> '{}' then
-    perform tidegate_internal.note_probes('readiness', v_breakers.probing, v_found.go, lease_for, v_now);
-  end if;
+  -- A row stands for its message only while it names it and waits. Rows are locked in the order of their ids, because a settle
+  -- that comes too late may hold some of them.
   return query
     with claimed as (
       update tidegate.request as r
       set
         previous_status = r.req_status, worker = claim_readiness.worker, readiness_attempt = r.readiness_attempt + 1,
         lease = v_token
-      where r.id = any(v_found.go) and r.req_status = 'queued'
+      from (select t.id, t.msg_id from unnest(v_taken.ids, v_taken.msg_ids) as t(id, msg_id) order by t.id) as t
+      where r.id = any(array[t.id]) and r.msg_id = t.msg_id and r.queue = claim_readiness.queue and r.req_status = 'queued'
+        and r.lease is null and (least(r.readiness_deadline_at, r.deadline_at) <= v_now) is not true
+        and (r.readiness_attempt = 0 or r.readiness_attempt - r.readiness_waits < (
+          select p.attempts from tidegate.policy_in_force as p where p.kind = r.kind and p.stage = 'readiness'
+        ))
       returning r.msg_id, r.id, r.kind, r.payload, r.readiness_attempt, r.readiness_waits, r.deadline_at, r.submitter
+    ), noted as (
+      -- The last one first, because settles mostly go in the order of the claim (see `end_leases`).
+      insert into tidegate.claim (token, queue, worker, claimed_at, until, lease_ms, ids)
+      select
+        v_token, claim_readiness.queue, claim_readiness.worker, tidegate.clock(), tidegate.clock() + lease_for,
+        ceil(extract(epoch from lease_for) * 1000)::bigint, array_agg(c.id order by c.msg_id desc)
+      from claimed as c
+      having count(*) > 0
+    ), policies as materialized (
+      -- Read once; a lookup for each request costs more.
+      select * from tidegate.policy_in_force as p where p.stage = 'readiness'
     )
     select
       row(claim_readiness.queue, v_token, c.id)::tidegate.lease, c.id, c.kind, c.payload, c.readiness_attempt,
@@ -159,14 +144,25 @@ begin
       p.hedge_after_ms, p.hedge_max, p.hedge_share, p.connect_ms, p.first_byte_ms, p.body_ms, p.version,
       coalesce(c.kind = any(v_breakers.probing), false), p.timeout_mode = 'adaptive'
     from claimed as c
-    join tidegate.policy_in_force as p on p.kind = c.kind and p.stage = 'readiness'
+    join policies as p on p.kind = c.kind
     order by c.msg_id;
+  get diagnostics v_claimed = row_count;
+
+  if v_breakers.probing <> '{}' then
+    perform tidegate_internal.note_probes(
+      'readiness', v_breakers.probing,
+      array(select r.id from tidegate.request as r where r.id = any(v_taken.ids) and r.lease = v_token), lease_for, v_now
+    );
+  end if;
+  if v_claimed < cardinality(v_taken.msg_ids) then
+    perform tidegate_internal.end_unclaimed(claim_readiness.queue, 'readiness', v_taken.msg_ids, v_taken.ids, v_now);
+  end if;
   perform tidegate_internal.raise_marks(
     claim_readiness.queue, v_limit, v_kinds, v_now, cardinality(v_taken.msg_ids), v_taken.mark, v_taken.start,
     v_taken.first, v_taken.due_from, v_taken.due_to
   );
   -- Now that the rows of what it has taken name their lease, and count.
-  if v_found.others > 0 or v_taken.reaped then
+  if v_claimed < cardinality(v_taken.msg_ids) or v_taken.reaped then
     perform tidegate_internal.look_at_gate(claim_readiness.queue, 'too_many_requests');
   end if;
 end;

@@ -60,9 +60,10 @@ declare
   v_burst_ns bigint;
   v_limit    integer := greatest(claim_tx.batch, 0);
   v_now      timestamptz;
-  v_token    bigint;
+  -- Random: a counter may be set back by a crash, and an old lease must never be taken for a new one.
+  v_token    bigint := hashtextextended(gen_random_uuid()::text, 0);
   v_taken    record;
-  v_found    record;
+  v_claimed  integer;
   v_breakers tidegate.breakers_seen;
   v_kinds    text[];
 begin
@@ -125,44 +126,32 @@ begin
     perform setval(v_pacing, v_tat_ns + cardinality(v_taken.msg_ids) * v_gap_ns);
   end if;
 
-  -- A row stands for its message only while it names it and waits: anything else was a stray or a duplicate, and is gone.
-  select
-    count(*) filter (where f.fate <> 'claim') as others,
-    array_agg(f.id order by f.msg_id desc) filter (where f.fate = 'claim') as go,
-    array_agg(f.id order by f.id) filter (where f.fate in ('exhausted', 'expired')) as ended,
-    array_agg(f.fate order by f.id) filter (where f.fate in ('exhausted', 'expired')) as fates
-  into v_found
-  from (
-    select
-      m.id, m.msg_id,
-      case
-        when r.id is null or r.req_status <> 'processing' or r.lease is not null then 'stray'
-        when r.tx_attempt - r.tx_unsent > p.attempts then 'exhausted'
-        when r.deadline_at <= v_now then 'expired'
-        else 'claim'
-      end as fate
-    from unnest(v_taken.ids, v_taken.msg_ids) as m(id, msg_id)
-    left join tidegate.request as r on r.id = m.id and r.queue = claim_tx.queue and r.msg_id = m.msg_id
-    left join tidegate.policy_in_force as p on p.kind = r.kind and p.stage = 'tx'
-  ) as f;
-
-  if v_found.ended is not null then
-    -- All rows of a claim are locked in the order of their ids, because a settle that came too late may hold some of them.
-    perform tidegate_internal.lock_in_order(v_taken.ids);
-    perform tidegate_internal.end_unclaimable(v_found.ended, v_found.fates);
-  end if;
-  v_token := tidegate_internal.open_claim(claim_tx.queue, worker, v_found.go, lease_for);
-  if v_breakers.probing <> '{}' then
-    perform tidegate_internal.note_probes('tx', v_breakers.probing, v_found.go, lease_for, v_now);
-  end if;
+  -- A row stands for its message only while it names it and waits. Rows are locked in the order of their ids, because a settle
+  -- that comes too late may hold some of them.
   return query
     with claimed as (
       update tidegate.request as r
       set
         previous_status = r.req_status, req_status = 'tx_in_flight', transition_no = r.transition_no + 1, cause = 'claimed',
         tx_in_flight_at = tidegate.clock(), worker = claim_tx.worker, tx_attempt = r.tx_attempt + 1, lease = v_token
-      where r.id = any(v_found.go) and r.req_status = 'processing'
+      from (select t.id, t.msg_id from unnest(v_taken.ids, v_taken.msg_ids) as t(id, msg_id) order by t.id) as t
+      where r.id = any(array[t.id]) and r.msg_id = t.msg_id and r.queue = claim_tx.queue and r.req_status = 'processing'
+        and r.lease is null and (r.deadline_at <= v_now) is not true
+        and (r.tx_attempt = r.tx_unsent or r.tx_attempt - r.tx_unsent <= (
+          select p.attempts from tidegate.policy_in_force as p where p.kind = r.kind and p.stage = 'tx'
+        ))
       returning r.msg_id, r.id, r.kind, r.payload, r.tx_attempt, r.tx_unsent, r.deadline_at, r.submitter
+    ), noted as (
+      -- The last one first, because settles mostly go in the order of the claim (see `end_leases`).
+      insert into tidegate.claim (token, queue, worker, claimed_at, until, lease_ms, ids)
+      select
+        v_token, claim_tx.queue, claim_tx.worker, tidegate.clock(), tidegate.clock() + lease_for,
+        ceil(extract(epoch from lease_for) * 1000)::bigint, array_agg(c.id order by c.msg_id desc)
+      from claimed as c
+      having count(*) > 0
+    ), policies as materialized (
+      -- Read once; a lookup for each request costs more.
+      select * from tidegate.policy_in_force as p where p.stage = 'tx'
     )
     select
       row(claim_tx.queue, v_token, c.id)::tidegate.lease, c.id, c.kind, c.payload, c.tx_attempt, p.attempts + c.tx_unsent,
@@ -181,14 +170,25 @@ begin
       p.hedge_after_ms, p.hedge_max, p.hedge_share, p.connect_ms, p.first_byte_ms, p.body_ms, p.version,
       coalesce(c.kind = any(v_breakers.probing), false), p.timeout_mode = 'adaptive'
     from claimed as c
-    join tidegate.policy_in_force as p on p.kind = c.kind and p.stage = 'tx'
+    join policies as p on p.kind = c.kind
     order by c.msg_id;
+  get diagnostics v_claimed = row_count;
+
+  if v_breakers.probing <> '{}' then
+    perform tidegate_internal.note_probes(
+      'tx', v_breakers.probing,
+      array(select r.id from tidegate.request as r where r.id = any(v_taken.ids) and r.lease = v_token), lease_for, v_now
+    );
+  end if;
+  if v_claimed < cardinality(v_taken.msg_ids) then
+    perform tidegate_internal.end_unclaimed(claim_tx.queue, 'tx', v_taken.msg_ids, v_taken.ids, v_now);
+  end if;
   perform tidegate_internal.raise_marks(
     claim_tx.queue, v_limit, v_kinds, v_now, cardinality(v_taken.msg_ids), v_taken.mark, v_taken.start, v_taken.first,
     v_taken.due_from, v_taken.due_to
   );
   -- Now that the rows of what it has taken name their lease, and count.
-  if v_found.others > 0 or v_taken.reaped then
+  if v_claimed < cardinality(v_taken.msg_ids) or v_taken.reaped then
     perform tidegate_internal.look_at_gate(claim_tx.queue, 'too_many_requests');
   end if;
 end;

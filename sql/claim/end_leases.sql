@@ -1,10 +1,9 @@
 -- end_leases: after a settle, deletes the claims that hold nothing any more, and counts what left the queue
 --
--- The caller has locked the rows of `p_ids`, `p_counts` of which named each token, and taken it out of `p_moved` of them.
--- `p_drained` are the times at which what is served was claimed. A claim whose row is locked is left to the reaper: to wait for
--- it here, with rows locked, could end in a deadlock.
+-- The caller has taken the tokens `p_tokens` out of the rows of `p_ids`. `p_drained` are the times at which what is served was
+-- claimed. A claim whose row is locked is left to the reaper: to wait for it here, with rows locked, could end in a deadlock.
 create or replace function tidegate_internal.end_leases(
-  p_queue text, p_ids uuid[], p_tokens bigint[], p_counts bigint[], p_moved integer, p_drained timestamptz[]
+  p_queue text, p_ids uuid[], p_tokens bigint[], p_drained timestamptz[]
 )
   returns void
   language plpgsql
@@ -18,19 +17,18 @@ create or replace function tidegate_internal.end_leases(
 as $$
 declare
   v_now constant timestamptz := tidegate.clock();
-  v_all constant boolean := p_moved = (select sum(c) from unnest(p_counts) as c);
 begin
   with ended as materialized (
     select c.token, c.part
-    from unnest(p_tokens, p_counts) as t(token, requests)
+    from (select t.token, count(*) as requests from unnest(p_tokens) as t(token) group by t.token) as t
     join tidegate.claim as c on c.token = t.token
-    where v_all and t.requests = (select sum(cardinality(p.ids)) from tidegate.claim as p where p.token = t.token)
+    where t.requests = (select sum(cardinality(p.ids)) from tidegate.claim as p where p.token = t.token)
       or not exists (
         select
         -- Ids are in the reverse order of the claim, and settles mostly in that order: the first one tells that it goes on.
         from unnest(c.ids) as i(id)
-        cross join lateral (select r.lease from tidegate.request as r where r.id = i.id) as r
-        where r.lease = c.token and not (v_all and i.id in (select m.id from unnest(p_ids) as m(id)))
+        cross join lateral (select r.lease from tidegate.request as r where r.id = any(array[i.id])) as r
+        where r.lease = c.token and i.id not in (select m.id from unnest(p_ids) as m(id))
       )
     for update of c skip locked
   )

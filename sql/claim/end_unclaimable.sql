@@ -26,7 +26,7 @@ as $$
         true)
     end
   from unnest(p_ids, p_fates) as e(id, fate)
-  where r.id = e.id and r.req_status in ('processing', 'tx_in_flight');
+  where r.id = any(array[e.id]) and r.req_status in ('processing', 'tx_in_flight');
 $$;
 
 comment on function tidegate_internal.end_unclaimable is

@@ -43,10 +43,10 @@ begin
         array_agg(r.id order by i.place) filter (where l.id is null)
       into v_kept, v_rest
       from unnest(v_claim.ids) with ordinality as i(id, place)
-      join tidegate.request as r on r.id = i.id and r.lease = v_claim.token
+      join tidegate.request as r on r.id = any(array[i.id]) and r.lease = v_claim.token
       left join (
         select distinct l.id from unnest(leases) as l where l.token = v_claim.token and l.queue = v_claim.queue
-      ) as l on l.id = r.id;
+      ) as l on l.id = i.id;
       continue when v_kept is null or v_kept <@ v_done or v_claim.until <= tidegate.clock();
       if v_rest is not null then
         insert into tidegate.claim (token, part, queue, worker, claimed_at, until, lease_ms, ids)
@@ -65,7 +65,7 @@ begin
     exit when not exists (
       select
       from unnest(leases) as l
-      join tidegate.request as r on r.id = l.id and r.lease = l.token
+      join tidegate.request as r on r.id = any(array[l.id]) and r.lease = l.token
       where l.id <> all(v_done)
     );
   end loop;

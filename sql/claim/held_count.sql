@@ -20,7 +20,7 @@ begin
     from (select tidegate.clock() as now offset 0) as clock
     cross join tidegate.claim as c
     cross join unnest(c.ids) as i(id)
-    join tidegate.request as r on r.id = i.id and r.lease = c.token
+    join tidegate.request as r on r.id = any(array[i.id]) and r.lease = c.token
     where c.queue = p_queue and c.until > p_now and tidegate.is_held(c.until, c.lease_ms, clock.now)
   );
 end;

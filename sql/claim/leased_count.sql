@@ -16,7 +16,7 @@ begin
     select count(*)
     from tidegate.claim as c
     cross join unnest(c.ids) as i(id)
-    join tidegate.request as r on r.id = i.id and r.lease = c.token
+    join tidegate.request as r on r.id = any(array[i.id]) and r.lease = c.token
     where c.queue = p_queue and (p_last is null or r.msg_id <= p_last)
   );
 end;

@@ -67,8 +67,8 @@ begin
     from (
       select r.id, r.msg_id, r.kind, r.req_status, r.tx_in_flight_at, r.tx_attempt, r.tx_unsent, r.deadline_at
       from unnest(v_claim.ids) as i(id)
-      join tidegate.request as r on r.id = i.id and r.lease = v_claim.token
-      order by r.id
+      join tidegate.request as r on r.id = any(array[i.id]) and r.lease = v_claim.token
+      order by i.id
       for update of r skip locked
     ) as h
     left join tidegate.policy_in_force as p on p.kind = h.kind and p.stage = 'tx'
@@ -76,7 +76,7 @@ begin
 
   select array_agg(r.id order by i.place) into v_rest
   from unnest(v_claim.ids) with ordinality as i(id, place)
-  join tidegate.request as r on r.id = i.id and r.lease = v_claim.token
+  join tidegate.request as r on r.id = any(array[i.id]) and r.lease = v_claim.token
   where r.id <> all(coalesce(v_all, '{}'));
   if v_rest is null then
     delete from tidegate.claim as c where c.token = p_token and c.part = p_part;

@@ -33,21 +33,21 @@ begin
       cause = 'released',
       tx_attempt = greatest(r.tx_attempt - 1, 0),
       lease = null
-    from unnest(v_held.ids, v_held.claimed) as h(id, claimed)
-    where r.id = h.id and r.req_status = 'tx_in_flight'
-    returning r.id, r.kind, r.req_status, r.msg_id, h.claimed
+    from unnest(v_held.ids, v_held.tokens, v_held.claimed) as h(id, token, claimed)
+    where r.id = any(array[h.id]) and r.req_status = 'tx_in_flight'
+    returning r.id, r.kind, r.req_status, r.msg_id, h.token, h.claimed
   ), unchecked as (
     update tidegate.request as r
     set readiness_attempt = greatest(r.readiness_attempt - 1, 0), worker = null, lease = null
-    from unnest(v_held.ids, v_held.claimed) as h(id, claimed)
-    where r.id = h.id and r.req_status = 'queued'
-    returning r.id, r.kind, r.req_status, r.msg_id, h.claimed
+    from unnest(v_held.ids, v_held.tokens, v_held.claimed) as h(id, token, claimed)
+    where r.id = any(array[h.id]) and r.req_status = 'queued'
+    returning r.id, r.kind, r.req_status, r.msg_id, h.token, h.claimed
   ), freed as (
     select * from moved union all select * from unchecked
   )
   select
     array_agg(f.id) as ids, array_agg(f.req_status) as statuses, array_agg(f.msg_id) as msg_ids, array_agg(f.kind) as kinds,
-    array_agg(f.claimed) as claimed
+    array_agg(f.token) as tokens, array_agg(f.claimed) as claimed
   into v_freed
   from freed as f;
   if v_freed.ids is null then
@@ -57,9 +57,7 @@ begin
   perform tidegate_internal.put_back(
     v_held.queue, v_freed.msg_ids, v_freed.ids, array_fill('-infinity'::timestamptz, array[cardinality(v_freed.msg_ids)])
   );
-  perform tidegate_internal.end_leases(
-    v_held.queue, v_held.ids, v_held.tokens, v_held.counts, cardinality(v_freed.ids), null
-  );
+  perform tidegate_internal.end_leases(v_held.queue, v_freed.ids, v_freed.tokens, null);
   if exists (select from tidegate.breaker as b where b.state = 'half_open' and b.kind = any(v_freed.kinds)) then
     perform tidegate_internal.report_to_breakers(
       (select q.stage from tidegate.queue as q where q.name = v_held.queue), v_freed.kinds,

@@ -23,7 +23,7 @@ begin
   return query
     select distinct l.queue, l.token, l.id
     from unnest(leases) as l
-    join tidegate.request as r on r.id = l.id and r.lease = l.token and r.queue = l.queue
+    join tidegate.request as r on r.id = any(array[l.id]) and r.lease = l.token and r.queue = l.queue
     where r.req_status in ('queued', 'tx_in_flight') and exists (
       select
       from tidegate.claim as c

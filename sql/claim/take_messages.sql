@@ -73,14 +73,14 @@ begin
         order by m.vt
         limit v_due_limit
       ), due_taken as materialized (
-        select m.msg_id
+        select m.ctid, m.msg_id
         from pgmq.q_QUEUE as m
         where m.msg_id = any(array(select due.msg_id from due)) and m.msg_id < start and coalesce(m.vt <= p_now, false)
         order by m.msg_id
         limit p_limit
         for update skip locked
       ), fresh_taken as materialized (
-        select m.msg_id
+        select m.ctid, m.msg_id
         from pgmq.q_QUEUE as m
         where m.msg_id >= start and coalesce(m.vt <= p_now, false) and (p_kinds is null or (
           select r.kind = any(p_kinds) from tidegate.request as r where r.id = tidegate.message_request_id(m.message)
@@ -90,8 +90,9 @@ begin
         for update skip locked
       ), taken as (
         delete from pgmq.q_QUEUE as m
-        where m.msg_id = any(array(
-          select due_taken.msg_id from due_taken union all select fresh_taken.msg_id from fresh_taken
+        -- A row that is locked stays in its place.
+        where m.ctid = any(array(
+          select due_taken.ctid from due_taken union all select fresh_taken.ctid from fresh_taken
         ))
         returning m.msg_id, tidegate.message_request_id(m.message) as id
       )

@@ -20,9 +20,8 @@ create or replace function tidegate_internal.note_calls(
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_kept    constant integer := 16;
-  v_now     constant timestamptz := tidegate.clock();
-  v_breaker boolean;
+  v_kept constant integer := 16;
+  v_now  constant timestamptz := tidegate.clock();
 begin
   if p_kinds is null then
     return;
@@ -45,12 +44,16 @@ begin
       ), 0) as took_ms
     from unnest(p_kinds, p_first, p_outcomes, p_retried, p_places, p_claimed_at)
       as u(kind, first, outcome, retried, place, claimed_at)
+    -- Computed once, not for each aggregate.
+    offset 0
   ) as c
   join tidegate.policy as p on p.kind = c.kind and p.stage = p_stage
   group by c.kind;
 
-  select true into v_breaker from tidegate.breaker as b where b.stage = p_stage and b.kind = any(p_kinds) limit 1;
-  if v_breaker then
+  -- Most have none; an index condition would sort all the kinds first.
+  if exists (
+    select from tidegate.breaker as b where b.stage = p_stage and array_position(p_kinds, b.kind) is not null
+  ) then
     perform tidegate_internal.report_to_breakers(
       p_stage, p_kinds, p_outcomes,
       array(

@@ -27,7 +27,7 @@ begin
         overriding system value
         select b.msg_id, r.submitted_at, b.visible, jsonb_build_object('id', b.id)
         from unnest(p_msg_ids, p_ids, p_visible) as b(msg_id, id, visible)
-        join tidegate.request as r on r.id = b.id
+        join tidegate.request as r on r.id = any(array[b.id])
         on conflict (msg_id) do nothing
         returning msg_id
       )

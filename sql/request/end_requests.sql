@@ -38,7 +38,7 @@ begin
     -- Locked in id order, because two sweeps may meet on requests that have no message.
     select r.id, s.queue, s.msg_id
     from unnest(v_seen.ids, v_seen.queues, v_seen.msg_ids) as s(id, queue, msg_id)
-    join tidegate.request as r on r.id = s.id
+    join tidegate.request as r on r.id = any(array[s.id])
     where r.req_status = any(p_from) and r.queue is not distinct from s.queue and r.msg_id is not distinct from s.msg_id
       and exists (
         select
@@ -46,7 +46,7 @@ begin
         where t.flow = r.flow and t.from_status = r.req_status and t.to_status = p_to
           and t.cause = p_causes[array_position(p_from, r.req_status)]
       )
-    order by r.id
+    order by s.id
     for update of r
   ), moved as (
     update tidegate.request as r
@@ -58,7 +58,7 @@ begin
         tidegate_internal.error_json(p_causes[array_position(p_from, r.req_status)], 'ended by the operator', true)
       )
     from ordered as o
-    where r.id = o.id
+    where r.id = any(array[o.id])
     returning r.id, o.queue, o.msg_id
   )
   select array_agg(m.id) as ids, array_agg(m.queue) as queues, array_agg(m.msg_id) as msg_ids into v_moved

@@ -44,14 +44,15 @@ begin
   end if;
 
   -- One more shows that there is a next page; a thousand more are enough to come to the end of any instant. Compared
-  -- as pairs, so that no index but (kind, id) will do: the primary key would pass over every other kind's requests.
+  -- as pairs, so that no index but (kind, id) will do,
+  -- whose predicate is repeated: the primary key would pass over every other kind's requests.
   for v_row in
     select
       r.id,
       (list_requests.states is null or r.req_status = any (list_requests.states))
         and (list_requests.submitter is null or r.submitter = list_requests.submitter) as matches
     from tidegate.request as r
-    where (r.kind, r.id) < (list_requests.kind, v_before) and (r.kind, r.id) >= (list_requests.kind, v_since)
+    where r.kind >= '' and (r.kind, r.id) < (list_requests.kind, v_before) and (r.kind, r.id) >= (list_requests.kind, v_since)
     order by r.kind desc, r.id desc
     limit v_examine + 1000
   loop

@@ -11,9 +11,9 @@ begin
   perform from (
     select 1
     from unnest(p_ids, p_queues, p_msg_ids) as s(id, queue, msg_id)
-    join tidegate.request as r on r.id = s.id
+    join tidegate.request as r on r.id = any(array[s.id])
     where r.queue is not distinct from s.queue and r.msg_id is not distinct from s.msg_id
-    order by r.id
+    order by s.id
     for update of r
   ) as locked;
 end;

@@ -56,8 +56,7 @@ begin
       case r.previous_status when 'queued' then r.readiness_attempt else r.tx_attempt end, r.cause, r.worker,
       case
         when r.cause = 'hand_edit' then jsonb_build_object('session_user', session_user)
-        when r.req_status in ('failure', 'timed_out') or r.cause = 'send_retried' then r.error
-      end
+        when r.req_status in ('failure', 'timed_out') or r.cause = 'send_retried' then r.error end
     from new_rows as r
     where r.previous_status is distinct from r.req_status and r.cause <> all(v_told);
   end if;
@@ -95,6 +94,7 @@ begin
           case when r.cause <> 'cancelled' then r.eta_p90_ms end as eta_p90_ms
       ) as took
       where r.req_status in ('completed', 'timed_out', 'failure') and r.previous_status <> r.req_status
+      offset 0 -- `bin` is computed once, not for each of its counts
     ) as e
     group by e.kind;
   end if;

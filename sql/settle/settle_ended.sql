@@ -34,21 +34,19 @@ begin
       req_status = 'failure', transition_no = r.transition_no + 1, cause = p_cause, queue = null, msg_id = null,
       lease = null,
       error = coalesce(p_errors[h.place], tidegate_internal.error_json(p_cause, 'no reason given', false))
-    from unnest(v_held.ids, v_held.places, v_held.claimed) as h(id, place, claimed)
-    where r.id = h.id and r.req_status = p_from
+    from unnest(v_held.ids, v_held.places, v_held.tokens, v_held.claimed) as h(id, place, token, claimed)
+    where r.id = any(array[h.id]) and r.req_status = p_from
     returning
-      r.id, r.kind, h.place, h.claimed,
+      r.id, r.kind, h.place, h.token, h.claimed,
       case p_from when 'queued' then r.readiness_attempt else r.tx_attempt end as attempt
   )
   select
     array_agg(m.id) as ids, array_agg(m.kind) as kinds, array_agg(m.attempt = 1) as first,
-    array_agg(m.place) as places, array_agg(m.claimed) as claimed
+    array_agg(m.place) as places, array_agg(m.token) as tokens, array_agg(m.claimed) as claimed
   into v_moved
   from moved as m;
 
-  perform tidegate_internal.end_leases(
-    v_held.queue, v_held.ids, v_held.tokens, v_held.counts, cardinality(v_moved.ids), v_moved.claimed
-  );
+  perform tidegate_internal.end_leases(v_held.queue, v_moved.ids, v_moved.tokens, v_moved.claimed);
   perform tidegate_internal.note_calls(
     (case p_from when 'queued' then 'readiness' else 'tx' end)::tidegate.stage, v_moved.kinds, v_moved.first, null, null,
     v_moved.places, p_took_ms, p_hedges, v_moved.claimed

@@ -41,7 +41,7 @@ begin
 
   with judged as materialized (
     select
-      a.id, a.msg_id, a.place, a.claimed, a.class, w.due as visible,
+      a.id, a.msg_id, a.place, a.token, a.claimed, a.class, w.due as visible,
       case when a.class is not null then a.failing_since end as failing_since,
       case
         when a.class is null then null
@@ -50,12 +50,13 @@ begin
       end as ended
     from (
       select
-        r.id, r.readiness_attempt, r.readiness_waits, r.deadline_at, r.readiness_deadline_at, h.msg_id, h.place, h.claimed,
-        e.code, coalesce(r.checks_failing_since, h.claimed) as failing_since,
+        r.id, r.readiness_attempt, r.readiness_waits, r.deadline_at, r.readiness_deadline_at, h.msg_id, h.place, h.token,
+        h.claimed, e.code, coalesce(r.checks_failing_since, h.claimed) as failing_since,
         case when e.code is not null then tidegate.error_class(e.code) end as class,
         case when f.since <= h.claimed then f else tidegate_internal.policy_at(r.kind, 'readiness', h.claimed) end as policy
-      from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.claimed) as h(id, msg_id, place, claimed)
-      join tidegate.request as r on r.id = h.id
+      from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.tokens, v_held.claimed)
+        as h(id, msg_id, place, token, claimed)
+      cross join lateral (select * from tidegate.request as r where r.id = h.id offset 0) as r
       join tidegate.policy_in_force as f on f.kind = r.kind and f.stage = 'readiness'
       cross join lateral (
         select case when errors[h.place] is not null then coalesce(errors[h.place] ->> 'code', 'other') end as code
@@ -94,9 +95,9 @@ begin
         else r.error
       end
     from judged as j
-    where r.id = j.id and r.req_status = 'queued'
+    where r.id = any(array[j.id]) and r.req_status = 'queued'
     returning
-      r.id, r.kind, r.readiness_attempt, r.req_status, j.msg_id, j.ended, j.place, j.claimed,
+      r.id, r.kind, r.readiness_attempt, r.req_status, j.msg_id, j.ended, j.place, j.token, j.claimed,
       coalesce(j.visible, least(r.readiness_deadline_at, r.deadline_at)) as visible,
       j.class is not null and j.ended is null as retried,
       case when j.class = 'timeout' then 'timeout' when j.class = 'throttled' then 'void' when j.class <> '4xx' then 'failed' end
@@ -110,7 +111,8 @@ begin
     array_agg(m.id) filter (where m.ended is null) as kept_ids,
     array_agg(case when m.visible <= v_now then '-infinity' else m.visible end) filter (where m.ended is null) as visible,
     array_agg(m.kind) as kinds, array_agg(m.readiness_attempt = 1) as first, array_agg(m.outcome) as outcomes,
-    array_agg(m.retried) as retried, array_agg(m.place) as places, array_agg(m.claimed) as claimed
+    array_agg(m.retried) as retried, array_agg(m.place) as places, array_agg(m.token) as tokens,
+    array_agg(m.claimed) as claimed
   into v_moved
   from moved as m;
 
@@ -118,9 +120,7 @@ begin
   if v_moved.kept is not null then
     perform tidegate_internal.put_back(v_held.queue, v_moved.kept, v_moved.kept_ids, v_moved.visible);
   end if;
-  perform tidegate_internal.end_leases(
-    v_held.queue, v_held.ids, v_held.tokens, v_held.counts, cardinality(v_moved.ids), v_moved.drained
-  );
+  perform tidegate_internal.end_leases(v_held.queue, v_moved.ids, v_moved.tokens, v_moved.drained);
   perform tidegate_internal.note_calls(
     'readiness', v_moved.kinds, v_moved.first, v_moved.outcomes, v_moved.retried, v_moved.places, took_ms, hedges,
     v_moved.claimed

@@ -37,18 +37,20 @@ begin
   from (
     select k.tx_queue as name, count(*)::integer as passing
     from unnest(v_held.ids) as h(id)
-    join tidegate.request as r on r.id = h.id
+    cross join lateral (select * from tidegate.request as r where r.id = h.id offset 0) as r
     join tidegate.kind as k on k.name = r.kind
     group by k.tx_queue
     order by k.tx_queue
   ) as q;
   -- The numbers are drawn in the order of the checks: an update goes through its rows in any order.
   with numbered as materialized (
-    select h.id, h.msg_id, h.place, h.claimed, nextval(tidegate_internal.queue_sequence(h.tx_queue)) as number, h.tx_queue
+    select
+      h.id, h.msg_id, h.place, h.token, h.claimed, nextval(tidegate_internal.queue_sequence(h.tx_queue)) as number, h.tx_queue
     from (
-      select h.id, h.msg_id, h.place, h.claimed, k.tx_queue
-      from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.claimed) as h(id, msg_id, place, claimed)
-      join tidegate.request as r on r.id = h.id and r.req_status = 'queued'
+      select h.id, h.msg_id, h.place, h.token, h.claimed, k.tx_queue
+      from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.tokens, v_held.claimed)
+        as h(id, msg_id, place, token, claimed)
+      cross join lateral (select * from tidegate.request as r where r.id = h.id and r.req_status = 'queued' offset 0) as r
       join tidegate.kind as k on k.name = r.kind
       order by h.msg_id
     ) as h
@@ -59,20 +61,18 @@ begin
       cause = 'readiness_passed', processing_at = tidegate.clock(),
       queue = n.tx_queue, msg_id = n.number, lease = null, error = null
     from numbered as n
-    where r.id = n.id
-    returning r.id, r.queue, r.msg_id, n.msg_id as done, r.kind, r.readiness_attempt, n.place, n.claimed
+    where r.id = any(array[n.id])
+    returning r.id, r.queue, r.msg_id, n.msg_id as done, r.kind, r.readiness_attempt, n.place, n.token, n.claimed
   )
   select
     array_agg(m.id order by m.done) as ids, array_agg(m.queue order by m.done) as queues,
     array_agg(m.msg_id order by m.done) as msg_ids,
     array_agg(m.kind) as kinds, array_agg(m.readiness_attempt = 1) as first, array_agg(m.place) as places,
-    array_agg(m.claimed) as claimed
+    array_agg(m.token) as tokens, array_agg(m.claimed) as claimed
   into v_moved
   from moved as m;
 
-  perform tidegate_internal.end_leases(
-    v_held.queue, v_held.ids, v_held.tokens, v_held.counts, cardinality(v_moved.ids), v_moved.claimed
-  );
+  perform tidegate_internal.end_leases(v_held.queue, v_moved.ids, v_moved.tokens, v_moved.claimed);
   for v_tx_queue in select distinct q from unnest(v_moved.queues) as q order by q loop
     v_wake := not tidegate_internal.queue_has_waiting(v_tx_queue);
     perform tidegate_internal.send_messages(

@@ -28,42 +28,46 @@ create or replace function tidegate.settle_receipt(
 as $$
 #variable_conflict use_column
 declare
+  v_queue    constant text := tidegate_internal.lease_queue(leases);
   v_now      timestamptz;
   v_held     record;
+  -- Under what request each lease's reference is taken; null where it is free, or the answer is here.
+  v_taken    uuid[];
+  v_other    record;
   v_ids      uuid[];
   v_places   bigint[];
   v_statuses tidegate.request_status[];
   v_waiting  uuid[];
   v_kinds    text[];
   v_first    boolean[];
+  v_tokens   bigint[];
   v_claimed  timestamptz[];
-  v_taken    uuid[];
 begin
-  -- A response by reference looks for its request under the same lock: without it both could miss each other.
-  perform tidegate_internal.lock_references(refs);
-  select * into v_held from tidegate_internal.lock_held(leases);
-  if v_held.ids is null then
-    return;
-  end if;
-
-  -- Null where its reference is free, or its answer is here.
-  v_taken := array_fill(null::uuid, array[cardinality(v_held.ids)]);
-  if refs is not null then
-    select array_agg(case when not n.answered and n.reference is not null then coalesce(n.earlier, o.id) end order by n.at)
-    into v_taken
-    from (
-      select
-        h.at, h.id, refs[h.place] as reference, a.answered, nullif(first_value(h.id) over same, h.id) as earlier
-      from unnest(v_held.ids, v_held.places) with ordinality as h(id, place, at)
-      join tidegate.request as r on r.id = h.id
-      cross join lateral (
-        -- A share or what comes with a proof answers nothing yet.
-        select coalesce(responses[h.place] is not null and r.flow <> 'proof' and r.response_threshold = 1, false) as answered
-      ) as a
-      window same as (partition by refs[h.place] order by a.answered, h.place)
-    ) as n
-    left join tidegate.request_reference as f on f.reference = n.reference and f.request_id <> n.id
-    left join tidegate.request as o on o.id = f.request_id and o.req_status not in ('completed', 'timed_out', 'failure');
+  if array_remove(refs, null) <> '{}' then
+    -- A response by reference looks for its request under the same lock: without it both could miss each other.
+    perform tidegate_internal.lock_references(refs);
+    select * into v_held from tidegate_internal.lock_held(leases);
+    v_taken := array_fill(null::uuid, array[cardinality(leases)]);
+    for v_other in
+      select n.place, coalesce(n.earlier, o.id) as id
+      from (
+        select
+          h.place, h.id, refs[h.place] as reference, a.answered, nullif(first_value(h.id) over same, h.id) as earlier
+        from unnest(v_held.ids, v_held.places) as h(id, place)
+        cross join lateral (select * from tidegate.request as r where r.id = h.id offset 0) as r
+        cross join lateral (
+          -- A share or what comes with a proof answers nothing yet.
+          select coalesce(responses[h.place] is not null and r.flow <> 'proof' and r.response_threshold = 1, false) as answered
+        ) as a
+        window same as (partition by refs[h.place] order by a.answered, h.place)
+      ) as n
+      left join tidegate.request_reference as f on f.reference = n.reference and f.request_id <> n.id
+      left join tidegate.request as o
+        on o.id = any(array[f.request_id]) and o.req_status not in ('completed', 'timed_out', 'failure')
+      where not n.answered and n.reference is not null and coalesce(n.earlier, o.id) is not null
+    loop
+      v_taken[v_other.place] := v_other.id;
+    end loop;
   end if;
 
   v_now := tidegate.clock();
@@ -88,21 +92,29 @@ begin
         format('the downstream took it under reference %s, under which request %s awaits its response', refs[h.place], h.taken),
         false
       ) end
-    from unnest(v_held.ids, v_held.places, v_held.claimed, v_taken) as h(id, place, claimed, taken)
-    where r.id = h.id and r.req_status = 'tx_in_flight'
-    returning r.id, r.req_status, h.place, h.claimed, r.kind, r.tx_attempt
+    -- Locked in the order of their ids, as by `lock_held`.
+    from (
+      select l.queue, l.token, l.id, l.taken, l.place, c.claimed_at
+      from unnest(leases, v_taken) with ordinality as l(queue, token, id, taken, place)
+      left join lateral (
+        select c.claimed_at from tidegate.claim as c where c.token = l.token order by c.part limit 1
+      ) as c on true
+      order by l.id
+    ) as h
+    where r.id = any(array[h.id]) and r.lease = h.token and r.queue = h.queue and r.req_status = 'tx_in_flight'
+    returning r.id, r.req_status, h.place, h.token, h.claimed_at, r.kind, r.tx_attempt
   )
   select
     array_agg(m.id), array_agg(m.req_status), array_agg(m.place),
     array_agg(m.id) filter (where m.req_status = 'receipt_received'),
-    array_agg(m.kind), array_agg(m.tx_attempt = 1), array_agg(m.claimed)
-  into v_ids, v_statuses, v_places, v_waiting, v_kinds, v_first, v_claimed
+    array_agg(m.kind), array_agg(m.tx_attempt = 1), array_agg(m.token), array_agg(m.claimed_at)
+  into v_ids, v_statuses, v_places, v_waiting, v_kinds, v_first, v_tokens, v_claimed
   from moved as m;
   if v_ids is null then
     return;
   end if;
 
-  if refs is not null then
+  if array_remove(refs, null) <> '{}' then
     -- One of a request that has ended is free again.
     insert into tidegate.request_reference as f (reference, request_id)
     select distinct on (refs[m.place]) refs[m.place], m.id
@@ -115,16 +127,14 @@ begin
       select from tidegate.request as o where o.id = f.request_id and o.req_status in ('completed', 'timed_out', 'failure')
     );
   end if;
-  perform tidegate_internal.end_leases(
-    v_held.queue, v_held.ids, v_held.tokens, v_held.counts, cardinality(v_ids), v_claimed
-  );
+  perform tidegate_internal.end_leases(v_queue, v_ids, v_tokens, v_claimed);
 
   if v_waiting is not null then
     if responses is not null then
       insert into tidegate.response_inbox (request_id, response)
       select m.id, responses[m.place]
       from unnest(v_ids, v_places, v_statuses) as m(id, place, req_status)
-      join tidegate.request as r on r.id = m.id
+      cross join lateral (select * from tidegate.request as r where r.id = m.id offset 0) as r
       where m.req_status = 'receipt_received' and responses[m.place] is not null
         and (r.flow <> 'decrypt' or r.response_threshold > 1);
     end if;
@@ -137,14 +147,14 @@ begin
           previous_status = r.req_status, req_status = 'completed', transition_no = r.transition_no + 1, cause = 'response',
           finished_at = v_now, response = responses[m.place]
         from unnest(v_ids, v_places) as m(id, place)
-        where r.id = m.id and r.req_status = 'receipt_received' and r.flow = 'decrypt'
+        where r.id = any(array[m.id]) and r.req_status = 'receipt_received' and r.flow = 'decrypt'
           and r.response_threshold = 1 and responses[m.place] is not null
         returning r.id
       )
       insert into tidegate.response_inbox (request_id, response, late)
       select m.id, responses[m.place], true
       from unnest(v_ids, v_places) as m(id, place)
-      join tidegate.request as r on r.id = m.id
+      cross join lateral (select * from tidegate.request as r where r.id = m.id offset 0) as r
       where r.flow = 'decrypt' and r.response_threshold = 1 and responses[m.place] is not null
         and not exists (select from answered as a where a.id = m.id);
     end if;

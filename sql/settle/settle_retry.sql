@@ -44,7 +44,7 @@ begin
 
   with judged as materialized (
     select
-      a.id, a.msg_id, a.place, a.claimed, a.class, a.left_now, w.due as visible,
+      a.id, a.msg_id, a.place, a.token, a.claimed, a.class, a.left_now, w.due as visible,
       case
         when (a.policy).semantics = 'at_most_once' and a.left then 'outcome_unknown'
         when not a.retried then case when a.left and a.class <> '4xx' then 'outcome_unknown' else 'rejected' end
@@ -54,14 +54,16 @@ begin
       end as cause
     from (
       select
-        r.id, r.tx_attempt, r.tx_unsent, r.deadline_at, h.msg_id, h.place, h.claimed, p.policy, t.first_at, l.left_now,
+        r.id, r.tx_attempt, r.tx_unsent, r.deadline_at, h.msg_id, h.place, h.token, h.claimed, p.policy, t.first_at,
+        l.left_now,
         -- So may have those before it, but at most once: then none was made after one that may.
         l.left_now or (r.tx_attempt > 1 and (p.policy).semantics <> 'at_most_once') as left,
         tidegate.error_class(e.code) as class,
         -- Our own troubles are no answer that a policy could judge.
         e.code in ('effect_failed', 'attempts_exhausted') or tidegate.is_retried((p.policy).retry_on, e.code) as retried
-      from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.claimed) as h(id, msg_id, place, claimed)
-      join tidegate.request as r on r.id = h.id
+      from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.tokens, v_held.claimed)
+        as h(id, msg_id, place, token, claimed)
+      cross join lateral (select * from tidegate.request as r where r.id = h.id offset 0) as r
       join tidegate.policy_in_force as f on f.kind = r.kind and f.stage = 'tx'
       cross join lateral (
         select case when f.since <= r.tx_in_flight_at then f
@@ -105,9 +107,9 @@ begin
         )
       end
     from judged as j
-    where r.id = j.id and r.req_status = 'tx_in_flight'
+    where r.id = any(array[j.id]) and r.req_status = 'tx_in_flight'
     returning
-      r.id, r.kind, r.tx_attempt, r.req_status, j.msg_id, j.visible, j.place, j.claimed,
+      r.id, r.kind, r.tx_attempt, r.req_status, j.msg_id, j.visible, j.place, j.token, j.claimed,
       case j.class when 'timeout' then 'timeout' when '4xx' then null when 'throttled' then 'void' else
         -- Our own troubles tell nothing about the downstream.
         case when errors[j.place] ->> 'code' in ('effect_failed', 'attempts_exhausted') then 'void' else 'failed' end
@@ -122,7 +124,8 @@ begin
     array_agg(case when m.visible <= v_now then '-infinity' else m.visible end)
       filter (where m.req_status = 'processing') as visible,
     array_agg(m.kind) as kinds, array_agg(m.tx_attempt = 1) as first, array_agg(m.outcome) as outcomes,
-    array_agg(m.req_status = 'processing') as retried, array_agg(m.place) as places, array_agg(m.claimed) as claimed
+    array_agg(m.req_status = 'processing') as retried, array_agg(m.place) as places, array_agg(m.token) as tokens,
+    array_agg(m.claimed) as claimed
   into v_moved
   from moved as m;
 
@@ -130,9 +133,7 @@ begin
   if v_moved.kept is not null then
     perform tidegate_internal.put_back(v_held.queue, v_moved.kept, v_moved.kept_ids, v_moved.visible);
   end if;
-  perform tidegate_internal.end_leases(
-    v_held.queue, v_held.ids, v_held.tokens, v_held.counts, cardinality(v_moved.ids), v_moved.drained
-  );
+  perform tidegate_internal.end_leases(v_held.queue, v_moved.ids, v_moved.tokens, v_moved.drained);
   perform tidegate_internal.note_calls(
     'tx', v_moved.kinds, v_moved.first, v_moved.outcomes, v_moved.retried, v_moved.places, took_ms, hedges, v_moved.claimed
   );

@@ -53,7 +53,10 @@ pub const TELLING: [u64; 32] = [
 const MUTANTS: [Mutant; 16] = [
     Mutant {
         name: "a settle without its fence",
-        changes: &[("lock_held", "r.lease = l.token", "r.lease is not null")],
+        changes: &[
+            ("lock_held", "r.lease = l.token", "r.lease is not null"),
+            ("settle_receipt", "r.lease = h.token", "r.lease is not null"),
+        ],
     },
     Mutant {
         name: "a token that stays when a message is given back",
@@ -107,6 +110,11 @@ const MUTANTS: [Mutant; 16] = [
         changes: &[
             (
                 "claim_tx",
+                "r.tx_attempt - r.tx_unsent <= (",
+                "r.tx_attempt - r.tx_unsent < (",
+            ),
+            (
+                "end_unclaimed",
                 "r.tx_attempt - r.tx_unsent > p.attempts",
                 "r.tx_attempt - r.tx_unsent >= p.attempts",
             ),

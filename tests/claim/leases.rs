@@ -341,6 +341,10 @@ async fn without_the_fence_the_same_stress_finds_answers_of_others() {
                  pg_get_functiondef('tidegate_internal.lock_held'::regproc),
                  'r.lease = l.token', 'r.lease is not null'
                );
+               execute replace(
+                 pg_get_functiondef('tidegate.settle_receipt'::regproc),
+                 'r.lease = h.token', 'r.lease is not null'
+               );
              end;
              $$",
         )

@@ -105,50 +105,86 @@ async fn recover_builds_the_branches_again() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn plans_kept_from_an_empty_queue_serve_a_deep_one() {
+/// Calls functions while their tables are empty, and again when 20,000 requests of the kind wait in the queue.
+async fn plans_are_kept(queue: &str, kind: &str, status: &str, calls: &[&str]) {
     let database = TestDatabase::unlimited().await;
     let mut session = Session::open(&database).await;
-    session.execute("vacuum analyze pgmq.q_tx").await;
-    let submit = "select * from tidegate.submit('direct', '{}')";
-    let with_leases = |call: &str| {
+    let messages = format!("pgmq.q_{queue}");
+    for table in [&messages, "tidegate.request", "tidegate.claim"] {
+        session.execute(&format!("vacuum analyze {table}")).await;
+    }
+    let submit = format!("select * from tidegate.submit('{kind}', '{{}}')");
+    let mut all = vec![
+        submit.clone(),
+        format!("select tidegate.claim_wait_ms('{queue}')"),
+    ];
+    all.extend(calls.iter().map(|call| {
         format!(
             "select count(*)
-             from (select array_agg(c.lease) as leases from tidegate.claim_tx('tx', 'w', 500, '1 minute') as c) as c
+             from (select array_agg(c.lease) as leases from tidegate.claim_{queue}('{queue}', 'w', 500, '1 minute') as c) as c
              cross join lateral tidegate.{call} as s"
         )
-    };
-    let all = [
-        submit.to_owned(),
-        "select tidegate.claim_wait_ms('tx')".to_owned(),
-        with_leases("settle_receipt(c.leases)"),
-        with_leases("extend(c.leases, '1 minute')"),
-        with_leases("still_held(c.leases)"),
-        with_leases("release(c.leases)"),
-        with_leases(
-            "settle_retry(c.leases, array_fill('{\"code\": \"503\"}'::jsonb, array[cardinality(c.leases)]))",
-        ),
-    ];
+    }));
     for statement in &all {
-        session.texts(submit).await;
+        session.texts(&submit).await;
         session.texts(statement).await;
     }
 
     session
-        .execute(
-            "insert into tidegate.request (id, kind, flow, req_status, queue, msg_id, submitted_at, deadline_at, payload)
-             select tidegate_internal.uuid_v7(), 'direct', 'direct', 'processing', 'tx', nextval('pgmq.q_tx_msg_id_seq'),
-               now(), now() + interval '1 day', '{}'
-             from generate_series(1, 20000);
-             insert into pgmq.q_tx (msg_id, vt, message) overriding system value
+        .execute(&format!(
+            "insert into tidegate.request (
+               id, kind, flow, req_status, queue, msg_id, submitted_at, deadline_at, readiness_deadline_at, payload
+             )
+             select tidegate_internal.uuid_v7(), k.name, k.flow, '{status}', '{queue}', nextval('pgmq.q_{queue}_msg_id_seq'),
+               now(), now() + interval '1 day', case k.flow when 'decrypt' then now() + interval '1 day' end, '{{}}'
+             from tidegate.kind as k
+             cross join generate_series(1, 20000)
+             where k.name = '{kind}';
+             insert into {messages} (msg_id, vt, message) overriding system value
              select r.msg_id, '-infinity', jsonb_build_object('id', r.id)
              from tidegate.request as r
-             where r.msg_id not in (select msg_id from pgmq.q_tx) and r.queue = 'tx'",
-        )
+             where r.msg_id not in (select msg_id from {messages}) and r.queue = '{queue}'"
+        ))
         .await;
     for statement in &all {
-        let read = session.reads("q_tx|request", statement).await;
+        let read = session
+            .reads(&format!("q_{queue}|request"), statement)
+            .await;
         assert_eq!(read.scans, 0, "{statement} scans a table");
         assert!(read.rows_by_index < 12_000, "{statement}: {read:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_kept_from_an_empty_queue_serve_a_deep_one() {
+    let errors = "array_fill('{\"code\": \"503\"}'::jsonb, array[cardinality(c.leases)])";
+    let refs = "(select array_agg(gen_random_uuid()::text) from unnest(c.leases))";
+    plans_are_kept(
+        "tx",
+        "direct",
+        "processing",
+        &[
+            "settle_receipt(c.leases)",
+            &format!("settle_receipt(c.leases, {refs})"),
+            "extend(c.leases, '1 minute')",
+            "still_held(c.leases)",
+            "release(c.leases)",
+            &format!("settle_retry(c.leases, {errors})"),
+            &format!("settle_rejected(c.leases, {errors})"),
+        ],
+    )
+    .await;
+    plans_are_kept(
+        "readiness",
+        "public_decrypt",
+        "queued",
+        &[
+            "settle_passed(c.leases)",
+            "extend(c.leases, '1 minute')",
+            "release(c.leases)",
+            "settle_not_yet(c.leases)",
+            &format!("settle_failed(c.leases, {errors})"),
+        ],
+    )
+    .await;
 }

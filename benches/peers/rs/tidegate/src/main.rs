@@ -138,7 +138,7 @@ async fn run_worker(store: Store) {
         options.batch = 500;
         options.concurrency = 2000;
     }
-    let stages = stages::of(&kind, &store);
+    let stages = stages::of_all_kinds(&store);
     worker::run(store, stages, options, CancellationToken::new())
         .await
         .unwrap();

@@ -53,20 +53,25 @@ impl Transact for Noop {
     }
 }
 
-/// The stages of one kind.
-pub fn of(kind: &str, store: &Store) -> Stages {
+/// All kinds of the relayer's example: as in production, the worker leaves no kind of its queues to others.
+const KINDS: [&str; 4] = ["direct", "input_proof", "public_decrypt", "user_decrypt"];
+
+/// The stages of all kinds.
+pub fn of_all_kinds(store: &Store) -> Stages {
     let responder = pc::is_set("TIDEGATE_RESPOND").then(|| respond_later(store));
-    let stages = Stages::new().transact(
-        kind,
-        Noop {
-            responder: responder.clone(),
-        },
-    );
-    if kind.ends_with("decrypt") {
-        stages.readiness(kind, Noop { responder: None })
-    } else {
-        stages
-    }
+    KINDS.into_iter().fold(Stages::new(), |stages, kind| {
+        let stages = stages.transact(
+            kind,
+            Noop {
+                responder: responder.clone(),
+            },
+        );
+        if kind.ends_with("decrypt") {
+            stages.readiness(kind, Noop { responder: None })
+        } else {
+            stages
+        }
+    })
 }
 
 /// A responder that answers each request by a call of its own, a moment after it was sent.

@@ -1,0 +1,72 @@
+-- end_unclaimed: deals with what a claim has taken and has not claimed
+--
+-- Requests whose attempts are used up, or whose time has passed, end. Their rows are passed over while others hold them, because
+-- the claim holds rows, too, and locks rows in the order of their ids only. What still waits goes back into the queue; all else
+-- were strays and duplicates, and their messages are gone.
+create or replace function tidegate_internal.end_unclaimed(
+  p_queue   text,
+  p_stage   tidegate.stage,
+  p_msg_ids bigint[],
+  p_ids     uuid[],
+  p_now     timestamptz
+)
+  returns void
+  language plpgsql
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set enable_mergejoin = off
+  set join_collapse_limit = 1
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_status constant tidegate.request_status := case p_stage when 'tx' then 'processing' else 'queued' end;
+  v_free   uuid[];
+  v_ended  record;
+  v_left   record;
+begin
+  v_free := array(
+    select r.id
+    from unnest(p_ids, p_msg_ids) as t(id, msg_id)
+    join tidegate.request as r on r.id = any(array[t.id]) and r.msg_id = t.msg_id
+    where r.queue = p_queue and r.req_status = v_status and r.lease is null
+    for update of r skip locked
+  );
+  select array_agg(f.id) as ids, array_agg(f.fate) as fates into v_ended
+  from (
+    select r.id, case
+      when r.req_status = 'processing' and r.tx_attempt - r.tx_unsent > p.attempts
+        or r.req_status = 'queued' and r.readiness_attempt - r.readiness_waits >= p.attempts then 'exhausted'
+      when r.deadline_at <= p_now or r.req_status = 'queued' and r.readiness_deadline_at <= p_now then 'expired'
+    end as fate
+    from tidegate.request as r
+    join tidegate.policy_in_force as p on p.kind = r.kind and p.stage = p_stage
+    where r.id = any(v_free)
+  ) as f
+  where f.fate is not null;
+
+  if p_stage = 'tx' then
+    perform tidegate_internal.end_unclaimable(v_ended.ids, v_ended.fates);
+  else
+    update tidegate.request as r
+    set
+      req_status = 'timed_out', transition_no = r.transition_no + 1, cause = 'readiness_timed_out',
+      queue = null, msg_id = null,
+      error = tidegate_internal.error_json(
+        'readiness_timed_out', format('not ready in time, after %s checks', r.readiness_attempt), true)
+    where r.id = any(v_ended.ids);
+  end if;
+
+  select array_agg(t.msg_id) as msg_ids, array_agg(t.id) as ids, array_agg('-infinity'::timestamptz) as visible
+  into v_left
+  from unnest(p_ids, p_msg_ids) as t(id, msg_id)
+  join tidegate.request as r on r.id = any(array[t.id]) and r.msg_id = t.msg_id
+  where r.queue = p_queue and r.req_status = v_status and r.lease is null;
+  if v_left.ids is not null then
+    perform tidegate_internal.put_back(p_queue, v_left.msg_ids, v_left.ids, v_left.visible);
+  end if;
+end;
+$$;
+
+comment on function tidegate_internal.end_unclaimed is
+  'Ends what a claim has taken and may not claim, and puts back what waits on.';
