@@ -53,7 +53,7 @@ begin
         (
           select m.vt
           from pgmq.q_QUEUE as m
-          where m.vt > v_due and (v_kinds is null or (
+          where m.vt > '-infinity' and m.vt > v_due and (v_kinds is null or (
             select r.kind = any(v_kinds) from tidegate.request as r where r.id = tidegate.message_request_id(m.message)
           ) is not false)
           order by m.vt

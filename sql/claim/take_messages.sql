@@ -67,7 +67,7 @@ begin
       with due as materialized (
         select m.msg_id, m.vt
         from pgmq.q_QUEUE as m
-        where m.vt > due_from and m.vt <= p_now and (p_kinds is null or (
+        where m.vt > '-infinity' and m.vt > due_from and m.vt <= p_now and (p_kinds is null or (
           select r.kind = any(p_kinds) from tidegate.request as r where r.id = tidegate.message_request_id(m.message)
         ) is not false)
         order by m.vt
@@ -108,7 +108,7 @@ begin
         due_to := least(due_to, (
           select m.vt - interval '1 microsecond'
           from pgmq.q_QUEUE as m
-          where m.vt > due_from and m.vt <= p_now
+          where m.vt > '-infinity' and m.vt > due_from and m.vt <= p_now
           order by m.vt
           limit 1
         ));

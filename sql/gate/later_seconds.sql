@@ -29,7 +29,7 @@ begin
         return null;
       end if;
       select array_agg(m.vt order by m.vt) into v_times
-      from (select q.vt from pgmq.q_QUEUE as q where q.vt > v_now order by q.vt limit 10000) as m;
+      from (select q.vt from pgmq.q_QUEUE as q where q.vt > '-infinity' and q.vt > v_now order by q.vt limit 10000) as m;
     -- end of each queue
     else return null;
   end case;

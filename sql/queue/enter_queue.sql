@@ -57,7 +57,13 @@ begin
         v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
         select count(*) + (
           select count(*)
-          from (select d.msg_id from pgmq.q_QUEUE as d where d.vt > v_due and d.vt <= v_now order by d.vt limit v_few) as due
+          from (
+            select d.msg_id
+            from pgmq.q_QUEUE as d
+            where d.vt > '-infinity' and d.vt > v_due and d.vt <= v_now
+            order by d.vt
+            limit v_few
+          ) as due
           where due.msg_id < v_known.mark
         )
         into waiting

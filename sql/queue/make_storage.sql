@@ -9,6 +9,8 @@ create or replace function tidegate_internal.make_storage(p_queue text, p_stage 
   set standard_conforming_strings = on
 as $$
 declare
+  v_table   constant text := tidegate_internal.queue_table(p_queue);
+  v_index   constant text := format('pgmq.%I', 'q_' || p_queue || '_vt_idx');
   v_counter text;
 begin
   perform pgmq.create(p_queue);
@@ -20,10 +22,15 @@ begin
         autovacuum_analyze_threshold = 20000, autovacuum_vacuum_cost_delay = 0
       )
     $sql$,
-    tidegate_internal.queue_table(p_queue)
+    v_table
   );
+  -- Only what becomes visible later is looked up by its time: what may be taken at once costs one index entry less.
+  if not exists (select from pg_index as i where i.indexrelid = to_regclass(v_index) and i.indpred is not null) then
+    execute format('drop index if exists %s', v_index);
+    execute format('create index %I on %s (vt) where vt > ''-infinity''', 'q_' || p_queue || '_vt_idx', v_table);
+  end if;
   -- Visibility times pile up at one value and move all the time: statistics of a moment ago mislead the planner.
-  execute format('alter table %s alter column vt set statistics 0', tidegate_internal.queue_table(p_queue));
+  execute format('alter table %s alter column vt set statistics 0', v_table);
   foreach v_counter in array tidegate_internal.queue_counters() loop
     execute format('create sequence if not exists tidegate.%I minvalue -9223372036854775807', v_counter || '_' || p_queue);
   end loop;

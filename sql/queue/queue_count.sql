@@ -35,7 +35,11 @@ begin
         (
           select d.vt
           from (
-            select q.msg_id, q.vt from pgmq.q_QUEUE as q where v_mark > 1 and q.vt > v_due order by q.vt offset 0
+            select q.msg_id, q.vt
+            from pgmq.q_QUEUE as q
+            where v_mark > 1 and q.vt > '-infinity' and q.vt > v_due
+            order by q.vt
+            offset 0
           ) as d
           where d.msg_id < v_mark
           limit p_counted

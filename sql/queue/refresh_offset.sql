@@ -57,7 +57,13 @@ begin
             (select count(*) from pgmq.q_QUEUE as m where m.msg_id >= v_from and m.msg_id <= v_last)
             + (
               select count(*)
-              from (select m.msg_id from pgmq.q_QUEUE as m where v_from > 1 and m.vt > v_due order by m.vt offset 0) as d
+              from (
+                select m.msg_id
+                from pgmq.q_QUEUE as m
+                where v_from > 1 and m.vt > '-infinity' and m.vt > v_due
+                order by m.vt
+                offset 0
+              ) as d
               where d.msg_id < v_from
             )
             + tidegate_internal.leased_count(p_queue, v_last)

@@ -55,7 +55,11 @@ begin
 
       -- What came due below the mark, the first one that waits from there on, and those in its block and the next.
       with due as materialized (
-        select m.msg_id from pgmq.q_QUEUE as m where m.vt > v_due and m.vt <= p_now order by m.vt limit v_many
+        select m.msg_id
+        from pgmq.q_QUEUE as m
+        where m.vt > '-infinity' and m.vt > v_due and m.vt <= p_now
+        order by m.vt
+        limit v_many
       ), first as materialized (
         select m.msg_id
         from pgmq.q_QUEUE as m

@@ -1,32 +1,46 @@
 //! Connections between two statements, outside the pool.
 //!
-//! The pool asks the server about a connection before it takes it back, which costs each statement a round trip. A connection
-//! that has just answered is kept here for the next statement instead; at most for a second, so that the pool's limits on
-//! idle time and age hold, and never while a caller waits at the pool.
+//! The pool asks the server about a connection before it takes it back, which costs each statement a round trip, and then hands out
+//! the one that has been idle longest, whose session may have no plan of the statement yet. A connection that has answered is kept
+//! here for the next statement instead, the last one first. The pool gets it back after a minute, so that its limit on age holds, and
+//! at once while a caller waits at the pool.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use sqlx::{PgConnection, PgPool, Postgres, pool::PoolConnection};
+use sqlx::{Connection as _, PgConnection, PgPool, Postgres, pool::PoolConnection};
 
 use crate::error::StoreError;
 
 /// How long a connection stays away from its pool.
-const KEPT: Duration = Duration::from_secs(1);
+const KEPT: Duration = Duration::from_secs(60);
 
-/// A connection out of the pool, and since when.
+/// For how long after an answer a connection is taken to be alive.
+const ALIVE: Duration = Duration::from_secs(1);
+
+/// A connection out of the pool.
 #[derive(Debug)]
 pub(crate) struct Connection {
     inner: PoolConnection<Postgres>,
-    since: Instant,
+    taken: Instant,
+    answered: Instant,
 }
 
 impl Connection {
     /// For statements.
     pub(crate) fn get(&mut self) -> &mut PgConnection {
         &mut self.inner
+    }
+
+    /// Whether the server still answers; asks it only after a while.
+    async fn is_alive(&mut self, patience: Duration) -> bool {
+        self.answered.elapsed() < ALIVE
+            || matches!(
+                tokio::time::timeout(patience, self.inner.ping()).await,
+                Ok(Ok(()))
+            )
     }
 
     /// Closes the connection: what it still brings must reach no other caller.
@@ -49,13 +63,22 @@ pub(super) struct Connections(Mutex<State>);
 impl Connections {
     /// The connection that was used last, else one of the pool.
     pub(super) async fn take(&self, pool: &PgPool) -> Result<Connection, StoreError> {
-        if let Some(connection) = self.free_or_wait() {
-            return Ok(connection);
+        while let Some(mut connection) = self.free_or_wait() {
+            if connection
+                .is_alive(pool.options().get_acquire_timeout())
+                .await
+            {
+                return Ok(connection);
+            }
+            connection.discard();
         }
         let _waiting = Waiting(self);
+        let inner = pool.acquire().await?;
+        let now = Instant::now();
         Ok(Connection {
-            inner: pool.acquire().await?,
-            since: Instant::now(),
+            inner,
+            taken: now,
+            answered: now,
         })
     }
 
@@ -63,7 +86,7 @@ impl Connections {
     fn free_or_wait(&self) -> Option<Connection> {
         let mut state = self.state();
         while let Some(connection) = state.free.pop() {
-            if connection.since.elapsed() < KEPT {
+            if connection.taken.elapsed() < KEPT {
                 return Some(connection);
             }
         }
@@ -72,7 +95,8 @@ impl Connections {
     }
 
     /// Keeps a connection that has answered, unless a caller waits at the pool.
-    pub(super) fn give(&self, connection: Connection) {
+    pub(super) fn give(&self, mut connection: Connection) {
+        connection.answered = Instant::now();
         let mut state = self.state();
         if state.waiting == 0 {
             state.free.push(connection);
