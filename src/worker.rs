@@ -79,7 +79,7 @@ impl Default for WorkerOptions {
             queues: vec!["readiness".to_owned(), "tx".to_owned()],
             lease: Duration::from_secs(30),
             batch: 400,
-            concurrency: 400,
+            concurrency: 800,
             poll: Duration::from_secs(2),
             grace: Duration::from_secs(20),
             listen: None,

@@ -94,20 +94,17 @@ begin
       ) end
     -- Locked in the order of their ids, as by `lock_held`.
     from (
-      select l.queue, l.token, l.id, l.taken, l.place, c.claimed_at
+      select l.queue, l.token, l.id, l.taken, l.place
       from unnest(leases, v_taken) with ordinality as l(queue, token, id, taken, place)
-      left join lateral (
-        select c.claimed_at from tidegate.claim as c where c.token = l.token order by c.part limit 1
-      ) as c on true
       order by l.id
     ) as h
     where r.id = any(array[h.id]) and r.lease = h.token and r.queue = h.queue and r.req_status = 'tx_in_flight'
-    returning r.id, r.req_status, h.place, h.token, h.claimed_at, r.kind, r.tx_attempt
+    returning r.id, r.req_status, h.place, h.token, r.tx_in_flight_at, r.kind, r.tx_attempt
   )
   select
     array_agg(m.id), array_agg(m.req_status), array_agg(m.place),
     array_agg(m.id) filter (where m.req_status = 'receipt_received'),
-    array_agg(m.kind), array_agg(m.tx_attempt = 1), array_agg(m.token), array_agg(m.claimed_at)
+    array_agg(m.kind), array_agg(m.tx_attempt = 1), array_agg(m.token), array_agg(m.tx_in_flight_at)
   into v_ids, v_statuses, v_places, v_waiting, v_kinds, v_first, v_tokens, v_claimed
   from moved as m;
   if v_ids is null then

@@ -67,7 +67,7 @@ struct ClaimedRow {
     timeout_ms: i32,
     deadline_at: DateTime<Utc>,
     submitter: Option<String>,
-    reserved_at_us: i64,
+    reserved_at_us: Option<i64>,
     send_in_us: Option<i64>,
     hedge_after_ms: Option<i32>,
     hedge_max: i32,
@@ -117,10 +117,13 @@ impl From<ClaimedRow> for Claimed {
                 submitter: row.submitter,
                 phases,
             },
-            slot: row.send_in_us.map(|send_in_us| Slot {
-                reserved_at_us: row.reserved_at_us,
-                send_in: microseconds(send_in_us),
-            }),
+            slot: row
+                .reserved_at_us
+                .zip(row.send_in_us)
+                .map(|(reserved_at_us, send_in_us)| Slot {
+                    reserved_at_us,
+                    send_in: microseconds(send_in_us),
+                }),
             timeout: of_milliseconds(row.timeout_ms),
             hedging,
             policy_version: row.policy_version,

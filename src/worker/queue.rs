@@ -186,26 +186,37 @@ impl QueueWorker {
         let bell = self.wakeups.of_queue(&self.queue);
         let mut trouble = Duration::ZERO;
         let mut lull = LULL;
+        let mut ahead = None;
         loop {
             if hand.outcomes.is_closed() {
                 return Err(WorkerError::Options(
                     "what settles this queue has broken down".to_owned(),
                 ));
             }
-            let room = tokio::select! {
-                () = stop.cancelled() => return Ok(()),
-                room = self.room(hand) => room,
+            let (room, answer) = match ahead.take() {
+                Some(ahead) => ahead,
+                None => tokio::select! {
+                    () = stop.cancelled() => return Ok(()),
+                    room = self.room(hand) => (room, self.claim(room).await),
+                },
             };
             // Calls that have ended leave their result here; it is empty, but takes memory.
             while hand.calls.try_join_next().is_some() {}
 
-            let next = match self.claim(room).await {
+            let next = match answer {
                 Ok((claimed, asked_at)) => {
                     trouble = Duration::ZERO;
                     let count = claimed.len();
                     self.meter.claimed(count);
                     let paced = claimed.iter().any(|claimed| claimed.slot.is_some());
-                    self.start(claimed, asked_at, stop, hand).await;
+                    // While a full batch starts, the database works on the next one.
+                    let more = (hand.slots.available_permits() - count).min(self.options.batch);
+                    let next_claim = async {
+                        if count == room && more >= room && !paced && !stop.is_cancelled() {
+                            ahead = Some((more, self.claim(more).await));
+                        }
+                    };
+                    tokio::join!(next_claim, self.start(claimed, asked_at, stop, hand));
                     if count > 0 {
                         lull = if paced { PACED_PAUSE } else { LULL };
                     }
