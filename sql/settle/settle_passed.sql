@@ -36,9 +36,8 @@ begin
   perform tidegate_internal.announce_draw(q.name, q.passing, (select k.last from tidegate_internal.queue_numbers(q.name) as k))
   from (
     select k.tx_queue as name, count(*)::integer as passing
-    from unnest(v_held.ids) as h(id)
-    cross join lateral (select * from tidegate.request as r where r.id = h.id offset 0) as r
-    join tidegate.kind as k on k.name = r.kind
+    from unnest(v_held.kinds) as h(kind)
+    join tidegate.kind as k on k.name = h.kind
     group by k.tx_queue
     order by k.tx_queue
   ) as q;
@@ -48,10 +47,9 @@ begin
       h.id, h.msg_id, h.place, h.token, h.claimed, nextval(tidegate_internal.queue_sequence(h.tx_queue)) as number, h.tx_queue
     from (
       select h.id, h.msg_id, h.place, h.token, h.claimed, k.tx_queue
-      from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.tokens, v_held.claimed)
-        as h(id, msg_id, place, token, claimed)
-      cross join lateral (select * from tidegate.request as r where r.id = h.id and r.req_status = 'queued' offset 0) as r
-      join tidegate.kind as k on k.name = r.kind
+      from unnest(v_held.ids, v_held.kinds, v_held.msg_ids, v_held.places, v_held.tokens, v_held.claimed)
+        as h(id, kind, msg_id, place, token, claimed)
+      join tidegate.kind as k on k.name = h.kind
       order by h.msg_id
     ) as h
   ), moved as (
@@ -61,16 +59,15 @@ begin
       cause = 'readiness_passed', processing_at = tidegate.clock(),
       queue = n.tx_queue, msg_id = n.number, lease = null, error = null
     from numbered as n
-    where r.id = any(array[n.id])
+    where r.id = any(array[n.id]) and r.req_status = 'queued'
     returning r.id, r.queue, r.msg_id, n.msg_id as done, r.kind, r.readiness_attempt, n.place, n.token, n.claimed
   )
   select
-    array_agg(m.id order by m.done) as ids, array_agg(m.queue order by m.done) as queues,
-    array_agg(m.msg_id order by m.done) as msg_ids,
+    array_agg(m.id) as ids, array_agg(m.queue) as queues, array_agg(m.msg_id) as msg_ids,
     array_agg(m.kind) as kinds, array_agg(m.readiness_attempt = 1) as first, array_agg(m.place) as places,
     array_agg(m.token) as tokens, array_agg(m.claimed) as claimed
   into v_moved
-  from moved as m;
+  from (select m.* from moved as m order by m.done) as m;
 
   perform tidegate_internal.end_leases(v_held.queue, v_moved.ids, v_moved.tokens, v_moved.claimed);
   for v_tx_queue in select distinct q from unnest(v_moved.queues) as q order by q loop

@@ -153,7 +153,7 @@ begin
       from unnest(v_ids, v_places) as m(id, place)
       cross join lateral (select * from tidegate.request as r where r.id = m.id offset 0) as r
       where r.flow = 'decrypt' and r.response_threshold = 1 and responses[m.place] is not null
-        and not exists (select from answered as a where a.id = m.id);
+        and m.id not in (select a.id from answered as a);
     end if;
   end if;
   perform tidegate_internal.note_calls('tx', v_kinds, v_first, null, null, v_places, took_ms, hedges, v_claimed);
