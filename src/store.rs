@@ -13,7 +13,7 @@ macro_rules! ask {
             match tokio::time::timeout(store.patience, $query.$fetch(connection.get())).await {
                 Ok(answer) => {
                     let answer = answer?;
-                    store.connections.give(connection);
+                    store.connections.give(connection, &store.pool);
                     Ok(answer)
                 }
                 Err(_) => {

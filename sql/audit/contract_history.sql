@@ -24,7 +24,13 @@ begin
   from (
     select r.id, s.completed, coalesce(s.again, false) as again, coalesce(s.twice, false) as twice
     from (
-      select n.id from tidegate.request as n where n.kind = p_kind order by n.kind desc, n.id desc limit 1000
+      select n.id
+      from tidegate.request as n
+      -- Compared as pairs, so that no index but (kind, id) will do.
+      where n.kind >= '' and (n.kind, n.id) <= (p_kind, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+        and (n.kind, n.id) >= (p_kind, '00000000-0000-0000-0000-000000000000')
+      order by n.kind desc, n.id desc
+      limit 1000
     ) as r
     cross join lateral (
       select

@@ -25,7 +25,8 @@ begin
     where t.requests = (select sum(cardinality(p.ids)) from tidegate.claim as p where p.token = t.token)
       or not exists (
         select
-        -- Ids are in the reverse order of the claim, and settles mostly in that order: the first one tells that it goes on.
+        -- Ids are in the reverse order of the claim, and settles mostly in that order: the first one tells that it goes on. Those
+        -- of this settle name no lease any more, and need no look.
         from unnest(c.ids) as i(id)
         cross join lateral (select r.lease from tidegate.request as r where r.id = any(array[i.id])) as r
         where r.lease = c.token and i.id not in (select m.id from unnest(p_ids) as m(id))

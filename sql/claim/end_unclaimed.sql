@@ -1,8 +1,9 @@
 -- end_unclaimed: deals with what a claim has taken and has not claimed
 --
--- Requests whose attempts are used up, or whose time has passed, end. Their rows are passed over while others hold them, because
--- the claim holds rows, too, and locks rows in the order of their ids only. What still waits goes back into the queue; all else
--- were strays and duplicates, and their messages are gone.
+-- Requests whose attempts are used up, or whose time has passed, end. A row that another transaction has locked is passed over,
+-- because this one holds rows, too, and locks rows in the order of their ids only: its message goes back for a moment. If that
+-- transaction ends the request, the message is a stray, and the claim that takes it next drops it. All else were strays and
+-- duplicates, and their messages are gone.
 create or replace function tidegate_internal.end_unclaimed(
   p_queue   text,
   p_stage   tidegate.stage,
@@ -20,6 +21,7 @@ create or replace function tidegate_internal.end_unclaimed(
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_pause  constant interval := '250 ms';
   v_status constant tidegate.request_status := case p_stage when 'tx' then 'processing' else 'queued' end;
   v_free   uuid[];
   v_ended  record;
@@ -57,7 +59,7 @@ begin
     where r.id = any(v_ended.ids);
   end if;
 
-  select array_agg(t.msg_id) as msg_ids, array_agg(t.id) as ids, array_agg('-infinity'::timestamptz) as visible
+  select array_agg(t.msg_id) as msg_ids, array_agg(t.id) as ids, array_agg(p_now + v_pause) as visible
   into v_left
   from unnest(p_ids, p_msg_ids) as t(id, msg_id)
   join tidegate.request as r on r.id = any(array[t.id]) and r.msg_id = t.msg_id

@@ -99,7 +99,7 @@ begin
   if tg_when = 'AFTER' then
     lock table tidegate.request in share mode;
   end if;
-  if exists (select from tidegate.request as r where r.kind = old.name) then
+  if exists (select from tidegate.request as r where r.kind >= '' and r.kind = old.name) then
     raise exception using
       errcode = 'TG002',
       message = format('kind "%s" has requests and may not be deleted', old.name);

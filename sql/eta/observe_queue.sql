@@ -24,7 +24,7 @@ begin
     $sql$
       select least(
         (select m.msg_id from %1$s as m where m.msg_id >= $1 and m.vt <= $2 order by m.msg_id limit 1),
-        (select m.msg_id from %1$s as m where m.vt > '-infinity' and m.vt > $3 and m.vt <= $2 order by m.vt limit 1)
+        (select m.msg_id from %1$s as m where m.vt > $3 and m.vt <= $2 order by m.vt limit 1)
       )
     $sql$,
     tidegate_internal.queue_table(p_queue.name)

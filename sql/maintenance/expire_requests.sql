@@ -45,8 +45,10 @@ begin
     with looked_at as materialized (
       select r.id, r.req_status in ('completed', 'timed_out', 'failure') and r.finished_at < v_kind.before as old
       from tidegate.request as r
-      where r.kind = v_kind.name and r.id > v_kind.after and r.id < tidegate.uuid_v7_floor(v_kind.before)
-      order by r.id
+      -- Compared as pairs, so that no index but (kind, id) will do.
+      where r.kind >= '' and (r.kind, r.id) > (v_kind.name, v_kind.after)
+        and (r.kind, r.id) < (v_kind.name, tidegate.uuid_v7_floor(v_kind.before))
+      order by r.kind, r.id
       limit v_looks
     ), chosen as materialized (
       select l.id from looked_at as l where l.old order by l.id limit v_left

@@ -44,8 +44,7 @@ begin
   end if;
 
   -- One more shows that there is a next page; a thousand more are enough to come to the end of any instant. Compared
-  -- as pairs, so that no index but (kind, id) will do,
-  -- whose predicate is repeated: the primary key would pass over every other kind's requests.
+  -- as pairs, so that no index but (kind, id) will do: the primary key would pass over every other kind's requests.
   for v_row in
     select
       r.id,

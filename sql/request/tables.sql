@@ -77,7 +77,8 @@ comment on index tidegate.request_deadline_at_idx is
   'Serves expire_by_deadline: each row is visited about once, when its deadline passes.';
 comment on index tidegate.request_readiness_deadline_at_idx is
   'Serves expire_by_readiness: each row is visited about once, when its deadline passes.';
-comment on index tidegate.request_kind_id_idx is 'Serves lists of one kind, newest first.';
+comment on index tidegate.request_kind_id_idx is
+  'Serves lists and retention of one kind; only queries that repeat its predicate use it.';
 
 comment on table tidegate.stored_event is
   'Append-only: the transitions that a request''s row does not tell, partitioned by day of the request; written by '

@@ -47,7 +47,7 @@ begin
     -- A response by reference looks for its request under the same lock: without it both could miss each other.
     perform tidegate_internal.lock_references(refs);
     select * into v_held from tidegate_internal.lock_held(leases);
-    v_taken := array_fill(null::uuid, array[cardinality(leases)]);
+    v_taken := array_fill(null::uuid, array[coalesce(cardinality(leases), 0)]);
     for v_other in
       select n.place, coalesce(n.earlier, o.id) as id
       from (

@@ -2,8 +2,8 @@
 //!
 //! The pool asks the server about a connection before it takes it back, which costs each statement a round trip, and then hands out
 //! the one that has been idle longest, whose session may have no plan of the statement yet. A connection that has answered is kept
-//! here for the next statement instead, the last one first. The pool gets it back after a minute, so that its limit on age holds, and
-//! at once while a caller waits at the pool.
+//! here for the next statement instead, the last one first. One that was taken more than a minute ago goes back, so that the pool's
+//! limit on age holds; so does one that has answered when the pool has no other for a caller that waits there.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -35,12 +35,8 @@ impl Connection {
     }
 
     /// Whether the server still answers; asks it only after a while.
-    async fn is_alive(&mut self, patience: Duration) -> bool {
-        self.answered.elapsed() < ALIVE
-            || matches!(
-                tokio::time::timeout(patience, self.inner.ping()).await,
-                Ok(Ok(()))
-            )
+    async fn is_alive(&mut self) -> bool {
+        self.answered.elapsed() < ALIVE || self.inner.ping().await.is_ok()
     }
 
     /// Closes the connection: what it still brings must reach no other caller.
@@ -61,16 +57,22 @@ struct State {
 pub(super) struct Connections(Mutex<State>);
 
 impl Connections {
-    /// The connection that was used last, else one of the pool.
+    /// The connection that was used last, else one of the pool; no later than the pool's own limit.
     pub(super) async fn take(&self, pool: &PgPool) -> Result<Connection, StoreError> {
+        let patience = pool.options().get_acquire_timeout();
+        tokio::time::timeout(patience, self.take_one(pool))
+            .await
+            .map_err(|_| sqlx::Error::PoolTimedOut)?
+    }
+
+    async fn take_one(&self, pool: &PgPool) -> Result<Connection, StoreError> {
         while let Some(mut connection) = self.free_or_wait() {
-            if connection
-                .is_alive(pool.options().get_acquire_timeout())
-                .await
-            {
+            if connection.is_alive().await {
                 return Ok(connection);
             }
             connection.discard();
+            // What happened to one has probably happened to all.
+            self.discard_free();
         }
         let _waiting = Waiting(self);
         let inner = pool.acquire().await?;
@@ -94,11 +96,12 @@ impl Connections {
         None
     }
 
-    /// Keeps a connection that has answered, unless a caller waits at the pool.
-    pub(super) fn give(&self, mut connection: Connection) {
+    /// Keeps a connection that has answered, unless a caller waits at the pool, or one that came by another way may wait there.
+    pub(super) fn give(&self, mut connection: Connection, pool: &PgPool) {
         connection.answered = Instant::now();
         let mut state = self.state();
-        if state.waiting == 0 {
+        let has_more = pool.num_idle() > 0 || pool.size() < pool.options().get_max_connections();
+        if state.waiting == 0 && has_more {
             state.free.push(connection);
         }
     }
@@ -113,6 +116,12 @@ impl Connections {
         self.state().free.len()
     }
 
+    fn discard_free(&self) {
+        for connection in self.state().free.drain(..) {
+            connection.discard();
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -121,9 +130,7 @@ impl Connections {
 impl Drop for Connections {
     fn drop(&mut self) {
         // Giving them back to the pool would need a runtime.
-        for connection in self.state().free.drain(..) {
-            connection.discard();
-        }
+        self.discard_free();
     }
 }
 

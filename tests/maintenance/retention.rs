@@ -401,3 +401,26 @@ async fn two_at_once_and_a_caller_in_the_way_delete_each_request_once() {
     .await;
     assert_eq!(session.texts(VIOLATIONS).await, NOTHING);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_looks_at_one_kind_reads_no_requests_of_others() {
+    let database = TestDatabase::large().await;
+    database.stop_clock().await;
+    let mut session = Session::open(&database).await;
+    // All requests are older than this retention.
+    session
+        .execute(
+            "update public.test_clock set at = at + interval '1 year';
+             update tidegate.kind set retention = case name when 'input_proof' then interval '30 days' end;
+             set plan_cache_mode = force_generic_plan",
+        )
+        .await;
+    for statement in [
+        "select * from tidegate.expire_requests()",
+        "select * from tidegate_internal.contract_history('input_proof')",
+    ] {
+        let read = session.reads("request", statement).await;
+        assert_eq!(read.scans, 0, "{statement} scans the table");
+        assert!(read.rows_by_index < 100, "{statement}: {read:?}");
+    }
+}
