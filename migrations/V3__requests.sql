@@ -65,8 +65,8 @@ create index request_readiness_deadline_at_idx on tidegate.request (readiness_de
   where readiness_deadline_at is not null;
 
 -- Serves walks over the requests of one kind in the order of their ids. Its predicate is always true, and a query that does not
--- repeat it does not use the index: of a small table, where all indexes cost the same, a plan might look up ids here, and a kept plan
--- would go on to do so.
+-- repeat it does not use the index: of a small table, where all indexes cost the same, a plan might look up ids here, and a kept
+-- plan would go on to do so.
 create index request_kind_id_idx on tidegate.request (kind, id) where kind >= '';
 
 -- What workers hold: one row for each claim, or for each part of one whose parts end at different times. `ids` are in the
