@@ -45,12 +45,7 @@ fn main() -> ExitCode {
             let runs: Vec<_> = contestants(max)
                 .into_iter()
                 .map(|(name, mut estimator)| {
-                    let run = run(
-                        &calls,
-                        scenario.servers,
-                        Abandoned::Dropped,
-                        estimator.as_mut(),
-                    );
+                    let run = run(&calls, scenario.servers, Abandoned::Dropped, estimator.as_mut());
                     (name, run)
                 })
                 .collect();
@@ -68,15 +63,10 @@ fn main() -> ExitCode {
         table::seeds(&scenarios[0], seed..seed + SEEDS, max);
     }
 
-    let broken: Vec<_> = (seed..seed + SEEDS)
-        .flat_map(|seed| broken(&scenarios, seed))
-        .collect();
+    let broken: Vec<_> = (seed..seed + SEEDS).flat_map(|seed| broken(&scenarios, seed)).collect();
     println!();
     if broken.is_empty() {
-        println!(
-            "All assertions hold for the seeds {seed} to {}.",
-            seed + SEEDS - 1
-        );
+        println!("All assertions hold for the seeds {seed} to {}.", seed + SEEDS - 1);
         return ExitCode::SUCCESS;
     }
     for what in broken {

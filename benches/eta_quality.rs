@@ -117,9 +117,7 @@ async fn measure() {
     let mut all = running.join_all().await;
     all.sort_by_key(|(load, mode, _)| (*load as u8, *mode as u8));
 
-    println!(
-        "{requests} requests a case, 10 sends/s, service time log-normal (median 3.6 s, sigma 0.35), jitter 10 %"
-    );
+    println!("{requests} requests a case, 10 sends/s, service time log-normal (median 3.6 s, sigma 0.35), jitter 10 %");
     println!(
         "{:<9} {:<9} {:>15} {:>15} {:>14} {:>10}",
         "load", "ETA", "polls/request", "mean lateness", "p90 lateness", "p90 held"
@@ -137,15 +135,9 @@ async fn measure() {
 fn report(load: Load, mode: Mode, outcomes: &[Outcome]) {
     let count = outcomes.len() as f64;
     let polls: u32 = outcomes.iter().map(|outcome| outcome.polls).sum();
-    let mut late: Vec<_> = outcomes
-        .iter()
-        .map(|outcome| outcome.late.as_secs_f64())
-        .collect();
+    let mut late: Vec<_> = outcomes.iter().map(|outcome| outcome.late.as_secs_f64()).collect();
     late.sort_by(f64::total_cmp);
-    let held: Vec<_> = outcomes
-        .iter()
-        .filter_map(|outcome| outcome.p90_held)
-        .collect();
+    let held: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.p90_held).collect();
     let share = held.iter().filter(|held| **held).count() as f64 / held.len() as f64;
     println!(
         "{:<9} {:<9} {:>15.2} {:>13.2} s {:>12.2} s {:>10}",
@@ -164,11 +156,7 @@ fn report(load: Load, mode: Mode, outcomes: &[Outcome]) {
 
 /// A kind with a queue of its own, at 10 per second; nominally an answer takes 4 s, as a decrypt's does.
 async fn create_kind(store: &Store, kind: &str, mode: Mode) {
-    let eta = if mode == Mode::Observed {
-        "observed"
-    } else {
-        "nominal"
-    };
+    let eta = if mode == Mode::Observed { "observed" } else { "nominal" };
     for sql in [
         format!("insert into tidegate.queue (name, stage, per_seconds) values ('{kind}', 'tx', 10)"),
         format!("update tidegate.gate set high_water = 5000, low_water = 2500 where queue = '{kind}'"),

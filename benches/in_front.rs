@@ -66,10 +66,7 @@ async fn measure() {
             .unwrap();
         if let Some(submit) = submit {
             let batch = format!("array_fill('{{}}'::jsonb, array[{BATCH}])");
-            let sql = format!(
-                "select count(*) from tidegate.{}",
-                submit.replace("$1", &batch)
-            );
+            let sql = format!("select count(*) from tidegate.{}", submit.replace("$1", &batch));
             for _ in 0..front / BATCH {
                 session.execute(&*sql).await.unwrap();
             }
@@ -91,17 +88,12 @@ async fn measure() {
             }
         }
     }
-    println!(
-        "{front} messages in front; {rounds} rounds, alternating; the mean of the middle half"
-    );
+    println!("{front} messages in front; {rounds} rounds, alternating; the mean of the middle half");
     for (call, what) in CALLS.iter().enumerate() {
         let means = times.iter_mut().map(|times| middle(&mut times[call]));
         let means: Vec<f64> = means.collect();
         for ((name, ..), mean) in queues.iter().zip(&means) {
-            println!(
-                "{what:<22} {name:<24} {mean:>8.3} ms {:>6.2}",
-                mean / means[0]
-            );
+            println!("{what:<22} {name:<24} {mean:>8.3} ms {:>6.2}", mean / means[0]);
         }
     }
     shutdown.cancel();

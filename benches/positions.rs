@@ -56,14 +56,8 @@ async fn measure() {
     bench.submit(1000).await;
     submits(&mut session, "submit, 1,000 deep", calls).await;
     bench.submit(depth).await;
-    sqlx::query("vacuum analyze")
-        .execute(&mut session)
-        .await
-        .unwrap();
-    sqlx::query("checkpoint")
-        .execute(&mut session)
-        .await
-        .unwrap();
+    sqlx::query("vacuum analyze").execute(&mut session).await.unwrap();
+    sqlx::query("checkpoint").execute(&mut session).await.unwrap();
 
     let shutdown = CancellationToken::new();
     let maintained = tokio::spawn(maintenance::run(bench.store.clone(), shutdown.clone()));
@@ -119,11 +113,7 @@ async fn polls(session: &mut PgConnection, what: &str, sql: &str, calls: usize) 
     let mut times = Vec::with_capacity(ids.len());
     for id in ids {
         let begun = Instant::now();
-        let _: Option<i64> = sqlx::query_scalar(sql)
-            .bind(id)
-            .fetch_one(&mut *session)
-            .await
-            .unwrap();
+        let _: Option<i64> = sqlx::query_scalar(sql).bind(id).fetch_one(&mut *session).await.unwrap();
         times.push(begun.elapsed());
     }
     report(what, times);
@@ -133,10 +123,7 @@ async fn submits(session: &mut PgConnection, what: &str, calls: usize) {
     let mut times = Vec::with_capacity(calls);
     for _ in 0..calls {
         let begun = Instant::now();
-        let _: Option<i64> = sqlx::query_scalar(SUBMIT)
-            .fetch_one(&mut *session)
-            .await
-            .unwrap();
+        let _: Option<i64> = sqlx::query_scalar(SUBMIT).fetch_one(&mut *session).await.unwrap();
         times.push(begun.elapsed());
     }
     report(what, times);
@@ -209,13 +196,12 @@ fn keep_claiming(bench: &Bench, stop: CancellationToken) -> JoinHandle<(u32, f64
             .fetch_one(store.pool())
             .await
             .unwrap();
-            let settled: i64 = sqlx::query_scalar(
-                "select count(*) from tidegate.settle_receipt($1::text::tidegate.lease[])",
-            )
-            .bind(claimed)
-            .fetch_one(&pool)
-            .await
-            .unwrap();
+            let settled: i64 =
+                sqlx::query_scalar("select count(*) from tidegate.settle_receipt($1::text::tidegate.lease[])")
+                    .bind(claimed)
+                    .fetch_one(&pool)
+                    .await
+                    .unwrap();
             requests += u32::try_from(settled).unwrap();
         }
         (requests, begun.elapsed().as_secs_f64())

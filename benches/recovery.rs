@@ -41,9 +41,7 @@ async fn measure() {
     let location = support::location().await;
     let bench = Bench::new(&location).await;
     let mut session = PgConnection::connect(&bench.url).await.unwrap();
-    println!(
-        "a table of {all} requests, {live} of them live, {lost} of these without their message"
-    );
+    println!("a table of {all} requests, {live} of them live, {lost} of these without their message");
 
     finished(&mut session, all - live).await;
     bench.submit(live).await;
@@ -67,11 +65,7 @@ async fn measure() {
     run(&bench.url, "recover --dry-run", Some(3));
     let took = run(&bench.url, "recover", Some(3));
     assert_eq!(line(&mut session).await, before, "the order is another one");
-    println!(
-        "{:<28} {:>9.0} requests/s",
-        "",
-        lost as f64 / took.as_secs_f64()
-    );
+    println!("{:<28} {:>9.0} requests/s", "", lost as f64 / took.as_secs_f64());
     run(&bench.url, "recover", Some(0));
     run(&bench.url, "doctor", Some(0));
 
@@ -131,10 +125,6 @@ fn run(url: &str, command: &str, expected: Option<i32>) -> Duration {
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     );
-    println!(
-        "{:<28} {:>9.2} s",
-        format!("tidegate {command}"),
-        took.as_secs_f64()
-    );
+    println!("{:<28} {:>9.2} s", format!("tidegate {command}"), took.as_secs_f64());
     took
 }

@@ -63,9 +63,7 @@ fn main() {
 }
 
 async fn work(url: &str, tuned: bool) {
-    let pool = database::connect(url, &PoolSettings::default())
-        .await
-        .unwrap();
+    let pool = database::connect(url, &PoolSettings::default()).await.unwrap();
     let stages = ["public_decrypt", "user_decrypt", "input_proof", "direct"]
         .into_iter()
         .fold(Stages::new(), |stages, kind| stages.transact(kind, Noop));
@@ -86,20 +84,16 @@ async fn measure() {
     let requests = number("REQUESTS", 100_000);
     let rounds = number("ROUNDS", 3);
     let location = support::location().await;
-    println!(
-        "{requests} direct requests of 100 bytes, no-op stage, batches of {BATCH}; median of {rounds} rounds"
-    );
+    println!("{requests} direct requests of 100 bytes, no-op stage, batches of {BATCH}; median of {rounds} rounds");
     println!(
         "{:<34} {:>10} {:>24} {:>8} {:>12}",
         "what", "requests/s", "rounds", "HOT", "WAL/request"
     );
     for options in [TUNED, DEFAULTS] {
         for processes in [1, 2, 4] {
-            report(
-                &format!("drain, {processes} processes, {options}"),
-                rounds,
-                || drain(&location, requests, processes, options),
-            )
+            report(&format!("drain, {processes} processes, {options}"), rounds, || {
+                drain(&location, requests, processes, options)
+            })
             .await;
         }
     }
@@ -146,11 +140,10 @@ where
 async fn done(bench: &Bench, requests: usize) {
     loop {
         // Append-only drains: cheap to ask, whatever the tables hold.
-        let drained: i64 =
-            sqlx::query_scalar("select coalesce(sum(drained), 0) from tidegate.queue_drain")
-                .fetch_one(&bench.pool)
-                .await
-                .unwrap();
+        let drained: i64 = sqlx::query_scalar("select coalesce(sum(drained), 0) from tidegate.queue_drain")
+            .fetch_one(&bench.pool)
+            .await
+            .unwrap();
         if usize::try_from(drained).unwrap() >= requests {
             return;
         }
@@ -215,12 +208,7 @@ impl Drop for Workers {
 }
 
 /// From the first claim to the last settle, by the database's own stamps: process start-up is not counted.
-async fn drain(
-    location: &DatabaseLocation,
-    requests: usize,
-    processes: usize,
-    options: &str,
-) -> Figure {
+async fn drain(location: &DatabaseLocation, requests: usize, processes: usize, options: &str) -> Figure {
     let bench = Bench::new(location).await;
     bench.submit(requests).await;
     let wal_before = wal(&bench).await;

@@ -1,5 +1,5 @@
--- The words of Tidegate as types. Callers, workers, operators and DBAs use schema `tidegate`; `tidegate_internal` has what only
--- its functions call; pgmq's tables live in `pgmq`.
+-- The words of Tidegate as types. Callers, workers, operators and DBAs use schema `tidegate`; `tidegate_internal` has
+-- what only its functions call; pgmq's tables live in `pgmq`.
 
 create schema if not exists tidegate;
 create schema if not exists tidegate_internal;
@@ -51,8 +51,9 @@ create type tidegate.retry_after as (
   p90_ms  bigint
 );
 
--- What a submission finds at the gate of its queue and at the caps of its kind and submitter. `room`: how many more they let in,
--- none when one is closed; `counted`: those that were counted, `depths` how deep it was behind them, before the submission.
+-- What a submission finds at the gate of its queue and at the caps of its kind and submitter. `room`: how many more
+-- they let in, none when one is closed; `counted`: those that were counted, `depths` how deep it was behind them,
+-- before the submission.
 create type tidegate.admission as (
   room    bigint,
   closed  boolean,
@@ -60,8 +61,8 @@ create type tidegate.admission as (
   depths  bigint[]
 );
 
--- What a claim finds at the breakers of its stage: kinds to leave and until when, kinds to probe and how many times, and how
--- many requests at most in all (null: no bound).
+-- What a claim finds at the breakers of its stage: kinds to leave and until when, kinds to probe and how many times,
+-- and how many requests at most in all (null: no bound).
 create type tidegate.breakers_seen as (
   shut       text[],
   shut_until timestamptz[],

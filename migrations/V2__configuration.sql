@@ -1,5 +1,5 @@
--- What an operator configures: queues with their limits, kinds with their times, keys and callbacks, policies, settings; and on
--- record who changed it.
+-- What an operator configures: queues with their limits, kinds with their times, keys and callbacks, policies,
+-- settings; and on record who changed it.
 
 create table tidegate.queue (
   name            text primary key,
@@ -41,7 +41,9 @@ create table tidegate.kind (
   -- `/v1/admin/…` and `/v1/responses` are no kinds'.
   constraint kind_name_is_not_admin_or_responses check (name not in ('admin', 'responses')),
   constraint kind_has_a_readiness_queue_iff_decrypt check ((flow = 'decrypt') = (readiness_queue is not null)),
-  constraint kind_threshold_needs_a_decrypt check (response_threshold = 1 or (response_threshold > 1 and flow = 'decrypt')),
+  constraint kind_threshold_needs_a_decrypt check (
+    response_threshold = 1 or (response_threshold > 1 and flow = 'decrypt')
+  ),
   constraint kind_readiness_time_is_zero_to_a_day check (readiness_ms between 0 and 86400000),
   constraint kind_processing_time_is_zero_to_a_day check (processing_ms between 0 and 86400000),
   constraint kind_confirmation_time_is_zero_to_a_day check (tx_confirmation_ms between 0 and 86400000),
@@ -129,7 +131,9 @@ create table tidegate.policy (
   constraint policy_deadline_is_above_margin check (margin_ms >= 0 and deadline_ms > margin_ms),
   constraint policy_semantics_is_known check (semantics in ('at_most_once', 'at_least_once', 'exactly_once')),
   constraint policy_dedup_window_is_positive check (dedup_window > interval '0'),
-  constraint policy_dedup_window_covers_reordering check (dedup_window >= span_reorder and span_reorder >= interval '0'),
+  constraint policy_dedup_window_covers_reordering check (
+    dedup_window >= span_reorder and span_reorder >= interval '0'
+  ),
   constraint policy_hedge_is_bounded check (hedge_after_ms > 0 and hedge_max >= 0 and hedge_share between 0 and 1),
   constraint policy_hedges_only_what_is_safe check (hedge_max = 0 or hedge_safe),
   constraint policy_hedges_at_most_ten check (hedge_max <= 10),

@@ -43,7 +43,8 @@ create table tidegate.request (
   response              jsonb,
   error                 jsonb,
   -- What the caller was told at submit; written once, with the row. Numerics, because they need no alignment: behind an
-  -- integer's padding, which moves with the length of what stands before it, the log of every update would repeat the payload.
+  -- integer's padding, which moves with the length of what stands before it, the log of every update would repeat the
+  -- payload.
   eta_seconds           numeric,
   eta_p90_ms            numeric,
   -- In the row, so that whoever ends a request sees at no cost whether somebody wants to know.
@@ -64,13 +65,13 @@ create index request_deadline_at_idx on tidegate.request (deadline_at);
 create index request_readiness_deadline_at_idx on tidegate.request (readiness_deadline_at)
   where readiness_deadline_at is not null;
 
--- Serves walks over the requests of one kind in the order of their ids. Its predicate is always true, and a query that does not
--- repeat it does not use the index: of a small table, where all indexes cost the same, a plan might look up ids here, and a kept
--- plan would go on to do so.
+-- Serves walks over the requests of one kind in the order of their ids. Its predicate is always true, and a query that
+-- does not repeat it does not use the index: of a small table, where all indexes cost the same, a plan might look up
+-- ids here, and a kept plan would go on to do so.
 create index request_kind_id_idx on tidegate.request (kind, id) where kind >= '';
 
--- What workers hold: one row for each claim, or for each part of one whose parts end at different times. `ids` are in the
--- reverse order of their numbers, and remain there when a request has left: its row no longer names the token.
+-- What workers hold: one row for each claim, or for each part of one whose parts end at different times. `ids` are in
+-- the reverse order of their numbers, and remain there when a request has left: its row no longer names the token.
 create table tidegate.claim (
   token      bigint not null,
   part       integer not null default 0,
@@ -179,8 +180,8 @@ create table tidegate.submission_sample (
 );
 create index submission_sample_kind_at_idx on tidegate.submission_sample (kind, at);
 
--- Failed and timed-out requests that were submitted again, and as what. Refers to nothing: the new one may go first, and what
--- was submitted again stays so.
+-- Failed and timed-out requests that were submitted again, and as what. Refers to nothing: the new one may go first,
+-- and what was submitted again stays so.
 create table tidegate.redrive (
   request_id   uuid primary key,
   redriven_as  uuid not null,

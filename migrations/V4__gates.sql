@@ -38,8 +38,8 @@ create table tidegate.gate_event (
   primary key (gate, epoch)
 );
 
--- What the gates of kinds and submitters watch: their requests that are in a queue. Written only for those that have one.
--- Refers to nothing: every submission would lock its gate's row, and fail where the gate has just gone.
+-- What the gates of kinds and submitters watch: their requests that are in a queue. Written only for those that have
+-- one. Refers to nothing: every submission would lock its gate's row, and fail where the gate has just gone.
 create table tidegate.gate_member (
   gate       text not null,
   request_id uuid not null,
@@ -59,8 +59,8 @@ create table tidegate.gate_round (
 );
 insert into tidegate.gate_round default values;
 
--- What a plain submission has to know, ready-made: a row for each kind whose submissions may be plain. Kept by triggers of its
--- sources (see `wanted_terms`). Refers to nothing: every submission would lock its kind's row.
+-- What a plain submission has to know, ready-made: a row for each kind whose submissions may be plain. Kept by triggers
+-- of its sources (see `wanted_terms`). Refers to nothing: every submission would lock its kind's row.
 create table tidegate.submit_terms (
   kind               text primary key,
   flow               tidegate.flow not null,

@@ -1,4 +1,5 @@
--- Policies that are enforced: what holds now, what was measured, breakers, and every change with its reason; learned timeouts.
+-- Policies that are enforced: what holds now, what was measured, breakers, and every change with its reason; learned
+-- timeouts.
 
 -- What holds now, one row a policy: the declared one, stretched while its stage heals or its queue is congested, with
 -- the timeout that its mode has found. Attempts begin under it.
@@ -31,8 +32,8 @@ create table tidegate.policy_in_force (
   constraint policy_in_force_is_of_a_policy foreign key (kind, stage) references tidegate.policy on delete cascade
 ) with (fillfactor = 50);
 
--- Append-only: each version of a policy, with what brought it about. Attempts that began under an earlier one are judged
--- by it.
+-- Append-only: each version of a policy, with what brought it about. Attempts that began under an earlier one are
+-- judged by it.
 create table tidegate.policy_change (
   id        bigint generated always as identity primary key,
   at        timestamptz not null default tidegate.clock(),
@@ -131,8 +132,8 @@ create table tidegate.queue_load (
   rho       numeric
 ) with (fillfactor = 50);
 
--- The learned timeout of one dependency. `version` counts its closed and folded intervals: whoever has judged by another
--- one writes nothing. Nanoseconds are whole, so that nothing drifts on its way through here.
+-- The learned timeout of one dependency. `version` counts its closed and folded intervals: whoever has judged by
+-- another one writes nothing. Nanoseconds are whole, so that nothing drifts on its way through here.
 create table tidegate.timeout_estimator (
   kind                text not null,
   stage               tidegate.stage not null,
@@ -178,7 +179,8 @@ create table tidegate.timeout_estimator (
     check (load_rps >= 0 and load_rps < 'infinity' and high_load_rps >= 0 and high_load_rps < 'infinity'),
   constraint timeout_estimator_remembers_a_load_in_high_load_only check (high_load_rps is null or state = 'high_load'),
   constraint timeout_estimator_counts_are_not_negative check (
-    min_age >= 0 and high_load_intervals >= 0 and interval_no >= 0 and requests >= 0 and responses >= 0 and failures >= 0
+    min_age >= 0 and high_load_intervals >= 0 and interval_no >= 0 and requests >= 0 and responses >= 0
+    and failures >= 0
     and late >= 0 and sum_ns >= 0
   )
 ) with (fillfactor = 50);

@@ -1,5 +1,5 @@
--- Who may call the HTTP API; and who is told when a request ends: the hosts that callback URLs may name, secrets, and the outbox
--- of deliveries.
+-- Who may call the HTTP API; and who is told when a request ends: the hosts that callback URLs may name, secrets, and
+-- the outbox of deliveries.
 
 -- Only a hash of a key is here: the key itself is shown once, when it is made.
 create table tidegate.api_key (
@@ -34,7 +34,8 @@ create table tidegate.webhook_host (
   created_by    text not null default session_user,
   constraint webhook_host_is_a_name_an_address_or_a_wildcard_in_lower_case check (
     length(host) <= 260
-    and host ~ '^(\*\.([a-z0-9-]+\.)+[a-z][a-z0-9-]*|[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?$'
+    and host ~ '^(\*\.([a-z0-9-]+\.)+[a-z][a-z0-9-]*|[a-z0-9]([a-z0-9.-]*[a-z0-9])?|'
+      '\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?$'
   )
 );
 

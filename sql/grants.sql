@@ -1,6 +1,6 @@
--- Who may read and write tables. They are written only through functions, which run as their owner, but for configuration; only
--- the owner calls a function whose file does not allow it to others, and those are in `tidegate_internal`. Applied last: it is
--- about everything that is there.
+-- Who may read and write tables. They are written only through functions, which run as their owner, but for
+-- configuration; only the owner calls a function whose file does not allow it to others, and those are in
+-- `tidegate_internal`. Applied last: it is about everything that is there.
 do $$
 declare
   v_role text;

@@ -75,9 +75,7 @@ impl ApiKey {
     /// When the operating system has none.
     pub fn generate() -> std::io::Result<Self> {
         let mut random = [0; (ID_DIGITS + SECRET_DIGITS) / 2];
-        OsRng
-            .try_fill_bytes(&mut random)
-            .map_err(std::io::Error::other)?;
+        OsRng.try_fill_bytes(&mut random).map_err(std::io::Error::other)?;
         let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
         let (id, secret) = digits.split_at(ID_DIGITS);
         Ok(Self {
@@ -95,15 +93,9 @@ impl ApiKey {
             .strip_prefix(PREFIX)
             .and_then(|rest| rest.split_once('_'))
             .ok_or(NoApiKey)?;
-        let hex = |digits: &str| {
-            digits
-                .bytes()
-                .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
-        };
+        let hex = |digits: &str| digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
         if id.len() == ID_DIGITS && secret.len() == SECRET_DIGITS && hex(id) && hex(secret) {
-            Ok(Self {
-                text: text.to_owned(),
-            })
+            Ok(Self { text: text.to_owned() })
         } else {
             Err(NoApiKey)
         }
@@ -204,11 +196,7 @@ mod tests {
     #[test]
     fn a_hash_is_of_the_whole_key() {
         let key = ApiKey::generate().unwrap();
-        let other_id = format!(
-            "tg_{}_{}",
-            "0".repeat(16),
-            &key.expose()[PREFIX.len() + 17..]
-        );
+        let other_id = format!("tg_{}_{}", "0".repeat(16), &key.expose()[PREFIX.len() + 17..]);
 
         assert!(!key.hash().is_of(&ApiKey::parse(&other_id).unwrap()));
     }

@@ -205,9 +205,9 @@ impl DatabaseArgs {
 
     async fn open(self, settings: &PoolSettings) -> anyhow::Result<Connected> {
         let location = self.locate().await?;
-        let pool = database::connect(&location.url, settings).await.context(
-            "check the URL (`--database-url` or DATABASE_URL) and that PostgreSQL is running",
-        )?;
+        let pool = database::connect(&location.url, settings)
+            .await
+            .context("check the URL (`--database-url` or DATABASE_URL) and that PostgreSQL is running")?;
         let store = Store::new(pool);
         store.check_ready().await?;
         Ok(Connected { store, location })

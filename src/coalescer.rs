@@ -207,10 +207,7 @@ mod tests {
         async fn finish(&self) -> Vec<(&'static str, Vec<u32>)> {
             self.rounds.ends.add_permits(100);
             self.idle().await;
-            assert!(
-                self.entries().is_empty(),
-                "an idle key leaves nothing behind"
-            );
+            assert!(self.entries().is_empty(), "an idle key leaves nothing behind");
             self.noted()
         }
     }

@@ -26,10 +26,7 @@ impl DatabaseLocation {
     /// When there is no URL, and no PostgreSQL on this machine or it does not start.
     pub async fn find(url: Option<String>) -> Result<Self, EmbeddedPostgresError> {
         if let Some(url) = url.filter(|url| !url.is_empty()) {
-            return Ok(Self {
-                url,
-                embedded: None,
-            });
+            return Ok(Self { url, embedded: None });
         }
         Self::embedded(EmbeddedPostgres::default_directory()).await
     }

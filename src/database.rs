@@ -53,17 +53,12 @@ pub async fn connect(url: &str, settings: &PoolSettings) -> Result<PgPool, Store
             tracing::warn!(
                 host = options.get_host(),
                 "a pooler takes no settings with a connection: set them for the database's user, {}",
-                SETTINGS
-                    .map(|(name, value)| format!("{name} = '{value}'"))
-                    .join(", "),
+                SETTINGS.map(|(name, value)| format!("{name} = '{value}'")).join(", "),
             );
         }
         tried => tried?,
     }
-    pool(settings)
-        .connect_with(options)
-        .await
-        .map_err(StoreError::from)
+    pool(settings).connect_with(options).await.map_err(StoreError::from)
 }
 
 /// A pool that pings a connection before a use only when it has been idle: a ping before each use would cost every statement
@@ -145,9 +140,9 @@ fn options(url: &str, settings: &PoolSettings) -> Result<PgConnectOptions, Store
 
 /// How to connect, without what a pooler refuses.
 fn plain_options(url: &str, settings: &PoolSettings) -> Result<PgConnectOptions, StoreError> {
-    let options: PgConnectOptions = url.parse().map_err(|error: sqlx::Error| {
-        StoreError::Unavailable(format!("the database URL cannot be read: {error}"))
-    })?;
+    let options: PgConnectOptions = url
+        .parse()
+        .map_err(|error: sqlx::Error| StoreError::Unavailable(format!("the database URL cannot be read: {error}")))?;
     Ok(options
         .application_name(&settings.application_name)
         .extra_float_digits(None)

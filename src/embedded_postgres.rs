@@ -71,11 +71,7 @@ impl EmbeddedPostgres {
     /// root, `/var/lib/tidegate/postgres`; else `tidegate/postgres` in `XDG_DATA_HOME`, which is
     /// `~/.local/share` by default.
     pub fn default_directory() -> PathBuf {
-        let variable = |name| {
-            env::var_os(name)
-                .filter(|value| !value.is_empty())
-                .map(PathBuf::from)
-        };
+        let variable = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         if let Some(directory) = variable("TIDEGATE_POSTGRES_DIR") {
             return directory;
         }
@@ -98,9 +94,8 @@ impl EmbeddedPostgres {
     /// If Postgres is not installed, the directory cannot be used, or the server does not start;
     /// the messages say what to do.
     pub fn start(options: &Options) -> Result<Self, EmbeddedPostgresError> {
-        let directory = std::path::absolute(&options.directory).map_err(
-            EmbeddedPostgresError::io("find the directory", &options.directory),
-        )?;
+        let directory = std::path::absolute(&options.directory)
+            .map_err(EmbeddedPostgresError::io("find the directory", &options.directory))?;
         // Before anything is made: a machine without PostgreSQL is left as it was.
         let search = BinarySearch::from_environment();
         search.find(cluster::major_version(&Layout::of(&directory))?)?;

@@ -86,10 +86,7 @@ impl StoreError {
                 .as_database_error()
                 .and_then(|error| error.code())
                 .is_some_and(|code| {
-                    code.starts_with("40")
-                        || code.starts_with("53")
-                        || code == "55P03"
-                        || code == "57014"
+                    code.starts_with("40") || code.starts_with("53") || code == "55P03" || code == "57014"
                 }),
             _ => false,
         }
@@ -98,9 +95,7 @@ impl StoreError {
     /// Whether PostgreSQL gave up on a lock (SQLSTATE 55P03).
     pub(crate) fn is_lock_timeout(&self) -> bool {
         match self {
-            Self::Database(sqlx::Error::Database(error)) => {
-                error.code().as_deref() == Some("55P03")
-            }
+            Self::Database(sqlx::Error::Database(error)) => error.code().as_deref() == Some("55P03"),
             _ => false,
         }
     }
@@ -111,18 +106,14 @@ impl From<sqlx::Error> for StoreError {
         let sqlx::Error::Database(database) = &error else {
             return match &error {
                 sqlx::Error::Io(error) => Self::Unavailable(error.to_string()),
-                sqlx::Error::Tls(error) => {
-                    Self::Unavailable(format!("no TLS connection could be made: {error}"))
-                }
-                sqlx::Error::PoolTimedOut => {
-                    Self::Unavailable("no connection within the time for it".to_owned())
-                }
+                sqlx::Error::Tls(error) => Self::Unavailable(format!("no TLS connection could be made: {error}")),
+                sqlx::Error::PoolTimedOut => Self::Unavailable("no connection within the time for it".to_owned()),
                 sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => {
                     Self::Unavailable("this program is closing its connections".to_owned())
                 }
-                sqlx::Error::Protocol(detail) => Self::Unavailable(format!(
-                    "what answers there breaks off or is not PostgreSQL ({detail})"
-                )),
+                sqlx::Error::Protocol(detail) => {
+                    Self::Unavailable(format!("what answers there breaks off or is not PostgreSQL ({detail})"))
+                }
                 _ => Self::Database(error),
             };
         };
@@ -135,9 +126,7 @@ impl From<sqlx::Error> for StoreError {
             .unwrap_or_default();
         let message = match database.constraint() {
             // Constraints are named as sentences. A trigger that upholds one has words of its own, and names no table.
-            Some(constraint) if code == "23514" && database.table().is_some() => {
-                constraint.replace('_', " ")
-            }
+            Some(constraint) if code == "23514" && database.table().is_some() => constraint.replace('_', " "),
             _ => format!("{}{hint}", database.message()),
         };
         match code.as_str() {
@@ -155,15 +144,16 @@ impl From<sqlx::Error> for StoreError {
             "TG009" => Self::CallbackRefused(message),
             // Other locks that do not come are PostgreSQL's to tell.
             "55P03" if message.starts_with("gate \"") => Self::GateBusy(message),
-            "42P01" if message.contains("\"pgmq.q_") => Self::NotMigrated(format!(
-                "{message}; if a queue was removed at this moment, try again"
-            )),
+            "42P01" if message.contains("\"pgmq.q_") => {
+                Self::NotMigrated(format!("{message}; if a queue was removed at this moment, try again"))
+            }
             // Undefined schema, table, function, column or type: the schema is missing or from another time.
             "3F000" | "42P01" | "42883" | "42703" | "42704" => Self::NotMigrated(message),
             // Shutting down, starting up, connection lost, no connections allowed, too many of them, no such database or
             // role.
-            "57P01" | "57P02" | "57P03" | "57P05" | "55000" | "53300" | "3D000" | "28000"
-            | "28P01" => Self::Unavailable(message),
+            "57P01" | "57P02" | "57P03" | "57P05" | "55000" | "53300" | "3D000" | "28000" | "28P01" => {
+                Self::Unavailable(message)
+            }
             "25006" => Self::Unavailable(format!("it takes no writes ({message})")),
             // Prepared statements of one session meet another server process, or those of another session.
             "42P05" | "26000" => Self::Unavailable(format!(

@@ -87,12 +87,7 @@ impl Gates {
             read_now: Arc::clone(&read_now),
             _reading: stop.clone().drop_guard(),
         }));
-        tokio::spawn(keep_reading(
-            Arc::downgrade(&gates.0),
-            source,
-            read_now,
-            stop,
-        ));
+        tokio::spawn(keep_reading(Arc::downgrade(&gates.0), source, read_now, stop));
         gates
     }
 
@@ -101,21 +96,13 @@ impl Gates {
     /// the database decides.
     #[must_use]
     pub fn refuse(&self, kind: &str, submitter: Option<&str>) -> Option<Refusal> {
-        self.0
-            .copy()
-            .refuse(kind, submitter, Instant::now(), rand::random)
+        self.0.copy().refuse(kind, submitter, Instant::now(), rand::random)
     }
 
     /// The time to come back for a submission of `count` requests that the database has refused until `retry_after`:
     /// that or later, so that all who are refused at this node come back one after the other.
     #[must_use]
-    pub fn in_turn(
-        &self,
-        kind: &str,
-        submitter: Option<&str>,
-        retry_after: RetryAfter,
-        count: usize,
-    ) -> RetryAfter {
+    pub fn in_turn(&self, kind: &str, submitter: Option<&str>, retry_after: RetryAfter, count: usize) -> RetryAfter {
         let mut copy = self.0.copy();
         let opens_in = Duration::from_secs(retry_after.as_secs());
         let turn = copy.turn(kind, submitter, opens_in, count, Instant::now());
@@ -125,15 +112,8 @@ impl Gates {
     /// The gate to tell the caller of a submission about: that of the queue that it enters, or, if it was refused and
     /// that one is open, the one that is closed. `None` for an unknown kind, and while no copy is young enough.
     #[must_use]
-    pub fn of_submission(
-        &self,
-        kind: &str,
-        submitter: Option<&str>,
-        refused: bool,
-    ) -> Option<Gate> {
-        self.0
-            .copy()
-            .gate_of(kind, submitter, refused, Instant::now())
+    pub fn of_submission(&self, kind: &str, submitter: Option<&str>, refused: bool) -> Option<Gate> {
+        self.0.copy().gate_of(kind, submitter, refused, Instant::now())
     }
 
     /// Whether a submitter has a cap of its own, as far as this node knows.
@@ -165,12 +145,7 @@ impl fmt::Debug for Gates {
 }
 
 /// Reads the gates, again and again, until `stop`.
-async fn keep_reading(
-    gates: Weak<Shared>,
-    source: impl Source,
-    read_now: Arc<Notify>,
-    stop: CancellationToken,
-) {
+async fn keep_reading(gates: Weak<Shared>, source: impl Source, read_now: Arc<Notify>, stop: CancellationToken) {
     loop {
         let began = Instant::now();
         let reading = {

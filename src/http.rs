@@ -45,8 +45,8 @@ use tokio::sync::Semaphore;
 use tower_http::{catch_panic::CatchPanicLayer, trace::TraceLayer};
 
 use self::{
-    access::Access, events::Streams, grouping::Submitter, limits::Admission, metrics::NodeMetrics,
-    outlooks::Outlooks, polls::Polls, problem::Problem, statistics::Statistics,
+    access::Access, events::Streams, grouping::Submitter, limits::Admission, metrics::NodeMetrics, outlooks::Outlooks,
+    polls::Polls, problem::Problem, statistics::Statistics,
 };
 pub use self::{
     metrics::metrics_router,
@@ -227,8 +227,7 @@ impl Node {
         // Who may not call takes no place from those who may, so the guard is the outer layer.
         let limited = |scope, routes: Router<Arc<Api>>| {
             let admission = admission.clone();
-            let routes =
-                routes.route_layer(middleware::from_fn_with_state(admission, limits::admit));
+            let routes = routes.route_layer(middleware::from_fn_with_state(admission, limits::admit));
             access.guard(scope, routes)
         };
         let keeper = rate_limit::Keeper {
@@ -236,15 +235,13 @@ impl Node {
             metrics: Arc::clone(metrics),
             body_limit: options.body_limit,
         };
-        let posting = Router::from(routes::posting())
-            .route_layer(middleware::from_fn_with_state(keeper, rate_limit::keep));
+        let posting =
+            Router::from(routes::posting()).route_layer(middleware::from_fn_with_state(keeper, rate_limit::keep));
         let submitting = posting.merge(Router::from(routes::asking()));
-        let v1 = limited(Scope::Submit, submitting)
-            .merge(limited(Scope::Respond, Router::from(routes::responding())));
+        let v1 = limited(Scope::Submit, submitting).merge(limited(Scope::Respond, Router::from(routes::responding())));
         // What gets a node out of trouble must not wait behind what got it in there.
-        let admin = admin::nothing_else(Router::from(admin::routes())).route_layer(
-            middleware::from_fn_with_state(Admission::new(ADMINS), limits::admit),
-        );
+        let admin = admin::nothing_else(Router::from(admin::routes()))
+            .route_layer(middleware::from_fn_with_state(Admission::new(ADMINS), limits::admit));
         let admin = access.guard(Scope::Admin, admin);
         let figures = access
             .as_far_as_known()
@@ -261,10 +258,7 @@ fn timely(routes: Router, request_timeout: Duration) -> Router {
     routes
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
-        .layer(middleware::from_fn_with_state(
-            request_timeout,
-            limits::in_time,
-        ))
+        .layer(middleware::from_fn_with_state(request_timeout, limits::in_time))
 }
 
 /// What holds for every answer: it is a problem when it is an error, and nobody caches it.
@@ -294,10 +288,7 @@ mod tests {
     #[tokio::test]
     async fn a_panic_answers_500_and_the_next_call_is_served() {
         let routes = Router::new()
-            .route(
-                "/panic",
-                get(|| async { panic!("on purpose") as &'static str }),
-            )
+            .route("/panic", get(|| async { panic!("on purpose") as &'static str }))
             .route("/livez", get(health::live));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -309,10 +300,7 @@ mod tests {
         let panicked = get("/panic").await.unwrap();
 
         assert_eq!(panicked.status(), 500);
-        assert_eq!(
-            panicked.headers()["content-type"],
-            "application/problem+json"
-        );
+        assert_eq!(panicked.headers()["content-type"], "application/problem+json");
         assert_eq!(panicked.headers()["cache-control"], "no-store");
         let problem: serde_json::Value = panicked.json().await.unwrap();
         assert_eq!(problem["code"], "internal");

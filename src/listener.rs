@@ -86,12 +86,7 @@ impl Hear for Wakeups {
 
 /// Listens until `shutdown`, connecting again whenever the connection is lost. Takes one connection of the pool; `store`
 /// makes sure that what is said reaches it.
-pub async fn listen(
-    pool: PgPool,
-    store: Store,
-    hearers: Vec<Box<dyn Hear>>,
-    shutdown: CancellationToken,
-) {
+pub async fn listen(pool: PgPool, store: Store, hearers: Vec<Box<dyn Hear>>, shutdown: CancellationToken) {
     let mut pause = Duration::from_millis(100);
     let mut told = false;
     loop {
@@ -128,11 +123,7 @@ enum End {
 }
 
 /// Listens on one connection until it is lost.
-async fn listen_once(
-    pool: &PgPool,
-    store: &Store,
-    hearers: &[Box<dyn Hear>],
-) -> Result<End, StoreError> {
+async fn listen_once(pool: &PgPool, store: &Store, hearers: &[Box<dyn Hear>]) -> Result<End, StoreError> {
     let mut listener = PgListener::connect_with(pool).await?;
     // On a channel that is used once: where LISTEN is not ours, it stays without consequence.
     let channel = format!("tidegate_probe_{}", Uuid::new_v4().simple());

@@ -79,9 +79,7 @@ fn below(directory: &'static Dir<'static>) -> Vec<order::File> {
         let path = file.path().to_str()?;
         Some((path, file.contents_utf8()?))
     });
-    let folders = directory
-        .dirs()
-        .filter(|folder| !folder.path().ends_with("queries"));
+    let folders = directory.dirs().filter(|folder| !folder.path().ends_with("queries"));
     files.chain(folders.flat_map(below)).collect()
 }
 
@@ -99,10 +97,7 @@ pub fn fingerprint() -> String {
         hash.update(path);
         hash.update(sql);
     }
-    hash.finalize()[..16]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hash.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Brings the database at `url` to this version. Harmless when it is there already, or when somebody else is at it.
@@ -117,9 +112,7 @@ pub async fn migrate(url: &str) -> Result<Migrated, MigrateError> {
     if !session.has_pgmq_extension().await? {
         install_pgmq(url).await?;
     }
-    session
-        .batch("create schema if not exists tidegate")
-        .await?;
+    session.batch("create schema if not exists tidegate").await?;
     let migrations = session.pending().await?;
     let turns = Turns::begin();
     while let Err(error) = runner().run_async(&mut session.client).await {

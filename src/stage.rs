@@ -51,10 +51,7 @@ pub trait Transact: Send + Sync + 'static {
     /// # Errors
     ///
     /// When the downstream cannot be asked; the request is then not sent but tried again later.
-    fn find_receipt(
-        &self,
-        request: &Request,
-    ) -> impl Future<Output = Result<Option<Receipt>, RequestError>> + Send;
+    fn find_receipt(&self, request: &Request) -> impl Future<Output = Result<Option<Receipt>, RequestError>> + Send;
 }
 
 /// The downstream's acknowledgement that it took a request.
@@ -102,10 +99,7 @@ impl<S: Readiness> AnyReadiness for S {
 /// [`Transact`] behind a pointer, for the table of stages.
 pub(crate) trait AnyTransact: Send + Sync {
     fn send<'a>(&'a self, request: &'a Request) -> Pending<'a, Sent>;
-    fn find_receipt<'a>(
-        &'a self,
-        request: &'a Request,
-    ) -> Pending<'a, Result<Option<Receipt>, RequestError>>;
+    fn find_receipt<'a>(&'a self, request: &'a Request) -> Pending<'a, Result<Option<Receipt>, RequestError>>;
 }
 
 impl<S: Transact> AnyTransact for S {
@@ -113,10 +107,7 @@ impl<S: Transact> AnyTransact for S {
         Box::pin(Transact::send(self, request))
     }
 
-    fn find_receipt<'a>(
-        &'a self,
-        request: &'a Request,
-    ) -> Pending<'a, Result<Option<Receipt>, RequestError>> {
+    fn find_receipt<'a>(&'a self, request: &'a Request) -> Pending<'a, Result<Option<Receipt>, RequestError>> {
         Box::pin(Transact::find_receipt(self, request))
     }
 }

@@ -80,9 +80,7 @@ pub use self::{
     leases::Lease,
     lists::{ListedRequest, Page, PageWish},
     news::{Progress, Seen},
-    operations::{
-        KindOfQueue, MaintenanceOverview, QueueOverview, RequestCount, Setting, WorkerOverview,
-    },
+    operations::{KindOfQueue, MaintenanceOverview, QueueOverview, RequestCount, Setting, WorkerOverview},
     outlooks::{Eta, Outlook, Owner},
     policies::{EstimatorOverview, StageLevel},
     recovery::{DeadlineStep, Lives, Recover, RecoverStep, ResponseStep, StrayStep, WrongCount},
@@ -216,16 +214,11 @@ impl Store {
             sqlx::query_as(include_str!("../sql/queries/ready.sql")),
             fetch_optional
         );
-        let applied = applied.ok_or_else(|| {
-            StoreError::NotMigrated("its schema was never applied whole".to_owned())
-        })?;
+        let applied =
+            applied.ok_or_else(|| StoreError::NotMigrated("its schema was never applied whole".to_owned()))?;
         let own = schema::fingerprint();
         if applied.fingerprint != own {
-            tracing::debug!(
-                applied = applied.fingerprint,
-                own,
-                "the schema is of another build"
-            );
+            tracing::debug!(applied = applied.fingerprint, own, "the schema is of another build");
         }
         Ok(applied)
     }

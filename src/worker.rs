@@ -71,11 +71,7 @@ impl Default for WorkerOptions {
             .and_then(|name| name.into_string().ok())
             .unwrap_or_else(|| "host".to_owned());
         Self {
-            name: format!(
-                "{host}-{}-{:04x}",
-                std::process::id(),
-                rand::random::<u16>()
-            ),
+            name: format!("{host}-{}-{:04x}", std::process::id(), rand::random::<u16>()),
             queues: vec!["readiness".to_owned(), "tx".to_owned()],
             lease: Duration::from_secs(30),
             batch: 400,
@@ -155,10 +151,7 @@ pub async fn run(
     let mut helpers = JoinSet::new();
     let teller = Teller::new(store.clone());
     helpers.spawn(listener::listen(
-        options
-            .listen
-            .clone()
-            .unwrap_or_else(|| store.pool().clone()),
+        options.listen.clone().unwrap_or_else(|| store.pool().clone()),
         store.clone(),
         vec![Box::new(wakeups.clone()), Box::new(teller.clone())],
         helpers_end.clone(),
@@ -208,11 +201,8 @@ async fn until_all_end(
 ) -> Result<(), WorkerError> {
     let mut outcome = Ok(());
     while let Some(ended) = queues.join_next().await {
-        let ended = ended.unwrap_or_else(|error| {
-            Err(WorkerError::Options(format!(
-                "a queue's worker broke down: {error}"
-            )))
-        });
+        let ended =
+            ended.unwrap_or_else(|error| Err(WorkerError::Options(format!("a queue's worker broke down: {error}"))));
         if ended.is_err() {
             stop.cancel();
         }
@@ -226,13 +216,9 @@ fn check_options(options: &WorkerOptions) -> Result<(), WorkerError> {
         "a worker needs a queue to drain"
     } else if options.queues.iter().collect::<BTreeSet<_>>().len() < options.queues.len() {
         "each queue is named once"
-    } else if !(1..=10_000).contains(&options.batch)
-        || !(1..=100_000).contains(&options.concurrency)
-    {
+    } else if !(1..=10_000).contains(&options.batch) || !(1..=100_000).contains(&options.concurrency) {
         "batch is between 1 and 10000, concurrency between 1 and 100000"
-    } else if options.lease < Duration::from_millis(500)
-        || options.lease > Duration::from_secs(86_400)
-    {
+    } else if options.lease < Duration::from_millis(500) || options.lease > Duration::from_secs(86_400) {
         "a worker's lease is between half a second and one day"
     } else if options.poll.is_zero() {
         "the poll interval is above zero"
@@ -254,9 +240,7 @@ async fn stage_of(store: &Store, stages: &Stages, queue: &str) -> Result<Stage, 
             stage,
         });
     }
-    let (taken, left): (Vec<_>, Vec<_>) = kinds
-        .into_iter()
-        .partition(|kind| ours.contains(&kind.name));
+    let (taken, left): (Vec<_>, Vec<_>) = kinds.into_iter().partition(|kind| ours.contains(&kind.name));
     if let Some(kind) = taken
         .iter()
         .find(|kind| stage == Stage::Tx && kind.exactly_once && !stages.has_effect(&kind.name))
@@ -283,10 +267,7 @@ async fn say_alive(
     end: CancellationToken,
 ) {
     let served_stages: BTreeSet<_> = served.iter().map(|(_, stage)| *stage).collect();
-    let kinds: BTreeSet<_> = served_stages
-        .iter()
-        .flat_map(|stage| stages.kinds(*stage))
-        .collect();
+    let kinds: BTreeSet<_> = served_stages.iter().flat_map(|stage| stages.kinds(*stage)).collect();
     let kinds: Vec<_> = kinds.into_iter().collect();
     let stages: Vec<_> = served_stages.iter().map(|stage| stage.as_str()).collect();
     let queues: Vec<_> = served.iter().map(|(queue, _)| queue.as_str()).collect();

@@ -54,12 +54,7 @@ impl Panel {
 }
 
 /// The drawing of these runs, the first of which is ours.
-pub(crate) fn draw(
-    scenario: &Scenario,
-    max: Duration,
-    calls: &[Call],
-    runs: &[(String, Run)],
-) -> String {
+pub(crate) fn draw(scenario: &Scenario, max: Duration, calls: &[Call], runs: &[(String, Run)]) -> String {
     let ends = calls.last().map_or(BIN, |call| call.arrives);
     let bins = bin(ends) + 1;
     let all: Vec<_> = runs.iter().map(|(_, run)| series(run, bins)).collect();
@@ -74,25 +69,12 @@ pub(crate) fn draw(
             longest,
             10.0,
         ),
-        (
-            "calls under way (most)",
-            round_up(most_in_flight, 20.0),
-            20.0,
-        ),
-        (
-            "answers per second (dotted: calls)",
-            round_up(most_calls, 500.0),
-            500.0,
-        ),
+        ("calls under way (most)", round_up(most_in_flight, 20.0), 20.0),
+        ("answers per second (dotted: calls)", round_up(most_calls, 500.0), 500.0),
     ];
     let mut top = TOP;
     let panels = panels.map(|(title, most, step)| {
-        let panel = Panel {
-            title,
-            top,
-            most,
-            step,
-        };
+        let panel = Panel { title, top, most, step };
         top += PANEL + GAP;
         panel
     });
@@ -108,9 +90,7 @@ pub(crate) fn draw(
     put(format!(
         r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12" fill="#222222">"##
     ));
-    put(format!(
-        r##"<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>"##
-    ));
+    put(format!(r##"<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>"##));
     put(format!(
         r#"<text x="{LEFT}" y="22" font-size="15" font-weight="bold">{}: {} servers, max {} ms, SLO 1 %</text>"#,
         scenario.name, scenario.servers, longest
@@ -146,21 +126,11 @@ pub(crate) fn draw(
         }
     }
 
-    put(dotted(&line(
-        &panels[3],
-        &arrivals,
-        ends,
-        ("#999999", 1.0, 0.8),
-    )));
+    put(dotted(&line(&panels[3], &arrivals, ends, ("#999999", 1.0, 0.8))));
     put(dotted(&line(&panels[1], &all[0].median, ends, STYLES[0])));
     for (place, series) in all.iter().enumerate().rev() {
         let style = STYLES[place % STYLES.len()];
-        let values = [
-            &series.timeout,
-            &series.p99,
-            &series.in_flight,
-            &series.answers,
-        ];
+        let values = [&series.timeout, &series.p99, &series.in_flight, &series.answers];
         for (panel, values) in panels.iter().zip(values) {
             put(line(panel, values, ends, style));
         }
@@ -171,9 +141,7 @@ pub(crate) fn draw(
 
 fn legend(put: &mut impl FnMut(String), runs: &[(String, Run)]) {
     let names = runs.iter().map(|(name, _)| name.as_str());
-    let marks = STYLES.map(|(colour, width, _)| {
-        format!(r#"stroke="{colour}" stroke-width="{}""#, width.max(1.5))
-    });
+    let marks = STYLES.map(|(colour, width, _)| format!(r#"stroke="{colour}" stroke-width="{}""#, width.max(1.5)));
     let mut at = LEFT;
     for (name, mark) in names.zip(marks) {
         put(format!(
@@ -280,9 +248,7 @@ fn series(run: &Run, bins: usize) -> Series {
     }
     let waited = |share| {
         let waits = waits.iter();
-        waits
-            .map(|waits| milliseconds(percentile(waits, share)))
-            .collect()
+        waits.map(|waits| milliseconds(percentile(waits, share))).collect()
     };
     Series {
         timeout: timeouts.iter().map(|(sum, count)| sum / count).collect(),

@@ -37,9 +37,7 @@ fn load(scenario: &Scenario, work: f64) -> f64 {
 /// A row for each estimator in each phase.
 pub(crate) fn results(scenario: &Scenario, max: Duration, calls: &[Call], runs: &[(String, Run)]) {
     println!("\n{}, max {} ms:\n", scenario.name, max.as_millis());
-    println!(
-        "| phase | timeout | failed | answers/s | mean | p99 | in flight at most | intervals normal, high load |"
-    );
+    println!("| phase | timeout | failed | answers/s | mean | p99 | in flight at most | intervals normal, high load |");
     println!("|---|---|---|---|---|---|---|---|");
     for (number, phase) in scenario.phases.iter().enumerate() {
         let (from, to) = span(calls, number);
@@ -104,16 +102,11 @@ pub(crate) fn servers(seed: u64, max: Duration) {
         };
         let calls = scenario.calls(seed);
         let period = span(&calls, number);
-        let run = |estimator: &mut dyn Estimator| {
-            run(&calls, scenario.servers, Abandoned::Dropped, estimator)
-        };
+        let run = |estimator: &mut dyn Estimator| run(&calls, scenario.servers, Abandoned::Dropped, estimator);
         let ours = run(&mut Ours::new(max));
         let fixed = fixed(max).map(|timeout| run(&mut Fixed(timeout)));
         let goodput = ours.goodput(period);
-        let best = fixed
-            .iter()
-            .map(|run| run.goodput(period))
-            .fold(0.0, f64::max);
+        let best = fixed.iter().map(|run| run.goodput(period)).fold(0.0, f64::max);
         let phase = &scenario.phases[number];
         println!(
             "| {} | {} | {:.2} | {:.2} | {goodput:.0} | {best:.0} | {:+.1} % | {:.1} | {:.1} |",
@@ -156,9 +149,7 @@ pub(crate) fn seeds(scenario: &Scenario, seeds: impl Iterator<Item = u64>, max: 
     println!("|---|---|---|---|---|---|---|---|");
     for seed in seeds {
         let calls = scenario.calls(seed);
-        let run = |estimator: &mut dyn Estimator| {
-            run(&calls, scenario.servers, Abandoned::Dropped, estimator)
-        };
+        let run = |estimator: &mut dyn Estimator| run(&calls, scenario.servers, Abandoned::Dropped, estimator);
         let (ours, longest) = (run(&mut Ours::new(max)), run(&mut Fixed(max)));
         let [quiet, again] = [0, 2].map(|phase| ours.failure_rate(span(&calls, phase)) * 100.0);
         let (from, to) = span(&calls, 1);
@@ -171,13 +162,9 @@ pub(crate) fn seeds(scenario: &Scenario, seeds: impl Iterator<Item = u64>, max: 
             again,
             ours.goodput((from, to)),
             longest.goodput((from, to)),
-            seen.map_or(f64::NAN, |(since, _)| since
-                .saturating_sub(from)
-                .as_secs_f64()),
+            seen.map_or(f64::NAN, |(since, _)| since.saturating_sub(from).as_secs_f64()),
             left.map_or(f64::NAN, |(_, left)| left.saturating_sub(to).as_secs_f64()),
-            high.iter()
-                .filter(|(since, _)| !(from..to).contains(since))
-                .count(),
+            high.iter().filter(|(since, _)| !(from..to).contains(since)).count(),
         );
     }
 }

@@ -63,9 +63,7 @@ impl Callers {
 
     async fn call(&self, place: usize, path: &str, mode: Mode, downstream: &Downstream) -> Outcome {
         let url = format!("http://{}/v1/{path}", self.address);
-        let (_, mut wait, ticket) = self
-            .ask(self.client.post(&url).json(&json!({ "place": place })))
-            .await;
+        let (_, mut wait, ticket) = self.ask(self.client.post(&url).json(&json!({ "place": place }))).await;
         let submitted_at = Instant::now();
         let job = ticket["job_id"].as_str().unwrap().to_owned();
         let p90 = ticket["eta_p90"].as_f64().map(Duration::from_secs_f64);

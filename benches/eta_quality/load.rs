@@ -41,9 +41,7 @@ impl Load {
     }
 
     pub(crate) fn schedule(self, requests: usize) -> Schedule {
-        let seed = std::env::var("SEED")
-            .ok()
-            .and_then(|text| text.parse().ok());
+        let seed = std::env::var("SEED").ok().and_then(|text| text.parse().ok());
         let mut random = StdRng::seed_from_u64(seed.unwrap_or(1));
         let service = LogNormal::new(3.6_f64.ln(), 0.35).unwrap();
         let mut at = 0.0;
@@ -74,9 +72,7 @@ impl Schedule {
     /// When work that begins at `from` and takes `service` is done.
     pub(crate) fn done(&self, from: Duration, service: Duration) -> Duration {
         match self.stall {
-            Some((stops, goes_on)) if from < stops && from + service > stops => {
-                from + service + (goes_on - stops)
-            }
+            Some((stops, goes_on)) if from < stops && from + service > stops => from + service + (goes_on - stops),
             Some((stops, goes_on)) if (stops..goes_on).contains(&from) => goes_on + service,
             _ => from + service,
         }

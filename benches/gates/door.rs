@@ -29,12 +29,7 @@ enum Door {
     ClosedKeyed,
 }
 
-const DOORS: [Door; 4] = [
-    Door::Open,
-    Door::OpenToMany,
-    Door::Closed,
-    Door::ClosedKeyed,
-];
+const DOORS: [Door; 4] = [Door::Open, Door::OpenToMany, Door::Closed, Door::ClosedKeyed];
 
 impl Door {
     const fn name(self) -> &'static str {
@@ -128,10 +123,7 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
             let outcome = put(node.address, door).await;
             add(&mut asked[place], wire.take());
             assert!(
-                outcome
-                    .statuses
-                    .keys()
-                    .all(|status| *status == door.status()),
+                outcome.statuses.keys().all(|status| *status == door.status()),
                 "{}: {:?}",
                 door.name(),
                 outcome.statuses
@@ -163,10 +155,7 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
         total(&idle) / all_seconds
     );
     let middle = |outcomes: &[Outcome]| median(outcomes.iter().map(|one| one.per_second).collect());
-    println!(
-        "closed / open: {:.1}",
-        middle(&outcomes[2]) / middle(&outcomes[0])
-    );
+    println!("closed / open: {:.1}", middle(&outcomes[2]) / middle(&outcomes[0]));
     for (place, door) in DOORS.into_iter().enumerate() {
         let statuses = outcomes[place].iter().flat_map(|one| &one.statuses);
         let answers: u64 = statuses.map(|(_, count)| count).sum();
@@ -192,10 +181,7 @@ async fn turn(store: &Store, node: SocketAddr, api_key: &str, door: Door) {
         let status = connection.submit(None).await;
         let is_right = status == door.status();
         right = if is_right { right + 1 } else { 0 };
-        assert!(
-            begun.elapsed() < Duration::from_secs(30),
-            "answers {status}"
-        );
+        assert!(begun.elapsed() < Duration::from_secs(30), "answers {status}");
         sleep(Duration::from_millis(100)).await;
     }
 }

@@ -192,9 +192,7 @@ pub(crate) async fn serve_nothing() {
                     Ok(_) => {}
                 }
                 let head = end_of_head(&received);
-                if head
-                    .is_some_and(|head| received.len() >= head + content_length(&received[..head]))
-                {
+                if head.is_some_and(|head| received.len() >= head + content_length(&received[..head])) {
                     received.clear();
                     if stream.write_all(&answer).await.is_err() {
                         return;

@@ -77,9 +77,7 @@ impl Load {
                     at += Exp::new(rate * scale).unwrap().sample(&mut random);
                     at
                 };
-                std::iter::repeat_with(next)
-                    .take_while(|at| *at < end)
-                    .collect()
+                std::iter::repeat_with(next).take_while(|at| *at < end).collect()
             }
         }
     }
@@ -164,12 +162,7 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
 }
 
 /// All cases at once on a database of their own, each with a kind and a queue of its own.
-async fn with_nodes(
-    location: &DatabaseLocation,
-    nodes: usize,
-    minutes: usize,
-    scale: usize,
-) -> Vec<Row> {
+async fn with_nodes(location: &DatabaseLocation, nodes: usize, minutes: usize, scale: usize) -> Vec<Row> {
     let bench = Bench::beside(location, &format!("_nodes_{nodes}")).await;
     let mut stages = Stages::new();
     for load in LOADS {
@@ -280,12 +273,7 @@ async fn come(load: Load, arrivals: &[f64], nodes: &[std::net::SocketAddr], seen
 }
 
 /// Looks at the queue until everybody has been taken and it is empty.
-async fn watch(
-    pool: sqlx::PgPool,
-    load: Load,
-    seen: Arc<Seen>,
-    ended: CancellationToken,
-) -> Watched {
+async fn watch(pool: sqlx::PgPool, load: Load, seen: Arc<Seen>, ended: CancellationToken) -> Watched {
     let look = format!(
         "select (select c.depth from tidegate.queue_counts() as c where c.queue = '{0}'),
            (select coalesce(sum(d.drained), 0)::bigint from tidegate.queue_drain as d where d.queue = '{0}')",
@@ -310,13 +298,7 @@ async fn watch(
     }
 }
 
-async fn report(
-    pool: &sqlx::PgPool,
-    load: Load,
-    scale: usize,
-    seen: &Seen,
-    watched: &Watched,
-) -> String {
+async fn report(pool: &sqlx::PgPool, load: Load, scale: usize, seen: &Seen, watched: &Watched) -> String {
     let (closed, deepest): (i64, i64) = sqlx::query_as(
         "select count(*) filter (where e.state = 'too_many_requests'), coalesce(max(e.depth), 0)
          from tidegate.gate_event as e where e.gate = $1",

@@ -142,10 +142,7 @@ async fn submit(url: &str, sql: &str, connections: usize, submits: usize) -> f64
     for _ in 0..connections {
         let (sql, everybody) = (Arc::clone(&sql), Arc::clone(&everybody));
         let mut session = PgConnection::connect(url).await.unwrap();
-        sqlx::query("set jit = off")
-            .execute(&mut session)
-            .await
-            .unwrap();
+        sqlx::query("set jit = off").execute(&mut session).await.unwrap();
         sessions.spawn(async move {
             for _ in 0..BEFORE / connections {
                 submit_one(&mut session, &sql).await;
@@ -168,10 +165,6 @@ async fn submit(url: &str, sql: &str, connections: usize, submits: usize) -> f64
 
 async fn submit_one(session: &mut PgConnection, sql: &str) {
     let payload = format!("{{\"to\":\"{}\"}}", "x".repeat(91));
-    let outcome: String = sqlx::query_scalar(sql)
-        .bind(payload)
-        .fetch_one(session)
-        .await
-        .unwrap();
+    let outcome: String = sqlx::query_scalar(sql).bind(payload).fetch_one(session).await.unwrap();
     assert_eq!(outcome, "accepted");
 }

@@ -58,9 +58,7 @@ impl Bench {
         let (server, _) = location.url.rsplit_once('/').unwrap();
         let url = format!("{server}/{name}");
         schema::migrate(&url).await.unwrap();
-        let pool = database::connect(&url, &PoolSettings::default())
-            .await
-            .unwrap();
+        let pool = database::connect(&url, &PoolSettings::default()).await.unwrap();
         let store = Store::new(pool.clone());
         store.initialise(Some("relayer")).await.unwrap();
         store.config_set("tx.per_seconds", "none").await.unwrap();

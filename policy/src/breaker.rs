@@ -207,9 +207,11 @@ impl Shared {
     fn trips(&self, window: &Window) -> bool {
         let seen = window.seen();
         seen.calls >= u64::from(self.policy.samples_min.max(1))
-            && (self.policy.error_rate.is_some_and(|rate| {
-                seen.failed > 0 && seen.failed as f64 >= rate * seen.calls as f64
-            }) || seen.slow > 0 && seen.slow * 2 >= seen.calls)
+            && (self
+                .policy
+                .error_rate
+                .is_some_and(|rate| seen.failed > 0 && seen.failed as f64 >= rate * seen.calls as f64)
+                || seen.slow > 0 && seen.slow * 2 >= seen.calls)
     }
 }
 

@@ -108,9 +108,7 @@ impl RetryPolicy {
 /// How long stages take that run one after the other: their bounds add up (S75-5).
 #[must_use]
 pub fn serial(bounds: impl IntoIterator<Item = Duration>) -> Duration {
-    bounds
-        .into_iter()
-        .fold(Duration::ZERO, Duration::saturating_add)
+    bounds.into_iter().fold(Duration::ZERO, Duration::saturating_add)
 }
 
 /// How long branches take that run beside each other: the longest of their bounds (S75-5).
@@ -143,8 +141,7 @@ impl RetryOn {
     pub fn lists(&self, failure: &impl Failure) -> bool {
         let class = failure.class();
         let code = failure.code();
-        class != Class::Refused
-            && (self.0.contains(class.name()) || (!code.is_empty() && self.0.contains(code)))
+        class != Class::Refused && (self.0.contains(class.name()) || (!code.is_empty() && self.0.contains(code)))
     }
 }
 
@@ -189,11 +186,7 @@ impl fmt::Display for OverBudget {
         let waits = self.0.attempts - 1;
         for k in 0..waits.min(SHOWN) {
             let opening = if k == 0 { " + (" } else { " + " };
-            write!(
-                f,
-                "{opening}{}",
-                Milliseconds(self.0.backoff.upper_bound(k))
-            )?;
+            write!(f, "{opening}{}", Milliseconds(self.0.backoff.upper_bound(k)))?;
         }
         if waits > SHOWN {
             write!(f, " + … {waits} waits in all")?;

@@ -76,11 +76,9 @@ impl HedgeShare {
 
     fn earn(&self, amount: u64) {
         // The closure never refuses.
-        let _ = self
-            .earned
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |earned| {
-                Some((earned + amount).min(SAVED_HEDGES * ONE_HEDGE))
-            });
+        let _ = self.earned.fetch_update(Ordering::AcqRel, Ordering::Acquire, |earned| {
+            Some((earned + amount).min(SAVED_HEDGES * ONE_HEDGE))
+        });
     }
 
     /// Room for one hedge, if there is any; given back when dropped unused.

@@ -26,11 +26,7 @@ mod tests;
 ///
 /// Source: the seed's chapter 5, VII, whose window is `Delta_t_dedup`; P75-5 wants it to be at least `span_reorder`, by
 /// how much duplicates may arrive late. It remembers in this process only.
-pub fn ensure_idempotent<X, K, T, E, F, G, Fut>(
-    window: Duration,
-    key_fn: G,
-    f: F,
-) -> Idempotent<K, T, E, F, G>
+pub fn ensure_idempotent<X, K, T, E, F, G, Fut>(window: Duration, key_fn: G, f: F) -> Idempotent<K, T, E, F, G>
 where
     G: Fn(&X) -> K,
     F: Fn(X) -> Fut,
@@ -186,11 +182,7 @@ impl<K: Eq + Hash, T, E> Keys<K, T, E> {
     /// Forgets a key, unless it has been accepted anew since.
     fn forget(&mut self, number: u64, key: &K) {
         self.by_age.remove(&number);
-        if self
-            .entries
-            .get(key)
-            .is_some_and(|entry| entry.number == number)
-        {
+        if self.entries.get(key).is_some_and(|entry| entry.number == number) {
             self.entries.remove(key);
         }
     }

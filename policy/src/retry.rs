@@ -167,9 +167,7 @@ where
         let wait = failure
             .retry_after()
             .filter(|_| policy.respect_retry_after)
-            .unwrap_or_else(|| {
-                whole_milliseconds(policy.backoff.delay(begun, rng.random_range(-1.0..1.0)))
-            });
+            .unwrap_or_else(|| whole_milliseconds(policy.backoff.delay(begun, rng.random_range(-1.0..1.0))));
         let left = budget.saturating_sub(began.elapsed());
         if wait >= left {
             return Err(RetryError::DeadlineExceeded {

@@ -79,20 +79,14 @@ mod tests {
             sleep(milliseconds(5)).await;
             2
         };
-        assert_eq!(
-            with_timeout(milliseconds(5), late).await,
-            Ok(2),
-            "the very last moment"
-        );
+        assert_eq!(with_timeout(milliseconds(5), late).await, Ok(2), "the very last moment");
         assert_eq!(with_timeout(Duration::MAX, ready(3)).await, Ok(3));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_does_not_is_an_error_that_says_how_long_it_had() {
         let began = Instant::now();
-        let error = with_timeout(milliseconds(250), pending::<()>())
-            .await
-            .unwrap_err();
+        let error = with_timeout(milliseconds(250), pending::<()>()).await.unwrap_err();
         assert_eq!(began.elapsed(), milliseconds(250));
         assert_eq!(error.to_string(), "no answer within 250ms");
         assert_eq!((error.class(), error.code()), (Class::Timeout, "timeout"));
@@ -117,10 +111,7 @@ mod tests {
         })
         .await;
         let left = Some(milliseconds(70));
-        assert_eq!(
-            seen,
-            Ok((left, Ok(Some(milliseconds(20))), Ok(left), Ok(left), left))
-        );
+        assert_eq!(seen, Ok((left, Ok(Some(milliseconds(20))), Ok(left), Ok(left), left)));
         assert_eq!(remaining(), None);
     }
 }

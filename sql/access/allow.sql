@@ -1,7 +1,7 @@
--- allow: lets group roles call a function; the file of each function that they may call ends with it
+-- allow: Lets group roles call a function; the file of each function that they may call ends with it.
 --
--- `roles` are named without `tidegate_`. The roles are made here, because every grant needs them: group roles without login, to
--- grant to the roles that log in. One that is missing and may not be made is left out.
+-- `roles` are named without `tidegate_`. The roles are made here, because every grant needs them: group roles without
+-- login, to grant to the roles that log in. One that is missing and may not be made is left out.
 do $$
 declare
   v_role text;
@@ -29,7 +29,8 @@ declare
   v_role      text;
   v_signature regprocedure;
 begin
-  if not exists (select from pg_proc as p where p.pronamespace = 'tidegate'::regnamespace and p.proname = p_function) then
+  if not exists (select from pg_proc as p where p.pronamespace = 'tidegate'::regnamespace
+    and p.proname = p_function) then
     raise exception 'there is no function tidegate.%', p_function;
   end if;
   for v_role, v_signature in
@@ -43,5 +44,3 @@ begin
   end loop;
 end;
 $$;
-
-comment on function tidegate_internal.allow is 'Lets group roles call a function.';

@@ -1,8 +1,9 @@
--- api_key_guard: numbers every change of a key, and keeps what a key means
+-- api_key_guard: Trigger on api_key: numbers every change; keys are never deleted, never become others, and stay
+-- revoked (TG007).
 --
 -- Changes are made one at a time and numbered in the order of their commits, so whoever has seen version n misses
--- nothing by asking for what is above n (`key_changes`). A key is never deleted, never becomes another, and once revoked
--- stays so: nodes that know of one key never serve without keys again.
+-- nothing by asking for what is above n (`key_changes`). A key is never deleted, never becomes another, and once
+-- revoked stays so: nodes that know of one key never serve without keys again.
 create or replace function tidegate_internal.api_key_guard()
   returns trigger
   language plpgsql
@@ -37,6 +38,3 @@ for each row execute function tidegate_internal.api_key_guard();
 create or replace trigger api_key_stays
 before truncate on tidegate.api_key
 for each statement execute function tidegate_internal.api_key_guard();
-
-comment on function tidegate_internal.api_key_guard is
-  'Trigger on api_key: numbers every change; keys are never deleted, never become others, and stay revoked (TG007).';

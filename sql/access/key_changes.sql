@@ -1,4 +1,4 @@
--- key_changes: for API nodes: the keys that were made or revoked after version `after`, at most `batch`, in order
+-- key_changes: For API nodes: the keys that were made or revoked after version `after`, at most `batch`, in order.
 --
 -- Empty: nothing has changed. A node keeps all keys and asks this at most once a second, so an unknown key costs no
 -- statement, however many are tried, and a revoked one is refused within a second.
@@ -15,7 +15,4 @@ as $$
   order by k.version
   limit least(key_changes.batch, 10000);
 $$;
-
-comment on function tidegate.key_changes is
-  'For API nodes: the keys that were made or revoked after a version, with their hashes.';
 select tidegate_internal.allow('key_changes', '{api,admin}');

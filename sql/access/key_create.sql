@@ -1,4 +1,4 @@
--- key_create: a new API key, of which only the SHA-256 is stored
+-- key_create: A new API key, of which only a hash is stored; unchanged when just this key is there already.
 --
 -- `id` is the part between the underscores of `tg_ID_SECRET`; `secret_hash` is the SHA-256 of the whole key text. No
 -- slow hash is needed: the secret has 256 random bits, so it cannot be guessed from its hash. Requests submitted with
@@ -51,7 +51,4 @@ begin
     end);
 end;
 $$;
-
-comment on function tidegate.key_create is
-  'A new API key, of which only a hash is stored; unchanged when just this key is there already.';
 select tidegate_internal.allow('key_create', '{admin}');

@@ -1,9 +1,7 @@
--- key_list: every API key ever made, without its hash
+-- key_list: Every API key ever made, revoked ones too, without its hash.
 create or replace view tidegate.key_list as
 select k.id, k.name, k.scopes, k.submitter, k.created_at, k.created_by, k.revoked_at, k.revoked_by
 from tidegate.api_key as k;
-
-comment on view tidegate.key_list is 'Every API key ever made, revoked ones too, without its hash.';
 comment on column tidegate.key_list.id is 'Which key it is: the part between the underscores of tg_ID_SECRET.';
 comment on column tidegate.key_list.name is 'What people call it.';
 comment on column tidegate.key_list.scopes is 'What it may do: submit, respond, admin.';

@@ -1,4 +1,4 @@
--- key_revoke: ends an API key, for good; every node refuses it within a second
+-- key_revoke: Ends an API key, for good; every node refuses it within a second.
 --
 -- Returns the key: `revoked`, or `already_revoked` by an earlier call, with its time. Raises TG007 for an unknown id.
 -- Calls that are under way finish.
@@ -24,6 +24,4 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate.key_revoke is 'Ends an API key; every node refuses it within a second.';
 select tidegate_internal.allow('key_revoke', '{admin}');

@@ -1,7 +1,7 @@
--- audit_due: by when a request has to leave a status that it entered at `p_entered`, and by what deadline
+-- audit_due: By when a request has to leave a status that it entered at `p_entered`, and by what deadline.
 --
--- Null where nothing on record says so: how long a response may take is its kind's, and not judged when that has changed
--- since.
+-- Null where nothing on record says so: how long a response may take is its kind's, and not judged when that has
+-- changed since.
 create or replace function tidegate_internal.audit_due(
   p_request tidegate.request,
   p_status  tidegate.request_status,
@@ -30,5 +30,3 @@ as $$
       else 'deadline'
     end;
 $$;
-
-comment on function tidegate_internal.audit_due is 'By when a request has to leave a status, and by what deadline.';

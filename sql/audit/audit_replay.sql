@@ -1,9 +1,10 @@
--- audit_replay: rebuilds one request's life from its history, and holds every step against the rules and the bounds
+-- audit_replay: Rebuilds a request's life from its history and holds each step against the rules and bounds; finding
+-- null: sound.
 --
--- One row a step, in order, with `after`: how long after the submission. `finding` is null for a step that is as it should
--- be; `remark` says what is legal and worth knowing. Rows without a `transition_no` close the list: first the figures of the
--- whole, then one row for each finding about it. A life is sound when no row has a finding.
--- Raises TG006 when there is no such request.
+-- One row a step, in order, with `after`: how long after the submission. `finding` is null for a step that is as it
+-- should be; `remark` says what is legal and worth knowing. Rows without a `transition_no` close the list: first the
+-- figures of the whole, then one row for each finding about it. A life is sound when no row has a finding. Raises TG006
+-- when there is no such request.
 create or replace function tidegate.audit_replay(id uuid)
   returns table (
     transition_no integer, at timestamptz, after interval, from_status tidegate.request_status,
@@ -36,7 +37,8 @@ begin
 
   return query
     select
-      s.transition_no, s.at, s.at - v_request.submitted_at, s.from_status, s.to_status, s.cause, s.attempt, s.worker, s.detail,
+      s.transition_no, s.at, s.at - v_request.submitted_at, s.from_status, s.to_status, s.cause, s.attempt, s.worker,
+      s.detail,
       s.remark, s.finding
     from tidegate_internal.audit_steps(v_request, v_now) as s;
   return query
@@ -46,7 +48,4 @@ begin
     from tidegate_internal.audit_whole(v_request, v_now) as w;
 end;
 $$;
-
-comment on function tidegate.audit_replay is
-  'Rebuilds a request''s life from its history and holds each step against the rules and bounds; finding null: sound.';
 select tidegate_internal.allow('audit_replay', '{reader,admin}');

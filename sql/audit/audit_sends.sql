@@ -1,10 +1,10 @@
--- audit_sends: the sends of a request, each with the policy it went by and how long it took, milliseconds
+-- audit_sends: The sends of a request, each with the policy it went by and how long it took, milliseconds.
 --
--- `place` counts all steps from 1. A call takes at most `call_max`: its timeout, and for every attempt after the first the
--- timeout once more, for the look for an earlier receipt. `in_call`: the time in flight; of a send that was lost, or ended
--- from outside, no more than a call takes; nothing of one that was given back. `backoff`: of the wait for a retry, as much as
--- the policy's backoff may have been; the downstream may have asked for more. `policy` is null from before there were
--- versions.
+-- `place` counts all steps from 1. A call takes at most `call_max`: its timeout, and for every attempt after the first
+-- the timeout once more, for the look for an earlier receipt. `in_call`: the time in flight; of a send that was lost,
+-- or ended from outside, no more than a call takes; nothing of one that was given back. `backoff`: of the wait for a
+-- retry, as much as the policy's backoff may have been; the downstream may have asked for more. `policy` is null from
+-- before there were versions.
 create or replace function tidegate_internal.audit_sends(p_request tidegate.request, p_now timestamptz)
   returns table (
     place bigint, attempt integer, left_by text, in_flight numeric, call_max numeric, in_call numeric, waited numeric,
@@ -29,7 +29,8 @@ as $$
     select
       s.*, (s.policy).since <= s.at as on_record,
       -- A timeout that is learned moves without a version, and stays below the declared one.
-      greatest((s.policy).timeout_ms, case when p.timeout_mode in ('percentile', 'adaptive') then p.timeout_ms end) as timeout_ms,
+      greatest((s.policy).timeout_ms, case when p.timeout_mode in ('percentile', 'adaptive')
+        then p.timeout_ms end) as timeout_ms,
       -- The claim has read its policy a moment before.
       greatest((s.policy).attempts, b.attempts) + p_request.tx_unsent as attempts_max,
       greatest(extract(epoch from coalesce(s.left_at, p_now) - s.at) * 1000, 0) as in_flight,
@@ -59,6 +60,3 @@ as $$
   from judged as j
   cross join lateral (select j.timeout_ms * case when j.attempt > 1 then 2 else 1 end as call_max) as c;
 $$;
-
-comment on function tidegate_internal.audit_sends is
-  'The sends of a request, each with the policy it went by and how long it took, milliseconds.';

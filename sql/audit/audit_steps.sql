@@ -1,11 +1,12 @@
--- audit_steps: the steps of a request's life, each held against the rules and the bounds
+-- audit_steps: The steps of a request's life, each held against the rules and the bounds.
 --
--- `finding` is null for a step that is as it should be; `remark` says what is legal and worth knowing: a hand edit, a clock
--- that was set back, a policy's version. A send is settled within the time of its call and a lease, or was lost; each status
--- is left by its deadline, give or take the sweep's second and another for its work.
+-- `finding` is null for a step that is as it should be; `remark` says what is legal and worth knowing: a hand edit, a
+-- clock that was set back, a policy's version. A send is settled within the time of its call and a lease, or was lost;
+-- each status is left by its deadline, give or take the sweep's second and another for its work.
 create or replace function tidegate_internal.audit_steps(p_request tidegate.request, p_now timestamptz)
   returns table (
-    transition_no integer, at timestamptz, from_status tidegate.request_status, to_status tidegate.request_status, cause text,
+    transition_no integer, at timestamptz, from_status tidegate.request_status, to_status tidegate.request_status,
+    cause text,
     attempt integer, worker text, detail jsonb, remark text, finding text
   )
   language sql
@@ -13,10 +14,12 @@ create or replace function tidegate_internal.audit_steps(p_request tidegate.requ
   set search_path = pg_catalog, pg_temp
 as $$
   with terms as (
-    select interval '2 seconds' as slack, 30000 as lease_ms, '{completed,timed_out,failure}'::tidegate.request_status[] as ends
+    select interval '2 seconds' as slack, 30000 as lease_ms,
+    '{completed,timed_out,failure}'::tidegate.request_status[] as ends
   ), life as (
     select
-      v.*, row_number() over life as place, lag(v.transition_no) over life as came_no, lag(v.to_status) over life as came_from,
+      v.*, row_number() over life as place, lag(v.transition_no) over life as came_no,
+      lag(v.to_status) over life as came_from,
       lag(v.at) over life as came_at,
       -- Before the first send the count of sends is 0; events of the readiness stage count its checks.
       coalesce(lag(case when 'queued' in (v.from_status, v.to_status) then 0 else v.attempt end) over life, 0) as sends
@@ -32,7 +35,8 @@ as $$
     join tidegate.policy_change as c on c.kind = p_request.kind and c.stage = 'readiness' and c.at <= l.at
     where l.from_status = 'queued'
       and c.version >= (tidegate_internal.policy_at(p_request.kind, 'readiness', p_request.submitted_at)).version
-      and (tidegate_internal.policy_at(p_request.kind, 'readiness', p_request.submitted_at)).since <= p_request.submitted_at
+      and (tidegate_internal.policy_at(p_request.kind, 'readiness',
+        p_request.submitted_at)).since <= p_request.submitted_at
   )
   select
     l.transition_no, l.at, l.from_status, l.to_status, l.cause, l.attempt, l.worker, l.detail,
@@ -41,14 +45,16 @@ as $$
       case when l.at < l.came_at then format('the clock was set back by %s', l.came_at - l.at) end,
       case when l.from_status = 'queued' then format('%s checks', l.attempt) end,
       case when b.place is not null then coalesce(format('by policy version %s: %s attempts of %s ms',
-        (b.policy).version, (b.policy).attempts, (b.policy).timeout_ms), 'by no policy version on record, so not judged') end,
+        (b.policy).version, (b.policy).attempts, (b.policy).timeout_ms),
+        'by no policy version on record, so not judged') end,
       case when b.attempt > b.attempts_max then 'may look for a receipt, and not send' end,
       case when l.cause = 'recovered' then 'its sender was lost' end,
       case when retry.waited is not null then
         format('waited %s ms, at most %s ms of it the backoff, the rest for its turn', retry.waited, retry.backoff) end
     ), ''),
     nullif(concat_ws('; ',
-      case when l.transition_no <> l.came_no + 1 then format('number %s comes after number %s', l.transition_no, l.came_no) end,
+      case when l.transition_no <> l.came_no + 1
+        then format('number %s comes after number %s', l.transition_no, l.came_no) end,
       case
         when l.place = 1 and l.from_status is not null then format('the first step comes from %s', l.from_status)
         when l.place > 1 and l.came_from = any(t.ends) then format('comes after %s, which nothing leaves', l.came_from)
@@ -60,12 +66,14 @@ as $$
         from tidegate.transition_rule as r
         where r.flow = p_request.flow and r.from_status is not distinct from l.from_status and r.to_status = l.to_status
           and l.cause in (r.cause, 'hand_edit')
-      ) then format('%s → %s by %s is no step of flow %s', coalesce(l.from_status::text, '(entry)'), l.to_status, l.cause,
+      ) then format('%s → %s by %s is no step of flow %s', coalesce(l.from_status::text, '(entry)'), l.to_status,
+      l.cause,
         p_request.flow) end,
       case
         when 'queued' in (l.from_status, l.to_status) then
           case when l.attempt > k.attempts_max then format('%s checks of at most %s', l.attempt, k.attempts_max) end
-        when l.cause <> 'hand_edit' and l.attempt <> s.expected then format('attempt %s where %s comes', l.attempt, s.expected)
+        when l.cause <> 'hand_edit' and l.attempt <> s.expected
+          then format('attempt %s where %s comes', l.attempt, s.expected)
       end,
       case when b.attempt > b.attempts_max + 1 then
         format('attempt %s of at most %s (policy version %s), and one look for a receipt', b.attempt, b.attempts_max,
@@ -85,7 +93,8 @@ as $$
   cross join terms as t
   cross join checks as k
   cross join lateral (
-    select case l.cause when 'claimed' then l.sends + 1 when 'released' then greatest(l.sends - 1, 0) else l.sends end as expected
+    select case l.cause when 'claimed' then l.sends + 1 when 'released' then greatest(l.sends - 1, 0)
+      else l.sends end as expected
   ) as s
   left join sends as b on b.place = l.place
   left join sends as sent on sent.place = l.place - 1 and (sent.policy).version is not null
@@ -94,5 +103,3 @@ as $$
   cross join lateral (select count(*) from tidegate.response_part as p where p.request_id = p_request.id) as parts
   order by l.place;
 $$;
-
-comment on function tidegate_internal.audit_steps is 'The steps of a request''s life, held against the rules and bounds.';

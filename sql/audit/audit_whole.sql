@@ -1,4 +1,4 @@
--- audit_whole: what a request's row and history say as a whole: first the figures, then one row a finding
+-- audit_whole: What a request's row and history say as a whole: first the figures, then one row a finding.
 create or replace function tidegate_internal.audit_whole(p_request tidegate.request, p_now timestamptz)
   returns table (detail jsonb, remark text, finding text)
   language plpgsql
@@ -41,11 +41,13 @@ begin
   detail := jsonb_build_object(
     'kind', p_request.kind, 'flow', p_request.flow, 'status', p_request.req_status, 'sends', v_sent.sends,
     'queued_ms', v_time.queued, 'in_calls_ms', v_sent.in_call, 'in_backoffs_ms', v_sent.backoff,
-    'waiting_ms', greatest(v_time.sending - v_sent.in_call - v_sent.backoff, 0), 'awaiting_response_ms', v_time.answering,
+    'waiting_ms', greatest(v_time.sending - v_sent.in_call - v_sent.backoff, 0), 'awaiting_response_ms',
+    v_time.answering,
     'w_retry_ms', v_sent.w_retry
   );
   remark := format(
-    '%s, %s: %s ms queued, %s ms in %s calls and at most %s ms in backoffs%s, %s ms waiting for a turn, %s ms for the response',
+    '%s, %s: %s ms queued, %s ms in %s calls and at most %s ms in backoffs%s, %s ms waiting for a turn, %s ms for the '
+    'response',
     p_request.kind, p_request.req_status, v_time.queued, v_sent.in_call, v_sent.sends, v_sent.backoff,
     coalesce(' (W_retry ' || v_sent.w_retry || ' ms)', ''), detail ->> 'waiting_ms', v_time.answering
   );
@@ -57,20 +59,23 @@ begin
     is distinct from (p_request.req_status, p_request.transition_no, p_request.cause)
   then
     finding := format('the row says %s (number %s, by %s), its history ends at %s (number %s, by %s)',
-      p_request.req_status, p_request.transition_no, p_request.cause, v_last.to_status, v_last.transition_no, v_last.cause);
+      p_request.req_status, p_request.transition_no, p_request.cause, v_last.to_status, v_last.transition_no,
+      v_last.cause);
     return next;
   end if;
   for v_wrong in
     select t.word, t.at, max(e.at) as told
     from (values
-      ('queued', p_request.queued_at), ('processing', p_request.processing_at), ('tx_in_flight', p_request.tx_in_flight_at),
+      ('queued', p_request.queued_at), ('processing', p_request.processing_at),
+      ('tx_in_flight', p_request.tx_in_flight_at),
       ('receipt_received', p_request.receipt_received_at), ('finished', p_request.finished_at)
     ) as t(word, at)
     left join lateral (
       select v.at
       from tidegate.request_event as v
       where v.request_id = p_request.id
-        and t.word = case when v.to_status in ('completed', 'timed_out', 'failure') then 'finished' else v.to_status::text end
+        and t.word = case when v.to_status in ('completed', 'timed_out', 'failure') then 'finished'
+          else v.to_status::text end
       order by v.transition_no desc
       limit 1
     ) as e on true
@@ -92,7 +97,8 @@ begin
   if p_request.req_status not in ('completed', 'timed_out', 'failure') then
     select * into v_due from tidegate_internal.audit_due(p_request, p_request.req_status, v_last.at);
     if p_now > v_due.at + interval '2 seconds' then
-      finding := format('still %s, %s after its %s of %s', p_request.req_status, p_now - v_due.at, v_due.what, v_due.at);
+      finding := format('still %s, %s after its %s of %s', p_request.req_status, p_now - v_due.at, v_due.what,
+        v_due.at);
       return next;
     end if;
   end if;
@@ -100,11 +106,10 @@ begin
   if v_sent.unjudged = 0
     and v_sent.in_call + v_sent.backoff > v_sent.w_retry + v_sent.looks + v_lease_ms
   then
-    finding := format('%s ms in calls and backoffs: more than W_retry %s ms, %s ms for looks for receipts and %s ms for a lease',
+    finding := format('%s ms in calls and backoffs: more than W_retry %s ms, %s ms for looks for receipts and %s ms '
+    'for a lease',
       v_sent.in_call + v_sent.backoff, v_sent.w_retry, v_sent.looks, v_lease_ms);
     return next;
   end if;
 end;
 $$;
-
-comment on function tidegate_internal.audit_whole is 'What a request''s row and history say as a whole: figures, findings.';

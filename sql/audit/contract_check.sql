@@ -1,9 +1,10 @@
--- contract_check: holds a contract against the database: one row for each thing asserted, with figures
+-- contract_check: Holds a contract, a JSON array of assertions, against the database: a row for each thing asserted,
+-- with figures.
 --
--- `assertions` is a JSON array of objects: {"type", "kind", "stage", and what the type asserts}. Without a kind or stage an
--- assertion is about every one that it makes sense for. `place` counts assertions from 1; `holds` says whether what was
--- `observed` is within the `bound`. Looks at no more than the newest keys and requests, and the last five minutes of calls.
--- Raises TG007, with the place, for what is no assertion.
+-- `assertions` is a JSON array of objects: {"type", "kind", "stage", and what the type asserts}. Without a kind or
+-- stage an assertion is about every one that it makes sense for. `place` counts assertions from 1; `holds` says whether
+-- what was `observed` is within the `bound`. Looks at no more than the newest keys and requests, and the last five
+-- minutes of calls. Raises TG007, with the place, for what is no assertion.
 create or replace function tidegate.contract_check(assertions jsonb)
   returns table (
     place integer, kind text, stage tidegate.stage, type text, holds boolean, observed text, bound text, detail text
@@ -49,7 +50,4 @@ begin
     order by a.number, p.kind, p.stage, m.rank;
 end;
 $$;
-
-comment on function tidegate.contract_check is
-  'Holds a contract, a JSON array of assertions, against the database: a row for each thing asserted, with figures.';
 select tidegate_internal.allow('contract_check', '{reader,admin}');

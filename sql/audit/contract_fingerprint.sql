@@ -1,4 +1,4 @@
--- contract_fingerprint: the fingerprint that a payload of a kind has now; null for none
+-- contract_fingerprint: The fingerprint that a payload of a kind has now; null for none.
 create or replace function tidegate_internal.contract_fingerprint(p_kind text, p_payload jsonb)
   returns bytea
   language sql
@@ -7,5 +7,3 @@ create or replace function tidegate_internal.contract_fingerprint(p_kind text, p
 as $$
   select tidegate_internal.fingerprint(p_payload, k.set_paths) from tidegate.kind as k where k.name = p_kind;
 $$;
-
-comment on function tidegate_internal.contract_fingerprint is 'The fingerprint that a payload of a kind has now.';

@@ -1,8 +1,8 @@
--- contract_history: what a contract finds in the history of a kind's newest 1000 requests
+-- contract_history: What a contract finds in the history of a kind's newest 1000 requests.
 --
--- How many there are; how many completed more than once; how many were sent again; and how many of those although their policy
--- of that time was at_most_once and the send before may have left: neither given back, nor settled as one that had not left.
--- One request of each sort comes with it.
+-- How many there are; how many completed more than once; how many were sent again; and how many of those although their
+-- policy of that time was at_most_once and the send before may have left: neither given back, nor settled as one that
+-- had not left. One request of each sort comes with it.
 create or replace function tidegate_internal.contract_history(
   p_kind              text,
   out requests        bigint,
@@ -38,7 +38,8 @@ begin
         bool_or(e.to_status = 'tx_in_flight' and e.came_from = 'tx_in_flight' and e.came_by <> 'released') as again,
         bool_or(
           case
-            when e.to_status = 'tx_in_flight' and e.came_from = 'tx_in_flight' and e.came_by not in ('released', 'send_retried')
+            when e.to_status = 'tx_in_flight' and e.came_from = 'tx_in_flight'
+              and e.came_by not in ('released', 'send_retried')
               then (tidegate_internal.policy_at(p_kind, 'tx', e.at)).semantics = 'at_most_once'
           end
         ) as twice
@@ -53,6 +54,3 @@ begin
   ) as h;
 end;
 $$;
-
-comment on function tidegate_internal.contract_history is
-  'What a contract finds in the history of a kind''s newest 1000 requests.';

@@ -1,9 +1,9 @@
--- contract_keys: what a contract finds among the newest idempotency keys of a kind
+-- contract_keys: What a contract finds among the newest idempotency keys of a kind.
 --
--- Of the newest 5000 keys at most 1000 of the kind (`stored`): how many stand for one payload that is there (`keys`), and
--- how many of these have another fingerprint than it has now (`differing`, one request of them in `example`); how many are
--- kept for less than `p_window` (`short`); how many that live stand for a request that is gone, or is of another kind
--- (`astray`). The key of a whole batch stands for several payloads.
+-- Of the newest 5000 keys at most 1000 of the kind (`stored`): how many stand for one payload that is there (`keys`),
+-- and how many of these have another fingerprint than it has now (`differing`, one request of them in `example`); how
+-- many are kept for less than `p_window` (`short`); how many that live stand for a request that is gone, or is of
+-- another kind (`astray`). The key of a whole batch stands for several payloads.
 create or replace function tidegate_internal.contract_keys(
   p_kind        text,
   p_window      interval,
@@ -33,7 +33,8 @@ begin
       n.expires_at - n.first_seen as kept,
       -- In UTC, where each day has 24 hours.
       n.expires_at at time zone 'UTC' < n.first_seen at time zone 'UTC' + p_window as short,
-      case when n.key !~ '^batch [0-9a-f]{64}$' then tidegate_internal.contract_fingerprint(p_kind, r.payload) end as made
+      case when n.key !~ '^batch [0-9a-f]{64}$'
+        then tidegate_internal.contract_fingerprint(p_kind, r.payload) end as made
     from (
       select d.*
       from (select e.* from tidegate.dedup as e order by e.expires_at desc limit 5000) as d
@@ -46,5 +47,3 @@ begin
   ) as k;
 end;
 $$;
-
-comment on function tidegate_internal.contract_keys is 'What a contract finds among the newest idempotency keys of a kind.';

@@ -1,7 +1,7 @@
--- contract_members: what each type of assertion of a contract may say
+-- contract_members: What each type of assertion of a contract may say.
 --
--- `takes`: a `time` (see `contract_time`), a `share` (0 to 1), a `rate` (0 or more), `semantics`, or `true`. `about` is the
--- one stage that the member is about, null for both. Of the members that are not needed at least one is there.
+-- `takes`: a `time` (see `contract_time`), a `share` (0 to 1), a `rate` (0 or more), `semantics`, or `true`. `about` is
+-- the one stage that the member is about, null for both. Of the members that are not needed at least one is there.
 -- Source: the assertion templates of the policies' seed, and `sli` for its gates.
 create or replace function tidegate_internal.contract_members()
   returns table (type text, member text, takes text, about tidegate.stage, needed boolean)
@@ -22,5 +22,3 @@ as $$
     ('sli', 'error_ratio_le', 'rate', null, false),
     ('sli', 'dup_drop_rate_le', 'rate', 'tx', false);
 $$;
-
-comment on function tidegate_internal.contract_members is 'What each type of assertion of a contract may say.';

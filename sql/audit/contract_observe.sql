@@ -1,4 +1,4 @@
--- contract_observe: one member of an assertion against what is there: what was seen, the bound, whether it holds
+-- contract_observe: One member of an assertion against what is there: what was seen, the bound, whether it holds.
 --
 -- Where nothing was measured, nothing was dropped, late or repeated: it holds, and says so.
 create or replace function tidegate_internal.contract_observe(
@@ -91,7 +91,8 @@ begin
       detail := case
         when v_policy.dedup_window < v_time then 'the policy''s window is shorter than the bound'
         when v_policy.span_reorder > v_time then 'the policy expects duplicates later than the bound'
-        when v_found.short > 0 then format('%s keys are kept for less, one for %s only', v_found.short, v_found.shortest)
+        when v_found.short > 0
+          then format('%s keys are kept for less, one for %s only', v_found.short, v_found.shortest)
         else format('%s stored keys, none kept for less', v_found.stored)
       end;
 
@@ -117,7 +118,8 @@ begin
         else format('the newest %s requests and %s live keys; ', v_history.requests, v_found.alive)
           || case v_policy.semantics
             when 'exactly_once' then 'what commits with a receipt happens once'
-            when 'at_least_once' then 'whether the downstream made one effect of what was sent twice is not provable from here'
+            when 'at_least_once' then 'whether the downstream made one effect of what was sent twice is not provable '
+            'from here'
             else 'whether the downstream made an effect of what was sent is not provable from here'
           end
       end;
@@ -140,6 +142,3 @@ begin
   end case;
 end;
 $$;
-
-comment on function tidegate_internal.contract_observe is
-  'One member of an assertion against what is there: what was seen, the bound, whether it holds.';

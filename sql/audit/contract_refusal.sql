@@ -1,4 +1,4 @@
--- contract_refusal: why something is no assertion of a contract, in words, or null when it is one
+-- contract_refusal: Why something is no assertion of a contract, in words, or null when it is one.
 create or replace function tidegate_internal.contract_refusal(p_assertion jsonb)
   returns text
   language plpgsql
@@ -68,7 +68,8 @@ begin
   if found then
     return format('%s needs "%s"', v_type, v_member.member);
   end if;
-  if not exists (select from tidegate_internal.contract_members() as m where m.type = v_type and p_assertion ? m.member) then
+  if not exists (select from tidegate_internal.contract_members() as m where m.type = v_type
+    and p_assertion ? m.member) then
     return format('%s needs at least one of %s', v_type, v_known);
   end if;
 
@@ -91,5 +92,3 @@ begin
   return null;
 end;
 $$;
-
-comment on function tidegate_internal.contract_refusal is 'Why something is no assertion of a contract, or null.';

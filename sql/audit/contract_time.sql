@@ -1,4 +1,5 @@
--- contract_time: a time of a contract as an interval, or null when it is none
+-- contract_time: A time of a contract: a number is milliseconds, a text an interval with its unit; null when it is
+-- none.
 --
 -- One rule for all of them: a number is milliseconds, a text is an interval with its unit, such as "24 hours".
 create or replace function tidegate_internal.contract_time(p_value jsonb)
@@ -24,6 +25,3 @@ exception
   when data_exception then return null;
 end;
 $$;
-
-comment on function tidegate_internal.contract_time is
-  'A time of a contract: a number is milliseconds, a text an interval with its unit; null when it is none.';

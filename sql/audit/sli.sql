@@ -1,8 +1,8 @@
--- sli: the service level indicators of each stage over the last five minutes
+-- sli: The service level indicators of each stage over the last five minutes.
 --
--- Rates are per request that began, ratios per call; null while there was none. Duplicates are dropped at submission, so
--- their rate stands at the tx stage, which every kind has. The gates: of readiness a timeout rate of 0.5 percent, of sends a
--- rate of duplicates of 1 percent.
+-- Rates are per request that began, ratios per call; null while there was none. Duplicates are dropped at submission,
+-- so their rate stands at the tx stage, which every kind has. The gates: of readiness a timeout rate of 0.5 percent, of
+-- sends a rate of duplicates of 1 percent.
 create or replace view tidegate.sli as
 select
   s.*,
@@ -40,8 +40,6 @@ from (
   left join tidegate.breaker_overview as b on b.kind = p.kind and b.stage = p.stage
 ) as s
 order by s.kind, s.stage;
-
-comment on view tidegate.sli is 'Service level indicators of each stage, over the last five minutes.';
 comment on column tidegate.sli.kind is 'The kind.';
 comment on column tidegate.sli.stage is 'The stage.';
 comment on column tidegate.sli.requests is 'Requests whose first attempt was settled.';

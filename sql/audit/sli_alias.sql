@@ -1,4 +1,4 @@
--- sli_alias: the indicators of `sli` under the names that the policies' source document gives them
+-- sli_alias: The indicators of `sli` under the names that the policies' source document gives them.
 create or replace view tidegate.sli_alias as
 select a.name, s.kind, s.stage, a.value
 from tidegate.sli as s
@@ -11,8 +11,6 @@ cross join lateral (
     ('Threads.circuit.open_ratio', s.open_ratio)
 ) as a(name, value)
 order by a.name, s.kind, s.stage;
-
-comment on view tidegate.sli_alias is 'The indicators under the names of their source document, Threads.….';
 comment on column tidegate.sli_alias.name is 'Such as Threads.retry.rate.';
 comment on column tidegate.sli_alias.kind is 'The kind.';
 comment on column tidegate.sli_alias.stage is 'The stage.';

@@ -1,8 +1,8 @@
--- bar_messages: of messages just taken, gives back those that a breaker keeps from being called
+-- bar_messages: Of messages just taken, gives back those that a breaker keeps from being called.
 --
--- `p_breakers` is what `enter_breakers` said. Those of shut kinds, and of half-open ones all but the first few, are put off
--- until it may be worth another look: no attempt counts, no position is lost. Many of them come back one after the other,
--- two thousand a second, or claims would do nothing but put them off. At most `p_limit` are kept; what was taken
+-- `p_breakers` is what `enter_breakers` said. Those of shut kinds, and of half-open ones all but the first few, are put
+-- off until it may be worth another look: no attempt counts, no position is lost. Many of them come back one after the
+-- other, two thousand a second, or claims would do nothing but put them off. At most `p_limit` are kept; what was taken
 -- beyond that is given back, with a time, so that nobody who holds a breaker waits for the low-water mark. Returns the
 -- numbers that are left.
 create or replace function tidegate_internal.bar_messages(
@@ -42,7 +42,8 @@ begin
     ) as m
     left join tidegate.request_count as c on c.kind = m.kind and c.req_status = m.req_status
   ), placed as (
-    select j.msg_id, j.id, j.until, row_number() over (partition by j.until is null order by j.msg_id) as place from judged as j
+    select j.msg_id, j.id, j.until, row_number() over (partition by j.until is null order by j.msg_id) as place
+      from judged as j
   )
   select
     array_agg(p.msg_id order by p.msg_id) filter (where p.until is not null or p.place > p_limit),
@@ -57,5 +58,3 @@ begin
   return v_left;
 end;
 $$;
-
-comment on function tidegate_internal.bar_messages is 'Gives back taken messages that a breaker keeps from being called.';

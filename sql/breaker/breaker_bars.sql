@@ -1,7 +1,7 @@
--- breaker_bars: whether a stage's breaker lets none of its requests be called now
+-- breaker_bars: Whether a stage's breaker lets none of its requests be called now.
 --
--- Not while it is due to be tried, or tried and a probe is free: then the next request is called. PL/pgSQL, because submissions
--- ask each time and an SQL function with settings is planned at each call.
+-- Not while it is due to be tried, or tried and a probe is free: then the next request is called. PL/pgSQL, because
+-- submissions ask each time and an SQL function with settings is planned at each call.
 create or replace function tidegate.breaker_bars(p_kind text, p_stage tidegate.stage)
   returns boolean
   language plpgsql
@@ -21,6 +21,4 @@ begin
   );
 end;
 $$;
-
-comment on function tidegate.breaker_bars is 'Whether a stage''s breaker lets none of its requests be called now.';
 select tidegate_internal.allow('breaker_bars', '{reader,api,worker,admin}');

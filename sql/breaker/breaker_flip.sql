@@ -1,8 +1,9 @@
--- breaker_flip: closed → open, open → half_open, half_open → open or closed
+-- breaker_flip: closed → open, open → half_open, half_open → open or closed. Changes a breaker, once, with its event
+-- and notification.
 --
--- Only from the epoch that the caller has judged by: of several who see the same, one flips it. Returns whether this was
--- the one. One flip is one new epoch, one event and one notification; when the stage may be called again its workers are
--- woken.
+-- Only from the epoch that the caller has judged by: of several who see the same, one flips it. Returns whether this
+-- was the one. One flip is one new epoch, one event and one notification; when the stage may be called again its
+-- workers are woken.
 create or replace function tidegate_internal.breaker_flip(
   p_kind    text,
   p_stage   tidegate.stage,
@@ -45,5 +46,3 @@ begin
   return true;
 end;
 $$;
-
-comment on function tidegate_internal.breaker_flip is 'Changes a breaker, once, with its event and notification.';

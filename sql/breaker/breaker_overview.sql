@@ -1,5 +1,5 @@
--- breaker_overview: every breaker, what its window shows, and for what share of the last five minutes it was not
--- closed
+-- breaker_overview: Every breaker, what its window shows, and for what share of the last five minutes it was not
+-- closed.
 create or replace view tidegate.breaker_overview as
 select
   b.kind, b.stage, b.state, b.changed_at, b.open_until, b.epoch,
@@ -37,8 +37,6 @@ left join lateral (
   limit 1
 ) as e on true
 order by b.kind, b.stage;
-
-comment on view tidegate.breaker_overview is 'Every breaker, and what its window shows.';
 comment on column tidegate.breaker_overview.kind is 'The kind.';
 comment on column tidegate.breaker_overview.stage is 'The stage.';
 comment on column tidegate.breaker_overview.state is 'closed, open or half_open.';
@@ -52,7 +50,8 @@ comment on column tidegate.breaker_overview.window_failures is 'Those that faile
 comment on column tidegate.breaker_overview.window_slow is 'Those that took too long.';
 comment on column tidegate.breaker_overview.error_rate is 'Share that failed.';
 comment on column tidegate.breaker_overview.trips_at_error_rate is 'At what share it opens.';
-comment on column tidegate.breaker_overview.trips_at_latency_ms is 'It opens when half of the calls take longer, milliseconds.';
+comment on column tidegate.breaker_overview.trips_at_latency_ms is
+  'It opens when half of the calls take longer, milliseconds.';
 comment on column tidegate.breaker_overview.open_ratio is 'For what share of the last five minutes it was not closed.';
 comment on column tidegate.breaker_overview.last_cause is 'Why it last changed.';
 comment on column tidegate.breaker_overview.last_figures is 'By what figures.';

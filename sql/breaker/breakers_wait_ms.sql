@@ -1,5 +1,5 @@
--- breakers_wait_ms: for how long the breakers keep everything in a queue from being called, in milliseconds; 0: they
--- do not
+-- breakers_wait_ms: For how long the breakers keep everything in a queue from being called, in milliseconds; 0: they do
+-- not.
 create or replace function tidegate_internal.breakers_wait_ms(p_queue text, p_stage tidegate.stage, p_now timestamptz)
   returns numeric
   language plpgsql
@@ -19,5 +19,3 @@ begin
   );
 end;
 $$;
-
-comment on function tidegate_internal.breakers_wait_ms is 'For how long breakers hold back all of a queue, milliseconds.';

@@ -1,8 +1,8 @@
--- enter_breakers: which kinds a claim may not take because their breaker is open, and of which it takes probes
+-- enter_breakers: Which kinds a claim may not take because their breaker is open, and of which it takes probes.
 --
--- `shut` kinds are left until `shut_until`; of `probing` ones as many are taken as `free` says; `room` is how many at most
--- in all, null when a kind of the queue has no say in it. An open breaker whose time is over is half open from here on.
--- Holds the rows of half-open breakers to the end of the claim: while a settle holds one, no probe is taken.
+-- `shut` kinds are left until `shut_until`; of `probing` ones as many are taken as `free` says; `room` is how many at
+-- most in all, null when a kind of the queue has no say in it. An open breaker whose time is over is half open from
+-- here on. Holds the rows of half-open breakers to the end of the claim: while a settle holds one, no probe is taken.
 create or replace function tidegate_internal.enter_breakers(
   p_queue text,
   p_stage tidegate.stage,
@@ -22,7 +22,8 @@ declare
   v_breaker tidegate.breaker;
   v_free    integer;
 begin
-  -- One claim after the other looks for probes: others would take the messages away from the one that may, and put them off.
+  -- One claim after the other looks for probes: others would take the messages away from the one that may, and put them
+  -- off.
   if exists (
     select
     from tidegate.breaker as b
@@ -54,7 +55,8 @@ begin
       continue;
     end if;
     if v_breaker.state = 'open' then
-      perform tidegate_internal.breaker_flip(v_seen.kind, p_stage, 'half_open', v_seen.epoch, 'open time over', null, p_now);
+      perform tidegate_internal.breaker_flip(v_seen.kind, p_stage, 'half_open', v_seen.epoch, 'open time over', null,
+        p_now);
       v_breaker.probes := 0;
     end if;
     -- Probes that nobody has reported by now are lost with their workers.
@@ -76,5 +78,3 @@ begin
   return v_found;
 end;
 $$;
-
-comment on function tidegate_internal.enter_breakers is 'Which kinds a claim leaves, and which it probes.';

@@ -1,4 +1,4 @@
--- look_at_breaker: trips a closed breaker whose window says so, lets an open one try again when its time is over
+-- look_at_breaker: Trips a closed breaker whose window says so, lets an open one try again when its time is over.
 --
 -- It trips on the share of calls that failed, or when at least half of them took too long. Calls from before its last
 -- change tell nothing about now.
@@ -39,6 +39,3 @@ begin
   );
 end;
 $$;
-
-comment on function tidegate_internal.look_at_breaker is
-  'Opens a breaker whose window says so, lets an open one try again when its time is over.';

@@ -1,7 +1,7 @@
--- look_at_breakers: `look_at_breaker` for every breaker; a maintenance duty; returns how many flipped
+-- look_at_breakers: `look_at_breaker` for every breaker; a maintenance duty; returns how many flipped.
 --
--- One that changed in the future saw a clock that has stepped back since, and would stay as it is until the clock gets there:
--- it begins anew now.
+-- One that changed in the future saw a clock that has stepped back since, and would stay as it is until the clock gets
+-- there: it begins anew now.
 create or replace function tidegate.look_at_breakers()
   returns bigint
   language sql
@@ -17,9 +17,8 @@ as $$
   where p.kind = b.kind and p.stage = b.stage and b.changed_at > tidegate.clock() + interval '1 second';
 
   select count(*)
-  from (select b.kind, b.stage from tidegate.breaker as b where b.state <> 'half_open' order by b.kind, b.stage) as known
+  from (select b.kind, b.stage from tidegate.breaker as b
+    where b.state <> 'half_open' order by b.kind, b.stage) as known
   where tidegate_internal.look_at_breaker(known.kind, known.stage, tidegate.clock());
 $$;
-
-comment on function tidegate.look_at_breakers is 'Maintenance duty: looks at every breaker.';
 select tidegate_internal.allow('look_at_breakers', '{api,worker,admin}');

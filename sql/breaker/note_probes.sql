@@ -1,4 +1,4 @@
--- note_probes: counts the requests that a claim takes as probes of half-open breakers, whose rows it holds
+-- note_probes: Counts the requests that a claim takes as probes of half-open breakers, whose rows it holds.
 create or replace function tidegate_internal.note_probes(
   p_stage     tidegate.stage,
   p_probing   text[],
@@ -23,5 +23,3 @@ as $$
   join tidegate.policy_in_force as f on f.kind = taken.kind and f.stage = p_stage
   where b.kind = taken.kind and b.stage = p_stage and b.state = 'half_open';
 $$;
-
-comment on function tidegate_internal.note_probes is 'Counts the probes that a claim takes.';

@@ -1,4 +1,4 @@
--- report_to_breakers: what calls have shown, told to the breakers of their kinds
+-- report_to_breakers: What calls have shown, told to the breakers of their kinds.
 --
 -- One element a call: its kind, what came of it (see `note_calls`), whether it was slow,
 -- when it was claimed. Half open, only calls claimed since then count, which are the probes: one that fails opens the
@@ -63,5 +63,3 @@ begin
   end loop;
 end;
 $$;
-
-comment on function tidegate_internal.report_to_breakers is 'Tells breakers what calls have shown.';

@@ -1,7 +1,7 @@
--- take_past_breakers: `take_messages`, but for what a breaker keeps from being called
+-- take_past_breakers: `take_messages`, but for what a breaker keeps from being called.
 --
--- What stands in front is put off, a bounded number of messages a claim, so that kinds whose downstream works are reached
--- through those whose does not. More than are wanted are only taken where nothing but such ones stood.
+-- What stands in front is put off, a bounded number of messages a claim, so that kinds whose downstream works are
+-- reached through those whose does not. More than are wanted are only taken where nothing but such ones stood.
 create or replace function tidegate_internal.take_past_breakers(
   p_queue      text,
   p_limit      integer,
@@ -54,5 +54,3 @@ begin
   end loop;
 end;
 $$;
-
-comment on function tidegate_internal.take_past_breakers is 'Take_messages, past those that a breaker holds back.';

@@ -1,7 +1,8 @@
--- claim_readiness: takes up to `batch` queued requests for their readiness check, under one new lease each
+-- claim_readiness: Takes up to batch queued requests for their check, under a lease; no more at once than the queue's
+-- max_concurrency.
 --
--- The status stays `queued`: the request's row names the lease. Never more than the queue's max_concurrency are held at once,
--- across the fleet, because counting and taking happen under one lock per queue; the slot of a dead worker comes
+-- The status stays `queued`: the request's row names the lease. Never more than the queue's max_concurrency are held at
+-- once, across the fleet, because counting and taking happen under one lock per queue; the slot of a dead worker comes
 -- back with its lease. `kinds` (null: all): requests of other kinds are left to other workers. Returns fewer rows than
 -- asked, or none, when fewer wait, no slot is free or the queue is paused. Commit before checking anything.
 create or replace function tidegate.claim_readiness(
@@ -36,7 +37,8 @@ create or replace function tidegate.claim_readiness(
   )
   language plpgsql
   security definer
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -106,8 +108,8 @@ begin
     return;
   end if;
 
-  -- A row stands for its message only while it names it and waits. Rows are locked in the order of their ids, because a settle
-  -- that comes too late may hold some of them.
+  -- A row stands for its message only while it names it and waits. Rows are locked in the order of their ids, because a
+  -- settle that comes too late may hold some of them.
   return query
     with claimed as (
       update tidegate.request as r
@@ -115,7 +117,8 @@ begin
         previous_status = r.req_status, worker = claim_readiness.worker, readiness_attempt = r.readiness_attempt + 1,
         lease = v_token
       from (select t.id, t.msg_id from unnest(v_taken.ids, v_taken.msg_ids) as t(id, msg_id) order by t.id) as t
-      where r.id = any(array[t.id]) and r.msg_id = t.msg_id and r.queue = claim_readiness.queue and r.req_status = 'queued'
+      where r.id = any(array[t.id]) and r.msg_id = t.msg_id and r.queue = claim_readiness.queue
+        and r.req_status = 'queued'
         and r.lease is null and (least(r.readiness_deadline_at, r.deadline_at) <= v_now) is not true
         and (r.readiness_attempt = 0 or r.readiness_attempt - r.readiness_waits < (
           select p.attempts from tidegate.policy_in_force as p where p.kind = r.kind and p.stage = 'readiness'
@@ -151,7 +154,8 @@ begin
   if v_breakers.probing <> '{}' then
     perform tidegate_internal.note_probes(
       'readiness', v_breakers.probing,
-      array(select r.id from tidegate.request as r where r.id = any(v_taken.ids) and r.lease = v_token), lease_for, v_now
+      array(select r.id from tidegate.request as r where r.id = any(v_taken.ids) and r.lease = v_token), lease_for,
+      v_now
     );
   end if;
   if v_claimed < cardinality(v_taken.msg_ids) then
@@ -167,8 +171,4 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate.claim_readiness is
-  'Takes up to batch queued requests for their check, under a lease; no more at once than the queue''s '
-  'max_concurrency.';
 select tidegate_internal.allow('claim_readiness', '{worker,admin}');

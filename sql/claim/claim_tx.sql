@@ -1,14 +1,15 @@
--- claim_tx: processing → tx_in_flight, for up to `batch` requests of a tx queue, under one new lease each
+-- claim_tx: processing → tx_in_flight, under a lease: claims up to batch requests for sending, no faster than the
+-- queue's rate limit; each send may start at its send_at.
 --
 -- Returns the requests to send, in the order of their messages, each with the time its send may start (`send_at`,
 -- this database's clock; `claimed_at` is the same clock now). Commit before calling the downstream, synchronously:
 -- a claim that a crash forgets would be sent twice.
 --
--- `kinds` (null: all): requests of other kinds are left to other workers. Fewer rows than asked, or none, when fewer wait,
--- when the queue is paused, or when its rate allows no more within the next 100 ms. Messages that no longer stand for a
--- request in this stage are removed on the way. A request whose sender was lost (its lease ran out) is handed out again, before
--- others, with `attempt` > 1, so that the stage looks for a receipt first; with at_most_once semantics it ends as
--- outcome_unknown. `attempt` > `attempts_max` means: look, but do not send again.
+-- `kinds` (null: all): requests of other kinds are left to other workers. Fewer rows than asked, or none, when fewer
+-- wait, when the queue is paused, or when its rate allows no more within the next 100 ms. Messages that no longer stand
+-- for a request in this stage are removed on the way. A request whose sender was lost (its lease ran out) is handed out
+-- again, before others, with `attempt` > 1, so that the stage looks for a receipt first; with at_most_once semantics it
+-- ends as outcome_unknown. `attempt` > `attempts_max` means: look, but do not send again.
 create or replace function tidegate.claim_tx(
   queue     text,
   worker    text,
@@ -41,7 +42,8 @@ create or replace function tidegate.claim_tx(
   )
   language plpgsql
   security definer
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -88,7 +90,8 @@ begin
     v_pacing := tidegate_internal.queue_counter(claim_tx.queue, 'pacing');
     v_now := tidegate.clock();
     select p.slots, p.tat_ns, p.interval_ns, p.tolerance_ns into v_slots, v_tat_ns, v_gap_ns, v_burst_ns
-    from tidegate_internal.pacing_slots(pg_sequence_last_value(v_pacing), v_queue.per_seconds, v_queue.burst, v_now) as p;
+    from tidegate_internal.pacing_slots(pg_sequence_last_value(v_pacing), v_queue.per_seconds, v_queue.burst,
+      v_now) as p;
     -- Stored even when nothing may be sent yet: an arrival time far ahead (the clock stepped back, the rate was raised)
     -- would be brought back to the same distance at each claim, and stop the queue until the clock gets there.
     if v_tat_ns < pg_sequence_last_value(v_pacing) then
@@ -118,7 +121,8 @@ begin
   end if;
   if v_taken.msg_ids is null then
     perform tidegate_internal.raise_marks(
-      claim_tx.queue, v_limit, v_kinds, v_now, 0, v_taken.mark, v_taken.start, v_taken.first, v_taken.due_from, v_taken.due_to
+      claim_tx.queue, v_limit, v_kinds, v_now, 0, v_taken.mark, v_taken.start, v_taken.first, v_taken.due_from,
+      v_taken.due_to
     );
     return;
   end if;
@@ -126,13 +130,14 @@ begin
     perform setval(v_pacing, v_tat_ns + cardinality(v_taken.msg_ids) * v_gap_ns);
   end if;
 
-  -- A row stands for its message only while it names it and waits. Rows are locked in the order of their ids, because a settle
-  -- that comes too late may hold some of them.
+  -- A row stands for its message only while it names it and waits. Rows are locked in the order of their ids, because a
+  -- settle that comes too late may hold some of them.
   return query
     with claimed as (
       update tidegate.request as r
       set
-        previous_status = r.req_status, req_status = 'tx_in_flight', transition_no = r.transition_no + 1, cause = 'claimed',
+        previous_status = r.req_status, req_status = 'tx_in_flight', transition_no = r.transition_no + 1,
+        cause = 'claimed',
         tx_in_flight_at = tidegate.clock(), worker = claim_tx.worker, tx_attempt = r.tx_attempt + 1, lease = v_token
       from (select t.id, t.msg_id from unnest(v_taken.ids, v_taken.msg_ids) as t(id, msg_id) order by t.id) as t
       where r.id = any(array[t.id]) and r.msg_id = t.msg_id and r.queue = claim_tx.queue and r.req_status = 'processing'
@@ -154,7 +159,8 @@ begin
       select * from tidegate.policy_in_force as p where p.stage = 'tx'
     )
     select
-      row(claim_tx.queue, v_token, c.id)::tidegate.lease, c.id, c.kind, c.payload, c.tx_attempt, p.attempts + c.tx_unsent,
+      row(claim_tx.queue, v_token, c.id)::tidegate.lease, c.id, c.kind, c.payload, c.tx_attempt,
+      p.attempts + c.tx_unsent,
       case
         when v_pacing is null then v_now
         else greatest(v_now, to_timestamp((
@@ -177,7 +183,8 @@ begin
   if v_breakers.probing <> '{}' then
     perform tidegate_internal.note_probes(
       'tx', v_breakers.probing,
-      array(select r.id from tidegate.request as r where r.id = any(v_taken.ids) and r.lease = v_token), lease_for, v_now
+      array(select r.id from tidegate.request as r where r.id = any(v_taken.ids) and r.lease = v_token), lease_for,
+      v_now
     );
   end if;
   if v_claimed < cardinality(v_taken.msg_ids) then
@@ -193,8 +200,4 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate.claim_tx is
-  'processing to tx_in_flight, under a lease: takes up to batch requests to send, no faster than the queue''s '
-  'per_seconds; each may start at its send_at.';
 select tidegate_internal.allow('claim_tx', '{worker,admin}');

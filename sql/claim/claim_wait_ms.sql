@@ -1,12 +1,13 @@
--- claim_wait_ms: for how many milliseconds nothing of a queue will be claimable; 0 when something is now
+-- claim_wait_ms: For how many milliseconds nothing of a queue will be claimable, 60000 at most; 0: something is now.
 --
--- At most 60000: then ask again. A new submission, a pause lifted or a limit raised can end the wait early. `kinds` as for a
--- claim (null: all): while requests of other kinds wait, submissions notify no one, so at most 200.
+-- At most 60000: then ask again. A new submission, a pause lifted or a limit raised can end the wait early. `kinds` as
+-- for a claim (null: all): while requests of other kinds wait, submissions notify no one, so at most 200.
 create or replace function tidegate.claim_wait_ms(queue text, kinds text[] default null)
   returns integer
   language plpgsql
   security definer
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -71,7 +72,8 @@ begin
     limit 1
   );
   v_next := least(v_next, v_free);
-  if v_kinds is not null and (v_next > v_now) is not false and tidegate_internal.queue_has_waiting(claim_wait_ms.queue) then
+  if v_kinds is not null and (v_next > v_now) is not false
+    and tidegate_internal.queue_has_waiting(claim_wait_ms.queue) then
     v_longest := 200;
   end if;
   if v_next is null then
@@ -101,7 +103,4 @@ begin
   return least(ceil(v_wait_ms), v_longest);
 end;
 $$;
-
-comment on function tidegate.claim_wait_ms is
-  'For how many milliseconds nothing of a queue will be claimable, 60000 at most; 0: something is now.';
 select tidegate_internal.allow('claim_wait_ms', '{reader,api,worker,admin}');

@@ -1,4 +1,4 @@
--- delete_ended_claim: deletes a claim that holds nothing any more, unless it is locked
+-- delete_ended_claim: Deletes a claim that holds nothing any more, unless it is locked.
 create or replace function tidegate_internal.delete_ended_claim(p_token bigint, p_part integer)
   returns void
   language sql
@@ -17,5 +17,3 @@ as $$
     for update skip locked
   );
 $$;
-
-comment on function tidegate_internal.delete_ended_claim is 'Deletes a claim that holds nothing any more.';

@@ -1,13 +1,15 @@
--- end_leases: after a settle, deletes the claims that hold nothing any more, and counts what left the queue
+-- end_leases: After a settle, deletes the claims that hold nothing any more, and counts what left the queue.
 --
--- The caller has taken the tokens `p_tokens` out of the rows of `p_ids`. `p_drained` are the times at which what is served was
--- claimed. A claim whose row is locked is left to the reaper: to wait for it here, with rows locked, could end in a deadlock.
+-- The caller has taken the tokens `p_tokens` out of the rows of `p_ids`. `p_drained` are the times at which what is
+-- served was claimed. A claim whose row is locked is left to the reaper: to wait for it here, with rows locked, could
+-- end in a deadlock.
 create or replace function tidegate_internal.end_leases(
   p_queue text, p_ids uuid[], p_tokens bigint[], p_drained timestamptz[]
 )
   returns void
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -25,8 +27,8 @@ begin
     where t.requests = (select sum(cardinality(p.ids)) from tidegate.claim as p where p.token = t.token)
       or not exists (
         select
-        -- Ids are in the reverse order of the claim, and settles mostly in that order: the first one tells that it goes on. Those
-        -- of this settle name no lease any more, and need no look.
+        -- Ids are in the reverse order of the claim, and settles mostly in that order: the first one tells that it goes
+        -- on. Those of this settle name no lease any more, and need no look.
         from unnest(c.ids) as i(id)
         cross join lateral (select r.lease from tidegate.request as r where r.id = any(array[i.id])) as r
         where r.lease = c.token and i.id not in (select m.id from unnest(p_ids) as m(id))
@@ -45,6 +47,3 @@ begin
   from unnest(p_drained) as d(claimed);
 end;
 $$;
-
-comment on function tidegate_internal.end_leases is
-  'Deletes the claims that hold nothing any more, and counts what left the queue.';

@@ -1,7 +1,7 @@
--- end_unclaimable: processing or tx_in_flight → failure, for requests that no worker gets any more
+-- end_unclaimable: processing or tx_in_flight → failure, for requests that no worker may claim any more.
 --
--- Their outcome must stay unknown (`unknown`: sent at most once, and lost), their attempts are used up (`exhausted`), or their
--- deadline has passed (`expired`). The caller has locked the rows and taken their messages.
+-- Their outcome must stay unknown (`unknown`: sent at most once, and lost), their attempts are used up (`exhausted`),
+-- or their deadline has passed (`expired`). The caller has locked the rows and taken their messages.
 create or replace function tidegate_internal.end_unclaimable(p_ids uuid[], p_fates text[])
   returns void
   language sql
@@ -16,7 +16,8 @@ as $$
     error = case e.fate
       when 'unknown' then tidegate_internal.error_json(
         'outcome_unknown', format('worker %s was lost while sending; the request may have been sent', r.worker), false)
-      when 'expired' then tidegate_internal.error_json('deadline_exceeded', 'the deadline passed before it was answered', true)
+      when 'expired' then tidegate_internal.error_json('deadline_exceeded',
+        'the deadline passed before it was answered', true)
       else tidegate_internal.error_json(
         'attempts_exhausted',
         case r.req_status
@@ -28,6 +29,3 @@ as $$
   from unnest(p_ids, p_fates) as e(id, fate)
   where r.id = any(array[e.id]) and r.req_status in ('processing', 'tx_in_flight');
 $$;
-
-comment on function tidegate_internal.end_unclaimable is
-  'processing or tx_in_flight to failure, for requests that no worker gets any more.';

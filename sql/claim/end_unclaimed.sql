@@ -1,9 +1,9 @@
--- end_unclaimed: deals with what a claim has taken and has not claimed
+-- end_unclaimed: Ends what a claim has taken and may not claim, and puts back what waits on.
 --
--- Requests whose attempts are used up, or whose time has passed, end. A row that another transaction has locked is passed over,
--- because this one holds rows, too, and locks rows in the order of their ids only: its message goes back for a moment. If that
--- transaction ends the request, the message is a stray, and the claim that takes it next drops it. All else were strays and
--- duplicates, and their messages are gone.
+-- Requests whose attempts are used up, or whose time has passed, end. A row that another transaction has locked is
+-- passed over, because this one holds rows, too, and locks rows in the order of their ids only: its message goes back
+-- for a moment. If that transaction ends the request, the message is a stray, and the claim that takes it next drops
+-- it. All else were strays and duplicates, and their messages are gone.
 create or replace function tidegate_internal.end_unclaimed(
   p_queue   text,
   p_stage   tidegate.stage,
@@ -13,7 +13,8 @@ create or replace function tidegate_internal.end_unclaimed(
 )
   returns void
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -69,6 +70,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate_internal.end_unclaimed is
-  'Ends what a claim has taken and may not claim, and puts back what waits on.';

@@ -1,12 +1,13 @@
--- extend: prolongs leases that have not run out, to `lease_for` from now
+-- extend: Prolongs leases that have not run out, to lease_for from now; returns those prolonged.
 --
--- Returns the leases prolonged. A missing one has run out or was taken over: stop its call. Commit synchronously. What a claim
--- took and is not named keeps its time: it becomes a part of its own.
+-- Returns the leases prolonged. A missing one has run out or was taken over: stop its call. Commit synchronously. What
+-- a claim took and is not named keeps its time: it becomes a part of its own.
 create or replace function tidegate.extend(leases tidegate.lease[], lease_for interval)
   returns setof tidegate.lease
   language plpgsql
   security definer
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -51,13 +52,15 @@ begin
       if v_rest is not null then
         insert into tidegate.claim (token, part, queue, worker, claimed_at, until, lease_ms, ids)
         select
-          v_claim.token, max(c.part) + 1, v_claim.queue, v_claim.worker, v_claim.claimed_at, v_claim.until, v_claim.lease_ms,
+          v_claim.token, max(c.part) + 1, v_claim.queue, v_claim.worker, v_claim.claimed_at, v_claim.until,
+          v_claim.lease_ms,
           v_rest
         from tidegate.claim as c
         where c.token = v_claim.token;
       end if;
       update tidegate.claim as c
-      set until = tidegate.clock() + lease_for, lease_ms = ceil(extract(epoch from lease_for) * 1000)::bigint, ids = v_kept
+      set until = tidegate.clock() + lease_for, lease_ms = ceil(extract(epoch from lease_for) * 1000)::bigint,
+        ids = v_kept
       where c.token = v_claim.token and c.part = v_claim.part;
       v_done := v_done || v_kept;
       return query select v_claim.queue, v_claim.token, k.id from unnest(v_kept) as k(id);
@@ -71,7 +74,4 @@ begin
   end loop;
 end;
 $$;
-
-comment on function tidegate.extend is
-  'Prolongs leases that have not run out, to lease_for from now; returns those prolonged.';
 select tidegate_internal.allow('extend', '{worker,admin}');

@@ -1,4 +1,4 @@
--- held_by: how many requests each holder holds; a holder without any is not there
+-- held_by: How many requests each holder holds; a holder without any is not there.
 create or replace function tidegate.held_by()
   returns table (holder text, held bigint)
   language sql
@@ -9,6 +9,4 @@ create or replace function tidegate.held_by()
 as $$
   select l.worker, count(*) from tidegate.leased_request as l where l.in_force group by l.worker;
 $$;
-
-comment on function tidegate.held_by is 'How many requests each holder holds.';
 select tidegate_internal.allow('held_by', '{reader,api,worker,admin}');

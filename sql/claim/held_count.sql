@@ -1,4 +1,4 @@
--- held_count: how many requests of a queue are held
+-- held_count: How many requests of a queue are held.
 --
 -- Judged by one reading of the clock, taken after the snapshot: a lease prolonged between `p_now` and the snapshot
 -- reaches further than it could at `p_now`, and would count as none.
@@ -6,7 +6,8 @@ create or replace function tidegate_internal.held_count(p_queue text, p_now time
   returns bigint
   language plpgsql
   stable
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -25,5 +26,3 @@ begin
   );
 end;
 $$;
-
-comment on function tidegate_internal.held_count is 'How many requests of a queue are held.';

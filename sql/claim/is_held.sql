@@ -1,4 +1,4 @@
--- is_held: whether a lease is in force: it has not run out
+-- is_held: Whether a lease is in force: it has not run out.
 --
 -- One that reaches further than it can has run out, too: the clock has stepped back since it was taken.
 create or replace function tidegate.is_held(p_until timestamptz, p_lease_ms bigint, p_now timestamptz)
@@ -7,6 +7,4 @@ create or replace function tidegate.is_held(p_until timestamptz, p_lease_ms bigi
   stable
   parallel safe
 return p_until > p_now and p_until <= p_now + p_lease_ms * interval '1 ms';
-
-comment on function tidegate.is_held is 'Whether a lease is in force: it has not run out.';
 select tidegate_internal.allow('is_held', '{reader,api,worker,admin}');

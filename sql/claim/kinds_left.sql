@@ -1,4 +1,4 @@
--- kinds_left: of a claim's kinds, null if they are all that a queue may hold, or null themselves
+-- kinds_left: Of a claim's kinds, null if they are all that a queue may hold, or null themselves.
 create or replace function tidegate_internal.kinds_left(p_queue text, p_stage tidegate.stage, p_kinds text[])
   returns text[]
   language plpgsql
@@ -7,12 +7,11 @@ create or replace function tidegate_internal.kinds_left(p_queue text, p_stage ti
 as $$
 begin
   if p_kinds is null
-    or not exists (select from tidegate_internal.kinds_of_queue(p_queue, p_stage) as k(name) where k.name <> all(p_kinds))
+    or not exists (select from tidegate_internal.kinds_of_queue(p_queue, p_stage) as k(name)
+      where k.name <> all(p_kinds))
   then
     return null;
   end if;
   return p_kinds;
 end;
 $$;
-
-comment on function tidegate_internal.kinds_left is 'The kinds that a claim takes, or null for all of its queue.';

@@ -1,4 +1,4 @@
--- kinds_of_queue: the kinds whose requests a queue may hold: those that use it, and those that have ever used it
+-- kinds_of_queue: The kinds whose requests a queue may hold: those that use it, and those that have ever used it.
 --
 -- Requests stay where they are when their kind is pointed elsewhere.
 create or replace function tidegate_internal.kinds_of_queue(p_queue text, p_stage tidegate.stage)
@@ -20,5 +20,3 @@ begin
       ));
 end;
 $$;
-
-comment on function tidegate_internal.kinds_of_queue is 'The kinds whose requests a queue may hold.';

@@ -1,4 +1,4 @@
--- lease_queue: the one queue that leases name; null without any
+-- lease_queue: The one queue that leases name; null without any.
 --
 -- Raises TG007 when they name more than one, and TG005 when there is no such queue.
 create or replace function tidegate_internal.lease_queue(p_leases tidegate.lease[])
@@ -24,5 +24,3 @@ begin
   return v_first;
 end;
 $$;
-
-comment on function tidegate_internal.lease_queue is 'The one queue that leases name.';

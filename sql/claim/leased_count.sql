@@ -1,9 +1,10 @@
--- leased_count: how many requests of a queue are under a lease, up to a number, whether it is in force or has run out
+-- leased_count: How many requests of a queue are under a lease, up to a number, whether it is in force or has run out.
 create or replace function tidegate_internal.leased_count(p_queue text, p_last bigint default null)
   returns bigint
   language plpgsql
   stable
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -21,6 +22,3 @@ begin
   );
 end;
 $$;
-
-comment on function tidegate_internal.leased_count is
-  'How many requests of a queue are under a lease, up to a number.';

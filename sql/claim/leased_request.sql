@@ -1,4 +1,4 @@
--- leased_request: the requests under a lease, whether it is in force or has run out
+-- leased_request: The requests under a lease, whether it is in force or has run out.
 --
 -- The subquery is looked up for each id: joined, the planner might walk over all requests.
 create or replace view tidegate.leased_request as
@@ -10,8 +10,6 @@ cross join lateral (
   select q.req_status, q.msg_id, q.lease from tidegate.request as q where q.id = i.id offset 0
 ) as r
 where r.lease = c.token;
-
-comment on view tidegate.leased_request is 'The requests under a lease: who holds each, and until when.';
 comment on column tidegate.leased_request.id is 'The request.';
 comment on column tidegate.leased_request.req_status is 'Its status.';
 comment on column tidegate.leased_request.queue is 'The queue that it was claimed from.';

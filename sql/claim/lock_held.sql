@@ -1,8 +1,9 @@
--- lock_held: locks the requests that the given leases still hold, in the order of their ids
+-- lock_held: Locks the requests that the given leases still hold, in the order of their ids.
 --
--- Returns, in the same order, the requests, their kinds, their numbers in the queue, the place of each lease in the array given
--- (from 1), its token, and when it was claimed. Nulls when none is held any more. A row that the reaper or another settle has
--- locked is waited for, and then its token is looked at again. Raises TG007 when the leases name more than one queue.
+-- Returns, in the same order, the requests, their kinds, their numbers in the queue, the place of each lease in the
+-- array given (from 1), its token, and when it was claimed. Nulls when none is held any more. A row that the reaper or
+-- another settle has locked is waited for, and then its token is looked at again. Raises TG007 when the leases name
+-- more than one queue.
 create or replace function tidegate_internal.lock_held(
   p_leases    tidegate.lease[],
   out queue   text,
@@ -14,7 +15,8 @@ create or replace function tidegate_internal.lock_held(
   out claimed timestamptz[]
 )
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -24,7 +26,8 @@ as $$
 begin
   lock_held.queue := tidegate_internal.lease_queue(p_leases);
   select
-    array_agg(h.msg_id), array_agg(h.id), array_agg(h.kind), array_agg(h.place), array_agg(h.token), array_agg(h.claimed_at)
+    array_agg(h.msg_id), array_agg(h.id), array_agg(h.kind), array_agg(h.place), array_agg(h.token),
+    array_agg(h.claimed_at)
   into msg_ids, ids, kinds, places, tokens, claimed
   from (
     select r.msg_id, r.id, r.kind, l.place, l.token, c.claimed_at
@@ -39,5 +42,3 @@ begin
   ) as h;
 end;
 $$;
-
-comment on function tidegate_internal.lock_held is 'Locks the requests that the given leases still hold.';

@@ -1,8 +1,8 @@
--- lock_lapsed: locks a claim that has run out and the rows that name it, and tells what is to become of each
+-- lock_lapsed: Locks a claim that has run out and the rows that name it, and tells what is to become of each.
 --
--- Rows that are locked already, and a claim that is, are passed over. The claim's row goes, but for what was passed over.
--- Returns how many rows it holds; who waits again (`ids`, in the order of their numbers, with their kinds), which of them were in
--- flight (`lost`), what ends and how, and what only names the lease no more (`freed`).
+-- Rows that are locked already, and a claim that is, are passed over. The claim's row goes, but for what was passed
+-- over. Returns how many rows it holds; who waits again (`ids`, in the order of their numbers, with their kinds), which
+-- of them were in flight (`lost`), what ends and how, and what only names the lease no more (`freed`).
 create or replace function tidegate_internal.lock_lapsed(
   p_token     bigint,
   p_part      integer,
@@ -17,7 +17,8 @@ create or replace function tidegate_internal.lock_lapsed(
   out kinds   text[]
 )
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -85,6 +86,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate_internal.lock_lapsed is
-  'Locks a claim that has run out and the rows that name it, and tells what is to become of each.';

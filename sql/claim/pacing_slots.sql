@@ -1,4 +1,4 @@
--- pacing_slots: how many sends of a queue may be reserved now, and from when on (GCRA)
+-- pacing_slots: How many sends of a queue may be reserved now, and from when on (GCRA).
 --
 -- `tat_ns` is the theoretical arrival time of the next send, `interval_ns` is 1/D rounded up (rounding down would
 -- let D + 1 + burst into a second), `tolerance_ns` is what a burst may run ahead. The n-th reserved send (from 0)
@@ -40,6 +40,3 @@ begin
   wait_ms := case when slots > 0 then 0 else ceil(-v_ahead_ns / 1000000.0) end;
 end;
 $$;
-
-comment on function tidegate_internal.pacing_slots is
-  'How many sends may be reserved now at a rate, and from when on.';

@@ -1,10 +1,10 @@
--- raise_marks: raises the marks of a queue past what a claim has taken or passed over
+-- raise_marks: Raises the marks of a queue past what a claim has taken or passed over.
 --
--- Last in a claim: it holds the marks' lock to its end, and waits for no row under it. The values are those of `take_messages`:
--- the claim began at `p_start` (`p_mark` is the queue's mark), took `p_count` up to `p_limit`, `p_first` and what is behind it by
--- number, and dealt with what came due before `p_due_to`. A claim of all kinds passes nothing; one of some kinds passes other
--- kinds, and one that found nothing what is put off. The queue's mark passes nothing that this claim took by number, because it
--- may roll back.
+-- Last in a claim: it holds the marks' lock to its end, and waits for no row under it. The values are those of
+-- `take_messages`: the claim began at `p_start` (`p_mark` is the queue's mark), took `p_count` up to `p_limit`,
+-- `p_first` and what is behind it by number, and dealt with what came due before `p_due_to`. A claim of all kinds
+-- passes nothing; one of some kinds passes other kinds, and one that found nothing what is put off. The queue's mark
+-- passes nothing that this claim took by number, because it may roll back.
 create or replace function tidegate_internal.raise_marks(
   p_queue    text,
   p_limit    integer,
@@ -19,7 +19,8 @@ create or replace function tidegate_internal.raise_marks(
 )
   returns void
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -35,8 +36,9 @@ declare
   v_next       bigint;
   v_waiting    bigint;
 begin
-  -- While an old snapshot is held, claims that have ended stay in their index, and each later claim would walk over all of them.
-  -- `rescan_queue` finds a lease that appears so late, or that this transaction has reaped and does not commit.
+  -- While an old snapshot is held, claims that have ended stay in their index, and each later claim would walk over all
+  -- of them. `rescan_queue` finds a lease that appears so late, or that this transaction has reaped and does not
+  -- commit.
   if p_now - tidegate_internal.reaped_until(p_queue) > v_reap_slack + v_due_step
     and pg_try_advisory_xact_lock(tidegate.queue_lock_key(p_queue, 'mark'))
   then
@@ -78,6 +80,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate_internal.raise_marks is
-  'Raises the marks of a queue past what a claim has taken or passed over.';

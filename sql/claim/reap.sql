@@ -1,10 +1,11 @@
--- reap: takes from its holder what a lease that has run out still holds, and up to `p_limit` of it for a claim
+-- reap: Takes from its holder what a lease that has run out still holds, and up to `p_limit` of it for a claim.
 --
--- One claim, the oldest that can be reaped: its row first, then the rows of its requests in the order of their ids. A row that a
--- late settle or an operator has locked stays under the lease, and is not waited for: all claims would wait with this one.
--- A request in flight goes back to processing (recovered); or it ends, when its outcome must stay unknown (at most once), its
--- attempts are used up or its deadline has passed. What the claim does not take is put back. Returns the numbers and ids
--- of what it takes, in the order of the numbers, and `reaped`: whether there was anything to reap.
+-- One claim, the oldest that can be reaped: its row first, then the rows of its requests in the order of their ids. A
+-- row that a late settle or an operator has locked stays under the lease, and is not waited for: all claims would wait
+-- with this one. A request in flight goes back to processing (recovered); or it ends, when its outcome must stay
+-- unknown (at most once), its attempts are used up or its deadline has passed. What the claim does not take is put
+-- back. Returns the numbers and ids of what it takes, in the order of the numbers, and `reaped`: whether there was
+-- anything to reap.
 create or replace function tidegate_internal.reap(
   p_queue     text,
   p_limit     integer,
@@ -15,7 +16,8 @@ create or replace function tidegate_internal.reap(
   out reaped  boolean
 )
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -34,8 +36,8 @@ begin
     order by c.until
     limit 20
   loop
-    -- A block that raises gives back the locks of a claim of which nothing can be reaped: with some of them kept, no other rows
-    -- may be locked.
+    -- A block that raises gives back the locks of a claim of which nothing can be reaped: with some of them kept, no
+    -- other rows may be locked.
     begin
       v_held := tidegate_internal.lock_lapsed(v_claim.token, v_claim.part, p_now);
       if v_held.held = 0 then
@@ -79,6 +81,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate_internal.reap is
-  'Takes from its holder what a lease that has run out still holds, and some of it for a claim.';

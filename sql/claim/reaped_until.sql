@@ -1,7 +1,7 @@
--- reaped_until: before which instant no claim of a queue looks for leases that ran out (see `raise_marks`)
+-- reaped_until: Before which instant no claim of a queue looks for leases that ran out (see `raise_marks`).
 --
--- In PL/pgSQL, which keeps its plan: PostgreSQL cannot put the expression in place of the call, because reading a sequence is
--- volatile.
+-- In PL/pgSQL, which keeps its plan: PostgreSQL cannot put the expression in place of the call, because reading a
+-- sequence is volatile.
 create or replace function tidegate_internal.reaped_until(p_queue text)
   returns timestamptz
   language plpgsql
@@ -14,5 +14,3 @@ begin
   );
 end;
 $$;
-
-comment on function tidegate_internal.reaped_until is 'Before which instant no claim of a queue looks for leases that ran out.';

@@ -1,4 +1,4 @@
--- release: gives back requests whose check or send has not begun; they are claimable again at once
+-- release: Gives back requests whose check or send has not begun, with their attempt; returns those given back.
 --
 -- A queued request stays queued; one in flight goes back to processing. The attempt is given back too. Returns the
 -- requests given back; a missing one was not this holder's any more.
@@ -6,7 +6,8 @@ create or replace function tidegate.release(leases tidegate.lease[])
   returns table (id uuid, req_status tidegate.request_status)
   language plpgsql
   security definer
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -46,7 +47,8 @@ begin
     select * from moved union all select * from unchecked
   )
   select
-    array_agg(f.id) as ids, array_agg(f.req_status) as statuses, array_agg(f.msg_id) as msg_ids, array_agg(f.kind) as kinds,
+    array_agg(f.id) as ids, array_agg(f.req_status) as statuses, array_agg(f.msg_id) as msg_ids,
+    array_agg(f.kind) as kinds,
     array_agg(f.token) as tokens, array_agg(f.claimed) as claimed
   into v_freed
   from freed as f;
@@ -55,7 +57,8 @@ begin
   end if;
 
   perform tidegate_internal.put_back(
-    v_held.queue, v_freed.msg_ids, v_freed.ids, array_fill('-infinity'::timestamptz, array[cardinality(v_freed.msg_ids)])
+    v_held.queue, v_freed.msg_ids, v_freed.ids,
+    array_fill('-infinity'::timestamptz, array[cardinality(v_freed.msg_ids)])
   );
   perform tidegate_internal.end_leases(v_held.queue, v_freed.ids, v_freed.tokens, null);
   if exists (select from tidegate.breaker as b where b.state = 'half_open' and b.kind = any(v_freed.kinds)) then
@@ -67,7 +70,4 @@ begin
   return query select * from unnest(v_freed.ids, v_freed.statuses);
 end;
 $$;
-
-comment on function tidegate.release is
-  'Gives back requests whose check or send has not begun, with their attempt; returns those given back.';
 select tidegate_internal.allow('release', '{worker,admin}');

@@ -1,4 +1,4 @@
--- require_lease_time: raises TG007 unless a lease of this length is of use (10 ms to one day)
+-- require_lease_time: Raises TG007 unless a lease of this length is of use (10 ms to one day).
 create or replace function tidegate_internal.require_lease_time(p_lease_for interval)
   returns void
   language plpgsql
@@ -13,6 +13,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate_internal.require_lease_time is
-  'TG007 unless a lease has a length from 10 milliseconds to one day.';

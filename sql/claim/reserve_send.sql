@@ -1,8 +1,9 @@
--- reserve_send: takes one more slot of a tx queue's rate, for a send that no claim has reserved
+-- reserve_send: Takes one more slot of a tx queue's rate, for a send whose own has passed and for hedges: when it may
+-- start, or how many milliseconds until to ask again.
 --
--- For a request whose reserved time has passed while its earlier receipt was looked for, and for a hedge. `send_in` is how
--- long after `reserved_at` (this database's clock) it may start, 0 in a queue without a rate limit; null when no slot is
--- free within the next 100 ms: ask again after `wait_ms`.
+-- For a request whose reserved time has passed while its earlier receipt was looked for, and for a hedge. `send_in` is
+-- how long after `reserved_at` (this database's clock) it may start, 0 in a queue without a rate limit; null when no
+-- slot is free within the next 100 ms: ask again after `wait_ms`.
 create or replace function tidegate.reserve_send(
   queue text, out send_in interval, out wait_ms integer, out reserved_at timestamptz
 )
@@ -28,7 +29,8 @@ begin
 
   perform pg_advisory_xact_lock(tidegate.queue_lock_key(reserve_send.queue, 'pacing'));
   reserved_at := tidegate.clock();
-  v_slots := tidegate_internal.pacing_slots(pg_sequence_last_value(v_pacing), v_queue.per_seconds, v_queue.burst, reserved_at);
+  v_slots := tidegate_internal.pacing_slots(pg_sequence_last_value(v_pacing), v_queue.per_seconds, v_queue.burst,
+    reserved_at);
   -- Stored even when nothing may be sent yet, as in `claim_tx`.
   if v_slots.tat_ns < pg_sequence_last_value(v_pacing) then
     perform setval(v_pacing, v_slots.tat_ns);
@@ -43,8 +45,4 @@ begin
   );
 end;
 $$;
-
-comment on function tidegate.reserve_send is
-  'Takes one more slot of a tx queue''s rate, for a send whose own has passed and for hedges: when it may start, or how many '
-  'milliseconds until to ask again.';
 select tidegate_internal.allow('reserve_send', '{worker,admin}');

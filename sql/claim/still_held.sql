@@ -1,4 +1,4 @@
--- still_held: which of the given leases are still held, for a request that still wants its call
+-- still_held: Which of the given leases are still held: the calls of the others are to be dropped. Reads only.
 --
 -- For whoever runs calls that take long. Drop the call of a missing lease: it has run out or was taken over, or its
 -- request was cancelled or has ended. Reads only and waits for nobody, so it promises nothing: the settle decides.
@@ -8,7 +8,8 @@ create or replace function tidegate.still_held(leases tidegate.lease[])
   language plpgsql
   stable
   security definer
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -31,7 +32,4 @@ begin
     );
 end;
 $$;
-
-comment on function tidegate.still_held is
-  'Which of the given leases are still held: the calls of the others are to be dropped. Reads only.';
 select tidegate_internal.allow('still_held', '{worker,admin}');

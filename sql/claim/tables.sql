@@ -17,5 +17,6 @@ comment on column tidegate.claim.claimed_at is 'When it claimed.';
 comment on column tidegate.claim.until is 'When the lease runs out.';
 comment on column tidegate.claim.lease_ms is
   'How long it lasts from its claim or its last extension; more is left only after the clock stepped back.';
-comment on column tidegate.claim.ids is 'The requests that it took, the last one first; those that have left it remain in it.';
+comment on column tidegate.claim.ids is
+  'The requests that it took, the last one first; those that have left it remain in it.';
 comment on index tidegate.claim_queue_until_idx is 'Finds leases that have run out, queue by queue.';

@@ -1,7 +1,7 @@
--- take_messages: takes up to `p_limit` waiting messages out of a queue, in msg_id order, for a claim
+-- take_messages: Takes up to `p_limit` waiting messages out of a queue, in msg_id order, for a claim.
 --
--- Returns the messages' numbers and request ids; nulls when nothing waits. The caller makes a claim of them, and then raises the
--- marks (`raise_marks`, for which the other values are).
+-- Returns the messages' numbers and request ids; nulls when nothing waits. The caller makes a claim of them, and then
+-- raises the marks (`raise_marks`, for which the other values are).
 --
 -- What a lease that has run out held comes first, and alone (`reaped`): a claim holds the rows that it has reaped, and
 -- must lock no others that may come before them.
@@ -11,9 +11,9 @@
 -- (backoffs, not-before) through the index on the visibility time, from a second mark on. Both
 -- marks only save work: `rescan_queue` finds what they left behind.
 --
--- With `p_kinds`, requests of other kinds stay where they are, and neither mark passes them: behind many of them a claim begins
--- at the marks of its kinds (`kind_mark`). A message without a request is taken by any claim. A request's kind is a scalar
--- subquery: for `exists`, PostgreSQL might hash all requests of other kinds.
+-- With `p_kinds`, requests of other kinds stay where they are, and neither mark passes them: behind many of them a
+-- claim begins at the marks of its kinds (`kind_mark`). A message without a request is taken by any claim. A request's
+-- kind is a scalar subquery: for `exists`, PostgreSQL might hash all requests of other kinds.
 create or replace function tidegate_internal.take_messages(
   p_queue      text,
   p_limit      integer,
@@ -29,7 +29,8 @@ create or replace function tidegate_internal.take_messages(
   out due_to   timestamptz
 )
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -62,8 +63,8 @@ begin
         start := greatest(mark, tidegate_internal.kinds_mark(p_queue, p_kinds));
       end if;
       due_from := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
-      -- Materialized: a planner free to run a locking subquery again could lock more rows than the limit. The time is no
-      -- condition of the index on it where a few messages are found by their numbers.
+      -- Materialized: a planner free to run a locking subquery again could lock more rows than the limit. The time is
+      -- no condition of the index on it where a few messages are found by their numbers.
       with due as materialized (
         select m.msg_id, m.vt
         from pgmq.q_QUEUE as m
@@ -118,6 +119,3 @@ begin
   end case;
 end;
 $$;
-
-comment on function tidegate_internal.take_messages is
-  'Takes waiting messages out of a queue in order, for a claim.';

@@ -1,21 +1,22 @@
--- unserved: kinds whose requests wait in a queue from which no live worker takes them
+-- unserved: Kinds whose requests wait in a queue from which no live worker takes them.
 --
--- `has_workers`: others do take requests of other kinds there. A worker that does not call `worker_seen` is not seen here.
+-- `has_workers`: others do take requests of other kinds there. A worker that does not call `worker_seen` is not seen
+-- here.
 create or replace view tidegate.unserved as
 select
   q.name as queue, q.stage, k.name as kind, c.requests,
-  exists (select from tidegate.worker as w where w.stopped_at is null and w.last_seen_at > tidegate.clock() - interval '30 s'
+  exists (select from tidegate.worker as w where w.stopped_at is null
+    and w.last_seen_at > tidegate.clock() - interval '30 s'
     and q.name = any(w.queues)) as has_workers
 from tidegate.queue as q
 join tidegate.kind as k on q.name = case q.stage when 'tx' then k.tx_queue else k.readiness_queue end
 join tidegate.request_overview as c
-  on c.kind = k.name and c.req_status = case q.stage when 'tx' then 'processing' else 'queued' end::tidegate.request_status
+  on c.kind = k.name and c.req_status = case q.stage when 'tx' then 'processing'
+    else 'queued' end::tidegate.request_status
 where not exists (
   select from tidegate.worker as w where w.stopped_at is null and w.last_seen_at > tidegate.clock() - interval '30 s'
     and q.name = any(w.queues) and (w.kinds is null or k.name = any(w.kinds))
 );
-
-comment on view tidegate.unserved is 'Kinds whose requests wait in a queue from which no live worker takes them.';
 comment on column tidegate.unserved.queue is 'The queue.';
 comment on column tidegate.unserved.stage is 'The stage it serves.';
 comment on column tidegate.unserved.kind is 'The kind.';

@@ -1,4 +1,4 @@
--- act_for: whose changes these are, as the program says that makes them; returns who it was before
+-- act_for: Whose changes these are, as the program says that makes them; returns who it was before.
 --
 -- It goes into the history beside the database user, to the end of the transaction or until the caller sets it back.
 -- Null leaves it as it is: a session may have set `tidegate.actor` by itself.
@@ -16,6 +16,3 @@ begin
   return v_before;
 end;
 $$;
-
-comment on function tidegate_internal.act_for is
-  'Whose changes these are, as the program says; returns who it was before.';

@@ -1,5 +1,4 @@
--- config: one row a setting, by its documented name; what a queue's stage or a kind's flow has no use for is
--- left out
+-- config: One row a setting, by its documented name; what a queue's stage or a kind's flow has no use for is left out.
 create or replace view tidegate.config as
 with item as (
   select 1 as rank, 'setting' as table_name, '' as row_key, to_jsonb(s) as fields, '{}'::jsonb as own_defaults
@@ -14,7 +13,8 @@ with item as (
   -- The policies that come with a kind differ by stage and deadline: `kind_policies` makes them.
   select
     6, 'policy', p.kind || '.' || p.stage, to_jsonb(p),
-    to_jsonb(d) || case p.stage when 'readiness' then '{"hedge_safe": true, "heal_timeout_rate": 0.005}' else '{}' end::jsonb
+    to_jsonb(d) || case p.stage when 'readiness' then '{"hedge_safe": true, "heal_timeout_rate": 0.005}'
+      else '{}' end::jsonb
   from tidegate.policy as p
   join tidegate.kind as k on k.name = p.kind
   cross join lateral tidegate.default_policy(k, p.stage) as d
@@ -49,9 +49,6 @@ select
   f.default_value, f.comment, f.table_name, f.row_key, f.column_name
 from found as f
 order by f.rank, f.row_key, f.place;
-
-comment on view tidegate.config is
-  'Every setting by its documented name, with its value; change it with config_set, or the column itself.';
 comment on column tidegate.config.name is 'The documented name, as config_set takes it.';
 comment on column tidegate.config.value is 'Its value, in its unit; null: none (no limit, or not set yet).';
 comment on column tidegate.config.unit is 'What a value counts; null: it is no quantity.';

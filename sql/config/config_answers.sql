@@ -1,7 +1,7 @@
--- config_answers: whether a setting is meant by a name
+-- config_answers: Whether a setting is meant by a name.
 --
--- Its documented name; KIND.processing_seconds for KIND_processing_seconds; and the nominal times that one name sets for
--- every kind. With `p_whole`, also the name of the row, or the beginning of it: all settings of a queue or kind.
+-- Its documented name; KIND.processing_seconds for KIND_processing_seconds; and the nominal times that one name sets
+-- for every kind. With `p_whole`, also the name of the row, or the beginning of it: all settings of a queue or kind.
 create or replace function tidegate_internal.config_answers(
   p_name   text,
   p_table  text,
@@ -23,5 +23,3 @@ return (
     end)
     or (p_whole and p_key <> '' and (p_key = p_name or starts_with(p_key, p_name || '.')))
 );
-
-comment on function tidegate_internal.config_answers is 'Whether a setting is meant by a name.';

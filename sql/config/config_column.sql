@@ -1,4 +1,5 @@
--- config_column: which columns are settings, from the catalogue, so that a column added is a setting at once
+-- config_column: Which columns are settings: those of the tables of configuration, but for keys and what is counted
+-- there.
 create or replace view tidegate.config_column as
 select
   t.relname::text as table_name,
@@ -32,7 +33,8 @@ select
       then btrim(substring(pg_get_expr(d.adbin, d.adrelid) from '^''(.*)''::'), '{}')
     else pg_get_expr(d.adbin, d.adrelid)
   end as default_value,
-  replace(col_description(a.attrelid, a.attnum), case when a.attname ~ '^(readiness|processing)_ms$' then ', milliseconds'
+  replace(col_description(a.attrelid, a.attnum), case when a.attname ~ '^(readiness|processing)_ms$'
+    then ', milliseconds'
     else '' end, '') as comment
 from pg_class as t
 join pg_attribute as a on a.attrelid = t.oid and a.attnum > 0 and not a.attisdropped
@@ -41,10 +43,8 @@ where t.relnamespace = 'tidegate'::regnamespace
   and t.relname in ('setting', 'queue', 'gate', 'kind', 'policy')
   -- What a row is, what it counts, and what a gate's own functions set.
   and a.attname not in ('only_row', 'initialised_at', 'name', 'created_at', 'kind', 'stage', 'flow', 'version')
-  and not (t.relname = 'gate' and a.attname in ('queue', 'submitter', 'state', 'forced', 'depth', 'epoch', 'changed_at'));
-
-comment on view tidegate.config_column is
-  'Which columns are settings: those of the tables of configuration, but for keys and what is counted there.';
+  and not (t.relname = 'gate'
+    and a.attname in ('queue', 'submitter', 'state', 'forced', 'depth', 'epoch', 'changed_at'));
 comment on column tidegate.config_column.table_name is 'The table.';
 comment on column tidegate.config_column.column_name is 'The column.';
 comment on column tidegate.config_column.place is 'Where the column stands in its table.';

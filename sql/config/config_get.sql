@@ -1,4 +1,4 @@
--- config_get: settings with their values: one, all of a queue or kind, or all there are
+-- config_get: Settings with their values: one by its name, all of a queue or kind, or all there are.
 --
 -- `name` is a setting's documented name, or that of a queue, a kind or KIND.STAGE. Raises TG010 for any other.
 create or replace function tidegate.config_get(name text default null)
@@ -21,7 +21,4 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate.config_get is
-  'Settings with their values: one by its name, all of a queue or kind, or all there are.';
 select tidegate_internal.allow('config_get', '{reader,api,worker,admin}');

@@ -1,8 +1,8 @@
--- config_history: who changed the configuration, the latest change first
+-- config_history: Who changed the configuration, when, from what to what; the latest change first.
 --
--- `name` narrows it, as for `config_get`; it may be that of a queue or kind that is gone. `before` is the id of the last
--- change of an earlier page. `setting` is the documented name, the values are in its unit; a value is null before an
--- insert and after a delete. Raises TG010 for a name that neither the history nor the configuration has.
+-- `name` narrows it, as for `config_get`; it may be that of a queue or kind that is gone. `before` is the id of the
+-- last change of an earlier page. `setting` is the documented name, the values are in its unit; a value is null before
+-- an insert and after a delete. Raises TG010 for a name that neither the history nor the configuration has.
 create or replace function tidegate.config_history(
   name     text default null,
   max_rows integer default 100,
@@ -33,7 +33,8 @@ begin
     left join tidegate.config_column as c on c.table_name = h.table_name and c.column_name = h.column_name
     where (config_history.before is null or h.id < config_history.before)
       and (config_history.name is null
-        or tidegate_internal.config_answers(config_history.name, h.table_name, h.row_key, h.column_name, p_whole => true))
+        or tidegate_internal.config_answers(config_history.name, h.table_name, h.row_key, h.column_name,
+          p_whole => true))
     order by h.id desc
     limit config_history.max_rows;
   if not found and config_history.name is not null and config_history.before is null then
@@ -41,7 +42,4 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate.config_history is
-  'Who changed the configuration, when, from what to what; the latest change first.';
 select tidegate_internal.allow('config_history', '{reader,api,worker,admin}');

@@ -1,4 +1,4 @@
--- config_literal: a setting's value as its column takes it, or TG007 that says what it should be
+-- config_literal: A setting's value as its column takes it, or TG007 that says what it should be.
 --
 -- Null stands for "none". A number is brought into the column's unit, and must get there whole where the column holds
 -- whole ones: nothing is rounded behind anybody's back. What the value may be beyond its type, constraints say.
@@ -28,7 +28,8 @@ begin
   end if;
   if length(v_given) not between 1 and 1000 then
     raise exception using
-      errcode = 'TG007', message = format('%s is %s, in 1 to 1000 characters, not %s', p_name, v_wants, length(v_given));
+      errcode = 'TG007', message = format('%s is %s, in 1 to 1000 characters, not %s', p_name, v_wants,
+        length(v_given));
   end if;
 
   begin
@@ -77,6 +78,3 @@ begin
     errcode = 'TG007', message = format('%s is %s, not "%s"', p_name, v_wants, left(v_given, 100));
 end;
 $$;
-
-comment on function tidegate_internal.config_literal is
-  'A setting''s value as its column takes it, or TG007 that says what it should be.';

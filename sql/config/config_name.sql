@@ -1,4 +1,4 @@
--- config_name: the documented name of the setting that is in a column of a row
+-- config_name: The documented name of the setting that is in a column of a row.
 create or replace function tidegate.config_name(p_table text, p_key text, p_column text)
   returns text
   language sql
@@ -13,6 +13,4 @@ return (
     else p_key || '.' || p_column
   end
 );
-
-comment on function tidegate.config_name is 'The documented name of the setting that is in a column of a row.';
 select tidegate_internal.allow('config_name', '{reader,api,worker,admin}');

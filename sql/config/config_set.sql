@@ -1,8 +1,8 @@
--- config_set: changes one setting by its documented name; everywhere at once, nothing is restarted
+-- config_set: Changes one setting by its documented name; returns what changed, from what to what.
 --
 --   min_seconds, max_seconds, safety_margin          for every answer that says when to come back
 --   response_backoff                                 all its rows: 0s=4,60s=10,120s=30
---   readiness_check_seconds, tx_confirmation_ms      nominal times of every kind, or of one: KIND.readiness_check_seconds
+--   readiness_check_seconds, tx_confirmation_ms      nominal times of every kind, or of one: KIND.…
 --   KIND_processing_seconds                          nominal processing time of a kind (also KIND.processing_seconds)
 --   KIND.eta, KIND.deadline, KIND.retention …        what else a kind has
 --   KIND.STAGE.attempts …                            every column of a policy
@@ -11,8 +11,8 @@
 --   QUEUE.paused                                     whether claims are stopped
 --   QUEUE.high_water, QUEUE.low_water, QUEUE.mode    of a queue's gate
 --
--- `config_get` lists them all. As `config_set_many` with one change: returns what changed, nothing when it was so before;
--- raises TG010 for an unknown name, TG007 for a value that makes no sense.
+-- `config_get` lists them all. As `config_set_many` with one change: returns what changed, nothing when it was so
+-- before; raises TG010 for an unknown name, TG007 for a value that makes no sense.
 create or replace function tidegate.config_set(name text, value text, actor text default null)
   returns table (subject text, setting text, old_value text, new_value text, type text)
   language sql
@@ -20,9 +20,7 @@ create or replace function tidegate.config_set(name text, value text, actor text
   security definer
   set search_path = pg_catalog, pg_temp
 as $$
-  select * from tidegate.config_set_many(jsonb_build_object(coalesce(config_set.name, ''), config_set.value), config_set.actor);
+  select * from tidegate.config_set_many(jsonb_build_object(coalesce(config_set.name, ''), config_set.value),
+    config_set.actor);
 $$;
-
-comment on function tidegate.config_set is
-  'Changes one setting by its documented name; returns what changed, from what to what.';
 select tidegate_internal.allow('config_set', '{admin}');

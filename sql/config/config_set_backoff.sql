@@ -1,4 +1,4 @@
--- config_set_backoff: makes the rows of `response_backoff` exactly these: 0s=4,60s=10,…
+-- config_set_backoff: Makes the rows of `response_backoff` exactly these: 0s=4,60s=10,….
 --
 -- Readers see the old rows or the new ones, and two who set it come one after the other. Raises TG007 for what cannot
 -- be read; constraints say what the numbers may be.
@@ -28,7 +28,8 @@ begin
   then
     raise exception using
       errcode = 'TG007',
-      message = format('response_backoff is a list of up to 100 different times, each with the seconds to wait from then '
+      message = format('response_backoff is a list of up to 100 different times, each with the seconds to wait from '
+      'then '
         'on, such as 0s=4,60s=10, not "%s"', left(v_given, 100));
   end if;
 
@@ -39,5 +40,3 @@ begin
   on conflict (from_elapsed) do update set seconds = excluded.seconds where b.seconds <> excluded.seconds;
 end;
 $$;
-
-comment on function tidegate_internal.config_set_backoff is 'Makes the rows of response_backoff exactly these.';

@@ -1,12 +1,12 @@
--- config_set_many: changes several settings by their documented names, all or none
+-- config_set_many: Changes several settings, one JSON object of names and values, all or none; returns what changed.
 --
--- `changes` is one JSON object, such as {"min_seconds": 2, "max_seconds": 600, "tx.per_seconds": "none"}. Settings of one
--- row change in one update, so they only have to make sense together. It holds everywhere with the commit; nothing is
--- restarted. `actor` is who asked, for the history.
+-- `changes` is one JSON object, such as {"min_seconds": 2, "max_seconds": 600, "tx.per_seconds": "none"}. Settings of
+-- one row change in one update, so they only have to make sense together. It holds everywhere with the commit; nothing
+-- is restarted. `actor` is who asked, for the history.
 --
--- Returns what changed; nothing when all was so before. Raises TG010 for a name it does not know, TG007 for a value that
--- makes no sense, in words and with the constraint it breaks, TG013 for a policy that cannot hold. Rows are locked in one
--- order, so that two at once come one after the other.
+-- Returns what changed; nothing when all was so before. Raises TG010 for a name it does not know, TG007 for a value
+-- that makes no sense, in words and with the constraint it breaks, TG013 for a policy that cannot hold. Rows are locked
+-- in one order, so that two at once come one after the other.
 create or replace function tidegate.config_set_many(changes jsonb, actor text default null)
   returns table (subject text, setting text, old_value text, new_value text, type text)
   language plpgsql
@@ -35,7 +35,8 @@ begin
   for v_wish in select e.key as name, e.value from jsonb_each(changes) as e order by e.key loop
     select v_plan || jsonb_agg(jsonb_build_object(
       'table_name', c.table_name, 'row_key', c.row_key, 'column_name', c.column_name, 'name', c.name,
-      'value', case when m.type is null then v_wish.value else tidegate_internal.config_literal(c.name, m, v_wish.value) end,
+      'value', case when m.type is null then v_wish.value
+        else tidegate_internal.config_literal(c.name, m, v_wish.value) end,
       'wished', left(coalesce(v_wish.value #>> '{}', 'none'), 100)
     ))
     into v_plan
@@ -103,7 +104,8 @@ begin
         raise exception using
           errcode = 'TG007',
           constraint = coalesce(v_constraint, ''),
-          message = format('%s is refused: %s', v_row.wishes, coalesce(replace(nullif(v_constraint, ''), '_', ' '), v_reason)),
+          message = format('%s is refused: %s', v_row.wishes,
+            coalesce(replace(nullif(v_constraint, ''), '_', ' '), v_reason)),
           hint = coalesce((
             select 'allowed: ' || regexp_replace(substring(pg_get_constraintdef(c.oid, true) from '^CHECK [(](.*)[)]$'),
               '::(text|numeric|integer|interval)([[]])?', '', 'g')
@@ -124,7 +126,4 @@ begin
     where v_before ? c.name and (v_before ->> c.name) is distinct from c.value;
 end;
 $$;
-
-comment on function tidegate.config_set_many is
-  'Changes several settings, one JSON object of names and values, all or none; returns what changed.';
 select tidegate_internal.allow('config_set_many', '{admin}');

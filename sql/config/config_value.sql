@@ -1,4 +1,4 @@
--- config_value: what a column holds, as the setting's value: in the setting's unit, lists with commas
+-- config_value: What a column holds, as the setting's value: in the setting's unit, lists with commas.
 create or replace function tidegate.config_value(p_type text, p_factor integer, p_stored text)
   returns text
   language sql
@@ -13,6 +13,4 @@ return (
     else p_stored
   end
 );
-
-comment on function tidegate.config_value is 'A stored value in the unit of its setting.';
 select tidegate_internal.allow('config_value', '{reader,api,worker,admin}');

@@ -1,11 +1,14 @@
--- initialise: writes the starter set of limits, gates and nominal times, once
+-- initialise: Makes the queues and kinds of an example, if one is named, and writes the starter set of limits, gates
+-- and nominal times where none are set; returns what it set.
 --
--- Gates 2000/1000 (the deepest queue whose ETA stays below max_seconds at this rate), D = 10 per second, C = 50,
--- R = 2 s, P = 2 s (proof, direct) or 4 s (decrypt), T = 100 ms, M = 0.2, retention 30 days, of requests and of events. Sets
--- only what is not set yet, on the queues and kinds that there are; returns what it set, nothing when all was set before.
+-- Gates 2000/1000 (the deepest queue whose ETA stays below max_seconds at this rate), D = 10 per second, C = 50, R = 2
+-- s, P = 2 s (proof, direct) or 4 s (decrypt), T = 100 ms, M = 0.2, retention 30 days, of requests and of events. Sets
+-- only what is not set yet, on the queues and kinds that there are; returns what it set, nothing when all was set
+-- before.
 --
 -- `example` makes queues and kinds first: `relayer` has the queues `readiness` and `tx` and the kinds `public_decrypt`,
--- `user_decrypt`, `input_proof` and `direct`. Those that are there stay as they are. TG007 for an example that there is not.
+-- `user_decrypt`, `input_proof` and `direct`. Those that are there stay as they are. TG007 for an example that there is
+-- not.
 create or replace function tidegate.initialise(example text default null)
   returns table (subject text, name text, value text)
   language plpgsql
@@ -37,7 +40,8 @@ begin
       returning name
     )
     select array_agg(m.name) into v_kinds from made as m;
-    return query select 'queue ' || q.name, 'stage', q.stage::text from tidegate.queue as q where q.name = any (v_queues);
+    return query select 'queue ' || q.name, 'stage', q.stage::text from tidegate.queue as q
+      where q.name = any (v_queues);
     return query select 'kind ' || k.name, 'flow', k.flow::text from tidegate.kind as k where k.name = any (v_kinds);
   elsif initialise.example is not null then
     raise exception using
@@ -86,8 +90,4 @@ begin
     returning 'kind ' || k.name, 'tx_confirmation_ms', k.tx_confirmation_ms::text;
 end;
 $$;
-
-comment on function tidegate.initialise is
-  'Makes the queues and kinds of an example, if one is named, and writes the starter set of limits, gates and nominal '
-  'times where none are set; returns what it set.';
 select tidegate_internal.allow('initialise', '{admin}');

@@ -1,4 +1,4 @@
--- kind_policies: a kind's queues serve the right stages, and a new kind gets a policy row for each stage
+-- kind_policies: A kind's queues serve the right stages, and a new kind gets a policy row for each stage.
 create or replace function tidegate_internal.kind_queues()
   returns trigger
   language plpgsql
@@ -30,7 +30,8 @@ create or replace function tidegate_internal.kind_policies()
 as $$
 begin
   insert into tidegate.policy (
-    kind, stage, attempts, base_ms, factor, cap_ms, jitter_ms, timeout_ms, deadline_ms, margin_ms, hedge_safe, heal_timeout_rate
+    kind, stage, attempts, base_ms, factor, cap_ms, jitter_ms, timeout_ms, deadline_ms, margin_ms, hedge_safe,
+    heal_timeout_rate
   )
   select
     new.name, s.stage, d.*, s.stage = 'readiness', case s.stage when 'readiness' then 0.005 else 0.05 end
@@ -139,8 +140,9 @@ begin
 end;
 $$;
 
-comment on function tidegate_internal.policy_removal is 'Trigger on policy: a policy stays as long as its kind (TG002).';
+comment on function tidegate_internal.policy_removal is
+  'Trigger on policy: a policy stays as long as its kind (TG002).';
 comment on function tidegate_internal.kind_queues is
   'Trigger on kind: its queues serve the right stages (TG005), its name stays (TG002).';
-comment on function tidegate_internal.kind_policies is 'Trigger on kind: gives it a policy row for each of its stages.';
-comment on function tidegate_internal.kind_removal is 'Trigger on kind: one that has requests may not be deleted (TG002).';
+comment on function tidegate_internal.kind_removal is
+  'Trigger on kind: one that has requests may not be deleted (TG002).';

@@ -1,4 +1,4 @@
--- kind_refusal: why a kind's deadline cannot hold its policies, in words, or null when it can
+-- kind_refusal: Why a kind's deadline cannot hold its policies, in words, or null when it can.
 --
 -- Its stages come one after the other, so their bounds add up (S75-5).
 create or replace function tidegate_internal.kind_refusal(p_kind text)
@@ -22,5 +22,3 @@ as $$
   group by b.deadline_ms
   having sum(b.w_retry_ms) > b.deadline_ms;
 $$;
-
-comment on function tidegate_internal.kind_refusal is 'Why a kind''s deadline cannot hold its policies, or null.';

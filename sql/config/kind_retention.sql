@@ -1,4 +1,4 @@
--- kind_retention: a kind keeps its finished requests for as long as their idempotency keys stand for them
+-- kind_retention: A kind keeps its finished requests for as long as their idempotency keys stand for them.
 --
 -- Or a duplicate inside the window would find its request gone. At the end of the transaction, because a kind and its
 -- policy may change together; one after the other, because two that change at once see only their own half.
@@ -25,7 +25,8 @@ begin
         'kind "%s" would delete requests that their idempotency keys stand for: retention %s < dedup_window %s',
         v_kind, v_found.retention, v_found.dedup_window
       ),
-      hint = format('nothing has changed; %s.retention and %s.tx.dedup_window may change together, in one transaction or one '
+      hint = format('nothing has changed; %s.retention and %s.tx.dedup_window may change together, in one transaction '
+      'or one '
         '`tidegate config set`', v_kind, v_kind);
   end if;
   return null;
@@ -51,6 +52,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate_internal.kind_retention is
-  'Trigger on kind and policy: retention is at least the dedup window.';

@@ -1,4 +1,4 @@
--- record_config_change: records every change of the configuration, by a function or by hand
+-- record_config_change: Trigger on every table of configuration: writes config_change, whoever changes it and however.
 --
 -- One function for every table of configuration. Its arguments are the columns that are no configuration; the columns
 -- of the primary key, joined by dots, name the row. A table that joins them takes the triggers below.
@@ -83,7 +83,8 @@ create or replace trigger record_config_change
 create or replace trigger record_config_change
   after insert or delete on tidegate.gate
   for each row
-  execute function tidegate_internal.record_config_change('queue', 'kind', 'submitter', 'state', 'depth', 'epoch', 'changed_at');
+  execute function tidegate_internal.record_config_change('queue', 'kind', 'submitter', 'state', 'depth', 'epoch',
+    'changed_at');
 
 -- A gate that flips by itself is an event (`gate_event`); one that is held by hand is configuration.
 create or replace trigger record_gate_change
@@ -118,7 +119,8 @@ create or replace trigger record_config_truncate
 
 create or replace trigger record_config_truncate
   before truncate on tidegate.gate
-  execute function tidegate_internal.record_config_change('queue', 'kind', 'submitter', 'state', 'depth', 'epoch', 'changed_at');
+  execute function tidegate_internal.record_config_change('queue', 'kind', 'submitter', 'state', 'depth', 'epoch',
+    'changed_at');
 
 -- Whoever decided by a policy can tell by its version whether it is still the same.
 create or replace function tidegate_internal.policy_version()
@@ -139,7 +141,4 @@ create or replace trigger policy_version
   before update on tidegate.policy
   for each row
   execute function tidegate_internal.policy_version();
-
-comment on function tidegate_internal.record_config_change is
-  'Trigger on every table of configuration: writes config_change, whoever changes it and however.';
 comment on function tidegate_internal.policy_version is 'Trigger on policy: counts its changes in version.';

@@ -49,14 +49,17 @@ comment on column tidegate.kind.retention is
 comment on column tidegate.kind.callback_url is
   'Who is told when a request of this kind ends, unless the request names a URL of its own; null: nobody.';
 comment on column tidegate.kind.key_mode is
-  'What makes the idempotency key of a request that comes without one: caller: nothing does; natural: the values at key_paths; '
+  'What makes the idempotency key of a request that comes without one: caller: nothing does; natural: the values at '
+  'key_paths; '
   'proxy: the whole payload and the submitter.';
 comment on column tidegate.kind.key_paths is
   'Natural keys: which members of the payload make the key, each a path of names joined by dots, such as order.id.';
 comment on column tidegate.kind.key_bucket is
-  'Proxy keys: the time bucket that is part of the key; duplicates on both sides of its edge are found all the same; null: none.';
+  'Proxy keys: the time bucket that is part of the key; duplicates on both sides of its edge are found all the same; '
+  'null: none.';
 comment on column tidegate.kind.set_paths is
-  'Which arrays of the payload are sets, each a path of names joined by dots: the order of their elements makes no difference.';
+  'Which arrays of the payload are sets, each a path of names joined by dots: the order of their elements makes no '
+  'difference.';
 comment on column tidegate.kind.created_at is 'When the kind was added.';
 
 comment on table tidegate.setting is
@@ -68,7 +71,8 @@ comment on column tidegate.setting.max_seconds is
   'The largest Retry-After of a request on its way to its receipt, seconds; also the answer while a queue is '
   'stopped.';
 comment on column tidegate.setting.jitter is
-  'By what share at most refusals and observed ETAs are told later, at random, so that callers spread out; 0: not at all.';
+  'By what share at most refusals and observed ETAs are told later, at random, so that callers spread out; 0: not at '
+  'all.';
 comment on column tidegate.setting.safety_margin is
   'M, the share added to every estimate, 0 to 1; required before submitting.';
 comment on column tidegate.setting.heal_window is

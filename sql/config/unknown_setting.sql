@@ -1,4 +1,4 @@
--- unknown_setting: raises TG010 for a name that no setting has, and says which names there are
+-- unknown_setting: Raises TG010 for a name that no setting has, and says which names there are.
 create or replace function tidegate_internal.unknown_setting(p_name text)
   returns void
   language plpgsql
@@ -21,5 +21,3 @@ begin
     );
 end;
 $$;
-
-comment on function tidegate_internal.unknown_setting is 'Raises TG010, with the names there are.';

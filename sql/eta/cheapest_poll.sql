@@ -1,4 +1,5 @@
--- cheapest_poll: in how many seconds to poll for something that may take any of these times
+-- cheapest_poll: In how many seconds to poll for something that may take any of the given times: the least mean cost of
+-- coming late and of polls that come too early.
 --
 -- `remaining_ms` are equally likely; a poll that comes too early costs as much as coming `poll_cost_ms` late. With
 -- `jitter`, callers come up to that share earlier than the answer, which is the latest of them. Whole seconds from
@@ -25,7 +26,9 @@ begin
       select distinct least(max_seconds, greatest(min_seconds, ceil(ms * (1 + spread) / 1000)))::integer as seconds
       from unnest(remaining_ms) as ms, (values (0), (jitter / 2), (jitter)) as widened(spread)
     ), tried as (
-      select c.seconds, (ceil(c.seconds / (1 + jitter)) + (c.seconds - ceil(c.seconds / (1 + jitter))) * share) * 1000 as at_ms
+      select
+        c.seconds,
+        (ceil(c.seconds / (1 + jitter)) + (c.seconds - ceil(c.seconds / (1 + jitter))) * share) * 1000 as at_ms
       from candidate as c, (values (1 / 6.0::float8), (1 / 2.0), (5 / 6.0)) as early(share)
       where c.seconds > 10 or share = 0.5
     ), told as (
@@ -46,8 +49,4 @@ begin
   );
 end;
 $$;
-
-comment on function tidegate.cheapest_poll is
-  'In how many seconds to poll for something that may take any of the given times: the least mean cost of coming late '
-  'and of polls that come too early.';
 select tidegate_internal.allow('cheapest_poll', '{reader,api,worker,admin}');

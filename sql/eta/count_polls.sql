@@ -1,5 +1,5 @@
--- count_polls: adds what a node has seen of its callers: requests answered, the polls these took, how late
--- the last of these came after the answer
+-- count_polls: Adds what a node has seen of its callers: requests answered, the polls these took, how late the last of
+-- these came after the answer.
 --
 -- One entry a kind; written by each node every few seconds, for what it has seen since.
 create or replace function tidegate.count_polls(kinds text[], answered bigint[], polls bigint[], lateness_ms bigint[])
@@ -18,7 +18,4 @@ as $$
     answered = c.answered + excluded.answered, polls = c.polls + excluded.polls,
     lateness_ms = c.lateness_ms + excluded.lateness_ms
 $$;
-
-comment on function tidegate.count_polls is
-  'Adds what an API node has seen of its callers since it last said so: requests answered, polls, lateness.';
 select tidegate_internal.allow('count_polls', '{api,worker,admin}');

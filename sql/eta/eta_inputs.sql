@@ -1,4 +1,4 @@
--- eta_inputs: what the ETA of a kind's requests depends on besides their place and position
+-- eta_inputs: The limits, the size of the tx queue and the settings that an ETA depends on.
 --
 -- `p_queue` is the queue the request is in (rows keep theirs when a kind is pointed elsewhere); `p_counted` says how
 -- exactly the tx queue is counted (see `waiting_before`). A paused queue counts as
@@ -39,6 +39,3 @@ begin
   return v_terms;
 end;
 $$;
-
-comment on function tidegate_internal.eta_inputs is
-  'The limits, the size of the tx queue and the settings that an ETA depends on.';

@@ -1,8 +1,9 @@
--- eta_line: when a place in a queue is expected to be answered, by its position: (first + each × position) / below seconds
+-- eta_line: When a place in a queue is expected to be answered, by its position: (first + each × position) / below
+-- seconds.
 --
--- Before the bounds of the settings. `first` is null for an unknown place, `below` where a rate or a concurrency of 0 stops the
--- queue. The arguments are those of `eta_seconds`. A batch asks once and reckons each of its places by the line. A query, which
--- PostgreSQL puts in place of the call.
+-- Before the bounds of the settings. `first` is null for an unknown place, `below` where a rate or a concurrency of 0
+-- stops the queue. The arguments are those of `eta_seconds`. A batch asks once and reckons each of its places by the
+-- line. A query, which PostgreSQL puts in place of the call.
 --
 -- Exact: everything is brought onto one fraction of numerics and divided once, rounding up. (2500 ms and a margin of
 -- 0.2 are 3 s, not 4; two messages at 3 per second and 1 s of work are 2 s, not 3.)
@@ -24,7 +25,8 @@ begin atomic
   select
     -- Messages ahead are drained at drain_tps: those of the tx queue, or those before this one in it.
     (1 + safety_margin) * (
-      l.work_ms * l.checks * l.sends + case when l.drains and place <> 'tx_queue' then l.ahead * 1000 * l.checks else 0 end
+      l.work_ms * l.checks * l.sends + case when l.drains and place <> 'tx_queue' then l.ahead * 1000 * l.checks
+        else 0 end
     ),
     (1 + safety_margin) * case
       when place = 'tx_queue' and l.drains then 1000
@@ -46,7 +48,4 @@ begin atomic
       coalesce(tx_queue_size, 0)::numeric as ahead
   ) as l;
 end;
-
-comment on function tidegate.eta_line is
-  'When a place in a queue is expected to be answered, by its position: (first + each × position) / below seconds.';
 select tidegate_internal.allow('eta_line', '{reader,api,worker,admin}');

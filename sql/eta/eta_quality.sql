@@ -1,4 +1,5 @@
--- eta_quality: how good the predictions of each kind were, and what callers made of them
+-- eta_quality: How good the predictions of each kind were: what callers were told at submit, against when the answer
+-- was there.
 --
 -- Of what each caller was told at submit, against when the answer was there; every finished request counts. Errors
 -- are positive when the answer came later than told. Polls and lateness are of callers over HTTP.
@@ -38,9 +39,6 @@ select
 from tidegate.kind as k
 left join summed as s on s.kind = k.name
 left join tidegate.poll_count as p on p.kind = k.name;
-
-comment on view tidegate.eta_quality is
-  'How good the predictions of each kind were: what callers were told at submit, against when the answer was there.';
 comment on column tidegate.eta_quality.kind is 'The kind.';
 comment on column tidegate.eta_quality.eta is 'How its ETAs are made at present: nominal or observed.';
 comment on column tidegate.eta_quality.requests is 'Finished requests.';
@@ -56,6 +54,7 @@ comment on column tidegate.eta_quality.mean_lateness_seconds is
 comment on column tidegate.eta_quality.predicted is 'Of the finished requests, those whose caller was told an ETA.';
 comment on column tidegate.eta_quality.error_seconds_sum is 'All errors together, in seconds: for a histogram''s sum.';
 comment on column tidegate.eta_quality.error_bins is
-  'How many answers came up to -30, -5, -1, 0, 1, 5, 30 seconds later than told, each above the one before, and the rest.';
+  'How many answers came up to -30, -5, -1, 0, 1, 5, 30 seconds later than told, each above the one before, and the '
+  'rest.';
 comment on column tidegate.eta_quality.p90_stated is 'How many callers were told a time for 90 percent.';
 comment on column tidegate.eta_quality.p90_held is 'How many of these had their answer within it.';

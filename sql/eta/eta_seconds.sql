@@ -1,4 +1,4 @@
--- eta_seconds: in how many seconds a request at this place is expected to be answered
+-- eta_seconds: In how many seconds a request at this place is expected to be answered; pure, times in milliseconds.
 --
 -- `place` is one of readiness_queue, checking, tx_queue, tx_in_flight; an unknown place gives null. Times in
 -- milliseconds, rates per second. A rate or concurrency that is null does not limit; one that is 0 stops, and the
@@ -38,7 +38,4 @@ begin
   end;
 end;
 $$;
-
-comment on function tidegate.eta_seconds is
-  'In how many seconds a request at this place is expected to be answered; pure, times in milliseconds.';
 select tidegate_internal.allow('eta_seconds', '{reader,api,worker,admin}');

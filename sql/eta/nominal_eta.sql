@@ -1,4 +1,4 @@
--- nominal_eta: when to come back for a request, from its place and the nominal times of its kind
+-- nominal_eta: When to come back for a request, from its place and the nominal times of its kind.
 --
 -- Not before what is left of a backoff or a delayed start. Source: the Retry-After design.
 create or replace function tidegate.nominal_eta(
@@ -27,6 +27,4 @@ begin
   );
 end;
 $$;
-
-comment on function tidegate.nominal_eta is 'When to come back, from place, position and nominal times.';
 select tidegate_internal.allow('nominal_eta', '{reader,api,worker,admin}');

@@ -1,7 +1,8 @@
--- observe: notes what the last minutes showed of every queue and kind; a maintenance duty
+-- observe: Maintenance: notes what the last minutes showed of every queue and kind; returns how many samples it folded.
 --
--- Also folds the requests that ended more than ten seconds ago: into `eta_quality_total`, and the latest thousand answers
--- of a kind into `answer_sample`. In bounded batches: returns how many samples it folded, 10000 when there may be more.
+-- Also folds the requests that ended more than ten seconds ago: into `eta_quality_total`, and the latest thousand
+-- answers of a kind into `answer_sample`. In bounded batches: returns how many samples it folded, 10000 when there may
+-- be more.
 create or replace function tidegate.observe()
   returns bigint
   language plpgsql
@@ -16,7 +17,8 @@ declare
   v_folded bigint;
 begin
   for v_queue in
-    select * from tidegate.queue as q where to_regclass(tidegate_internal.queue_table(q.name)) is not null order by q.name
+    select * from tidegate.queue as q where to_regclass(tidegate_internal.queue_table(q.name)) is not null
+      order by q.name
   loop
     perform tidegate_internal.observe_queue(v_queue, v_now);
   end loop;
@@ -76,7 +78,4 @@ begin
   return v_folded;
 end;
 $$;
-
-comment on function tidegate.observe is
-  'Maintenance: notes what the last minutes showed of every queue and kind; returns how many samples it folded.';
 select tidegate_internal.allow('observe', '{api,worker,admin}');

@@ -1,4 +1,4 @@
--- observe_kind: notes how long the answers of a kind take, and since when none came though many are due
+-- observe_kind: Notes how long the answers of a kind take, and since when none came though many are due.
 --
 -- The latest thousand or so answers of the last ten minutes, as forty equally likely times; none when there are few.
 create or replace function tidegate_internal.observe_kind(p_kind tidegate.kind, p_now timestamptz)
@@ -64,5 +64,3 @@ begin
     in_flight_since = excluded.in_flight_since, still_since = excluded.still_since, observed_at = excluded.observed_at;
 end;
 $$;
-
-comment on function tidegate_internal.observe_kind is 'How long the answers of a kind take.';

@@ -1,4 +1,4 @@
--- observe_queue: notes how fast a queue moves on while messages wait in it, and since when it stands still
+-- observe_queue: Notes how fast a queue moves on while messages wait in it, and since when it stands still.
 --
 -- From its first waiting message, seen once a second: by how many numbers it moved on while there was one. Time in
 -- which nothing waited says nothing about the pace (a burst would be told that the queue is slow), nor does time in
@@ -38,7 +38,8 @@ begin
     return;
   end if;
 
-  v_runs := not p_queue.paused and p_queue.per_seconds is distinct from 0 and p_queue.max_concurrency is distinct from 0;
+  v_runs := not p_queue.paused and p_queue.per_seconds is distinct from 0 and p_queue.max_concurrency is distinct
+    from 0;
   v_pace.head_since := case when v_pace.head = v_last.head and v_runs then v_last.head_since else p_now end;
   select max(d.at) into v_drained
   from tidegate.queue_drain as d
@@ -92,5 +93,3 @@ begin
     per_second = excluded.per_second, held_ms = excluded.held_ms, observed_at = excluded.observed_at;
 end;
 $$;
-
-comment on function tidegate_internal.observe_queue is 'How fast messages leave a queue while some wait.';

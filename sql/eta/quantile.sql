@@ -1,4 +1,4 @@
--- quantile: the time below which this share of equally likely times lies; null of none
+-- quantile: The time below which a share of equally likely, ascending times lies; null of none.
 --
 -- `times` ascend; each stands for the middle of its share, between them it is interpolated.
 create or replace function tidegate.quantile(times double precision[], share double precision)
@@ -16,7 +16,4 @@ begin
   );
 end;
 $$;
-
-comment on function tidegate.quantile is
-  'The time below which a share of equally likely, ascending times lies; null of none.';
 select tidegate_internal.allow('quantile', '{reader,api,worker,admin}');

@@ -1,4 +1,5 @@
--- request_eta: where each request stands and when to ask for it again; 0 for finished ones
+-- request_eta: Every request, finished ones too: where it stands and when to ask for it again. By id that one is asked
+-- for, as by a poll; as a whole each live request.
 --
 -- Each live request is asked for by itself, as by a poll: one by its id costs a poll, all of them one each.
 create or replace view tidegate.request_eta as
@@ -13,10 +14,6 @@ cross join lateral (
   from tidegate.request_outlook(r.id) as o
   where r.req_status in ('queued', 'processing', 'tx_in_flight', 'receipt_received')
 ) as o;
-
-comment on view tidegate.request_eta is
-  'Every request, finished ones too: where it stands and when to ask for it again. By id that one is asked for, as by a poll; '
-  'as a whole each live request.';
 comment on column tidegate.request_eta.id is 'The request.';
 comment on column tidegate.request_eta.kind is 'Its kind.';
 comment on column tidegate.request_eta.req_status is 'Its status.';

@@ -1,7 +1,7 @@
--- request_outlook: all that a poll of one request tells, or no row for an unknown id
+-- request_outlook: All that a poll of one request tells, or no row for an unknown id.
 --
--- `place` is readiness_queue, checking, tx_queue, tx_in_flight, awaiting_response or finished; `elapsed` is the time
--- in the current status, `age` since the submission; `retry_after_seconds` is 0 for a finished request. `eta_p50_ms` and
+-- `place` is readiness_queue, checking, tx_queue, tx_in_flight, awaiting_response or finished; `elapsed` is the time in
+-- the current status, `age` since the submission; `retry_after_seconds` is 0 for a finished request. `eta_p50_ms` and
 -- `eta_p90_ms` are there for kinds with `eta = 'observed'` once enough was observed; `predicted_seconds` is what the
 -- caller was told at submit.
 create or replace function tidegate.request_outlook(
@@ -98,6 +98,4 @@ begin
     v_request.submitter;
 end;
 $$;
-
-comment on function tidegate.request_outlook is 'All that a poll of one request tells; no row for an unknown id.';
 select tidegate_internal.allow('request_outlook', '{reader,api,worker,admin}');

@@ -1,4 +1,4 @@
--- request_retry_after: in how many seconds to ask for a request again; 0 when it has ended, null if unknown
+-- request_retry_after: In how many seconds to ask for a request again; 0 when it has ended, null if unknown.
 create or replace function tidegate.request_retry_after(id uuid)
   returns integer
   language sql
@@ -9,7 +9,4 @@ create or replace function tidegate.request_retry_after(id uuid)
 as $$
   select o.retry_after_seconds from tidegate.request_outlook(request_retry_after.id) as o;
 $$;
-
-comment on function tidegate.request_retry_after is
-  'In how many seconds to ask for a request again; 0: it has ended; null: unknown.';
 select tidegate_internal.allow('request_retry_after', '{reader,api,worker,admin}');

@@ -1,4 +1,4 @@
--- response_backoff_seconds: B(E), how many seconds to wait before asking again for an awaited response
+-- response_backoff_seconds: How many seconds to wait before asking again for a response awaited this long.
 --
 -- From the rows of `response_backoff`: the last one that begins at or before the time elapsed. No margin, no clamp.
 create or replace function tidegate.response_backoff_seconds(elapsed interval)
@@ -18,7 +18,4 @@ begin
   );
 end;
 $$;
-
-comment on function tidegate.response_backoff_seconds is
-  'How many seconds to wait before asking again for a response awaited this long.';
 select tidegate_internal.allow('response_backoff_seconds', '{reader,api,worker,admin}');

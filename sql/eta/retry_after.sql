@@ -1,4 +1,4 @@
--- retry_after: what the callers of a request are told of an ETA, with its jitter
+-- retry_after: What the callers of a request are told of an ETA, with its jitter.
 --
 -- The jitter is the request's own: each poll makes the same of the same ETA, so a number that changes tells news.
 create or replace function tidegate_internal.retry_after(
@@ -13,8 +13,7 @@ create or replace function tidegate_internal.retry_after(
   immutable
   parallel safe
 return (
-  tidegate_internal.spread_seconds(p_seconds, p_spread_to, (uuid_hash_extended(p_id, 0) & 2147483647) / 2147483648.0::float8),
+  tidegate_internal.spread_seconds(p_seconds, p_spread_to,
+    (uuid_hash_extended(p_id, 0) & 2147483647) / 2147483648.0::float8),
   p_p50_ms, p_p90_ms
 )::tidegate.retry_after;
-
-comment on function tidegate_internal.retry_after is 'What the callers of a request are told of an ETA, with its jitter.';

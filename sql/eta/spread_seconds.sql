@@ -1,4 +1,5 @@
--- spread_seconds: a whole second between two, by a share from 0 to 1: callers who would be told the same come back apart
+-- spread_seconds: A whole second between two, by a share from 0 to 1: callers who would be told the same come back
+-- apart.
 --
 -- Never before `p_from`; `p_to`, rounded up, at the latest.
 create or replace function tidegate_internal.spread_seconds(
@@ -11,6 +12,3 @@ create or replace function tidegate_internal.spread_seconds(
   immutable
   parallel safe
 return p_from + floor(p_share * (greatest(p_to - p_from, 0) + 1))::integer;
-
-comment on function tidegate_internal.spread_seconds is
-  'A whole second between two, by a share from 0 to 1: callers who would be told the same come back apart.';

@@ -74,7 +74,8 @@ comment on table tidegate.queue_sample is
 comment on column tidegate.queue_sample.queue is 'The queue.';
 comment on column tidegate.queue_sample.at is 'When.';
 comment on column tidegate.queue_sample.head is
-  'The number of the first waiting message; null: nothing waited, or nothing moved, which tells nothing about the pace.';
+  'The number of the first waiting message; null: nothing waited, or nothing moved, which tells nothing about the '
+  'pace.';
 
 comment on table tidegate.queue_pace is
   'One row per queue: how fast its messages leave it while some wait; written by observe.';

@@ -1,10 +1,11 @@
--- add_members: makes the gates of kinds and submitters count requests that are in a queue and are not counted
+-- add_members: Makes the gates of kinds and submitters count requests that are in a queue and are not counted.
 --
--- Looks at all that is under a lease and at `p_batch` messages numbered above `p_after`, and returns where to go on, null at the
--- end; `p_gate` narrows it to one gate. A request that it adds cannot leave the queue before this commits, so its end finds it
--- counted.
--- Waits for nobody: a request that somebody is changing at this moment is found the next time.
-create or replace function tidegate_internal.add_members(p_queue text, p_after bigint, p_batch integer, p_gate text default null)
+-- Looks at all that is under a lease and at `p_batch` messages numbered above `p_after`, and returns where to go on,
+-- null at the end; `p_gate` narrows it to one gate. A request that it adds cannot leave the queue before this commits,
+-- so its end finds it counted. Waits for nobody: a request that somebody is changing at this moment is found the next
+-- time.
+create or replace function tidegate_internal.add_members(p_queue text, p_after bigint, p_batch integer,
+  p_gate text default null)
   returns bigint
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -52,5 +53,3 @@ begin
   return case when cardinality(v_msg_ids) = p_batch then v_msg_ids[p_batch] end;
 end;
 $$;
-
-comment on function tidegate_internal.add_members is 'Makes caps count requests that are in a queue and are not counted.';

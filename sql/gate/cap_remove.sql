@@ -1,7 +1,7 @@
--- cap_remove: lets a kind or a submitter have as many requests in queues as the queues take
+-- cap_remove: Removes the cap of a kind or submitter, by its name; returns whether there was one.
 --
--- By the name of the cap, such as 'kind direct' or 'submitter ann'. `actor` is who asked, for the history. Returns whether
--- there was one. Raises TG007 for a queue, whose gate stays as long as it does.
+-- By the name of the cap, such as 'kind direct' or 'submitter ann'. `actor` is who asked, for the history. Returns
+-- whether there was one. Raises TG007 for a queue, whose gate stays as long as it does.
 create or replace function tidegate.cap_remove(name text, actor text default null)
   returns boolean
   language plpgsql
@@ -16,7 +16,8 @@ declare
 begin
   if exists (select from tidegate.gate as g where g.queue = cap_remove.name) then
     raise exception using
-      errcode = 'TG007', message = format('"%s" is the gate of a queue, and stays as long as the queue', cap_remove.name),
+      errcode = 'TG007', message = format('"%s" is the gate of a queue, and stays as long as the queue',
+        cap_remove.name),
       hint = 'hold it open: select tidegate.gate_force(queue, ''accepting'')';
   end if;
   delete from tidegate.gate as g where g.name = cap_remove.name and g.queue is null;
@@ -25,6 +26,4 @@ begin
   return v_found;
 end;
 $$;
-
-comment on function tidegate.cap_remove is 'Removes the cap of a kind or submitter, by its name; returns whether there was one.';
 select tidegate_internal.allow('cap_remove', '{admin}');

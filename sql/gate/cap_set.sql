@@ -1,4 +1,4 @@
--- cap_set: lets a kind, or a submitter, have no more than so many requests in queues
+-- cap_set: Lets a kind, or a submitter, have no more than so many requests in queues; returns whether anything changed.
 --
 -- Makes the cap, or changes the one there is: what is null stays as it is, and for a new one `low_water` is half of
 -- `high_water` and `mode` strict. It is a gate like a queue's, by the name 'kind direct' or 'submitter ann'; what is in
@@ -36,7 +36,8 @@ begin
   begin
     if not exists (select from tidegate.gate as g where g.name = v_name) then
       if cap_set.high_water is null then
-        raise exception using errcode = 'TG007', message = 'a new cap needs a high_water mark: how many requests close it';
+        raise exception using errcode = 'TG007',
+          message = 'a new cap needs a high_water mark: how many requests close it';
       end if;
       -- Events outlive their gate: one of the same name goes on counting where the earlier one stopped.
       insert into tidegate.gate as g (kind, submitter, high_water, low_water, mode, epoch)
@@ -55,7 +56,8 @@ begin
         mode = coalesce(cap_set.mode, g.mode)
       where g.name = v_name
         and (g.high_water, g.low_water, g.mode) is distinct from (
-          coalesce(cap_set.high_water, g.high_water), coalesce(cap_set.low_water, g.low_water), coalesce(cap_set.mode, g.mode)
+          coalesce(cap_set.high_water, g.high_water), coalesce(cap_set.low_water, g.low_water),
+          coalesce(cap_set.mode, g.mode)
         );
       v_changed := found;
       if v_changed then
@@ -71,7 +73,8 @@ begin
         message = format(
           'the cap "%s" is refused: %s (high_water %s, low_water %s, mode %s)', left(v_name, 300),
           replace(v_constraint, '_', ' '), coalesce(cap_set.high_water::text, 'as it is'),
-          coalesce(cap_set.low_water::text, 'as it is, or half of high_water'), coalesce(left(cap_set.mode, 100), 'as it is')
+          coalesce(cap_set.low_water::text, 'as it is, or half of high_water'),
+          coalesce(left(cap_set.mode, 100), 'as it is')
         ),
         hint = 'nothing has changed';
   end;
@@ -79,7 +82,4 @@ begin
   return v_changed;
 end;
 $$;
-
-comment on function tidegate.cap_set is
-  'Lets a kind, or a submitter, have no more than so many requests in queues; returns whether anything changed.';
 select tidegate_internal.allow('cap_set', '{admin}');

@@ -1,7 +1,8 @@
--- close_gates: closes the gates that a submission has found full, or has filled with the `p_added` requests that it let in
+-- close_gates: Closes the gates that a submission has found full, or has filled with the `p_added` requests that it let
+-- in.
 --
--- By the depths that the submission counted. A new count may find less, because workers drain, and then the gate would stay open
--- while it refuses callers.
+-- By the depths that the submission counted. A new count may find less, because workers drain, and then the gate would
+-- stay open while it refuses callers.
 create or replace function tidegate_internal.close_gates(p_admission tidegate.admission, p_added bigint)
   returns void
   language plpgsql
@@ -12,5 +13,3 @@ begin
   from unnest(p_admission.counted, p_admission.depths) as c(gate, depth);
 end;
 $$;
-
-comment on function tidegate_internal.close_gates is 'Closes the gates that a submission has found full or has filled.';

@@ -1,5 +1,5 @@
--- count_members: one step round all messages and all members, so that caps count what is in queues, and nothing
--- else; a maintenance duty
+-- count_members: One step round all messages and all members, so that caps count what is in queues, and nothing else; a
+-- maintenance duty.
 --
 -- Returns whether to go on at once: until the first time round after a cap was made. One step a second is enough after
 -- that, because submissions and ends keep the count. A submission that began before the cap was made is found here.
@@ -44,7 +44,4 @@ begin
   return v_round.is_new and v_queue is not null;
 end;
 $$;
-
-comment on function tidegate.count_members is
-  'Maintenance duty: caps count the requests that are in queues, and nothing else; true: go on at once.';
 select tidegate_internal.allow('count_members', '{api,worker,admin}');

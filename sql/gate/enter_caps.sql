@@ -1,8 +1,8 @@
--- enter_caps: how many new requests the caps of a kind and of a submitter let in now
+-- enter_caps: How many new requests the caps of a kind and of a submitter let in now.
 --
--- Strict caps are locked to the end of the transaction, in the order of their names, and then counted: one submission comes
--- after the other has committed. A cap that is held open by hand lets everything in. `room` is null where no cap limits.
--- Raises 55P03 when another transaction keeps a lock for too long.
+-- Strict caps are locked to the end of the transaction, in the order of their names, and then counted: one submission
+-- comes after the other has committed. A cap that is held open by hand lets everything in. `room` is null where no cap
+-- limits. Raises 55P03 when another transaction keeps a lock for too long.
 create or replace function tidegate_internal.enter_caps(p_kind text, p_submitter text)
   returns tidegate.admission
   language plpgsql
@@ -38,5 +38,3 @@ begin
   return v_admission;
 end;
 $$;
-
-comment on function tidegate_internal.enter_caps is 'How many new requests the caps of a kind and of a submitter let in now.';

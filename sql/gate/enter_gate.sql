@@ -1,4 +1,4 @@
--- enter_gate: adds to what a submission has found at caps what it finds at the gate of its queue (see `queue_room`)
+-- enter_gate: Adds to what a submission has found at caps what it finds at the gate of its queue (see `queue_room`).
 create or replace function tidegate_internal.enter_gate(
   p_caps       tidegate.admission,
   p_gate       text,
@@ -21,6 +21,3 @@ begin
   return p_caps;
 end;
 $$;
-
-comment on function tidegate_internal.enter_gate is
-  'Adds to what a submission has found at caps what it finds at the gate of its queue.';

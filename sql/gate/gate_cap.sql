@@ -1,5 +1,5 @@
--- gate_cap: a new gate of a kind or submitter counts its requests that are in queues already; a closed one that
--- goes opens
+-- gate_cap: A new gate of a kind or submitter counts its requests that are in queues already; a closed one that goes
+-- opens.
 --
 -- Of the messages of each queue it looks at up to ten thousand at once; the rest come with the first round of
 -- `count_members`, which begins anew. Those requests stay where they are until this commits.
@@ -23,8 +23,8 @@ begin
     return null;
   end if;
 
-  -- Of an earlier one of this name. All of them: one whose request is just ending, in a transaction that saw no cap, would
-  -- stay. Locked in the order in which requests leave.
+  -- Of an earlier one of this name. All of them: one whose request is just ending, in a transaction that saw no cap,
+  -- would stay. Locked in the order in which requests leave.
   with earlier as materialized (
     select m.request_id from tidegate.gate_member as m where m.gate = new.name order by m.request_id for update
   )
@@ -49,6 +49,3 @@ create or replace trigger gate_cap_removal
   for each row
   when (old.queue is null)
   execute function tidegate_internal.gate_cap();
-
-comment on function tidegate_internal.gate_cap is
-  'Trigger on gate: a new cap counts what is in queues, a closed one that goes opens.';

@@ -1,16 +1,18 @@
--- gate_copy: for API nodes: every gate, whom it lets in, and what it takes to say when to come back
+-- gate_copy: For API nodes: every gate, whom it lets in, and what it takes to say when to come back.
 --
 -- One row a gate. `kinds` are those whose new requests come to it, `passed_by` those that come to it later; of a
--- submitter's gate none are named, for it is all of them. `drain_rate` is messages per second as `gate_rate` tells it, of
--- a kind's or submitter's gate that of the slowest queue, in the gate's share of it. `depth` is exact below the high-water
--- mark, as far as some thousands. `forced_wait` and `still_wait` are the least that a refused caller is told, in seconds:
--- while the gate is held by hand, and while nothing moves in its queue or too much there is put off. `nodes`: how many API
--- nodes listen now. `keyed` are all kinds that make keys of their own: their requests may repeat one that was taken.
+-- submitter's gate none are named, for it is all of them. `drain_rate` is messages per second as `gate_rate` tells it,
+-- of a kind's or submitter's gate that of the slowest queue, in the gate's share of it. `depth` is exact below the
+-- high-water mark, as far as some thousands. `forced_wait` and `still_wait` are the least that a refused caller is
+-- told, in seconds: while the gate is held by hand, and while nothing moves in its queue or too much there is put off.
+-- `nodes`: how many API nodes listen now. `keyed` are all kinds that make keys of their own: their requests may repeat
+-- one that was taken.
 create or replace function tidegate.gate_copy()
   returns table (
     name text, queue text, kind text, submitter text, kinds text[], passed_by text[], state text, forced boolean,
     high_water integer, low_water integer, depth bigint, epoch bigint, changed_at timestamptz, drain_rate numeric,
-    forced_wait integer, still_wait integer, safety_margin numeric, min_seconds integer, max_seconds integer, jitter numeric,
+    forced_wait integer, still_wait integer, safety_margin numeric, min_seconds integer, max_seconds integer,
+    jitter numeric,
     nodes bigint, keyed text[]
   )
   language sql
@@ -40,7 +42,8 @@ as $$
     g.name, g.queue, g.kind, g.submitter,
     array(
       select k.name from tidegate.kind as k
-      where case when g.queue is not null then coalesce(k.readiness_queue, k.tx_queue) = g.queue else k.name = g.kind end
+      where case when g.queue is not null then coalesce(k.readiness_queue, k.tx_queue) = g.queue
+        else k.name = g.kind end
     ),
     array(select k.name from tidegate.kind as k where k.tx_queue = g.queue and k.readiness_queue <> g.queue),
     g.state, g.forced, g.high_water, g.low_water, d.depth, g.epoch, g.changed_at,
@@ -69,7 +72,4 @@ as $$
   left join served as s on s.name = g.queue
   left join slowest as c on g.queue is null and c.kind is not distinct from g.kind;
 $$;
-
-comment on function tidegate.gate_copy is
-  'For API nodes: every gate, whom it lets in, and what it takes to say when to come back.';
 select tidegate_internal.allow('gate_copy', '{api,admin}');

@@ -1,4 +1,4 @@
--- gate_count: how deep it is behind a gate: messages of its queue, or its kind's or submitter's requests in queues
+-- gate_count: How deep it is behind a gate: messages of its queue, or its kind's or submitter's requests in queues.
 --
 -- Exact up to `p_counted`; that when there are more.
 create or replace function tidegate_internal.gate_count(p_gate tidegate.gate, p_counted integer)
@@ -16,5 +16,3 @@ begin
   );
 end;
 $$;
-
-comment on function tidegate_internal.gate_count is 'How deep it is behind a gate, as far as a limit.';

@@ -1,5 +1,5 @@
--- gate_depth: as `gate_count`; beyond `p_counted`, the messages of a queue that wait, as `waiting_before` tells, and
--- of a cap some thousands at least
+-- gate_depth: As `gate_count`; beyond `p_counted`, the messages of a queue that wait, as `waiting_before` tells, and of
+-- a cap some thousands at least.
 create or replace function tidegate_internal.gate_depth(p_gate tidegate.gate, p_counted integer default 4000)
   returns bigint
   language plpgsql
@@ -13,5 +13,3 @@ begin
   return tidegate_internal.gate_count(p_gate, greatest(p_counted, 4000));
 end;
 $$;
-
-comment on function tidegate_internal.gate_depth is 'How deep it is behind a gate; beyond a limit, about.';

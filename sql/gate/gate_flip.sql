@@ -1,10 +1,12 @@
--- gate_flip: accepting → too_many_requests at the high-water mark, too_many_requests → accepting at the low one
+-- gate_flip: accepting → too_many_requests at the high mark, too_many_requests → accepting at the low mark; one call of
+-- several flips the gate.
 --
 -- Returns whether it did. It does not when the gate is in that state already, is held by hand, has marks that `p_depth`
--- has not reached, or has changed since `p_epoch`, before which the depth was counted; nor while somebody else changes it
--- at this moment: nobody waits for a gate's row, because maintenance looks at every gate each second. One flip is one new
--- epoch, one event and one notification.
-create or replace function tidegate_internal.gate_flip(p_gate text, p_state text, p_depth bigint, p_epoch bigint default null)
+-- has not reached, or has changed since `p_epoch`, before which the depth was counted; nor while somebody else changes
+-- it at this moment: nobody waits for a gate's row, because maintenance looks at every gate each second. One flip is
+-- one new epoch, one event and one notification.
+create or replace function tidegate_internal.gate_flip(p_gate text, p_state text, p_depth bigint,
+  p_epoch bigint default null)
   returns boolean
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -33,5 +35,3 @@ begin
   return true;
 end;
 $$;
-
-comment on function tidegate_internal.gate_flip is 'Closes or opens a gate whose mark a depth has reached, once.';

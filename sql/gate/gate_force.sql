@@ -1,9 +1,11 @@
--- gate_force: holds a gate open or closed by hand, until it is released
+-- gate_force: Holds a gate open or closed by hand (accepting, too_many_requests) or, with null, releases it; returns
+-- whether anything changed.
 --
--- `queue` is the gate's name: its queue, 'kind direct' or 'submitter ann'. `state` is accepting, too_many_requests, or null
--- to release it: then it goes by its marks, and is open between them. Returns whether anything changed: not when it is
--- held in this state already, or nobody holds what is to be released. A change is a new epoch and a row of `gate_event`; a
--- flip is told to every node. `actor` is who asked. Raises TG005 for an unknown gate, TG007 for an unknown state.
+-- `queue` is the gate's name: its queue, 'kind direct' or 'submitter ann'. `state` is accepting, too_many_requests, or
+-- null to release it: then it goes by its marks, and is open between them. Returns whether anything changed: not when
+-- it is held in this state already, or nobody holds what is to be released. A change is a new epoch and a row of
+-- `gate_event`; a flip is told to every node. `actor` is who asked. Raises TG005 for an unknown gate, TG007 for an
+-- unknown state.
 create or replace function tidegate.gate_force(queue text, state text, actor text default null)
   returns boolean
   language plpgsql
@@ -49,15 +51,12 @@ begin
   returning g.* into v_gate;
   perform tidegate_internal.gate_changed(
     v_gate,
-    case gate_force.state when 'accepting' then 'forced open' when 'too_many_requests' then 'forced closed' else 'released' end,
+    case gate_force.state when 'accepting' then 'forced open' when 'too_many_requests' then 'forced closed'
+      else 'released' end,
     v_gate.state <> v_before.state
   );
   perform set_config('tidegate.actor', v_actor_before, true);
   return true;
 end;
 $$;
-
-comment on function tidegate.gate_force is
-  'Holds a gate open or closed by hand (accepting, too_many_requests) or, with null, releases it; returns whether '
-  'anything changed.';
 select tidegate_internal.allow('gate_force', '{admin}');

@@ -1,4 +1,4 @@
--- gate_history: how each gate came to where it is, latest first
+-- gate_history: How each gate came to where it is, latest first.
 create or replace view tidegate.gate_history as
 select
   e.at, e.gate, e.epoch,
@@ -10,8 +10,6 @@ select
   e.id
 from tidegate.gate_event as e
 order by e.at desc, e.gate, e.epoch desc;
-
-comment on view tidegate.gate_history is 'How each gate came to where it is, latest first.';
 comment on column tidegate.gate_history.at is 'When it changed.';
 comment on column tidegate.gate_history.gate is 'The name of the gate: its queue, ''kind …'' or ''submitter …''.';
 comment on column tidegate.gate_history.epoch is 'Which change of this gate it was, from 1.';

@@ -1,4 +1,4 @@
--- gate_overview: how gates stand, all or the one of a name; those of queues first, each with what is behind it now
+-- gate_overview: How gates stand, all or the one of a name; those of queues first, each with what is behind it now.
 --
 -- `depth` is exact as far as a hundred thousand. `name` is the gate's: its queue, 'kind direct', 'submitter ann'.
 create or replace function tidegate.gate_overview(name text default null)
@@ -13,12 +13,11 @@ create or replace function tidegate.gate_overview(name text default null)
   set jit = off
 as $$
   select
-    g.name, g.queue, g.kind, g.submitter, g.state, g.mode, tidegate_internal.gate_depth(g, 100000), g.high_water, g.low_water,
+    g.name, g.queue, g.kind, g.submitter, g.state, g.mode, tidegate_internal.gate_depth(g, 100000), g.high_water,
+    g.low_water,
     g.forced, g.epoch, g.depth, g.changed_at
   from tidegate.gate as g
   where g.name = coalesce($1, g.name)
   order by g.queue is null, g.name;
 $$;
-
-comment on function tidegate.gate_overview is 'How gates stand, with the depth behind each now: all, or the one of a name.';
 select tidegate_internal.allow('gate_overview', '{reader,api,worker,admin}');

@@ -1,9 +1,9 @@
--- gate_rate: how many messages a queue behind a gate serves per second, as far as anybody knows; null: no limit, 0:
--- stopped
+-- gate_rate: How many messages a queue behind a gate serves per second, as far as anybody knows; null: no limit, 0:
+-- stopped.
 --
--- The limit of a tx queue, and of a readiness queue, as `eta_seconds` reckons, its concurrency at a second a check; without a
--- limit, as fast as it was seen to move lately. A gate that closed at its mark some seconds ago tells better, if the depth
--- has fallen to `p_depth` more slowly than that by more than the safety margin.
+-- The limit of a tx queue, and of a readiness queue, as `eta_seconds` reckons, its concurrency at a second a check;
+-- without a limit, as fast as it was seen to move lately. A gate that closed at its mark some seconds ago tells better,
+-- if the depth has fallen to `p_depth` more slowly than that by more than the safety margin.
 create or replace function tidegate_internal.gate_rate(p_gate tidegate.gate, p_queue tidegate.queue, p_depth bigint)
   returns numeric
   language plpgsql
@@ -26,7 +26,8 @@ begin
     cross join lateral (
       -- One more than was seen, for what is just being served.
       select case
-        when p_gate.queue = p_queue.name and p_gate.state = 'too_many_requests' and not p_gate.forced and p_depth <= p_gate.depth
+        when p_gate.queue = p_queue.name and p_gate.state = 'too_many_requests' and not p_gate.forced
+          and p_depth <= p_gate.depth
           and p_gate.changed_at < tidegate.clock() - interval '5 seconds'
         then round((p_gate.depth - p_depth + 1) / extract(epoch from tidegate.clock() - p_gate.changed_at), 3)
       end as rate
@@ -34,6 +35,3 @@ begin
   );
 end;
 $$;
-
-comment on function tidegate_internal.gate_rate is
-  'How many messages a queue behind a gate serves per second, as far as anybody knows.';

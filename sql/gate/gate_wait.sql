@@ -1,10 +1,11 @@
--- gate_wait: in how many seconds to submit again what the gates have no room for now, spread at random
+-- gate_wait: In how many seconds to submit again what the gates have no room for now, spread at random.
 --
--- The time in which the depth behind a gate falls far enough: to the low-water mark, if it is closed, and until there is
--- room for all of `p_count`. At the rate of its queue (see `gate_rate`); requests of one kind or submitter leave with their
--- share of the whole queue. At least a second, and until what is put off comes due without which it will not fall so far; of
--- several gates the longest. While nothing moves, and at a gate that an operator holds closed, no less than an awaited response
--- asks for after the same time (see `response_backoff_seconds`): it is not known when that ends.
+-- The time in which the depth behind a gate falls far enough: to the low-water mark, if it is closed, and until there
+-- is room for all of `p_count`. At the rate of its queue (see `gate_rate`); requests of one kind or submitter leave
+-- with their share of the whole queue. At least a second, and until what is put off comes due without which it will not
+-- fall so far; of several gates the longest. While nothing moves, and at a gate that an operator holds closed, no less
+-- than an awaited response asks for after the same time (see `response_backoff_seconds`): it is not known when that
+-- ends.
 create or replace function tidegate_internal.gate_wait(
   p_kind      tidegate.kind,
   p_submitter text,
@@ -86,6 +87,3 @@ begin
   );
 end;
 $$;
-
-comment on function tidegate_internal.gate_wait is
-  'In how many seconds to submit again what the gates have no room for now.';

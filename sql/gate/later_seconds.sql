@@ -1,12 +1,13 @@
--- later_seconds: in how many seconds enough of a queue's messages may be served for `p_above` of `p_depth` to go
+-- later_seconds: In how many seconds enough of a queue's messages may be served for `p_above` of `p_depth` to go.
 --
--- Null when that many wait or are held now: then it is a matter of the queue's rate. Otherwise the time until so many of
--- those that are put off (a delayed start, a backoff) come due, counted as far as ten thousand.
+-- Null when that many wait or are held now: then it is a matter of the queue's rate. Otherwise the time until so many
+-- of those that are put off (a delayed start, a backoff) come due, counted as far as ten thousand.
 create or replace function tidegate_internal.later_seconds(p_queue text, p_depth bigint, p_above bigint)
   returns integer
   language plpgsql
   stable
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -29,7 +30,8 @@ begin
         return null;
       end if;
       select array_agg(m.vt order by m.vt) into v_times
-      from (select q.vt from pgmq.q_QUEUE as q where q.vt > '-infinity' and q.vt > v_now order by q.vt limit 10000) as m;
+      from (select q.vt from pgmq.q_QUEUE as q where q.vt > '-infinity'
+        and q.vt > v_now order by q.vt limit 10000) as m;
     -- end of each queue
     else return null;
   end case;
@@ -37,6 +39,3 @@ begin
   return case when v_place > 0 then least(ceil(extract(epoch from v_times[v_place] - v_now)), 2147483647) end;
 end;
 $$;
-
-comment on function tidegate_internal.later_seconds is
-  'In how many seconds enough of a queue''s messages may be served for so many to go.';

@@ -1,4 +1,4 @@
--- leave_gates: requests that are in no queue any more do not count at the gates of their kind and submitter
+-- leave_gates: Requests that are in no queue any more do not count at the gates of their kind and submitter.
 create or replace function tidegate_internal.leave_gates(p_ids uuid[])
   returns void
   language plpgsql
@@ -22,6 +22,3 @@ begin
   perform tidegate_internal.look_at_gate(g.gate, 'too_many_requests') from unnest(v_gates) as g(gate);
 end;
 $$;
-
-comment on function tidegate_internal.leave_gates is
-  'Requests that are in no queue any more do not count at the gates of their kind and submitter.';

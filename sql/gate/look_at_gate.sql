@@ -1,10 +1,11 @@
--- look_at_gate: closes or opens a gate when the depth behind it has passed its mark; returns whether it flipped
+-- look_at_gate: Closes or opens a gate when the depth behind it has passed its mark; returns whether it flipped.
 --
--- For everybody who adds or removes messages, in their own transaction, after they have: whoever adds looks at gates that
--- are `p_state` accepting, whoever removes at those that are too_many_requests, maintenance at any (null). Of several who
--- remove messages at once, none would see what the others are about to remove, and each would walk away; so near the
--- low-water mark one counts after the other has committed, for which `p_patience` is to wait, and the gate opens at the
--- mark. Of all such locks in a transaction only those of queues may be waited for, in the order of their names.
+-- For everybody who adds or removes messages, in their own transaction, after they have: whoever adds looks at gates
+-- that are `p_state` accepting, whoever removes at those that are too_many_requests, maintenance at any (null). Of
+-- several who remove messages at once, none would see what the others are about to remove, and each would walk away; so
+-- near the low-water mark one counts after the other has committed, for which `p_patience` is to wait, and the gate
+-- opens at the mark. Of all such locks in a transaction only those of queues may be waited for, in the order of their
+-- names.
 create or replace function tidegate_internal.look_at_gate(
   p_gate     text,
   p_state    text default null,
@@ -47,11 +48,10 @@ begin
     return false;
   end if;
   perform tidegate_internal.try_lock(
-    tidegate.queue_lock_key(p_gate, 'drain'), false, case when v_gate.queue is null then interval '0' else p_patience end
+    tidegate.queue_lock_key(p_gate, 'drain'), false, case when v_gate.queue is null then interval '0'
+      else p_patience end
   );
   v_depth := tidegate_internal.gate_count(v_gate, v_gate.low_water + 1);
   return v_depth <= v_gate.low_water and tidegate_internal.gate_flip(p_gate, 'accepting', v_depth, v_gate.epoch);
 end;
 $$;
-
-comment on function tidegate_internal.look_at_gate is 'Closes or opens a gate when the depth behind it has passed its mark.';

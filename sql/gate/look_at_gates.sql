@@ -1,4 +1,4 @@
--- look_at_gates: `look_at_gate` for every gate; a maintenance duty; returns how many flipped
+-- look_at_gates: Maintenance duty: closes and opens gates whose marks have been passed unseen.
 --
 -- Finds what nobody saw who came or went: two at once, a message removed by hand, other marks. Waits for nobody.
 create or replace function tidegate.look_at_gates()
@@ -23,6 +23,4 @@ begin
   return v_flipped;
 end;
 $$;
-
-comment on function tidegate.look_at_gates is 'Maintenance duty: closes and opens gates whose marks have been passed unseen.';
 select tidegate_internal.allow('look_at_gates', '{api,worker,admin}');

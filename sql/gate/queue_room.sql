@@ -1,11 +1,11 @@
--- queue_room: how many more messages a queue's gate lets in, and how many messages the queue holds
+-- queue_room: How many more messages a queue's gate lets in, and how many messages the queue holds.
 --
 -- By the numbers that were drawn, less those known to be dead: never fewer than the messages. While they leave room for
 -- `p_count`, nothing is counted, and `depth` is null. Else the queue is counted, and more numbers are known to be dead.
 --
--- `p_strict`: what open transactions have announced takes room. Most of them end within milliseconds, so while it is they who
--- take the room that is asked for, the queue is counted again, for 16 ms at most. Without it, only messages that the caller sees
--- take room, and it waits for nothing.
+-- `p_strict`: what open transactions have announced takes room. Most of them end within milliseconds, so while it is
+-- they who take the room that is asked for, the queue is counted again, for 16 ms at most. Without it, only messages
+-- that the caller sees take room, and it waits for nothing.
 create or replace function tidegate_internal.queue_room(
   p_queue      text,
   p_high_water bigint,
@@ -40,6 +40,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate_internal.queue_room is
-  'How many more messages a queue''s gate lets in, and how many messages the queue holds.';

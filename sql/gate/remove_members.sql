@@ -1,7 +1,7 @@
--- remove_members: makes a gate of a kind or submitter not count what is in no queue any more
+-- remove_members: Makes a gate of a kind or submitter not count what is in no queue any more.
 --
--- Looks at `p_batch` members after the given one, in order, and returns how many it looked at and which was the last. They
--- leave by themselves as their requests do; what is found here is left of gates that are gone, or was ended in a
+-- Looks at `p_batch` members after the given one, in order, and returns how many it looked at and which was the last.
+-- They leave by themselves as their requests do; what is found here is left of gates that are gone, or was ended in a
 -- transaction that saw no gate yet.
 create or replace function tidegate_internal.remove_members(
   inout gate       text,
@@ -44,5 +44,3 @@ begin
   delete from tidegate.gate_member as m using stale as s where m.gate = s.gate and m.request_id = s.request_id;
 end;
 $$;
-
-comment on function tidegate_internal.remove_members is 'Makes caps not count what is in no queue any more.';

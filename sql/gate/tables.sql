@@ -9,7 +9,8 @@ comment on column tidegate.admission.counted is 'The names of those that were co
 comment on column tidegate.admission.depths is 'How deep it was behind these, before the submission.';
 
 comment on table tidegate.gate is
-  'One row per queue, which comes with the queue, and one per cap of a kind or submitter, which cap_set makes: marks and '
+  'One row per queue, which comes with the queue, and one per cap of a kind or submitter, which cap_set makes: marks '
+  'and '
   'state; submit refuses new work while one on its way is closed.';
 comment on column tidegate.gate.name is 'The queue; or ''kind '' and the kind, ''submitter '' and the submitter.';
 comment on column tidegate.gate.queue is
@@ -57,4 +58,5 @@ comment on column tidegate.gate_event.cause is 'Why it changed.';
 comment on column tidegate.gate_event.actor is 'The database user in whose session it changed.';
 comment on column tidegate.gate_event.at is 'When it changed.';
 comment on column tidegate.gate_event.on_behalf_of is
-  'For whom, as the program that made the change says: an API key''s name, an operating system user; null: it does not.';
+  'For whom, as the program that made the change says: an API key''s name, an operating system user; null: it does '
+  'not.';

@@ -1,7 +1,7 @@
--- try_lock: takes an advisory lock to the end of the transaction, if it can be had within `p_wait`
+-- try_lock: Takes an advisory lock to the end of the transaction, if it can be had within `p_wait`.
 --
--- Whether it was. A caller's own, shorter lock_timeout holds. Those who wait get it in their order; but who wants it alone
--- steps back now and then, for behind one who waits for it alone, nobody gets it shared either.
+-- Whether it was. A caller's own, shorter lock_timeout holds. Those who wait get it in their order; but who wants it
+-- alone steps back now and then, for behind one who waits for it alone, nobody gets it shared either.
 create or replace function tidegate_internal.try_lock(p_key bigint, p_shared boolean, p_wait interval)
   returns boolean
   language plpgsql
@@ -15,7 +15,8 @@ declare
   v_left   interval;
 begin
   loop
-    if (p_shared and pg_try_advisory_xact_lock_shared(p_key)) or (not p_shared and pg_try_advisory_xact_lock(p_key)) then
+    if (p_shared and pg_try_advisory_xact_lock_shared(p_key))
+      or (not p_shared and pg_try_advisory_xact_lock(p_key)) then
       return true;
     end if;
     v_left := v_until - tidegate.clock();
@@ -39,5 +40,3 @@ begin
   end loop;
 end;
 $$;
-
-comment on function tidegate_internal.try_lock is 'Takes an advisory lock, if it can be had within a time.';

@@ -1,11 +1,13 @@
--- check_invariants: every invariant that does not hold, in one snapshot
+-- check_invariants: Every invariant that does not hold, in one snapshot, or those named, of a range of requests; none
+-- when all is well.
 --
--- `violations` counts what breaks it, `samples` are the first ten of those, `query` shows them all. Changes nothing, and locks
--- nothing. Reads every request, message and step of history: seconds for a million requests. For more of them it is asked in
--- steps, as `tidegate doctor` does: `names` says which invariants (null: all), `id_from` and `id_before` of which requests those
--- are asked that are `by_request`. Requests, and steps of history, are read once for all that say what breaks one of them; when
--- that fails, each is asked by itself. A query that fails then counts as a violation, with what the database said as its
--- sample; one that fails because a queue's table has gone since is asked again without it.
+-- `violations` counts what breaks it, `samples` are the first ten of those, `query` shows them all. Changes nothing,
+-- and locks nothing. Reads every request, message and step of history: seconds for a million requests. For more of them
+-- it is asked in steps, as `tidegate doctor` does: `names` says which invariants (null: all), `id_from` and `id_before`
+-- of which requests those are asked that are `by_request`. Requests, and steps of history, are read once for all that
+-- say what breaks one of them; when that fails, each is asked by itself. A query that fails then counts as a violation,
+-- with what the database said as its sample; one that fails because a queue's table has gone since is asked again
+-- without it.
 create or replace function tidegate.check_invariants(
   names     text[] default null,
   id_from   uuid default null,
@@ -30,7 +32,8 @@ begin
     select
       array_agg(i.name) as names,
       format(
-        'select f.name, %s as id from %s cross join lateral (values %s) as f(name, is_broken) where (%s) and f.is_broken',
+        'select f.name, %s as id from %s cross join lateral (values %s) as f(name, is_broken) where (%s) and '
+        'f.is_broken',
         i.row_id, i.source, string_agg(format('(%L, %s)', i.name, i.condition), ', '),
         string_agg(format('(%s)', i.condition), ' or ')
       ) as query
@@ -83,7 +86,4 @@ begin
   end loop;
 end;
 $$;
-
-comment on function tidegate.check_invariants is
-  'Every invariant that does not hold, in one snapshot, or those named, of a range of requests; none when all is well.';
 select tidegate_internal.allow('check_invariants', '{reader,admin}');

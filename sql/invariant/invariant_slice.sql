@@ -1,8 +1,9 @@
--- invariant_slice: the slice of requests that ends before `before` (null: the newest): where it begins, how many it has
+-- invariant_slice: The slice of the requests of a span that ends before a request (null: the newest): where it begins,
+-- and how many it has.
 --
--- It begins `span` before the newest request that is older than `before`, or the newest history: that of removed requests
--- outlives them. Ids tell the time, so its bounds are found without a walk; `requests` are counted. `id_from` is null when
--- nothing older is left.
+-- It begins `span` before the newest request that is older than `before`, or the newest history: that of removed
+-- requests outlives them. Ids tell the time, so its bounds are found without a walk; `requests` are counted. `id_from`
+-- is null when nothing older is left.
 create or replace function tidegate.invariant_slice(
   before       uuid,
   span         interval,
@@ -20,7 +21,8 @@ declare
   v_before uuid := coalesce(invariant_slice.before, 'ffffffff-ffff-ffff-ffff-ffffffffffff');
   v_newest uuid := greatest(
     (select r.id from tidegate.request as r where r.id < v_before order by r.id desc limit 1),
-    (select e.request_id from tidegate.request_event as e where e.request_id < v_before order by e.request_id desc limit 1)
+    (select e.request_id from tidegate.request_event as e
+      where e.request_id < v_before order by e.request_id desc limit 1)
   );
   v_at     timestamptz;
 begin
@@ -34,7 +36,4 @@ begin
   where r.id >= coalesce(id_from, '00000000-0000-0000-0000-000000000000') and r.id < v_before;
 end;
 $$;
-
-comment on function tidegate.invariant_slice is
-  'The slice of the requests of a span that ends before a request (null: the newest): where it begins, and how many it has.';
 select tidegate_internal.allow('invariant_slice', '{reader,admin}');

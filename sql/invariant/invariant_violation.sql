@@ -1,11 +1,10 @@
--- invariant_violation: what must hold and does not, in one snapshot; empty when all is well
+-- invariant_violation: What must hold and does not, in one snapshot; empty when all is well.
 create or replace view tidegate.invariant_violation as
 select c.name, c.says, c.violations, c.samples, c.query, c.place from tidegate.check_invariants() as c;
-
-comment on view tidegate.invariant_violation is 'What must hold and does not; empty when all is well.';
 comment on column tidegate.invariant_violation.name is 'The name of the invariant: what is there and should not be.';
 comment on column tidegate.invariant_violation.says is 'What the invariant says, in words.';
 comment on column tidegate.invariant_violation.violations is 'How often it is broken.';
-comment on column tidegate.invariant_violation.samples is 'The first ten of those: requests, messages (queue and number), names.';
+comment on column tidegate.invariant_violation.samples is
+  'The first ten of those: requests, messages (queue and number), names.';
 comment on column tidegate.invariant_violation.query is 'The query that shows them all.';
 comment on column tidegate.invariant_violation.place is 'Its place in the list of invariants.';

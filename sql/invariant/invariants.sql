@@ -1,11 +1,11 @@
--- invariants: everything that must hold at any moment: its name, what it says, and the query that shows what breaks it
+-- invariants: Everything that must hold at any moment: its name, what it says, and the query that shows what breaks it.
 --
 -- Each query answers with one column, `id`, a row for each violation, and may be run as it stands. What is legal for a
 -- moment, such as a gate whose mark was reached just now, is no violation until it has lasted. Queries that read all
--- requests, or their history, are `by_request`: with `id_from` and `id_before` they read only the requests from the one up to,
--- but not including, the other. Where the subject of an invariant is one request (`r`) or one step of its history (`s`), its
--- query is made of the `condition` that breaks it, on the rows of `source`, whose identifier is `row_id`: `check_invariants`
--- reads each source once.
+-- requests, or their history, are `by_request`: with `id_from` and `id_before` they read only the requests from the one
+-- up to, but not including, the other. Where the subject of an invariant is one request (`r`) or one step of its
+-- history (`s`), its query is made of the `condition` that breaks it, on the rows of `source`, whose identifier is
+-- `row_id`: `check_invariants` reads each source once.
 create or replace function tidegate.invariants(id_from uuid default null, id_before uuid default null)
   returns table (
     place      integer,
@@ -37,8 +37,8 @@ declare
     where to_regclass(tidegate_internal.queue_table(q.name)) is not null
   );
   v_requests constant text := '(select * from tidegate.request as r where {of r.id}) as r';
-  -- Each step of a history with those beside it, and with what the row of its request says. A request without a history has
-  -- a row here, too. Both sides come in the order of their primary keys, which saves sorting them.
+  -- Each step of a history with those beside it, and with what the row of its request says. A request without a history
+  -- has a row here, too. Both sides come in the order of their primary keys, which saves sorting them.
   v_steps    constant text := '(
   select
     coalesce(l.request_id, r.id) as request_id, l.transition_no, l.from_status, l.to_status, l.cause, l.attempt,
@@ -74,17 +74,20 @@ begin
   ) || E'\n)';
   return query
     select
-      row_number() over (order by i.chapter, i.line)::integer, i.name, i.says, regexp_replace(t.query, v_of, v_range, 'g'),
+      row_number() over (order by i.chapter, i.line)::integer, i.name, i.says,
+      regexp_replace(t.query, v_of, v_range, 'g'),
       t.query ~ '[{]of ', regexp_replace(o.source, v_of, v_range, 'g'), o.row_id,
       case when o.source is not null then c.condition end
     from (
-      select 1 as chapter, * from tidegate_internal.invariants_of_queues() with ordinality as q(name, says, subject, query, line)
+      select 1 as chapter, *
+        from tidegate_internal.invariants_of_queues() with ordinality as q(name, says, subject, query, line)
       union all
       select 2, * from tidegate_internal.invariants_of_history() with ordinality as h(name, says, subject, query, line)
       union all
       select 3, * from tidegate_internal.invariants_of_requests() with ordinality as r(name, says, subject, query, line)
       union all
-      select 4, * from tidegate_internal.invariants_of_configuration() with ordinality as c(name, says, subject, query, line)
+      select 4, * from tidegate_internal.invariants_of_configuration() with ordinality as c(name, says, subject,
+        query, line)
       union all
       select 5, * from tidegate_internal.invariants_of_schema() with ordinality as s(name, says, subject, query, line)
     ) as i
@@ -99,7 +102,4 @@ begin
     ) as t(query);
 end;
 $$;
-
-comment on function tidegate.invariants is
-  'Everything that must hold at any moment: a name, what it says, and the query that shows what breaks it.';
 select tidegate_internal.allow('invariants', '{reader,admin}');

@@ -1,4 +1,4 @@
--- invariants_of_configuration: what must hold of kinds, policies and breakers
+-- invariants_of_configuration: What must hold of kinds, policies and breakers.
 --
 -- As `invariants`.
 create or replace function tidegate_internal.invariants_of_configuration()
@@ -104,6 +104,3 @@ where b.probes < 0 or b.successes < 0
      $q$)
   ) as i(name, says, subject, query);
 $$;
-
-comment on function tidegate_internal.invariants_of_configuration is
-  'What must hold of kinds, policies and breakers.';

@@ -1,4 +1,4 @@
--- invariants_of_history: what must hold between requests and their history
+-- invariants_of_history: What must hold between requests and their history.
 --
 -- As `invariants`.
 create or replace function tidegate_internal.invariants_of_history()
@@ -58,7 +58,8 @@ s.transition_no = s.row_transition_no and case
 end
      $q$),
     ('attempts_beyond_the_policy',
-     'a live request has no more checks and sends behind it than its policy ever allowed, and one look for a receipt', null,
+     'a live request has no more checks and sends behind it than its policy ever allowed, and one look for a receipt',
+     null,
      $q$
 with allowed as materialized (
   select
@@ -82,6 +83,3 @@ end
      $q$)
   ) as i(name, says, subject, query);
 $$;
-
-comment on function tidegate_internal.invariants_of_history is
-  'What must hold between requests and their history.';

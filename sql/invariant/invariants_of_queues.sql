@@ -1,4 +1,4 @@
--- invariants_of_queues: what must hold between requests and messages, and of what queues and gates stand on
+-- invariants_of_queues: What must hold between requests and messages, and of what queues and gates stand on.
 --
 -- As `invariants`. `{message}` stands for all messages of all queues.
 create or replace function tidegate_internal.invariants_of_queues()
@@ -9,7 +9,8 @@ create or replace function tidegate_internal.invariants_of_queues()
 as $$
   select * from (values
     ('live_request_without_message',
-     'a request that is queued, processing or in flight waits in a queue of its stage, or is under the lease that its row names',
+     'a request that is queued, processing or in flight waits in a queue of its stage, or is under the lease that its '
+     'row names',
      'request',
      $q$
 r.req_status in ('queued', 'processing', 'tx_in_flight') and not exists (
@@ -66,7 +67,8 @@ where r.id is null
 select m.queue || ' ' || m.msg_id as id
 from {message} as m
 join tidegate.request as r on r.id = m.request_id
-where r.req_status in ('queued', 'processing', 'tx_in_flight') and (r.queue, r.msg_id) is distinct from (m.queue, m.msg_id)
+where r.req_status in ('queued', 'processing', 'tx_in_flight') and (r.queue, r.msg_id) is distinct
+  from (m.queue, m.msg_id)
      $q$),
     ('request_held_and_not_in_flight',
      'a request that is processing is under no lease', 'request',
@@ -100,7 +102,8 @@ where m.vt > r.deadline_at + interval '2 minutes' and m.vt > statement_timestamp
      $q$
 select m.queue || ' ' || m.msg_id as id
 from {message} as m
-where m.vt = '-infinity' and m.msg_id < pg_sequence_last_value(to_regclass('tidegate.' || quote_ident('mark_' || m.queue)))
+where m.vt = '-infinity'
+  and m.msg_id < pg_sequence_last_value(to_regclass('tidegate.' || quote_ident('mark_' || m.queue)))
   and exists (
     select from tidegate.maintenance as d
     where d.duty = 'rescan_queues' and d.ran_at < statement_timestamp() - interval '1 minute'
@@ -204,7 +207,8 @@ where g.state = 'too_many_requests' and not g.forced and g.changed_at < since.at
   and case when g.queue is null
     then case when since.is_watched then 0 else g.low_water end
       >= (select count(*) from tidegate.gate_member as m where m.gate = g.name)
-    else g.low_water >= (select count(*) from (select from {message} as m where m.queue = g.queue limit g.low_water + 1) as c) + (
+    else g.low_water >= (select count(*)
+      from (select from {message} as m where m.queue = g.queue limit g.low_water + 1) as c) + (
       select count(*) from tidegate.leased_request as l where l.queue = g.queue
     ) + (
       select coalesce(sum(d.drained), 0)
@@ -218,7 +222,8 @@ where g.state = 'too_many_requests' and not g.forced and g.changed_at < since.at
   )
      $q$),
     ('gate_state_without_its_event',
-     'the last change of a gate on record led to its state, at the depth it tells; one that never changed accepts', null,
+     'the last change of a gate on record led to its state, at the depth it tells; one that never changed accepts',
+     null,
      $q$
 select g.name as id
 from tidegate.gate as g
@@ -240,7 +245,8 @@ from (
   join tidegate.request as r on g.kind = r.kind or g.submitter = r.submitter
   where {of r.id} and g.queue is null and r.req_status in ('queued', 'processing', 'tx_in_flight')
 ) as l
-full join (select * from tidegate.gate_member as c where {of c.request_id}) as m on m.gate = l.gate and m.request_id = l.id
+full join (select * from tidegate.gate_member as c where {of c.request_id}) as m on m.gate = l.gate
+  and m.request_id = l.id
 left join tidegate.request as r on r.id = m.request_id
 where (m.gate is null and l.submitted_at < statement_timestamp() - interval '1 minute'
     and not exists (select from tidegate.gate_round as o where o.is_new))
@@ -249,6 +255,3 @@ where (m.gate is null and l.submitted_at < statement_timestamp() - interval '1 m
      $q$)
   ) as i(name, says, subject, query);
 $$;
-
-comment on function tidegate_internal.invariants_of_queues is
-  'What must hold between requests and messages, and of what queues and gates stand on.';

@@ -1,4 +1,4 @@
--- invariants_of_requests: what must hold of requests and of what belongs to them
+-- invariants_of_requests: What must hold of requests and of what belongs to them.
 --
 -- As `invariants`.
 create or replace function tidegate_internal.invariants_of_requests()
@@ -37,7 +37,8 @@ statement_timestamp() + interval '1 minute' < greatest(
      'every status that is not the last has a deadline', 'request',
      $q$
 case r.req_status
-  when 'queued' then not isfinite(r.deadline_at) or r.readiness_deadline_at is null or not isfinite(r.readiness_deadline_at)
+  when 'queued' then not isfinite(r.deadline_at) or r.readiness_deadline_at is null
+    or not isfinite(r.readiness_deadline_at)
   when 'receipt_received' then (
     select isfinite(a.due_at) from tidegate.awaiting_response as a where a.request_id = r.id
   ) is not true
@@ -130,7 +131,8 @@ from tidegate.response_inbox as i
 left join tidegate.request_reference as f on f.reference = i.reference
 join tidegate.request as r on r.id = coalesce(i.request_id, f.request_id)
 where not i.late and r.req_status not in ('queued', 'processing', 'tx_in_flight')
-  and greatest(i.received_at, coalesce(r.finished_at, r.receipt_received_at)) < statement_timestamp() - interval '1 minute'
+  and greatest(i.received_at,
+    coalesce(r.finished_at, r.receipt_received_at)) < statement_timestamp() - interval '1 minute'
      $q$),
     ('delivery_of_a_live_request',
      'nobody is told of an end that has not come', null,
@@ -141,7 +143,8 @@ join tidegate.request as r on r.id = w.request_id
 where {of w.request_id} and {of r.id} and r.req_status not in ('completed', 'timed_out', 'failure')
      $q$),
     ('end_that_nobody_is_told',
-     'a request that was submitted with a callback has a delivery when it has ended, for as long as deliveries are kept',
+     'a request that was submitted with a callback has a delivery when it has ended, for as long as deliveries are '
+     'kept',
      'request',
      $q$
 r.callback_url is not null and r.req_status in ('completed', 'timed_out', 'failure')
@@ -186,6 +189,3 @@ having sum(c.requests) <> 0
      $q$)
   ) as i(name, says, subject, query);
 $$;
-
-comment on function tidegate_internal.invariants_of_requests is
-  'What must hold of requests and of what belongs to them.';

@@ -1,4 +1,4 @@
--- invariants_of_schema: what must hold of the rules, triggers, indexes and duties that everything else stands on
+-- invariants_of_schema: What must hold of the rules, triggers, indexes and duties that everything else stands on.
 --
 -- As `invariants`. The rules of the state machine are told here once more, or an edit of both could not be seen.
 create or replace function tidegate_internal.invariants_of_schema()
@@ -123,6 +123,3 @@ where m.period is null or m.period > interval '1 day'
      $q$)
   ) as i(name, says, subject, query);
 $$;
-
-comment on function tidegate_internal.invariants_of_schema is
-  'What must hold of the rules, triggers, indexes and duties that everything else stands on.';

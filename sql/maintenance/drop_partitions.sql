@@ -1,7 +1,7 @@
--- drop_partitions: drops the oldest history partition whose requests are gone; a maintenance duty, one a call
+-- drop_partitions: Maintenance duty: drops the oldest history partition whose requests are gone; returns its name.
 --
--- Only where some kind has a retention, and only days that are over for a day. Returns its name; null when there is none, or
--- when somebody's transaction is in the way: others would queue up behind, so it is left to the next call.
+-- Only where some kind has a retention, and only days that are over for a day. Returns its name; null when there is
+-- none, or when somebody's transaction is in the way: others would queue up behind, so it is left to the next call.
 create or replace function tidegate.drop_partitions()
   returns text
   language plpgsql
@@ -46,7 +46,4 @@ begin
   return v_found.name;
 end;
 $$;
-
-comment on function tidegate.drop_partitions is
-  'Maintenance duty: drops the oldest history partition whose requests are gone; returns its name.';
 select tidegate_internal.allow('drop_partitions', '{api,worker,admin}');

@@ -1,4 +1,4 @@
--- duty_begins: whether this session is to run a maintenance duty now: it is due, and no other session runs it
+-- duty_begins: Maintenance: whether this session is to run a duty now; takes its lock to the end of the transaction.
 --
 -- Takes the duty's lock to the end of the transaction. A duty that takes long runs less often: at most a twentieth of
 -- the time; surveys, without which nothing waits longer, a fiftieth.
@@ -23,7 +23,4 @@ begin
   return pg_try_advisory_xact_lock(hashtextextended('tidegate.duty.' || duty_begins.duty, 0));
 end;
 $$;
-
-comment on function tidegate.duty_begins is
-  'Maintenance: whether this session is to run a duty now; takes its lock to the end of the transaction.';
 select tidegate_internal.allow('duty_begins', '{api,worker,admin}');

@@ -1,4 +1,4 @@
--- duty_ends: notes that a maintenance duty ran, and for how long
+-- duty_ends: Maintenance: notes that a duty ran, and for how long.
 create or replace function tidegate.duty_ends(duty text, began_at timestamptz)
   returns void
   language sql
@@ -9,6 +9,4 @@ as $$
   set ran_at = began_at, took_ms = round(extract(epoch from tidegate.clock() - began_at) * 1000, 3)
   where m.duty = duty_ends.duty;
 $$;
-
-comment on function tidegate.duty_ends is 'Maintenance: notes that a duty ran, and for how long.';
 select tidegate_internal.allow('duty_ends', '{api,worker,admin}');

@@ -1,4 +1,5 @@
--- expire_by_deadline: queued, processing, tx_in_flight → failure (deadline_exceeded), by deadline_at
+-- expire_by_deadline: queued, processing, tx_in_flight → failure (deadline_exceeded), past deadline_at. Maintenance:
+-- one batch.
 --
 -- A maintenance duty, one bounded batch a call. Returns how many requests ended, and whether more may be due.
 create or replace function tidegate.expire_by_deadline(batch integer default 1000, out expired bigint, out more boolean)
@@ -19,11 +20,9 @@ begin
     '{deadline_exceeded,deadline_exceeded,deadline_exceeded}',
     tidegate_internal.error_json('deadline_exceeded', 'the deadline passed before it was answered', true)
   );
-  more := tidegate_internal.look_again('expire_by_deadline', 'deadline_at', v_due.ids, '{queued,processing,tx_in_flight}')
+  more := tidegate_internal.look_again('expire_by_deadline', 'deadline_at', v_due.ids,
+    '{queued,processing,tx_in_flight}')
     or more;
 end;
 $$;
-
-comment on function tidegate.expire_by_deadline is
-  'Maintenance: queued, processing, tx_in_flight to failure, past deadline_at; one batch.';
 select tidegate_internal.allow('expire_by_deadline', '{api,worker,admin}');

@@ -1,7 +1,8 @@
--- expire_by_readiness: queued → timed_out (readiness_timed_out), by readiness_deadline_at
+-- expire_by_readiness: queued → timed_out (readiness_timed_out), past readiness_deadline_at. Maintenance: one batch.
 --
 -- A maintenance duty, one bounded batch a call. Returns how many requests ended, and whether more may be due.
-create or replace function tidegate.expire_by_readiness(batch integer default 1000, out expired bigint, out more boolean)
+create or replace function tidegate.expire_by_readiness(batch integer default 1000, out expired bigint,
+  out more boolean)
   language plpgsql
   security definer
   set search_path = pg_catalog, pg_temp
@@ -21,7 +22,4 @@ begin
   more := tidegate_internal.look_again('expire_by_readiness', 'readiness_deadline_at', v_due.ids, '{queued}') or more;
 end;
 $$;
-
-comment on function tidegate.expire_by_readiness is
-  'Maintenance: queued to timed_out, past readiness_deadline_at; one batch.';
 select tidegate_internal.allow('expire_by_readiness', '{api,worker,admin}');

@@ -1,9 +1,9 @@
--- expire_events: forgets changes of gates, breakers and policies older than `setting.event_retention`; a maintenance
--- duty, one bounded batch a call
+-- expire_events: Forgets changes of gates, breakers and policies older than `setting.event_retention`; a maintenance
+-- duty, one bounded batch a call.
 --
--- The latest of each gate, breaker and policy stays, whatever its age: epochs and versions go on counting from there. So do
--- the versions of policies that requests which are still kept may have been tried under: they are judged by them. Returns how
--- many it deleted. Null in the setting: none.
+-- The latest of each gate, breaker and policy stays, whatever its age: epochs and versions go on counting from there.
+-- So do the versions of policies that requests which are still kept may have been tried under: they are judged by them.
+-- Returns how many it deleted. Null in the setting: none.
 create or replace function tidegate.expire_events(batch integer default 1000)
   returns bigint
   language plpgsql
@@ -64,8 +64,4 @@ begin
   return v_all + v_one;
 end;
 $$;
-
-comment on function tidegate.expire_events is
-  'Maintenance duty: forgets changes of gates, breakers and policies older than setting.event_retention; the latest of each '
-  'stays.';
 select tidegate_internal.allow('expire_events', '{api,worker,admin}');

@@ -1,4 +1,4 @@
--- expire_keys: forgets idempotency keys whose window has passed; a maintenance duty, one bounded batch a call
+-- expire_keys: Forgets idempotency keys whose window has passed; a maintenance duty, one bounded batch a call.
 create or replace function tidegate.expire_keys(batch integer default 1000)
   returns bigint
   language plpgsql
@@ -23,6 +23,4 @@ begin
   return v_expired;
 end;
 $$;
-
-comment on function tidegate.expire_keys is 'Maintenance duty: forgets idempotency keys whose window has passed.';
 select tidegate_internal.allow('expire_keys', '{api,worker,admin}');

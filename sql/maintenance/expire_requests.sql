@@ -1,11 +1,11 @@
--- expire_requests: deletes requests that ended longer ago than their kind's retention; a maintenance duty, one bounded
--- batch a call
+-- expire_requests: Deletes requests that ended longer ago than their kind's retention; a maintenance duty, one bounded
+-- batch a call.
 --
--- The oldest ids first: ids ascend with time, so those in question are a range of a kind's. Each has what belongs to it go with
--- it (see `request_removal`), and its history where that lies in the default partition; that of a day goes with its partition
--- (see `drop_partitions`). Keys went before: a window is no longer than the retention, and where both were shortened, requests
--- stay for as long as keys from before stand for them. Live requests stay, however old; so do those that ended lately, and are
--- passed over until the next round. Returns how many it deleted, and whether to go on.
+-- The oldest ids first: ids ascend with time, so those in question are a range of a kind's. Each has what belongs to it
+-- go with it (see `request_removal`), and its history where that lies in the default partition; that of a day goes with
+-- its partition (see `drop_partitions`). Keys went before: a window is no longer than the retention, and where both
+-- were shortened, requests stay for as long as keys from before stand for them. Live requests stay, however old; so do
+-- those that ended lately, and are passed over until the next round. Returns how many it deleted, and whether to go on.
 create or replace function tidegate.expire_requests(batch integer default 1000, out expired bigint, out more boolean)
   language plpgsql
   security definer
@@ -58,7 +58,8 @@ begin
       case
         -- No further than to the last one that fits the batch.
         when (select count(*) from chosen) = v_left then (select c.id from chosen as c order by c.id desc limit 1)
-        when (select count(*) from looked_at) = v_looks then (select l.id from looked_at as l order by l.id desc limit 1)
+        when (select count(*) from looked_at) = v_looks
+          then (select l.id from looked_at as l order by l.id desc limit 1)
       end as next_after
     into v_seen;
 
@@ -88,7 +89,4 @@ begin
   end loop;
 end;
 $$;
-
-comment on function tidegate.expire_requests is
-  'Maintenance duty: deletes requests that ended longer ago than their kind''s retention, the oldest first.';
 select tidegate_internal.allow('expire_requests', '{api,worker,admin}');

@@ -1,4 +1,4 @@
--- expire_responses: receipt_received → timed_out, when the response is overdue
+-- expire_responses: receipt_received → timed_out, when the response is overdue. Maintenance: one batch.
 --
 -- A maintenance duty, one bounded batch a call. Returns how many requests ended, and whether more may be due.
 create or replace function tidegate.expire_responses(batch integer default 1000, out expired bigint, out more boolean)
@@ -10,7 +10,8 @@ create or replace function tidegate.expire_responses(batch integer default 1000,
 as $$
 declare
   v_ids uuid[] := array(
-    select a.request_id from tidegate.awaiting_response as a where a.due_at <= tidegate.clock() order by a.due_at limit batch
+    select a.request_id from tidegate.awaiting_response as a where a.due_at <= tidegate.clock()
+      order by a.due_at limit batch
   );
 begin
   more := cardinality(v_ids) = batch;
@@ -21,7 +22,4 @@ begin
   );
 end;
 $$;
-
-comment on function tidegate.expire_responses is
-  'Maintenance: receipt_received to timed_out, when the response is overdue; one batch.';
 select tidegate_internal.allow('expire_responses', '{api,worker,admin}');

@@ -1,5 +1,5 @@
--- expire_webhooks: forgets deliveries that ended longer ago than the policy's retention; a maintenance duty, one
--- bounded batch a call
+-- expire_webhooks: Forgets deliveries that ended longer ago than the policy's retention; a maintenance duty, one
+-- bounded batch a call.
 --
 -- Returns how many.
 create or replace function tidegate.expire_webhooks(batch integer default 1000)
@@ -25,7 +25,4 @@ begin
   return v_expired;
 end;
 $$;
-
-comment on function tidegate.expire_webhooks is
-  'Maintenance: forgets deliveries that ended longer ago than their retention; returns how many.';
 select tidegate_internal.allow('expire_webhooks', '{api,worker,admin}');

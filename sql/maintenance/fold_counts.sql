@@ -1,5 +1,5 @@
--- fold_counts: folds the append-only count deltas into one row per kind and status; a maintenance duty, one
--- bounded batch a call
+-- fold_counts: Folds the append-only count deltas into one row per kind and status; a maintenance duty, one bounded
+-- batch a call.
 --
 -- Also folds drains by the second, and forgets those older than the longest window that anybody looks at. Returns how
 -- many deltas it folded.
@@ -46,7 +46,4 @@ begin
   return v_folded;
 end;
 $$;
-
-comment on function tidegate.fold_counts is
-  'Maintenance: folds the count deltas and forgets old drains; returns how many deltas.';
 select tidegate_internal.allow('fold_counts', '{api,worker,admin}');

@@ -1,4 +1,4 @@
--- look_again: lets a deadline sweep's next batch begin before what this one had to pass over
+-- look_again: Lets a deadline sweep's next batch begin before what this one had to pass over.
 --
 -- A request that changed its queue or number while `end_requests` waited for its message is left live by it, and
 -- the sweep's cursor may stand behind it already. The caller has just called both. Returns whether there is one.
@@ -27,6 +27,3 @@ begin
   return v_due_at is not null;
 end;
 $$;
-
-comment on function tidegate_internal.look_again(text, text, uuid[], tidegate.request_status[]) is
-  'Lets the next deadline sweep begin before what this one had to pass over.';

@@ -1,4 +1,4 @@
--- maintain: runs the maintenance duties that are due, each batch in a transaction of its own
+-- maintain: Runs the maintenance duties that are due; call it on its own, outside a transaction.
 --
 -- Every `serve` and worker process calls it each second; a duty runs in one of them at a time. `call
 -- tidegate.maintain()` from psql does the same for a fleet of none.
@@ -24,7 +24,8 @@ begin
   foreach v_duty in array array[
     'expire_by_deadline', 'expire_by_readiness', 'expire_responses', 'sweep_inbox', 'rescan_queues', 'count_members',
     'look_at_gates', 'look_at_breakers', 'survey_queues', 'observe', 'fold_counts', 'fold_calls', 'adjust_policies',
-    'expire_keys', 'expire_webhooks', 'expire_requests', 'forget_workers', 'make_partitions', 'drop_partitions', 'expire_events'
+    'expire_keys', 'expire_webhooks', 'expire_requests', 'forget_workers', 'make_partitions', 'drop_partitions',
+    'expire_events'
   ] loop
     v_began := tidegate.clock();
     v_more := true;
@@ -76,7 +77,4 @@ begin
   end loop;
 end;
 $$;
-
-comment on procedure tidegate.maintain is
-  'Runs the maintenance duties that are due; call it on its own, outside a transaction.';
 select tidegate_internal.allow('maintain', '{api,worker,admin}');

@@ -1,4 +1,4 @@
--- maintenance_overview: each maintenance duty, when it last ran, and for how long it has been overdue
+-- maintenance_overview: Each maintenance duty, when it last ran, and for how long it has been overdue.
 --
 -- A duty that never ran is late since the schema was applied.
 create or replace view tidegate.maintenance_overview as
@@ -13,8 +13,6 @@ select
   ) as overdue
 from tidegate.maintenance as m
 left join tidegate.schema_state as s on true;
-
-comment on view tidegate.maintenance_overview is 'Every maintenance duty: when it last ran, and how late it is.';
 comment on column tidegate.maintenance_overview.duty is 'The duty.';
 comment on column tidegate.maintenance_overview.period is 'How often it is to run.';
 comment on column tidegate.maintenance_overview.ran_at is 'When it last began; null: never.';

@@ -1,4 +1,4 @@
--- make_partitions: makes the history partitions of the days ahead; a maintenance duty
+-- make_partitions: Maintenance: makes the history partitions of today and the days ahead; returns their names.
 --
 -- One partition a day, by the time in the request's id. What comes before the first partition, or when none was
 -- made in time, goes to the default one. Returns the names of those it made; gives up quickly, until the next call,
@@ -46,7 +46,4 @@ begin
   end loop;
 end;
 $$;
-
-comment on function tidegate.make_partitions is
-  'Maintenance: makes the history partitions of today and the days ahead; returns their names.';
 select tidegate_internal.allow('make_partitions', '{api,worker,admin}');

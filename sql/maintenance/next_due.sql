@@ -1,4 +1,4 @@
--- next_due: the next requests whose deadline has passed, going on from where the duty's last sweep ended
+-- next_due: The next requests whose deadline has passed, going on from where the duty's last sweep ended.
 --
 -- `p_column` is deadline_at or readiness_deadline_at. Each row is visited about once, finished or not. A sweep begins
 -- a little before the end of the last one: that overlap finds rows that were committed late. Its batches follow each
@@ -59,6 +59,3 @@ begin
   where m.duty = p_duty;
 end;
 $$;
-
-comment on function tidegate_internal.next_due is
-  'The next requests whose deadline has passed, going on from the last sweep.';

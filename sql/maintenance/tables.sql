@@ -2,7 +2,8 @@
 
 comment on table tidegate.retention_walk is 'How far the round of expire_requests has come, kind by kind.';
 comment on column tidegate.retention_walk.kind is 'The kind.';
-comment on column tidegate.retention_walk.after is 'Every request of the kind up to this id was looked at in this round.';
+comment on column tidegate.retention_walk.after is
+  'Every request of the kind up to this id was looked at in this round.';
 
 comment on table tidegate.maintenance is
   'One row per maintenance duty: how often it is due and how far it has come; written by tidegate.maintain.';

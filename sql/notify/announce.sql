@@ -1,4 +1,4 @@
--- announce: tells the nodes which requests ended, and which only moved; a hint
+-- announce: Tells the nodes which requests ended and which only moved; a hint; returns the number of notifications.
 --
 -- For a transaction of its own, after the one that moved them: a NOTIFY takes a cluster-wide lock at commit. A payload
 -- holds 200 ids, because it has less than 8000 bytes; of each list, ids beyond 10000 are left out. Returns how many
@@ -21,7 +21,4 @@ as $$
     group by news.what, (news.place - 1) / 200
   ) as n;
 $$;
-
-comment on function tidegate.announce is
-  'Tells the nodes which requests ended and which only moved; a hint; returns the number of notifications.';
 select tidegate_internal.allow('announce', '{api,worker,admin}');

@@ -1,4 +1,5 @@
--- moved_since: which of these requests are no longer where the caller last saw them
+-- moved_since: Which of these requests are no longer at the transition_no that the caller knows; nulls for one that is
+-- gone.
 --
 -- `known` holds the `transition_no` that the caller knows of each, or null: then its row comes in any case. A request
 -- that is gone comes with nulls. No row: nothing has moved. One call serves all who wait on a node.
@@ -14,7 +15,4 @@ as $$
   left join tidegate.request as r on r.id = w.id
   where w.transition_no is null or r.transition_no is distinct from w.transition_no;
 $$;
-
-comment on function tidegate.moved_since is
-  'Which of these requests are no longer at the transition_no that the caller knows; nulls for one that is gone.';
 select tidegate_internal.allow('moved_since', '{api,worker,admin}');

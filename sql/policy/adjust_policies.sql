@@ -1,9 +1,8 @@
--- adjust_policies: lengthens backoffs while a stage fails or its queue is congested, and undoes it; a maintenance
--- duty
+-- adjust_policies: Lengthens backoffs while a stage fails or its queue is congested, and undoes it; a maintenance duty.
 --
--- A stage whose retry rate or timeout rate over `heal_window` is above its policy's threshold has its backoffs doubled, at
--- most once in `heal_pause` and up to `stretch_max`; when both are below, they are halved again in the same steps. Each step
--- is a `policy_change` with its figures. Returns how many policies changed.
+-- A stage whose retry rate or timeout rate over `heal_window` is above its policy's threshold has its backoffs doubled,
+-- at most once in `heal_pause` and up to `stretch_max`; when both are below, they are halved again in the same steps.
+-- Each step is a `policy_change` with its figures. Returns how many policies changed.
 create or replace function tidegate.adjust_policies(p_now timestamptz default tidegate.clock())
   returns bigint
   language plpgsql
@@ -27,7 +26,8 @@ declare
 begin
   select * into v_settings from tidegate.setting as s;
   for v_queue in
-    select * from tidegate.queue as q where to_regclass(tidegate_internal.queue_table(q.name)) is not null order by q.name
+    select * from tidegate.queue as q where to_regclass(tidegate_internal.queue_table(q.name)) is not null
+      order by q.name
   loop
     if tidegate_internal.look_at_load(v_queue, p_now) then
       v_congested := v_congested || v_queue.name;
@@ -35,7 +35,8 @@ begin
   end loop;
 
   for v_seen in
-    select p.kind, p.stage, case p.stage when 'tx' then k.tx_queue else k.readiness_queue end = any(v_congested) as congested
+    select p.kind, p.stage, case p.stage when 'tx' then k.tx_queue
+      else k.readiness_queue end = any(v_congested) as congested
     from tidegate.policy as p
     join tidegate.kind as k on k.name = p.kind
     order by p.kind, p.stage
@@ -94,7 +95,4 @@ begin
   return v_changed;
 end;
 $$;
-
-comment on function tidegate.adjust_policies is
-  'Maintenance duty: lengthens backoffs while a stage fails or its queue is congested, and undoes it.';
 select tidegate_internal.allow('adjust_policies', '{api,worker,admin}');

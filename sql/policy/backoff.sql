@@ -1,4 +1,4 @@
--- backoff: how long to wait before the next attempt, after the `attempt`-th (from 1)
+-- backoff: How long to wait before the next attempt, after the `attempt`-th (from 1).
 --
 -- min(cap, base · factor^(attempt-1)) plus jitter, the sum kept within [0, cap]. `random` is in [-1, 1). The power
 -- is capped before it is raised, so no attempt number overflows.
@@ -23,6 +23,3 @@ return (
     end + jitter_ms * random
   )) / 1000)
 );
-
-comment on function tidegate_internal.backoff is
-  'How long to wait after an attempt: exponential, capped, with jitter.';

@@ -1,4 +1,4 @@
--- calls_since: the calls of a stage that were reported after `p_since`, in all; at most ten minutes back
+-- calls_since: The calls of a stage that were reported after `p_since`, in all; at most ten minutes back.
 create or replace function tidegate.calls_since(
   p_kind       text,
   p_stage      tidegate.stage,
@@ -28,6 +28,4 @@ as $$
     where s.kind = p_kind and s.stage = p_stage and s.at >= p_since
   ) as c;
 $$;
-
-comment on function tidegate.calls_since is 'The calls of a stage reported after a time, in all; ten minutes back at most.';
 select tidegate_internal.allow('calls_since', '{reader,api,worker,admin}');

@@ -1,7 +1,8 @@
--- default_policy: attempts, backoffs and times that a new kind comes with, for one of its stages
+-- default_policy: Attempts, backoffs and times that a new kind comes with, for one of its stages.
 --
--- As many attempts as carry an outage of half the kind's deadline (of readiness: of half its own time) when each fails at
--- once, and with timeouts that fit the budget when each takes its whole timeout. Where there is no time for that, one attempt.
+-- As many attempts as carry an outage of half the kind's deadline (of readiness: of half its own time) when each fails
+-- at once, and with timeouts that fit the budget when each takes its whole timeout. Where there is no time for that,
+-- one attempt.
 create or replace function tidegate.default_policy(
   p_kind          tidegate.kind,
   p_stage         tidegate.stage,
@@ -27,7 +28,8 @@ declare
     when p_kind.flow = 'decrypt' then least(extract(epoch from p_kind.readiness_timeout) * 1000, v_deadline_ms / 4)
     else 0
   end;
-  v_time_ms      constant numeric := case p_stage when 'readiness' then v_checks_ms else v_deadline_ms - v_checks_ms end;
+  v_time_ms      constant numeric := case p_stage when 'readiness' then v_checks_ms
+    else v_deadline_ms - v_checks_ms end;
   v_outage_ms    constant numeric := case p_stage when 'readiness' then v_checks_ms else v_deadline_ms end / 2;
   v_wait_ms      numeric;
   v_shortest_ms  numeric := 0;
@@ -60,6 +62,4 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate.default_policy is 'The policy that a new kind comes with, for one of its stages.';
 select tidegate_internal.allow('default_policy', '{reader,api,worker,admin}');

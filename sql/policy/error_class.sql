@@ -1,4 +1,4 @@
--- error_class: what sort of trouble an error's code stands for: timeout, connect, 5xx, throttled, 4xx or other
+-- error_class: What sort of trouble an error's code stands for: timeout, connect, 5xx, throttled, 4xx or other.
 --
 -- `throttled` is what the downstream says when the same call may be welcome later (408, 409, 425, 429); every other 4xx
 -- is a refusal. `other` are codes of a stage's own.
@@ -17,7 +17,4 @@ return (
     else 'other'
   end
 );
-
-comment on function tidegate.error_class is
-  'What sort of trouble an error code stands for: timeout, connect, 5xx, throttled, 4xx or other.';
 select tidegate_internal.allow('error_class', '{reader,api,worker,admin}');

@@ -1,4 +1,4 @@
--- fold_calls: folds reported calls by the second and into totals; a maintenance duty, one bounded batch a call
+-- fold_calls: Folds reported calls by the second and into totals; a maintenance duty, one bounded batch a call.
 --
 -- Seconds are kept for ten minutes, the longest window that anybody looks at, and so are counts of submissions.
 -- Returns how many samples it folded.
@@ -67,6 +67,4 @@ begin
   return v_folded;
 end;
 $$;
-
-comment on function tidegate.fold_calls is 'Maintenance duty: folds reported calls by the second and into totals.';
 select tidegate_internal.allow('fold_calls', '{api,worker,admin}');

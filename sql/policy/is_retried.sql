@@ -1,4 +1,4 @@
--- is_retried: whether a policy's `retry_on` lists an error: by its class, by its code, or by its HTTP status
+-- is_retried: Whether a policy's `retry_on` lists an error: by its class, by its code, or by its HTTP status.
 --
 -- What the downstream has refused (4xx) is never sent again, whatever is listed.
 create or replace function tidegate.is_retried(retry_on text[], code text)
@@ -10,6 +10,4 @@ return (
   tidegate.error_class(code) <> '4xx'
     and array[tidegate.error_class(code), code, substring(code from '^http_(.*)$')] && retry_on
 );
-
-comment on function tidegate.is_retried is 'Whether a policy''s retry_on lists an error code.';
 select tidegate_internal.allow('is_retried', '{reader,api,worker,admin}');

@@ -1,8 +1,8 @@
--- look_at_load: whether a queue is congested: its gate is closed at its mark, or at least as much comes as leaves it
+-- look_at_load: Whether a queue is congested: its gate is closed at its mark, or at least as much comes as leaves it.
 --
--- ρ is what came over what may leave in the same time, seen over ten seconds or more: at its configured rate, or as much as
--- it served. Small numbers tell nothing; and what is served as it comes is as much as comes, so that without a rate the queue
--- has to have grown.
+-- ρ is what came over what may leave in the same time, seen over ten seconds or more: at its configured rate, or as
+-- much as it served. Small numbers tell nothing; and what is served as it comes is as much as comes, so that without a
+-- rate the queue has to have grown.
 create or replace function tidegate_internal.look_at_load(p_queue tidegate.queue, p_now timestamptz)
   returns boolean
   language plpgsql
@@ -18,7 +18,8 @@ declare
   v_left numeric;
   v_rho  numeric;
 begin
-  select g.state = 'too_many_requests' and not g.forced into v_gate from tidegate.gate as g where g.queue = p_queue.name;
+  select g.state = 'too_many_requests' and not g.forced into v_gate from tidegate.gate as g
+    where g.queue = p_queue.name;
   select * into v_was from tidegate.queue_load as l where l.queue = p_queue.name;
   if v_was.at > p_now - v_span and v_was.at <= p_now then
     return coalesce(v_gate, false) or v_was.congested;
@@ -47,5 +48,3 @@ begin
   return coalesce(v_gate, false) or v_was.congested;
 end;
 $$;
-
-comment on function tidegate_internal.look_at_load is 'Whether a queue is congested.';

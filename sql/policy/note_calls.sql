@@ -1,9 +1,10 @@
--- note_calls: appends what a settle says about its calls, one row a kind, and tells their breakers
+-- note_calls: Appends what a settle says about its calls, one row a kind, and tells their breakers.
 --
--- One element a call, in the order of the messages: its kind, whether it was the request's first attempt, what came of it
--- (null for all: `answered`, whatever the answer; `failed`, `timeout`; `void`: it tells nothing), whether it will be tried
--- again. The place of its lease finds how long it took and how many hedges it had; without that, it took from its claim to
--- now. Only answers and calls that were cut off tell how long calls take: a refused connection may take no time at all.
+-- One element a call, in the order of the messages: its kind, whether it was the request's first attempt, what came of
+-- it (null for all: `answered`, whatever the answer; `failed`, `timeout`; `void`: it tells nothing), whether it will be
+-- tried again. The place of its lease finds how long it took and how many hedges it had; without that, it took from its
+-- claim to now. Only answers and calls that were cut off tell how long calls take: a refused connection may take no
+-- time at all.
 create or replace function tidegate_internal.note_calls(
   p_stage      tidegate.stage,
   p_kinds      text[],
@@ -32,7 +33,8 @@ begin
   select
     c.kind, p_stage, v_now, count(*) filter (where c.first), count(*),
     count(*) filter (where c.outcome in ('failed', 'timeout')), count(*) filter (where c.outcome = 'timeout'),
-    count(*) filter (where c.retried), count(*) filter (where c.took_ms > p.breaker_latency_ms or c.outcome = 'timeout'),
+    count(*) filter (where c.retried),
+    count(*) filter (where c.took_ms > p.breaker_latency_ms or c.outcome = 'timeout'),
     coalesce(sum(c.hedges), 0),
     coalesce((array_agg(c.took_ms) filter (where c.outcome is null or c.outcome = 'timeout'))[1:v_kept], '{}')
   from (
@@ -57,7 +59,8 @@ begin
     perform tidegate_internal.report_to_breakers(
       p_stage, p_kinds, p_outcomes,
       array(
-        select coalesce(p_took_ms[u.place] > p.breaker_latency_ms, v_now - u.claimed_at > p.breaker_latency_ms * interval '1 ms')
+        select coalesce(p_took_ms[u.place] > p.breaker_latency_ms,
+          v_now - u.claimed_at > p.breaker_latency_ms * interval '1 ms')
         from unnest(p_kinds, p_places, p_claimed_at) with ordinality as u(kind, place, claimed_at, number)
         left join tidegate.policy as p on p.kind = u.kind and p.stage = p_stage
         order by u.number
@@ -67,5 +70,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate_internal.note_calls is 'Appends what a settle says about its calls, and tells their breakers.';

@@ -1,11 +1,8 @@
--- p_ok: with what probability one of so many attempts succeeds, each of which fails with probability `p_drop`
+-- p_ok: With what probability one of so many attempts succeeds, each of which fails with probability `p_drop`.
 create or replace function tidegate.p_ok(p_drop numeric, attempts integer)
   returns numeric
   language sql
   immutable
   parallel safe
 return 1 - power(p_drop, attempts::numeric);
-
-comment on function tidegate.p_ok is
-  'With what probability one of so many attempts succeeds, each of which fails with probability p_drop.';
 select tidegate_internal.allow('p_ok', '{reader,api,worker,admin}');

@@ -1,4 +1,4 @@
--- policy_at: the policy under which an attempt goes that began at `p_began`
+-- policy_at: The policy under which an attempt goes that began at `p_began`.
 create or replace function tidegate_internal.policy_at(p_kind text, p_stage tidegate.stage, p_began timestamptz)
   returns tidegate.policy_in_force
   language plpgsql
@@ -21,5 +21,3 @@ begin
   return coalesce(jsonb_populate_record(null::tidegate.policy_in_force, v_before), v_policy);
 end;
 $$;
-
-comment on function tidegate_internal.policy_at is 'The version of a policy under which an attempt began.';

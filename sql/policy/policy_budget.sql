@@ -1,4 +1,4 @@
--- policy_budget: refuses a policy that cannot hold, with the inequality and its numbers, and puts others in force
+-- policy_budget: Refuses a policy that cannot hold, with the inequality and its numbers, and puts others in force.
 --
 -- After the row's own constraints, which say more simply what they forbid.
 create or replace function tidegate_internal.policy_budget()
@@ -15,12 +15,14 @@ begin
     raise exception using
       errcode = 'TG013',
       message = format('the %s policy of kind "%s" is refused: %s', new.stage, new.kind, v_reason),
-      hint = 'nothing has changed; settings of one policy may change together, in one update or one `tidegate config set`';
+      hint = 'nothing has changed; settings of one policy may change together, in one update or one `tidegate config '
+      'set`';
   end if;
 
   select * into v_was from tidegate.policy_in_force as f where f.kind = new.kind and f.stage = new.stage;
   perform tidegate_internal.put_in_force(
-    new.kind, new.stage, coalesce(v_was.stretch, 1), coalesce(v_was.congested, false), 'declared', null, tidegate.clock()
+    new.kind, new.stage, coalesce(v_was.stretch, 1), coalesce(v_was.congested, false), 'declared', null,
+    tidegate.clock()
   );
   if new.breaker_error_rate is null and new.breaker_latency_ms is null then
     delete from tidegate.breaker as b where b.kind = new.kind and b.stage = new.stage;
@@ -85,8 +87,5 @@ insert into tidegate.breaker (kind, stage)
 select p.kind, p.stage from tidegate.policy as p
 where num_nonnulls(p.breaker_error_rate, p.breaker_latency_ms) > 0
 on conflict do nothing;
-
-comment on function tidegate_internal.policy_budget is
-  'Trigger on policy: refuses one that cannot hold (TG013), puts others in force.';
 comment on function tidegate_internal.kind_budget is
   'Trigger on kind and policy, at commit: the deadline of a kind holds its stages one after the other (TG013).';

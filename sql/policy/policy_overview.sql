@@ -1,7 +1,8 @@
--- policy_overview: each policy with its bound W_retry, how it holds now, and with what probability it succeeds
+-- policy_overview: Each policy: its bound W_retry, what is in force now, and its chance of success by the calls of the
+-- last five minutes.
 --
--- p_drop is the share of calls that failed in the last five minutes; p_ok = 1 − p_drop^attempts, and the attempts expected
--- are Σ p_drop^(k−1) for k = 1 … attempts. Null while no call was made.
+-- p_drop is the share of calls that failed in the last five minutes; p_ok = 1 − p_drop^attempts, and the attempts
+-- expected are Σ p_drop^(k−1) for k = 1 … attempts. Null while no call was made.
 create or replace view tidegate.policy_overview as
 select
   p.kind, p.stage, p.semantics, p.attempts, p.timeout_mode, p.timeout_ms,
@@ -19,19 +20,18 @@ join tidegate.policy_in_force as f on f.kind = p.kind and f.stage = p.stage
 cross join lateral tidegate.calls_since(p.kind, p.stage, tidegate.clock() - interval '5 minutes') as c
 cross join lateral (select round(c.failures::numeric / nullif(c.calls, 0), 6) as p_drop) as d
 order by p.kind, p.stage;
-
-comment on view tidegate.policy_overview is
-  'Each policy: its bound W_retry, what is in force now, and its chance of success by the calls of the last five minutes.';
 comment on column tidegate.policy_overview.kind is 'The kind.';
 comment on column tidegate.policy_overview.stage is 'The stage.';
 comment on column tidegate.policy_overview.semantics is 'As declared.';
 comment on column tidegate.policy_overview.attempts is 'As declared.';
 comment on column tidegate.policy_overview.timeout_mode is 'As declared.';
 comment on column tidegate.policy_overview.timeout_ms is 'As declared.';
-comment on column tidegate.policy_overview.w_retry_ms is 'How long the attempts take at most, with their backoffs, milliseconds.';
+comment on column tidegate.policy_overview.w_retry_ms is
+  'How long the attempts take at most, with their backoffs, milliseconds.';
 comment on column tidegate.policy_overview.budget_ms is 'deadline_ms - margin_ms: what W_retry must not exceed.';
 comment on column tidegate.policy_overview.p_drop is 'Share of calls that failed.';
-comment on column tidegate.policy_overview.p_ok is '1 - p_drop^attempts: with what probability one of the attempts succeeds.';
+comment on column tidegate.policy_overview.p_ok is
+  '1 - p_drop^attempts: with what probability one of the attempts succeeds.';
 comment on column tidegate.policy_overview.expected_attempts is 'How many attempts a request takes on average.';
 comment on column tidegate.policy_overview.dedup_window is 'As declared.';
 comment on column tidegate.policy_overview.version is 'The version in force.';

@@ -1,4 +1,4 @@
--- policy_refusal: why a policy cannot hold, in words, or null when it can
+-- policy_refusal: Why a policy cannot hold, or null; the budget and the semantics.
 --
 -- The budget: W_retry ≤ deadline − margin, with its numbers. The semantics: what a stage promises rules out some means.
 -- Everything that changes a policy asks here.
@@ -37,5 +37,3 @@ begin
   return null;
 end;
 $$;
-
-comment on function tidegate_internal.policy_refusal is 'Why a policy cannot hold, or null; the budget and the semantics.';

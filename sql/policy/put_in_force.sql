@@ -1,7 +1,7 @@
--- put_in_force: makes a policy hold as declared, stretched by `p_stretch`; a version, with what brought it about
+-- put_in_force: Makes a policy hold as declared, stretched by `p_stretch`; a version, with what brought it about.
 --
--- Stretched means longer backoffs, congested twice as long again. Neither takes an attempt away: fewer are made because fewer
--- fit before the deadline. Returns the new version, or null when nothing is different.
+-- Stretched means longer backoffs, congested twice as long again. Neither takes an attempt away: fewer are made because
+-- fewer fit before the deadline. Returns the new version, or null when nothing is different.
 create or replace function tidegate_internal.put_in_force(
   p_kind      text,
   p_stage     tidegate.stage,
@@ -69,5 +69,3 @@ begin
   return v_now_is.version;
 end;
 $$;
-
-comment on function tidegate_internal.put_in_force is 'Makes a policy hold, stretched as told; a new version.';

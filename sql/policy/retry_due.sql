@@ -1,9 +1,9 @@
--- retry_due: when the next attempt of a stage is due, or null when it would begin at `p_until` or later
+-- retry_due: When the next attempt of a stage is due, or null when it would begin at `p_until` or later.
 --
--- After `p_after`, the downstream's own wish, if the policy respects it; else after the backoff. A backoff that healing or
--- congestion has lengthened ends nothing that the declared one would carry on: it is cut, down to the declared one, so that the
--- next attempt has time for its calls (of a repeated send: for a receipt, and the send). Backoffs after more attempts than the
--- policy has, because some used none, are a second at least.
+-- After `p_after`, the downstream's own wish, if the policy respects it; else after the backoff. A backoff that healing
+-- or congestion has lengthened ends nothing that the declared one would carry on: it is cut, down to the declared one,
+-- so that the next attempt has time for its calls (of a repeated send: for a receipt, and the send). Backoffs after
+-- more attempts than the policy has, because some used none, are a second at least.
 create or replace function tidegate_internal.retry_due(
   p_policy  tidegate.policy_in_force,
   p_attempt integer,
@@ -40,5 +40,3 @@ begin
   return case when p_now + v_wait < p_until then p_now + v_wait end;
 end;
 $$;
-
-comment on function tidegate_internal.retry_due is 'When the next attempt of a stage is due, or null when none fits.';

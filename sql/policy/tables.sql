@@ -37,7 +37,8 @@ comment on column tidegate.policy.span_reorder is 'By how much duplicates may ar
 comment on column tidegate.policy.hedge_safe is
   'Whether a call may be made twice at once: readiness checks, sends with a key.';
 comment on column tidegate.policy.hedge_after_ms is
-  'After how many milliseconds without an answer a second call is started; null: after the 95th percentile of latencies.';
+  'After how many milliseconds without an answer a second call is started; null: after the 95th percentile of '
+  'latencies.';
 comment on column tidegate.policy.hedge_max is 'How many further calls at most; 0: no hedging.';
 comment on column tidegate.policy.hedge_share is 'The largest share of extra calls, 0 to 1.';
 comment on column tidegate.policy.breaker_error_rate is
@@ -56,13 +57,16 @@ comment on column tidegate.policy.heal_timeout_rate is
 comment on column tidegate.policy.stretch_max is 'By what backoffs are multiplied at most while they are lengthened.';
 comment on column tidegate.policy.adaptive_min_ms is 'For timeout_mode adaptive: the shortest timeout, milliseconds.';
 comment on column tidegate.policy.adaptive_slo is
-  'For timeout_mode adaptive: which share of calls may time out, above 0 to 0.5; null: no target, a timeout that was too short '
+  'For timeout_mode adaptive: which share of calls may time out, above 0 to 0.5; null: no target, a timeout that was '
+  'too short '
   'is doubled.';
 comment on column tidegate.policy.adaptive_interval_ms is
-  'For timeout_mode adaptive: how often the failure rate is judged, milliseconds, above timeout_ms; null: 5000, or twice '
+  'For timeout_mode adaptive: how often the failure rate is judged, milliseconds, above timeout_ms; null: 5000, or '
+  'twice '
   'timeout_ms if that is more.';
 comment on column tidegate.policy.adaptive_k_margin is
-  'For timeout_mode adaptive: how many times four deviations the timeout is above the mean latency, to begin with; it stays so '
+  'For timeout_mode adaptive: how many times four deviations the timeout is above the mean latency, to begin with; it '
+  'stays so '
   'without adaptive_slo.';
 comment on column tidegate.policy.version is
   'How many times the policy has been changed, plus one; counted by a trigger.';
@@ -129,7 +133,8 @@ comment on column tidegate.call_sample.slow is 'Calls that took longer than brea
 comment on column tidegate.call_sample.hedges is 'Further calls made for the same attempts.';
 comment on column tidegate.call_sample.latency_ms is
   'How long some of them took that were answered or cut off, milliseconds.';
-comment on index tidegate.call_sample_kind_stage_at_idx is 'Serves looks at the calls of a time, past those folded already.';
+comment on index tidegate.call_sample_kind_stage_at_idx is
+  'Serves looks at the calls of a time, past those folded already.';
 
 comment on table tidegate.call_second is 'Calls by the second, for ten minutes; written by maintenance.';
 comment on column tidegate.call_second.kind is 'The kind.';

@@ -1,4 +1,4 @@
--- w_retry_ms: how long a stage's attempts take at most, with the backoffs between them: W_retry, in milliseconds
+-- w_retry_ms: How long the attempts of a policy take at most, with the backoffs between them: W_retry, milliseconds.
 --
 -- attempts · timeout + Σ min(cap, base · factor^k + jitter) for k = 0 … attempts − 2, exactly. Source: S75-1 and the
 -- deadline conservation of the policies' seed; its S75-1 alone leaves the backoffs out and counts jitter apart.
@@ -36,7 +36,4 @@ begin
   return trim_scale(v_sum);
 end;
 $$;
-
-comment on function tidegate.w_retry_ms is
-  'How long the attempts of a policy take at most, with the backoffs between them: W_retry, milliseconds.';
 select tidegate_internal.allow('w_retry_ms', '{reader,api,worker,admin}');

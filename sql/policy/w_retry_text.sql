@@ -1,4 +1,4 @@
--- w_retry_text: W_retry of a policy with its numbers: 5 · 10000 + (750 + 1250 + 2250 + 4250) = 58500 ms
+-- w_retry_text: W_retry of a policy with its numbers: 5 · 10000 + (750 + 1250 + 2250 + 4250) = 58500 ms.
 create or replace function tidegate_internal.w_retry_text(p_policy tidegate.policy)
   returns text
   language sql
@@ -14,8 +14,10 @@ return (
         -- A wait is by how much one more attempt, of no time, is longer.
         select
           k,
-          tidegate.w_retry_ms(k + 2, 0, p_policy.base_ms, p_policy.factor, p_policy.cap_ms, p_policy.jitter_ms) as total,
-          tidegate.w_retry_ms(k + 1, 0, p_policy.base_ms, p_policy.factor, p_policy.cap_ms, p_policy.jitter_ms) as before
+          tidegate.w_retry_ms(k + 2, 0, p_policy.base_ms, p_policy.factor, p_policy.cap_ms,
+            p_policy.jitter_ms) as total,
+          tidegate.w_retry_ms(k + 1, 0, p_policy.base_ms, p_policy.factor, p_policy.cap_ms,
+            p_policy.jitter_ms) as before
         from generate_series(0, least(p_policy.attempts - 2, 5)) as k
       ) as w
     ) else '' end,
@@ -24,5 +26,3 @@ return (
     )
   )
 );
-
-comment on function tidegate_internal.w_retry_text is 'W_retry of a policy with the numbers it is made of.';

@@ -11,7 +11,8 @@ with accepted as (
   window life as (partition by e.request_id order by e.transition_no)
 )
 select
-  (select count(*) from accepted as a where not exists (select from tidegate.request as r where r.id = a.id)) as missing,
+  (select count(*) from accepted as a
+    where not exists (select from tidegate.request as r where r.id = a.id)) as missing,
   (select count(*) from tidegate.request as r
    where r.id = any($1) and r.req_status not in ('completed', 'timed_out', 'failure')) as unfinished,
   (select count(*) from (
@@ -25,4 +26,5 @@ select
        select from tidegate.transition_rule as t
        where t.flow = r.flow and t.from_status is not distinct from s.from_status and t.to_status = s.to_status
      )) as illegal_steps,
-  (select count(*) from tidegate.request_event as e where e.request_id = any($1) and e.cause = 'recovered') as recovered;
+  (select count(*) from tidegate.request_event as e where e.request_id = any($1)
+    and e.cause = 'recovered') as recovered;

@@ -1,7 +1,8 @@
 -- $1 request id
 select
   id, kind, req_status::text as status, place, queue, queue_position,
-  extract(epoch from elapsed)::float8 as elapsed_seconds, extract(epoch from age)::float8 as age_seconds, retry_after_seconds,
+  extract(epoch from elapsed)::float8 as elapsed_seconds, extract(epoch from age)::float8 as age_seconds,
+  retry_after_seconds,
   eta_p50_ms, eta_p90_ms, predicted_seconds,
   submitted_at, response, error, submitter,
   case when req_status in ('failure', 'timed_out')

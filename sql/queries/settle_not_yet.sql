@@ -1,4 +1,5 @@
--- $1 queue, $2 tokens, $3 ids, $4 waits in milliseconds, $5 errors, $6 how long each call took in milliseconds, $7 hedges
+-- $1 queue, $2 tokens, $3 ids, $4 waits in milliseconds, $5 errors, $6 how long each call took in milliseconds, $7
+-- hedges
 select id, req_status::text as status from tidegate.settle_not_yet(array(
   select row($1::text, l.token, l.id)::tidegate.lease
   from unnest($2::bigint[], $3::uuid[]) with ordinality as l(token, id, place)

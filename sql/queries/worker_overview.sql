@@ -1,1 +1,2 @@
-select name, stages, queues, started_at, last_seen_at, stopped_at, alive, held from tidegate.worker_overview order by name;
+select name, stages, queues, started_at, last_seen_at, stopped_at, alive, held from tidegate.worker_overview
+  order by name;

@@ -1,6 +1,8 @@
--- all_messages: the messages of every queue, and what was claimed from it, for views
+-- all_messages: The messages of every queue and what was claimed from it; queue_position reads them with their
+-- positions.
 create or replace function tidegate.all_messages()
-  returns table (queue text, msg_id bigint, request_id uuid, waiting boolean, held boolean, holder text, visible_at timestamptz)
+  returns table (queue text, msg_id bigint, request_id uuid, waiting boolean, held boolean, holder text,
+    visible_at timestamptz)
   language plpgsql
   stable
   security definer
@@ -13,7 +15,8 @@ declare
   v_queue text;
 begin
   for v_queue in
-    select q.name from tidegate.queue as q where to_regclass(tidegate_internal.queue_table(q.name)) is not null order by q.name
+    select q.name from tidegate.queue as q where to_regclass(tidegate_internal.queue_table(q.name)) is not null
+      order by q.name
   loop
     return query execute format(
       'select $1, m.msg_id, tidegate.message_request_id(m.message), m.vt <= $2, false, null::text, m.vt from %s as m',
@@ -24,7 +27,4 @@ begin
   return query select l.queue, l.msg_id, l.id, false, l.in_force, l.worker, l.until from tidegate.leased_request as l;
 end;
 $$;
-
-comment on function tidegate.all_messages is
-  'The messages of every queue and what was claimed from it; queue_position reads them with their positions.';
 select tidegate_internal.allow('all_messages', '{reader,api,worker,admin}');

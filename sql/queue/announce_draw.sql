@@ -1,11 +1,13 @@
--- announce_draw: says how many numbers of a queue this transaction is about to draw, so that a refresh counts them as open
+-- announce_draw: Says how many numbers of a queue this transaction is about to draw, so that a refresh counts them as
+-- open.
 --
--- `nextval` locks its sequence until the top transaction ends, which stands for one number. That is all for the only draw of
--- a transaction that has written nothing yet. What goes beyond is announced before the draw by shared advisory locks, one for
--- each binary digit of the number: first key the sequence, second key the digit's place and a number that grows from one
--- announcement of the transaction to the next (a lock that is taken twice counts once). Each announcement is at least as large
--- as all before it: n draws take about log n locks. What was announced, what was drawn and how many announcements there were is
--- noted in a setting of the transaction; if that is lost, more is announced than need be.
+-- `nextval` locks its sequence until the top transaction ends, which stands for one number. That is all for the only
+-- draw of a transaction that has written nothing yet. What goes beyond is announced before the draw by shared advisory
+-- locks, one for each binary digit of the number: first key the sequence, second key the digit's place and a number
+-- that grows from one announcement of the transaction to the next (a lock that is taken twice counts once). Each
+-- announcement is at least as large as all before it: n draws take about log n locks. What was announced, what was
+-- drawn and how many announcements there were is noted in a setting of the transaction; if that is lost, more is
+-- announced than need be.
 create or replace function tidegate_internal.announce_draw(p_queue text, p_count integer, p_last bigint)
   returns void
   language plpgsql
@@ -47,6 +49,3 @@ begin
   perform set_config(v_noted_as, concat_ws(' ', v_announced, v_drawn + p_count, v_times), true);
 end;
 $$;
-
-comment on function tidegate_internal.announce_draw is
-  'Says how many numbers of a queue this transaction is about to draw.';

@@ -1,8 +1,9 @@
--- delete_messages: removes messages from a queue
+-- delete_messages: Removes messages from a queue.
 create or replace function tidegate_internal.delete_messages(p_queue text, p_msg_ids bigint[])
   returns void
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -23,5 +24,3 @@ begin
   perform tidegate_internal.look_at_gate(p_queue, 'too_many_requests');
 end;
 $$;
-
-comment on function tidegate_internal.delete_messages is 'Removes messages from a queue.';

@@ -1,4 +1,5 @@
--- drawing_transactions: the oldest and the newest of the other transactions that may have drawn a number of a queue and are open
+-- drawing_transactions: The oldest and the newest of the other transactions that may have drawn a number of a queue and
+-- are open.
 --
 -- Nulls if there is none; the oldest is 0 if one of them has no transaction id yet: it may be the oldest.
 create or replace function tidegate_internal.drawing_transactions(p_queue text, out oldest bigint, out newest bigint)
@@ -26,6 +27,3 @@ begin
   ) as d;
 end;
 $$;
-
-comment on function tidegate_internal.drawing_transactions is
-  'The oldest and the newest of the other transactions that may have drawn a number of a queue and are open.';

@@ -1,8 +1,9 @@
--- each_queue: a function's body with its branch for queue QUEUE repeated for each of the queues named
+-- each_queue: A function's body with its branch for queue QUEUE repeated for each of the queues named.
 --
--- A statement on a queue's table names the table, because PostgreSQL keeps a plan only for a statement without `execute`. So
--- a function has one branch a queue. Its file has the branch of QUEUE, a name that no queue has, between the markers
--- `each queue` and `end of each queue`; its copies stand behind it. Copies that are there already are replaced.
+-- A statement on a queue's table names the table, because PostgreSQL keeps a plan only for a statement without
+-- `execute`. So a function has one branch a queue. Its file has the branch of QUEUE, a name that no queue has, between
+-- the markers `each queue` and `end of each queue`; its copies stand behind it. Copies that are there already are
+-- replaced.
 create or replace function tidegate_internal.each_queue(p_body text, p_queues text[])
   returns text
   language sql
@@ -27,5 +28,3 @@ as $$
     ) as b
   ) as s;
 $$;
-
-comment on function tidegate_internal.each_queue is 'A function''s body with its branch for QUEUE repeated for each queue.';

@@ -1,16 +1,17 @@
--- enter_queue: draws numbers for new requests and puts their messages into a queue; nulls when its gate has no room for all
+-- enter_queue: Draws numbers for new requests and puts their messages into a queue; nulls when its gate has no room for
+-- all.
 --
--- `p_high_water` is the gate's mark, null to enter without a limit (promised work, a gate held open). The gate lets in the
--- numbers up to its offset, which counts numbers known to be dead, plus the mark. So of the numbers up to the last one let in
--- at most as many as the mark says are live. The offset is read before the draw, and the caller refreshes it when the numbers run
--- out (see `queue_room`). What is drawn in vain is void: dead at the end of the transaction. `p_first` says that this transaction
--- has drawn nothing before, although it has written.
+-- `p_high_water` is the gate's mark, null to enter without a limit (promised work, a gate held open). The gate lets in
+-- the numbers up to its offset, which counts numbers known to be dead, plus the mark. So of the numbers up to the last
+-- one let in at most as many as the mark says are live. The offset is read before the draw, and the caller refreshes it
+-- when the numbers run out (see `queue_room`). What is drawn in vain is void: dead at the end of the transaction.
+-- `p_first` says that this transaction has drawn nothing before, although it has written.
 --
 -- Its callers set what its plans need: once, because a setting costs as much as a small query.
 --
--- Returns the numbers, `fills`: whether they may have brought the depth to the mark, and how many messages wait before the first
--- of them. A few hundred are counted. More are told as of the last survey, some seconds old, and by the numbers drawn since then,
--- but no more than there are from the head on.
+-- Returns the numbers, `fills`: whether they may have brought the depth to the mark, and how many messages wait before
+-- the first of them. A few hundred are counted. More are told as of the last survey, some seconds old, and by the
+-- numbers drawn since then, but no more than there are from the head on.
 create or replace function tidegate_internal.enter_queue(
   p_queue      text,
   p_ids        uuid[],
@@ -37,7 +38,8 @@ begin
     -- each queue
     when 'QUEUE' then
       select
-        s.last_value - (not s.is_called)::integer as last, coalesce(pg_sequence_last_value('tidegate.offset_QUEUE'), 0) as dead,
+        s.last_value - (not s.is_called)::integer as last,
+        coalesce(pg_sequence_last_value('tidegate.offset_QUEUE'), 0) as dead,
         coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0) as mark,
         pg_sequence_last_value('tidegate.surveyed_QUEUE') as surveyed
       into v_known
@@ -107,6 +109,3 @@ begin
   end case;
 end;
 $$;
-
-comment on function tidegate_internal.enter_queue is
-  'Draws numbers for new requests and puts their messages into a queue, if its gate has room for all of them.';

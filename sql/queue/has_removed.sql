@@ -1,7 +1,8 @@
--- has_removed: whether this transaction may have removed requests from a queue: messages by a delete, leased ones by an update
+-- has_removed: Whether this transaction may have removed requests from a queue: messages by a delete, leased ones by an
+-- update.
 --
--- The counts may be those of earlier transactions of the session, too. So they are asked only for what this transaction has
--- written to, which its locks tell.
+-- The counts may be those of earlier transactions of the session, too. So they are asked only for what this transaction
+-- has written to, which its locks tell.
 create or replace function tidegate_internal.has_removed(p_queue text)
   returns boolean
   language plpgsql
@@ -21,6 +22,3 @@ begin
   );
 end;
 $$;
-
-comment on function tidegate_internal.has_removed is
-  'Whether this transaction may have removed requests from a queue.';

@@ -1,4 +1,4 @@
--- kinds_mark: the number from which a claim for some kinds looks for their messages
+-- kinds_mark: The number from which a claim for some kinds looks for their messages.
 create or replace function tidegate_internal.kinds_mark(p_queue text, p_kinds text[])
   returns bigint
   language plpgsql
@@ -16,5 +16,3 @@ begin
   );
 end;
 $$;
-
-comment on function tidegate_internal.kinds_mark is 'The number from which a claim for some kinds looks for their messages.';

@@ -1,4 +1,4 @@
--- lock_messages: locks messages by number, held or not, queue by queue in name order
+-- lock_messages: Locks messages by number, held or not, queue by queue in name order.
 --
 -- For what acts on requests and not for a lease holder: cancel, deadlines, operators, recovery. A message that is
 -- gone is passed over, and so is a queue that does not exist (a row edited by hand); the caller's guard on the row
@@ -6,7 +6,8 @@
 create or replace function tidegate_internal.lock_messages(p_queues text[], p_msg_ids bigint[])
   returns void
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -35,5 +36,3 @@ begin
   end loop;
 end;
 $$;
-
-comment on function tidegate_internal.lock_messages is 'Locks messages by number, held or not.';

@@ -1,4 +1,5 @@
--- lower_mark: lowers the marks of a queue to a message that waits again, for a caller that holds the lock of its low-water mark
+-- lower_mark: Lowers the marks of a queue to a message that waits again, for a caller that holds the lock of its low-
+-- water mark.
 --
 -- Above READ COMMITTED it may not see the kinds' marks, so it makes all of them void.
 create or replace function tidegate_internal.lower_mark(p_queue text, p_first bigint)
@@ -17,5 +18,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate_internal.lower_mark is 'Lowers the marks of a queue to a message that waits again.';

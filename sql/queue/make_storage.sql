@@ -1,6 +1,7 @@
--- make_storage: makes what a queue stands on, as far as it is missing: its pgmq table, with an index, and its counters
+-- make_storage: Makes what a queue stands on, as far as it is missing: its pgmq table, with an index, and its counters.
 --
--- The storage parameters suit a table whose rows all die young: vacuum after a few thousand dead rows, however large the table.
+-- The storage parameters suit a table whose rows all die young: vacuum after a few thousand dead rows, however large
+-- the table.
 create or replace function tidegate_internal.make_storage(p_queue text, p_stage tidegate.stage)
   returns void
   language plpgsql
@@ -32,9 +33,8 @@ begin
   -- Visibility times pile up at one value and move all the time: statistics of a moment ago mislead the planner.
   execute format('alter table %s alter column vt set statistics 0', v_table);
   foreach v_counter in array tidegate_internal.queue_counters() loop
-    execute format('create sequence if not exists tidegate.%I minvalue -9223372036854775807', v_counter || '_' || p_queue);
+    execute format('create sequence if not exists tidegate.%I minvalue -9223372036854775807', v_counter || '_'
+      || p_queue);
   end loop;
 end;
 $$;
-
-comment on function tidegate_internal.make_storage is 'Makes a queue''s pgmq table and counters, as far as they are missing.';

@@ -1,4 +1,4 @@
--- message_place: where a request stands in its queue: held by a worker or not, how many wait before it, when it is due
+-- message_place: Where a request stands in its queue: held by a worker or not, how many wait before it, when it is due.
 --
 -- `queue_position` is the number of waiting messages with a smaller number; 0 for a held one; `p_counted` says how
 -- exactly (see `waiting_before`). All null when its message is gone. `visible_in` is what is left of a backoff or a
@@ -15,7 +15,8 @@ create or replace function tidegate_internal.message_place(
 )
   language plpgsql
   stable
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -63,6 +64,3 @@ begin
   queue_position := tidegate_internal.waiting_before(p_queue, p_msg_id, p_counted, v_now);
 end;
 $$;
-
-comment on function tidegate_internal.message_place is
-  'Where a request stands in its queue: held or not, how many wait before it, when it is due.';

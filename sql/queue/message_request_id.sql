@@ -1,4 +1,4 @@
--- message_request_id: the request a message stands for; null for a message that is none of ours
+-- message_request_id: The request that a message stands for; null for a message that is none of ours.
 --
 -- What is no id may be any text, and a cast of it would fail. Looked at in bytes, which takes a fifth of what a regular
 -- expression takes: every claim asks for each of its messages.
@@ -15,7 +15,4 @@ return (
     then (p_message ->> 'id')::uuid
   end
 );
-
-comment on function tidegate.message_request_id is
-  'The request that a message stands for; null for a message that is none of ours.';
 select tidegate_internal.allow('message_request_id', '{reader,api,worker,admin}');

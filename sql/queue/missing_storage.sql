@@ -1,4 +1,4 @@
--- missing_storage: queues that lack their pgmq table, one of their counters or their branch of a queue function
+-- missing_storage: Queues that lack their pgmq table, one of their counters or their branch of a queue function.
 --
 -- All of them when a queue function is not as it has to be (see `each_queue`).
 create or replace function tidegate_internal.missing_storage()
@@ -18,6 +18,3 @@ as $$
     or exists (select from tidegate_internal.queue_functions() as f where f.body <> f.wanted)
   order by q.name;
 $$;
-
-comment on function tidegate_internal.missing_storage is
-  'Queues that lack their pgmq table, a counter or their branch of a queue function.';

@@ -1,4 +1,4 @@
--- open_draws: how many numbers of a queue other transactions may have drawn and neither committed nor rolled back
+-- open_draws: How many numbers of a queue other transactions may have drawn and neither committed nor rolled back.
 --
 -- What `nextval` and `announce_draw` lock, prepared transactions included.
 create or replace function tidegate_internal.open_draws(p_queue text)
@@ -11,7 +11,8 @@ declare
   v_sequence constant oid := tidegate_internal.queue_sequence(p_queue);
 begin
   return (
-    select coalesce(sum(case l.locktype when 'relation' then 1 else 1::bigint << (l.objid::bigint >> 27)::integer end), 0)
+    select coalesce(sum(case l.locktype when 'relation' then 1
+      else 1::bigint << (l.objid::bigint >> 27)::integer end), 0)
     from pg_locks as l
     where l.database = (select d.oid from pg_database as d where d.datname = current_database())
       and l.pid is distinct from pg_backend_pid() and l.granted and (
@@ -21,5 +22,3 @@ begin
   );
 end;
 $$;
-
-comment on function tidegate_internal.open_draws is 'How many numbers of a queue other transactions may have drawn, still open.';

@@ -1,4 +1,4 @@
--- pause: stops (or, with `paused` false, resumes) claims from a queue, everywhere; what is held goes on
+-- pause: Stops, or with paused => false resumes, claims from one queue or all; returns the queues that changed.
 --
 -- Returns the queues whose state changed; null for `queue` means all of them. `actor` is who asked, for the history.
 create or replace function tidegate.pause(queue text default null, paused boolean default true, actor text default null)
@@ -30,7 +30,4 @@ begin
   perform set_config('tidegate.actor', v_actor_before, true);
 end;
 $$;
-
-comment on function tidegate.pause is
-  'Stops, or with paused => false resumes, claims from one queue or all; returns the queues that changed.';
 select tidegate_internal.allow('pause', '{admin}');

@@ -1,14 +1,17 @@
--- put_back: puts the messages of requests into a queue again, under their old numbers, each visible from its time on
+-- put_back: Puts the messages of requests into a queue again, under their old numbers, each visible from its time on.
 --
--- For what a claim has taken out. A message that may be taken at once can lie below the queue's low-water mark, which is then
--- lowered. Putting one back holds the mark's lock until this transaction ends, wherever the mark stands, because whoever raises
--- the mark takes the same lock and looks again (`raise_mark`): else a raise that did not see this message yet would leave it
--- behind. The caller locks no rows afterwards. Messages with a finite time need none of this, they are found through the index on
--- the visibility time. A number that another message has by now (the queue's table was made again) is replaced by a fresh one.
-create or replace function tidegate_internal.put_back(p_queue text, p_msg_ids bigint[], p_ids uuid[], p_visible timestamptz[])
+-- For what a claim has taken out. A message that may be taken at once can lie below the queue's low-water mark, which
+-- is then lowered. Putting one back holds the mark's lock until this transaction ends, wherever the mark stands,
+-- because whoever raises the mark takes the same lock and looks again (`raise_mark`): else a raise that did not see
+-- this message yet would leave it behind. The caller locks no rows afterwards. Messages with a finite time need none of
+-- this, they are found through the index on the visibility time. A number that another message has by now (the queue's
+-- table was made again) is replaced by a fresh one.
+create or replace function tidegate_internal.put_back(p_queue text, p_msg_ids bigint[], p_ids uuid[],
+  p_visible timestamptz[])
   returns void
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -51,6 +54,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate_internal.put_back is
-  'Puts messages back into a queue under their old numbers, visible from the times given.';

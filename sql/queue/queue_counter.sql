@@ -1,15 +1,12 @@
--- queue_counter: a queue's own counter, one of
---   pacing   the theoretical arrival time of the next send, nanoseconds since the epoch
---   mark     no message below this msg_id waits, except such as come due later or reappear (see `take_messages`)
---   due      every message whose visibility time is finite and before this has been dealt with, microseconds
---   survey   when `survey_queue` last looked, microseconds since the epoch
---   hand     the stretch of numbers that its next look begins with
---   surveyed   how many numbers, up to the last one surveyed, do not wait; 0: nothing is surveyed
---   offset   how many numbers are known to be dead (see `enter_queue`)
---   ended    no open transaction has drawn a number up to this one (see `raise_mark`)
---   noted, noted_xact   the last number of one moment, and a transaction id beyond all that had drawn by then
---   reaped   no claim looks for a lease that ran out before this, microseconds since the epoch (see `raise_marks`)
---   epoch    kinds' marks of an earlier one are void (see `lower_mark`)
+-- queue_counter: A queue's own counter, one of pacing the theoretical arrival time of the next send, nanoseconds since
+-- the epoch mark no message below this msg_id waits, except such as come due later or reappear (see `take_messages`)
+-- due every message whose visibility time is finite and before this has been dealt with, microseconds survey when
+-- `survey_queue` last looked, microseconds since the epoch hand the stretch of numbers that its next look begins with
+-- surveyed how many numbers, up to the last one surveyed, do not wait; 0: nothing is surveyed offset how many numbers
+-- are known to be dead (see `enter_queue`) ended no open transaction has drawn a number up to this one (see
+-- `raise_mark`) noted, noted_xact the last number of one moment, and a transaction id beyond all that had drawn by then
+-- reaped no claim looks for a lease that ran out before this, microseconds since the epoch (see `raise_marks`) epoch
+-- kinds' marks of an earlier one are void (see `lower_mark`).
 --
 -- Sequences, because `setval` is in place: a counter row would leave a dead version at every claim, and all of
 -- them would have to be walked while somebody holds an old snapshot. `setval` is not undone by a rollback, so
@@ -19,8 +16,3 @@ create or replace function tidegate_internal.queue_counter(p_queue text, p_count
   language sql
   stable
 return ('tidegate.' || quote_ident(p_counter || '_' || p_queue))::regclass;
-
-comment on function tidegate_internal.queue_counter is
-  'A queue''s own sequence: pacing (nanoseconds), mark (a message number), due and survey '
-  '(microseconds), hand (a stretch of numbers), surveyed and offset (how many numbers are dead), ended and noted (message '
-  'numbers), noted_xact (a transaction id), epoch (of the kinds'' marks) or reaped (microseconds).';

@@ -1,4 +1,4 @@
--- queue_counters: the names of a queue's own counters (see `queue_counter`)
+-- queue_counters: The names of a queue's own counters (see `queue_counter`).
 create or replace function tidegate_internal.queue_counters()
   returns text[]
   language sql
@@ -7,5 +7,3 @@ create or replace function tidegate_internal.queue_counters()
 return array[
   'pacing', 'mark', 'due', 'survey', 'hand', 'surveyed', 'offset', 'ended', 'noted', 'noted_xact', 'epoch', 'reaped'
 ];
-
-comment on function tidegate_internal.queue_counters is 'The names of a queue''s own counters.';

@@ -1,7 +1,7 @@
--- queue_counts: how many requests each queue has, waits with and has given out, and since when its oldest is in it
+-- queue_counts: How many requests each queue has, waits with and has given out, and since when its oldest is in it.
 --
--- One pass over each queue: a million messages take a fraction of a second. A queue without requests has zeros, and no oldest.
--- What a lease that has run out held waits for the claim that reaps it.
+-- One pass over each queue: a million messages take a fraction of a second. A queue without requests has zeros, and no
+-- oldest. What a lease that has run out held waits for the claim that reaps it.
 create or replace function tidegate.queue_counts()
   returns table (queue text, depth bigint, waiting bigint, held bigint, oldest_at timestamptz)
   language plpgsql
@@ -16,7 +16,8 @@ declare
   v_queue text;
 begin
   for v_queue in
-    select q.name from tidegate.queue as q where to_regclass(tidegate_internal.queue_table(q.name)) is not null order by q.name
+    select q.name from tidegate.queue as q where to_regclass(tidegate_internal.queue_table(q.name)) is not null
+      order by q.name
   loop
     return query execute format(
       $sql$
@@ -37,7 +38,4 @@ begin
   end loop;
 end;
 $$;
-
-comment on function tidegate.queue_counts is
-  'How many messages each queue has, in all, waiting and held, and since when the oldest is in it.';
 select tidegate_internal.allow('queue_counts', '{reader,api,worker,admin}');

@@ -1,4 +1,4 @@
--- queue_depth: how many messages a queue holds, waiting, held or put off; beyond `p_counted`, those that wait
+-- queue_depth: How many messages a queue holds, whatever their state; beyond some thousands, those that wait.
 create or replace function tidegate_internal.queue_depth(p_queue text, p_counted integer default 4000)
   returns bigint
   language plpgsql
@@ -14,6 +14,3 @@ begin
   return v_depth;
 end;
 $$;
-
-comment on function tidegate_internal.queue_depth is
-  'How many messages a queue holds, whatever their state; beyond some thousands, those that wait.';

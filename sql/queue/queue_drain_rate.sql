@@ -1,4 +1,4 @@
--- queue_drain_rate: messages served per second over the last 10 s, minute and 5 minutes, per queue
+-- queue_drain_rate: Messages served per second over the last 10 s, minute and 5 minutes, per queue.
 --
 -- By window functions over the append-only drains; an empty drain at this moment makes the windows end now.
 create or replace view tidegate.queue_drain_rate as
@@ -30,8 +30,6 @@ select distinct on (w.queue)
 from windowed as w
 join tidegate.queue as q on q.name = w.queue
 order by w.queue, w.at desc;
-
-comment on view tidegate.queue_drain_rate is 'Messages served per second, per queue, over three windows that end now.';
 comment on column tidegate.queue_drain_rate.queue is 'The queue.';
 comment on column tidegate.queue_drain_rate.per_second_10s is 'Messages per second over the last 10 seconds.';
 comment on column tidegate.queue_drain_rate.per_second_1m is 'Messages per second over the last minute.';

@@ -1,4 +1,4 @@
--- queue_functions: the functions with a branch for each queue: their bodies as they are, and as the queues want them
+-- queue_functions: The functions with a branch for each queue: their bodies as they are, and as the queues want them.
 create or replace function tidegate_internal.queue_functions()
   returns table (signature regprocedure, body text, wanted text)
   language sql
@@ -9,10 +9,8 @@ as $$
     p.oid, p.prosrc,
     tidegate_internal.each_queue(p.prosrc, array(select q.name from tidegate.queue as q order by q.name))
   from pg_proc as p
-  where p.pronamespace in ('tidegate'::regnamespace, 'tidegate_internal'::regnamespace) and p.prosrc like '%-- end of each queue%'
+  where p.pronamespace in ('tidegate'::regnamespace, 'tidegate_internal'::regnamespace)
+    and p.prosrc like '%-- end of each queue%'
     and p.proname <> 'each_queue'
   order by p.oid;
 $$;
-
-comment on function tidegate_internal.queue_functions is
-  'The functions with a branch for each queue: their bodies as they are, and as they have to be.';

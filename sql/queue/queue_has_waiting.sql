@@ -1,9 +1,10 @@
--- queue_has_waiting: whether a message at or after the queue's low-water mark may be taken now
+-- queue_has_waiting: Whether a message at or after the queue's low-water mark may be taken now.
 create or replace function tidegate_internal.queue_has_waiting(p_queue text, p_now timestamptz default tidegate.clock())
   returns boolean
   language plpgsql
   stable
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -21,7 +22,8 @@ begin
       v_mark := coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0);
       v_waiting := exists (
         select
-        from (select from pgmq.q_QUEUE as m where m.msg_id >= v_mark and m.vt <= p_now order by m.msg_id limit 1) as first
+        from (select from pgmq.q_QUEUE as m where m.msg_id >= v_mark
+          and m.vt <= p_now order by m.msg_id limit 1) as first
       );
     -- end of each queue
     else perform tidegate_internal.refuse_queue(p_queue);
@@ -29,6 +31,3 @@ begin
   return v_waiting;
 end;
 $$;
-
-comment on function tidegate_internal.queue_has_waiting is
-  'Whether a message at or after the low-water mark may be taken now.';

@@ -1,11 +1,9 @@
--- queue_lock_key: the advisory lock of one queue and purpose (`pacing`, `concurrency`, `mark`, `survey`), or of one
--- gate (`admission`, `drain`)
+-- queue_lock_key: The advisory lock of one queue and purpose (`pacing`, `concurrency`, `mark`, `survey`), or of one
+-- gate (`admission`, `drain`).
 create or replace function tidegate.queue_lock_key(p_queue text, p_purpose text)
   returns bigint
   language sql
   immutable
   parallel safe
 return hashtextextended('tidegate.' || p_purpose || '.' || p_queue, 0);
-
-comment on function tidegate.queue_lock_key is 'The advisory lock of one queue and purpose.';
 select tidegate_internal.allow('queue_lock_key', '{reader,worker,admin}');

@@ -1,8 +1,8 @@
--- queue_numbers: the last number that a queue has drawn, and how many up to it are known to be dead
+-- queue_numbers: The last number that a queue has drawn, and how many up to it are known to be dead.
 --
--- At most as many messages as lie between them are in the queue. An offset beyond the last number is that of another sequence
--- (this one was set back or made again): it is set to 0 before anything is drawn, promised work included, or the last number
--- would grow up to it. Too small an offset is always safe, and the next refresh mends it.
+-- At most as many messages as lie between them are in the queue. An offset beyond the last number is that of another
+-- sequence (this one was set back or made again): it is set to 0 before anything is drawn, promised work included, or
+-- the last number would grow up to it. Too small an offset is always safe, and the next refresh mends it.
 create or replace function tidegate_internal.queue_numbers(p_queue text, out dead bigint, out last bigint)
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -23,6 +23,3 @@ begin
   end case;
 end;
 $$;
-
-comment on function tidegate_internal.queue_numbers is
-  'The last number that a queue has drawn, and how many up to it are known to be dead.';

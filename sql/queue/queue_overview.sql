@@ -1,4 +1,4 @@
--- queue_overview: one row a queue: how deep, how much is held, how fast it drains, what limits it
+-- queue_overview: One row per queue: how deep it is, how much is held, how fast it drains, what limits it.
 create or replace view tidegate.queue_overview as
 select
   q.name as queue, q.stage, q.paused, q.per_seconds, q.burst, q.max_concurrency,
@@ -14,9 +14,6 @@ from tidegate.queue as q
 join tidegate.queue_drain_rate as d on d.queue = q.name
 join tidegate.gate as g on g.queue = q.name
 left join tidegate.queue_counts() as c on c.queue = q.name;
-
-comment on view tidegate.queue_overview is
-  'One row per queue: how deep it is, how much is held, how fast it drains, what limits it.';
 comment on column tidegate.queue_overview.queue is 'The queue.';
 comment on column tidegate.queue_overview.stage is 'The stage it serves.';
 comment on column tidegate.queue_overview.paused is 'Whether claims are stopped.';

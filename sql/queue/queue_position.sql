@@ -1,4 +1,5 @@
--- queue_position: every message in every queue with its position among the waiting ones (0 is next)
+-- queue_position: Every message in every queue, with its position; reads all of them: a second for 200,000. One
+-- request: request_position(id).
 create or replace view tidegate.queue_position as
 select
   m.queue, m.msg_id, m.request_id, m.waiting, m.held, m.holder,
@@ -9,10 +10,6 @@ select
   end as queue_position,
   case when not m.waiting then m.visible_at end as visible_at
 from tidegate.all_messages() as m;
-
-comment on view tidegate.queue_position is
-  'Every message in every queue, with its position; reads all of them: a second for 200,000. One request: '
-  'request_position(id).';
 comment on column tidegate.queue_position.queue is 'The queue.';
 comment on column tidegate.queue_position.msg_id is 'The number of the message; smaller is served first.';
 comment on column tidegate.queue_position.request_id is 'The request it stands for.';

@@ -1,4 +1,4 @@
--- queue_storage: a row in `queue` brings its pgmq table, its counters and its gate with it
+-- queue_storage: A row in `queue` brings its pgmq table, its counters and its gate with it.
 --
 -- Runs as its owner, as the kinds' triggers do: an operator who may write the row may not write schema pgmq.
 create or replace function tidegate_internal.queue_storage()
@@ -140,11 +140,10 @@ create or replace trigger queue_removal
   before delete on tidegate.queue
   for each row
   execute function tidegate_internal.queue_removal();
-
-comment on function tidegate_internal.queue_storage is
-  'Trigger on queue: makes its pgmq table and counters.';
-comment on function tidegate_internal.queue_branches is 'Trigger on queue: each queue has its branch in the queue functions.';
-comment on function tidegate_internal.queue_wakes is 'Trigger on queue: wakes the workers when a limit or a pause changes.';
+comment on function tidegate_internal.queue_branches is
+  'Trigger on queue: each queue has its branch in the queue functions.';
+comment on function tidegate_internal.queue_wakes is
+  'Trigger on queue: wakes the workers when a limit or a pause changes.';
 comment on function tidegate_internal.queue_identity is 'Trigger on queue: name and stage stay (TG005).';
 comment on function tidegate_internal.queue_removal is
   'Trigger on queue: drops the storage of a queue that is deleted; refuses while it holds messages (TG005).';

@@ -1,9 +1,7 @@
--- queue_table: the quoted name of a queue's pgmq table, for the few statements that need it
+-- queue_table: The quoted name of a queue's pgmq table, for the few statements that need it.
 create or replace function tidegate_internal.queue_table(p_queue text)
   returns text
   language sql
   immutable
   parallel safe
 return 'pgmq.' || quote_ident('q_' || p_queue);
-
-comment on function tidegate_internal.queue_table is 'The quoted name of a queue''s pgmq table.';

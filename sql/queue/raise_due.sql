@@ -1,7 +1,7 @@
--- raise_due: says that every message which came due before `p_at` has been dealt with
+-- raise_due: Says that every message which came due before `p_at` has been dealt with.
 --
--- The caller has just seen that none is left before it, and stays a little behind the present, because a message given back
--- a moment ago may not have been committed yet. `rescan_queue` lowers the mark when one was left behind.
+-- The caller has just seen that none is left before it, and stays a little behind the present, because a message given
+-- back a moment ago may not have been committed yet. `rescan_queue` lowers the mark when one was left behind.
 create or replace function tidegate_internal.raise_due(p_queue text, p_at timestamptz)
   returns void
   language plpgsql
@@ -18,6 +18,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate_internal.raise_due is
-  'Notes that every message due before an instant has been dealt with.';

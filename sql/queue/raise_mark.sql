@@ -1,17 +1,19 @@
--- raise_mark: moves a queue's low-water mark up to the first message that waits
+-- raise_mark: Moves a queue's low-water mark up to the first message that waits.
 --
 -- With `p_kinds`, the marks of these kinds (`kind_mark`), which pass messages of others.
 --
--- Called by a claim that had to walk far to its first message. A number that an open transaction has drawn may become a message
--- later, so first it learns up to which number all drawing transactions have ended (counter `ended`): to the last one, while none
--- is open; else to the last one of an earlier call, which noted it, once no transaction is open that was open then. A mark
--- passes no number beyond that. But claims must not slow down without end while one stays open: the queue's mark passes its
--- numbers when `v_reach` others have been drained, and `rescan_queue` finds what commits there (the gate counts from `ended` on).
--- Skipped while another session moves a mark: the next claim tries again.
+-- Called by a claim that had to walk far to its first message. A number that an open transaction has drawn may become a
+-- message later, so first it learns up to which number all drawing transactions have ended (counter `ended`): to the
+-- last one, while none is open; else to the last one of an earlier call, which noted it, once no transaction is open
+-- that was open then. A mark passes no number beyond that. But claims must not slow down without end while one stays
+-- open: the queue's mark passes its numbers when `v_reach` others have been drained, and `rescan_queue` finds what
+-- commits there (the gate counts from `ended` on). Skipped while another session moves a mark: the next claim tries
+-- again.
 create or replace function tidegate_internal.raise_mark(p_queue text, p_first bigint, p_kinds text[] default null)
   returns void
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -39,8 +41,8 @@ begin
     return;
   end if;
 
-  -- Under the lock, and in this order, each with a look of its own. What has ended stays ended, unless the sequence has been
-  -- set back.
+  -- Under the lock, and in this order, each with a look of its own. What has ended stays ended, unless the sequence has
+  -- been set back.
   v_last := (select k.last from tidegate_internal.queue_numbers(p_queue) as k);
   v_draws := tidegate_internal.drawing_transactions(p_queue);
   v_next := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
@@ -52,7 +54,8 @@ begin
   elsif v_draws.oldest >= v_before then
     v_to := greatest(v_to, least(coalesce(pg_sequence_last_value(v_noted), 0), v_last));
   end if;
-  -- Of a restored dump, the noted id may be one of the future. A crash may lose the second `setval` alone, not the first.
+  -- Of a restored dump, the noted id may be one of the future. A crash may lose the second `setval` alone, not the
+  -- first.
   if v_draws.oldest > 0 and (v_draws.oldest >= v_before or v_before > greatest(v_next, v_draws.newest + 1)) then
     perform setval(v_noted_x, v_draws.newest + 1);
     perform setval(v_noted, greatest(v_last, 1));
@@ -88,7 +91,8 @@ begin
     perform setval(tidegate_internal.queue_counter(p_queue, 'mark'), v_to + 1);
   else
     insert into tidegate.kind_mark as m (queue, kind, mark, epoch)
-    select p_queue, k.name, v_to + 1, coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'epoch')), 0)
+    select p_queue, k.name, v_to + 1,
+      coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'epoch')), 0)
     from tidegate.kind as k
     where k.name = any(p_kinds)
     on conflict on constraint kind_mark_pkey do update
@@ -97,6 +101,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate_internal.raise_mark is
-  'Moves a queue''s low-water mark up to the first message that waits.';

@@ -1,24 +1,25 @@
--- refresh_offset: counts the numbers of a queue that are dead: neither waiting, nor under a lease, nor drawn by an open
--- transaction
+-- refresh_offset: Counts the numbers of a queue that are dead: neither waiting, nor under a lease, nor drawn by an open
+-- transaction.
 --
 -- Returns how many requests the queue holds, under a lease or not, or null if it did not count.
 --
--- Three looks, each with a snapshot of its own, in this order: the last number, the open draws, the messages. A number drawn
--- before the first look was registered by its lock before: either the second sees the lock, or it was released after the
--- number became visible (or void), and the third decides. Counting one twice makes the gate only stricter. So the offset never
--- counts a live number, and a greater one is not replaced by a smaller; except with `p_replace`, for `recover`: a dump that was
--- restored may have an offset that is younger than its messages.
+-- Three looks, each with a snapshot of its own, in this order: the last number, the open draws, the messages. A number
+-- drawn before the first look was registered by its lock before: either the second sees the lock, or it was released
+-- after the number became visible (or void), and the third decides. Counting one twice makes the gate only stricter. So
+-- the offset never counts a live number, and a greater one is not replaced by a smaller; except with `p_replace`, for
+-- `recover`: a dump that was restored may have an offset that is younger than its messages.
 --
--- The lock ends with a block that raises, while `setval` stays: else it would last until the caller commits. `p_wait` waits
--- for one who is at it; with `p_seen`, does nothing if the offset is another already. Does nothing above READ COMMITTED,
--- where a look is of long ago, nor for a transaction that may have removed requests from the queue (`has_removed`): they look
--- dead to it, and it may roll back.
+-- The lock ends with a block that raises, while `setval` stays: else it would last until the caller commits. `p_wait`
+-- waits for one who is at it; with `p_seen`, does nothing if the offset is another already. Does nothing above READ
+-- COMMITTED, where a look is of long ago, nor for a transaction that may have removed requests from the queue
+-- (`has_removed`): they look dead to it, and it may roll back.
 create or replace function tidegate_internal.refresh_offset(
   p_queue text, p_wait boolean, p_seen bigint default null, p_replace boolean default false
 )
   returns bigint
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -85,6 +86,3 @@ begin
   end;
 end;
 $$;
-
-comment on function tidegate_internal.refresh_offset is
-  'Counts the numbers of a queue that are dead, for its gate.';

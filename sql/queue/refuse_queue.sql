@@ -1,4 +1,4 @@
--- refuse_queue: says why there is no branch for a queue (see `each_queue`)
+-- refuse_queue: Says why there is no branch for a queue (see `each_queue`).
 --
 -- Raises TG005 for an unknown queue; 40001 for one that is being made.
 create or replace function tidegate_internal.refuse_queue(p_queue text)
@@ -14,5 +14,3 @@ begin
     hint = 'try again; if that does not help, `tidegate recover` builds the functions of queues';
 end;
 $$;
-
-comment on function tidegate_internal.refuse_queue is 'Says why there is no branch for a queue.';

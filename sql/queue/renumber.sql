@@ -1,4 +1,4 @@
--- renumber: puts the message of a request, whose row the caller has locked, back into its queue under a fresh number
+-- renumber: Puts the message of a request, whose row the caller has locked, back into its queue under a fresh number.
 create or replace function tidegate_internal.renumber(p_queue text, p_id uuid, p_visible timestamptz)
   returns void
   language plpgsql
@@ -7,11 +7,10 @@ as $$
 declare
   v_number bigint;
 begin
-  perform tidegate_internal.announce_draw(p_queue, 1, (select k.last from tidegate_internal.queue_numbers(p_queue) as k));
+  perform tidegate_internal.announce_draw(p_queue, 1,
+    (select k.last from tidegate_internal.queue_numbers(p_queue) as k));
   v_number := nextval(tidegate_internal.queue_sequence(p_queue));
   update tidegate.request as r set previous_status = r.req_status, msg_id = v_number where r.id = p_id;
   perform tidegate_internal.send_messages(p_queue, array[p_id], array[v_number], p_visible);
 end;
 $$;
-
-comment on function tidegate_internal.renumber is 'Puts the message of a request back into its queue under a fresh number.';

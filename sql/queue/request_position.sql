@@ -1,4 +1,5 @@
--- request_position: how many waiting messages stand before a request's in its queue; 0 when it is held
+-- request_position: How many waiting messages stand before a request's; 0: next, or held; null: in no queue, or
+-- unknown.
 --
 -- Null when the request is in no queue, or unknown. Exact while the queue is quiet: deep in a busy one, what was
 -- cancelled or came due in the last seconds may be missing from it (see `waiting_before`). Slow where maintenance has
@@ -16,7 +17,4 @@ as $$
   cross join lateral tidegate_internal.message_place(r.queue, r.msg_id, r.id, r.lease, null) as p
   where r.id = request_position.id;
 $$;
-
-comment on function tidegate.request_position is
-  'How many waiting messages stand before a request''s; 0: next, or held; null: in no queue, or unknown.';
 select tidegate_internal.allow('request_position', '{reader,api,worker,admin}');

@@ -1,4 +1,4 @@
--- require_queue: the row of a queue that serves the given stage
+-- require_queue: The row of a queue that serves the given stage, else TG005.
 --
 -- Raises TG005 for an unknown queue, and for one that serves the other stage.
 create or replace function tidegate_internal.require_queue(p_queue text, p_stage tidegate.stage default null)
@@ -25,5 +25,3 @@ begin
   return v_queue;
 end;
 $$;
-
-comment on function tidegate_internal.require_queue is 'The row of a queue that serves the given stage, else TG005.';

@@ -1,4 +1,5 @@
--- rescan_queue: looks through a whole queue for messages that its marks, or a step of the clock, hide
+-- rescan_queue: Maintenance: brings messages back to light that a queue's marks or a step of the clock hide; returns
+-- how many times.
 --
 -- Returns how many it brought back to light. Three ways to be hidden: a submission or a release that committed long
 -- after it drew its number (below the low-water mark), or after its time (before the due mark); and a hold that
@@ -55,7 +56,8 @@ begin
     perform tidegate_internal.lower_mark(rescan_queue.queue, v_first);
     v_found := v_found + 1;
   end if;
-  -- To look below the kinds' marks would be to look at each message there: a claim does it once an hour, and after `recover`.
+  -- To look below the kinds' marks would be to look at each message there: a claim does it once an hour, and after
+  -- `recover`.
   delete from tidegate.kind_mark as m where m.queue = rescan_queue.queue and m.noted_at < v_now - interval '1 hour';
 
   -- A step of the clock may have made a lease that ran out before this mark.
@@ -97,8 +99,4 @@ begin
   return v_found + v_freed;
 end;
 $$;
-
-comment on function tidegate.rescan_queue is
-  'Maintenance: brings messages back to light that a queue''s marks or a step of the clock hide; returns how many '
-  'times.';
 select tidegate_internal.allow('rescan_queue', '{api,worker,admin}');

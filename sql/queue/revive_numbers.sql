@@ -1,7 +1,8 @@
--- revive_numbers: says that dead numbers of a queue are about to live again: `recover` puts messages back that were lost
+-- revive_numbers: Says that dead numbers of a queue are about to live again: `recover` puts messages back that were
+-- lost.
 --
--- Announced first, as a draw; then the offset is lowered by as many, under the lock of `refresh_offset`, which ends at once.
--- The caller inserts afterwards.
+-- Announced first, as a draw; then the offset is lowered by as many, under the lock of `refresh_offset`, which ends at
+-- once. The caller inserts afterwards.
 create or replace function tidegate_internal.revive_numbers(p_queue text, p_count integer)
   returns void
   language plpgsql
@@ -22,5 +23,3 @@ begin
   end;
 end;
 $$;
-
-comment on function tidegate_internal.revive_numbers is 'Says that dead numbers of a queue are about to live again.';

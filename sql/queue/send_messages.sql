@@ -1,4 +1,4 @@
--- send_messages: puts a message {"id": …} for each request into a queue, under the numbers given
+-- send_messages: Puts a message {"id": …} for each request into a queue, under the numbers given.
 --
 -- The caller draws the numbers from `queue_sequence` first, because the request's row names its message.
 -- A message that may be taken at once has the visibility time '-infinity': no step of the clock can hide it.
@@ -25,6 +25,3 @@ begin
   end case;
 end;
 $$;
-
-comment on function tidegate_internal.send_messages is
-  'Puts a message for each request into a queue, under the numbers given.';

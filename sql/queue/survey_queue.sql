@@ -1,4 +1,5 @@
--- survey_queue: counts the waiting messages of a queue by stretches of their numbers, for `waiting_before`
+-- survey_queue: Maintenance: counts the waiting messages of a queue by stretches of numbers, so that positions deep in
+-- it are cheap; returns how many stretches had changed, null when somebody else is at it.
 --
 -- Returns how many stretches had changed; null when somebody else is surveying the queue. Runs as a maintenance duty,
 -- `stretches` at a time: those at the head and the tail, where a queue changes, each time, and of the others the next
@@ -46,7 +47,8 @@ begin
   end if;
 
   v_mark := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(v_queue, 'mark')), 0);
-  v_due := to_timestamp(coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(v_queue, 'due')), 0) / 1000000.0);
+  v_due := to_timestamp(coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(v_queue, 'due')),
+    0) / 1000000.0);
   v_end := (select k.last + 1 from tidegate_internal.queue_numbers(v_queue) as k);
   v_now := tidegate.clock();
   execute format(
@@ -54,7 +56,8 @@ begin
       select
         (select count(*) from (select 1 from %1$s where vt > $1 and vt <= $2 order by vt limit $4) as due) as due,
         -- No further than a mark lags behind: what has not come due yet may reach far.
-        (select msg_id from %1$s where msg_id >= $3 and msg_id < $3 + 8192 and vt <= $2 order by msg_id limit 1) as first
+        (select msg_id from %1$s where msg_id >= $3 and msg_id < $3 + 8192
+          and vt <= $2 order by msg_id limit 1) as first
     $sql$,
     tidegate_internal.queue_table(v_queue)
   ) into v_seen using v_due, v_now, v_mark, v_many;
@@ -83,7 +86,8 @@ begin
   where s.queue = v_queue and (s.stretch > v_high or (s.stretch < v_low and s.stretch <> all(v_below)));
 
   if survey_queue.stretches is null then
-    v_changed := v_changed + tidegate_internal.survey_stretches(v_queue, array(select generate_series(v_low, v_high)), v_end);
+    v_changed := v_changed + tidegate_internal.survey_stretches(v_queue, array(select generate_series(v_low, v_high)),
+      v_end);
   elsif v_low <= v_high then
     -- The head: up to the first stretch that is as it was known.
     v_next := v_low;
@@ -127,8 +131,4 @@ begin
   return v_changed;
 end;
 $$;
-
-comment on function tidegate.survey_queue is
-  'Maintenance: counts the waiting messages of a queue by stretches of numbers, so that positions deep in it are cheap; '
-  'returns how many stretches had changed, null when somebody else is at it.';
 select tidegate_internal.allow('survey_queue', '{api,worker,admin}');

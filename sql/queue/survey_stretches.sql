@@ -1,4 +1,4 @@
--- survey_stretches: counts the waiting messages of some stretches of a queue again, block by block
+-- survey_stretches: Counts the waiting messages of some stretches of a queue again; returns how many differed.
 --
 -- A stretch is 16384 consecutive message numbers, of 64 blocks of 256. Only blocks that lie wholly before `p_end` are
 -- counted, and only what differs from the last count is written: a quiet queue writes nothing. Returns how many
@@ -41,7 +41,8 @@ begin
 
   insert into tidegate.queue_survey as s (queue, stretch, waiting, waiting_by_block)
   select p_queue, c.stretch, c.waiting, c.waiting_by_block::smallint[]
-  from unnest(v_counted.stretches, v_counted.waiting, v_counted.waiting_by_block) as c(stretch, waiting, waiting_by_block)
+  from unnest(v_counted.stretches, v_counted.waiting, v_counted.waiting_by_block) as c(stretch, waiting,
+    waiting_by_block)
   on conflict (queue, stretch) do update
   set waiting = excluded.waiting, waiting_by_block = excluded.waiting_by_block
   where s.waiting_by_block <> excluded.waiting_by_block;
@@ -53,6 +54,3 @@ begin
   return v_written + v_removed;
 end;
 $$;
-
-comment on function tidegate_internal.survey_stretches is
-  'Counts the waiting messages of some stretches of a queue again; returns how many differed.';

@@ -1,4 +1,4 @@
--- waiting_before: how many messages of a queue wait before one of them, or, without a number, in all
+-- waiting_before: How many messages of a queue wait before one of them, or in all; deep ones by the last survey.
 --
 -- Counts one by one what is near the head, where claims change it, and what is newer than the last survey; takes what
 -- lies between from `queue_survey` (see `survey_queue`). So the answer costs about the same at any depth, and is exact
@@ -17,7 +17,8 @@ create or replace function tidegate_internal.waiting_before(
   language plpgsql
   stable
   set jit = off
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -48,7 +49,8 @@ begin
       v_survey := pg_sequence_last_value('tidegate.survey_QUEUE');
       v_end := coalesce(p_msg_id, (select s.last_value + s.is_called::integer from pgmq.q_QUEUE_msg_id_seq as s));
       if p_counted is null
-        and to_timestamp(v_survey / 1000000.0) between p_now - interval '30 seconds' and p_now + interval '1 second' is not true
+        and to_timestamp(v_survey / 1000000.0) between p_now - interval '30 seconds' and p_now + interval '1 '
+        'second' is not true
       then
         return (select count(*) from pgmq.q_QUEUE as m where m.msg_id < v_end and m.vt <= p_now);
       end if;
@@ -63,7 +65,8 @@ begin
       ), first as materialized (
         select m.msg_id
         from pgmq.q_QUEUE as m
-        where m.msg_id >= v_mark and m.msg_id < least(v_end, (v_mark / 256 + v_lag) * 256) and coalesce(m.vt <= p_now, false)
+        where m.msg_id >= v_mark and m.msg_id < least(v_end, (v_mark / 256 + v_lag) * 256)
+          and coalesce(m.vt <= p_now, false)
         order by m.msg_id
         limit 1
       )
@@ -74,7 +77,8 @@ begin
         (
           select count(*) filter (where near.vt <= p_now)
           from first
-          -- The limit bounds the look, and the time is none of its conditions: else the index on the time would serve it.
+          -- The limit bounds the look, and the time is none of its conditions: else the index on the time would serve
+          -- it.
           cross join lateral (
             select m.vt
             from pgmq.q_QUEUE as m
@@ -112,7 +116,8 @@ begin
         when s.stretch * 64 >= v_from and s.stretch * 64 + 64 <= v_to then s.waiting
         else (
           select sum(b)
-          from unnest(s.waiting_by_block[greatest(v_from - s.stretch * 64, 0) + 1 : least(v_to - s.stretch * 64, 64)]) as b
+          from unnest(s.waiting_by_block[greatest(v_from - s.stretch * 64, 0) + 1 : least(v_to - s.stretch * 64,
+            64)]) as b
         )
       end
     ), 0) into v_surveyed
@@ -120,7 +125,8 @@ begin
     where s.queue = p_queue and s.stretch between v_from / 64 and (v_to - 1) / 64;
   end if;
 
-  -- What is newer. The limit bounds the look, not the number: a planner that expects few rows would read them all first.
+  -- What is newer. The limit bounds the look, not the number: a planner that expects few rows would read them all
+  -- first.
   v_limit := least(p_counted, v_end - v_to * 256);
   case p_queue
     -- each queue
@@ -142,6 +148,3 @@ begin
   return v_head.below + v_head.near + least(v_surveyed + v_tail.waiting, v_end - v_next);
 end;
 $$;
-
-comment on function tidegate_internal.waiting_before is
-  'How many messages of a queue wait before one of them, or in all; deep ones by the last survey.';

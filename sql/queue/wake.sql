@@ -1,4 +1,4 @@
--- wake: tells the workers of a queue, if any listen, that there is something to claim
+-- wake: Tells the workers of a queue, if any listen, that there is something to claim; a hint.
 --
 -- For a transaction of its own: a NOTIFY takes a cluster-wide lock at commit. A hint only: workers poll as well.
 create or replace function tidegate.wake(queue text)
@@ -9,7 +9,4 @@ create or replace function tidegate.wake(queue text)
 as $$
   select pg_notify('tidegate_queue', wake.queue);
 $$;
-
-comment on function tidegate.wake is
-  'Tells the workers of a queue, if any listen, that there is something to claim; a hint.';
 select tidegate_internal.allow('wake', '{api,worker,admin}');

@@ -1,4 +1,4 @@
--- note_recovery: adds figures to the record of a run of `recover`; without one they are a run of their own
+-- note_recovery: Adds figures to the record of a run of `recover`; without one they are a run of their own.
 --
 -- Figures that are 0 are not worth a row.
 create or replace function tidegate_internal.note_recovery(p_run bigint, p_figures jsonb)
@@ -32,5 +32,3 @@ begin
   where r.id = p_run;
 end;
 $$;
-
-comment on function tidegate_internal.note_recovery is 'Adds figures to the record of a run of recover.';

@@ -1,9 +1,10 @@
--- recover: tx_in_flight → processing for lost senders, and a message for every live request that has none
+-- recover: tx_in_flight → processing for requests whose worker vanished, and a message for every live request without
+-- one. One batch: call again with next_after.
 --
--- One bounded batch a call: looks at live requests with an id greater than `after`, in id order, until `batch` of them seem to
--- be lost or fifty times as many have been looked at, and returns what it did and where to go on (`next_after`, null at the
--- end), because a function cannot commit. Locks only what seems to be lost. Safe at any time, by anyone, twice, while workers
--- run.
+-- One bounded batch a call: looks at live requests with an id greater than `after`, in id order, until `batch` of them
+-- seem to be lost or fifty times as many have been looked at, and returns what it did and where to go on (`next_after`,
+-- null at the end), because a function cannot commit. Locks only what seems to be lost. Safe at any time, by anyone,
+-- twice, while workers run.
 --   reset      in flight, and its lease has run out or is gone: back to processing, claimable at once;
 --              with at_most_once semantics it ends as outcome_unknown instead (`ended`). `reset_all` resets those
 --              under a live lease too: for a fleet that is known to be down. Refused (TG007) while live leases
@@ -81,7 +82,8 @@ begin
     return;
   end if;
 
-  -- One at a time, and while nobody locks several rows (see `hold_off_recovery`): another's messages may be claimed already.
+  -- One at a time, and while nobody locks several rows (see `hold_off_recovery`): another's messages may be claimed
+  -- already.
   if not dry_run then
     perform pg_advisory_xact_lock(hashtextextended('tidegate.recover', 0));
     perform tidegate_internal.lock_messages(v_seen.queues, v_seen.msg_ids);
@@ -105,8 +107,10 @@ begin
       d.queue as queue_now, d.target_queue,
       array_agg(d.id order by d.msg_id, d.id) filter (where d.lost and d.semantics <> 'at_most_once') as reset_ids,
       array_agg(d.id order by d.id) filter (where d.lost and d.semantics = 'at_most_once') as unknown_ids,
-      array_agg(d.id order by d.msg_id) filter (where d.lost and d.leased and d.semantics <> 'at_most_once') as freed_ids,
-      array_agg(d.msg_id order by d.msg_id) filter (where d.lost and d.leased and d.semantics <> 'at_most_once') as freed,
+      array_agg(d.id order by d.msg_id) filter (where d.lost and d.leased
+        and d.semantics <> 'at_most_once') as freed_ids,
+      array_agg(d.msg_id order by d.msg_id) filter (where d.lost and d.leased
+        and d.semantics <> 'at_most_once') as freed,
       array_agg(d.msg_id order by d.msg_id) filter (where d.lost and d.waits and d.semantics = 'at_most_once') as done,
       array_agg(d.id order by d.msg_id, d.id)
         filter (where d.missing and not (d.lost and d.semantics = 'at_most_once')) as missing_ids,
@@ -147,7 +151,8 @@ begin
       ) as l
       where r.req_status in ('queued', 'processing', 'tx_in_flight')
         and not (dry_run and coalesce(
-          tidegate_internal.deadline_fate(r.req_status, r.readiness_deadline_at, r.deadline_at, null, v_now) <> 'undated', false
+          tidegate_internal.deadline_fate(r.req_status, r.readiness_deadline_at, r.deadline_at, null,
+            v_now) <> 'undated', false
         ))
     ) as d
     where d.lost or d.missing
@@ -180,7 +185,8 @@ begin
       where r.req_status in ('queued', 'processing', 'tx_in_flight')
         and not exists (select from tidegate.gate_member as m where m.gate = c.name and m.request_id = r.id)
     )
-    select array_agg(m.name) as gates, array_agg(m.id) as ids, count(distinct m.id) as requests into v_state from missing as m;
+    select array_agg(m.name) as gates, array_agg(m.id) as ids, count(distinct m.id) as requests into v_state
+      from missing as m;
     counted := v_state.requests;
     ids := ids || array(select i from unnest(v_state.ids) as i except select i from unnest(recover.ids) as i);
     if counted > 0 and not dry_run then
@@ -199,7 +205,8 @@ begin
   end if;
 
   if rebuilt + counted > 0 and not dry_run then
-    perform tidegate_internal.look_at_gate(g.name, 'accepting') from (select g.name from tidegate.gate as g order by g.name) as g;
+    perform tidegate_internal.look_at_gate(g.name, 'accepting')
+      from (select g.name from tidegate.gate as g order by g.name) as g;
   end if;
   if not dry_run then
     perform tidegate_internal.note_recovery(run, jsonb_build_object(
@@ -208,8 +215,4 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate.recover is
-  'One batch of recovery: lost senders back to processing, a message for every live request without one; go on at '
-  'next_after.';
 select tidegate_internal.allow('recover', '{admin}');

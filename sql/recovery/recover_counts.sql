@@ -1,8 +1,8 @@
--- recover_counts: holds the counts by kind and status against the requests, and puts right those that are wrong
+-- recover_counts: Puts right the counts by kind and status that differ from the requests there are; returns them.
 --
--- Returns a row for each that was wrong. Counts come from deltas that commit with their requests, so one snapshot sees what
--- is missing exactly, whatever goes on meanwhile. Reads every request: seconds for millions. `dry_run` changes nothing;
--- `run` is whose record counts them.
+-- Returns a row for each that was wrong. Counts come from deltas that commit with their requests, so one snapshot sees
+-- what is missing exactly, whatever goes on meanwhile. Reads every request: seconds for millions. `dry_run` changes
+-- nothing; `run` is whose record counts them.
 create or replace function tidegate.recover_counts(dry_run boolean default false, run bigint default null)
   returns table (kind text, req_status tidegate.request_status, counted bigint, requests bigint)
   language plpgsql
@@ -19,8 +19,10 @@ begin
     perform pg_advisory_xact_lock(hashtextextended('tidegate.recover_counts', 0));
   end if;
   select
-    array_agg(w.kind order by w.kind, w.req_status) as kinds, array_agg(w.req_status order by w.kind, w.req_status) as statuses,
-    array_agg(w.counted order by w.kind, w.req_status) as counted, array_agg(w.requests order by w.kind, w.req_status) as requests
+    array_agg(w.kind order by w.kind, w.req_status) as kinds,
+    array_agg(w.req_status order by w.kind, w.req_status) as statuses,
+    array_agg(w.counted order by w.kind, w.req_status) as counted,
+    array_agg(w.requests order by w.kind, w.req_status) as requests
   into v_wrong
   from tidegate_internal.wrong_counts() as w;
   if v_wrong.kinds is null then
@@ -29,13 +31,11 @@ begin
   if not dry_run then
     insert into tidegate.request_count_delta (kind, req_status, delta)
     select w.kind, w.req_status, w.requests - w.counted
-    from unnest(v_wrong.kinds, v_wrong.statuses, v_wrong.counted, v_wrong.requests) as w(kind, req_status, counted, requests);
+    from unnest(v_wrong.kinds, v_wrong.statuses, v_wrong.counted, v_wrong.requests) as w(kind, req_status, counted,
+      requests);
     perform tidegate_internal.note_recovery(run, jsonb_build_object('counts', cardinality(v_wrong.kinds)));
   end if;
   return query select * from unnest(v_wrong.kinds, v_wrong.statuses, v_wrong.counted, v_wrong.requests);
 end;
 $$;
-
-comment on function tidegate.recover_counts is
-  'Puts right the counts by kind and status that differ from the requests there are; returns them.';
 select tidegate_internal.allow('recover_counts', '{admin}');

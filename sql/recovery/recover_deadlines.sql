@@ -1,11 +1,13 @@
--- recover_deadlines: ends live requests whose deadline has passed, and gives one to those that have none
+-- recover_deadlines: One batch: ends live requests past their deadline that no sweep will meet, and gives one to those
+-- that have none; go on at next_after.
 --
--- Finds what no sweep will: sweeps visit each row about once, by indexes, and a row that came back with a backup, or lost
--- the note that its response is awaited, is behind them. One bounded batch a call: looks at live requests with an id greater
--- than `after`, in id order, until `batch` of them are late or fifty times as many have been looked at, and returns what it did
--- and where to go on (`next_after`, null at the end). Safe at any time, by anyone, twice, while workers run.
+-- Finds what no sweep will: sweeps visit each row about once, by indexes, and a row that came back with a backup, or
+-- lost the note that its response is awaited, is behind them. One bounded batch a call: looks at live requests with an
+-- id greater than `after`, in id order, until `batch` of them are late or fifty times as many have been looked at, and
+-- returns what it did and where to go on (`next_after`, null at the end). Safe at any time, by anyone, twice, while
+-- workers run.
 --   expired    past its deadline: timed_out or failure, as a sweep would have ended it
---   dated      queued without a readiness deadline, or awaiting a response without one: has its kind's, from when it got there
+--   dated      queued without a readiness deadline, or awaiting a response without one: has its kind's, from then
 -- `dry_run` counts and changes nothing. `run` is whose record counts it.
 create or replace function tidegate.recover_deadlines(
   batch          integer default 1000,
@@ -94,11 +96,13 @@ begin
     return;
   end if;
 
-  -- All messages before any row, then all rows in one order, because a sweep may come the other way, and then looked at again.
+  -- All messages before any row, then all rows in one order, because a sweep may come the other way, and then looked at
+  -- again.
   perform tidegate_internal.lock_messages(v_found.queues, v_found.msg_ids);
   perform tidegate_internal.lock_requests(v_found.ids, v_found.queues, v_found.msg_ids);
   select
-    array_agg(f.id) filter (where f.fate = 'unready') as unready, array_agg(f.id) filter (where f.fate = 'overdue') as overdue,
+    array_agg(f.id) filter (where f.fate = 'unready') as unready,
+    array_agg(f.id) filter (where f.fate = 'overdue') as overdue,
     array_agg(f.id) filter (where f.fate = 'unanswered') as unanswered,
     array_agg(f.id) filter (where f.fate = 'undated') as undated
   into v_found
@@ -156,8 +160,4 @@ begin
   perform tidegate_internal.note_recovery(run, jsonb_build_object('expired', expired, 'dated', dated));
 end;
 $$;
-
-comment on function tidegate.recover_deadlines is
-  'One batch: ends live requests past their deadline that no sweep will meet, and gives one to those that have none; go on '
-  'at next_after.';
 select tidegate_internal.allow('recover_deadlines', '{admin}');

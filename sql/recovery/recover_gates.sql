@@ -1,4 +1,4 @@
--- recover_gates: closes and opens gates whose marks have been passed unseen; returns how many
+-- recover_gates: Closes and opens gates whose marks have been passed unseen; returns how many.
 --
 -- As maintenance does every second. `dry_run` counts them and changes nothing. `run` is whose record counts them.
 create or replace function tidegate.recover_gates(dry_run boolean default false, run bigint default null)
@@ -26,6 +26,4 @@ begin
   return v_flipped;
 end;
 $$;
-
-comment on function tidegate.recover_gates is 'Closes and opens gates whose marks have been passed unseen; returns how many.';
 select tidegate_internal.allow('recover_gates', '{admin}');

@@ -1,8 +1,8 @@
--- recover_queue: the writing half of `recover`, for requests of one queue; returns how many were renumbered
+-- recover_queue: The writing half of `recover`, for requests of one queue; returns how many were renumbered.
 --
 -- The caller has locked the messages and the rows. `p_freed` are numbers to take out of lost hands, `p_done` messages
--- of requests whose outcome is unknown; `p_missing` are requests without a message in `p_target_queue`. A queue that was
--- dropped and made again numbers from 1, so its sequence is first set beyond every number that rows and messages
+-- of requests whose outcome is unknown; `p_missing` are requests without a message in `p_target_queue`. A queue that
+-- was dropped and made again numbers from 1, so its sequence is first set beyond every number that rows and messages
 -- know; a number that another request's message has by now is replaced by a fresh one.
 create or replace function tidegate_internal.recover_queue(
   p_queue           text,
@@ -51,10 +51,11 @@ begin
     ) into v_greatest, v_taken using p_missing_msg_ids;
     if p_queue is not distinct from p_target_queue then
       v_greatest := greatest(v_greatest, (select max(m) from unnest(p_missing_msg_ids) as m));
-      -- The signs of a queue made again. Rows of later batches count too, or a fresh number would be one of theirs. A scan
-      -- of all requests, but only now.
+      -- The signs of a queue made again. Rows of later batches count too, or a fresh number would be one of theirs. A
+      -- scan of all requests, but only now.
       if v_taken or v_greatest > coalesce(pg_sequence_last_value(v_sequence), 0) then
-        select greatest(v_greatest, max(r.msg_id)) into v_greatest from tidegate.request as r where r.queue = p_target_queue;
+        select greatest(v_greatest, max(r.msg_id)) into v_greatest from tidegate.request as r
+          where r.queue = p_target_queue;
       end if;
     end if;
     if v_greatest > coalesce(pg_sequence_last_value(v_sequence), 0) then
@@ -90,7 +91,8 @@ begin
     )
     select
       count(*),
-      tidegate_internal.send_messages(p_target_queue, array_agg(m.id order by m.msg_id), array_agg(m.msg_id order by m.msg_id))
+      tidegate_internal.send_messages(p_target_queue, array_agg(m.id order by m.msg_id),
+        array_agg(m.msg_id order by m.msg_id))
     into v_renumbered
     from moved as m
     having count(*) > 0;
@@ -99,7 +101,8 @@ begin
   if p_unknown_ids is not null then
     update tidegate.request as r
     set
-      req_status = 'failure', transition_no = r.transition_no + 1, cause = 'outcome_unknown', queue = null, msg_id = null,
+      req_status = 'failure', transition_no = r.transition_no + 1, cause = 'outcome_unknown', queue = null,
+      msg_id = null,
       lease = null,
       error = tidegate_internal.error_json(
         'outcome_unknown', format('worker %s was lost while sending; the request may have been sent', r.worker), false)
@@ -112,5 +115,3 @@ begin
   return coalesce(v_renumbered, 0);
 end;
 $$;
-
-comment on function tidegate_internal.recover_queue is 'The writing half of recover, for one queue.';

@@ -1,4 +1,5 @@
--- recover_responses: applies early responses whose request awaits one by now; marks those whose request has ended
+-- recover_responses: One batch: applies early responses whose request awaits one by now; call again while there is
+-- more.
 --
 -- One bounded batch a call: how many it has `applied`, and whether there is `more` to look at. `dry_run` counts all of
 -- them and changes nothing. `run` is whose record counts them.
@@ -31,7 +32,4 @@ begin
   more := v_found.some and not dry_run;
 end;
 $$;
-
-comment on function tidegate.recover_responses is
-  'One batch: applies early responses whose request awaits one by now; call again while there is more.';
 select tidegate_internal.allow('recover_responses', '{admin}');

@@ -1,10 +1,11 @@
--- recover_storage: makes the pgmq tables, counters and function branches of queues that lack them, and lets queues whose
--- sequence was set back draw numbers above those of their messages again; returns the names of these queues
+-- recover_storage: Makes the pgmq tables, counters and function branches of queues that lack them, and lets queues
+-- whose sequence was set back draw numbers above those of their messages again; returns the names of these queues.
 --
 -- The offset of each queue's gate is counted anew: one that was restored may be younger than the messages.
 --
--- A queue that draws numbers that are taken refuses every new message; what is under a lease keeps its number, too. What was in a
--- table that is gone, `recover` brings back from the rows. `dry_run` only names them; `run` is whose record counts them.
+-- A queue that draws numbers that are taken refuses every new message; what is under a lease keeps its number, too.
+-- What was in a table that is gone, `recover` brings back from the rows. `dry_run` only names them; `run` is whose
+-- record counts them.
 create or replace function tidegate.recover_storage(dry_run boolean default false, run bigint default null)
   returns setof text
   language plpgsql
@@ -37,7 +38,8 @@ begin
     v_sequence := to_regclass('pgmq.' || quote_ident('q_' || v_queue.name || '_msg_id_seq'));
     continue when v_sequence is null;
     execute format('select max(msg_id) from %s', tidegate_internal.queue_table(v_queue.name)) into v_greatest;
-    v_greatest := greatest(v_greatest, (select max(l.msg_id) from tidegate.leased_request as l where l.queue = v_queue.name));
+    v_greatest := greatest(v_greatest,
+      (select max(l.msg_id) from tidegate.leased_request as l where l.queue = v_queue.name));
     continue when v_greatest <= coalesce(pg_sequence_last_value(v_sequence), 0) or v_greatest is null;
     return next v_queue.name;
     continue when dry_run;
@@ -50,7 +52,4 @@ begin
   end loop;
 end;
 $$;
-
-comment on function tidegate.recover_storage is
-  'Makes the pgmq tables and counters of queues that lack them, sets sequences that were set back; names these queues.';
 select tidegate_internal.allow('recover_storage', '{admin}');

@@ -1,4 +1,4 @@
--- recovery_begins: opens the record of a run of `recover`, to which its batches add what they do; returns its number
+-- recovery_begins: Opens the record of a run of `recover`, to which its batches add what they do; returns its number.
 --
 -- `options` is what the run was asked for. `recovery_ends` closes it; a run that died half-way stays open.
 create or replace function tidegate.recovery_begins(options jsonb default null, actor text default null)
@@ -9,10 +9,9 @@ create or replace function tidegate.recovery_begins(options jsonb default null, 
 as $$
   insert into tidegate.recovery (on_behalf_of, options)
   values (
-    left(coalesce(recovery_begins.actor, nullif(current_setting('tidegate.actor', true), '')), 200), recovery_begins.options
+    left(coalesce(recovery_begins.actor, nullif(current_setting('tidegate.actor', true), '')), 200),
+    recovery_begins.options
   )
   returning id;
 $$;
-
-comment on function tidegate.recovery_begins is 'Opens the record of a run of recover; returns its number.';
 select tidegate_internal.allow('recovery_begins', '{admin}');

@@ -1,4 +1,4 @@
--- recovery_ends: closes the record of a run of `recover`; returns what all of its batches have done
+-- recovery_ends: Closes the record of a run of `recover`; returns what all of its batches have done.
 create or replace function tidegate.recovery_ends(run bigint)
   returns jsonb
   language sql
@@ -10,6 +10,4 @@ as $$
   where r.id = recovery_ends.run
   returning r.figures;
 $$;
-
-comment on function tidegate.recovery_ends is 'Closes the record of a run of recover; returns what it did.';
 select tidegate_internal.allow('recovery_ends', '{admin}');

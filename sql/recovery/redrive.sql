@@ -1,17 +1,19 @@
--- redrive: (entry) → queued or processing, for requests that have failed or timed out: submitted again, as new ones
+-- redrive: (entry) → queued or processing: submits failed and timed-out requests again, each once, as new requests, as
+-- far as the gates have room. One batch: call again with next_after.
 --
--- One bounded batch a call, in the order of ids above `after`: requests of one kind and submitter, each under the link that it
--- was redriven. So none is submitted twice, whoever calls, and however often. The new requests have the kind, payload, submitter
--- and callback of the old ones, and find the gates as any submission does: what is `refused` is not linked, and may come again in
--- `retry_after_seconds`. A full cap keeps none of others from their turn; a full queue ends the round. Nor does one that nobody
--- could submit now (its kind makes a key of it that stands for another payload): it is `unfit`, and says why. Without more to do
--- `next_after` is null; `refused` and `unfit` are those up to there.
+-- One bounded batch a call, in the order of ids above `after`: requests of one kind and submitter, each under the link
+-- that it was redriven. So none is submitted twice, whoever calls, and however often. The new requests have the kind,
+-- payload, submitter and callback of the old ones, and find the gates as any submission does: what is `refused` is not
+-- linked, and may come again in `retry_after_seconds`. A full cap keeps none of others from their turn; a full queue
+-- ends the round. Nor does one that nobody could submit now (its kind makes a key of it that stands for another
+-- payload): it is `unfit`, and says why. Without more to do `next_after` is null; `refused` and `unfit` are those up to
+-- there.
 --
--- `kind`, `since` (they ended then or later) and `code` (of their error) narrow it. Without a code, those that were cancelled
--- are left alone, and those that may have been sent: `outcome_unknown`, and whatever was begun to be sent with at_most_once
--- semantics. Towards the downstream the new request is another one: whatever the old one has done there may be done again. A
--- caller who repeats the old idempotency key gets the new request.
--- `dry_run` counts what there is to redrive, of all kinds, and changes nothing.
+-- `kind`, `since` (they ended then or later) and `code` (of their error) narrow it. Without a code, those that were
+-- cancelled are left alone, and those that may have been sent: `outcome_unknown`, and whatever was begun to be sent
+-- with at_most_once semantics. Towards the downstream the new request is another one: whatever the old one has done
+-- there may be done again. A caller who repeats the old idempotency key gets the new request. `dry_run` counts what
+-- there is to redrive, of all kinds, and changes nothing.
 create or replace function tidegate.redrive(
   batch                   integer default 100,
   after                   uuid default null,
@@ -118,7 +120,8 @@ begin
           where r.id = any(v_group)
         ) as o
         join tidegate_internal.submit_requests(
-          v_found.kinds[1], array(select r.payload from tidegate.request as r where r.id = any(v_group) order by r.id), null,
+          v_found.kinds[1], array(select r.payload from tidegate.request as r
+            where r.id = any(v_group) order by r.id), null,
           array_fill(v_found.submitters[1], array[cardinality(v_group)]), 'enforce', null, true
         ) with ordinality as s(
           id, outcome, req_status, queue, queue_position, retry_after_seconds, eta_p50_ms, eta_p90_ms, place
@@ -135,7 +138,8 @@ begin
         array_agg(a.new_id order by a.id) filter (where a.new_id is not null) as new_ids,
         array_agg(a.new_id) filter (where a.outcome = 'accepted' and a.callback_url is not null) as calling,
         array_agg(a.callback_url) filter (where a.outcome = 'accepted' and a.callback_url is not null) as callbacks,
-        array_agg(a.id) filter (where a.new_id is null) as refused, max(a.seconds) filter (where a.new_id is null) as seconds,
+        array_agg(a.id) filter (where a.new_id is null) as refused,
+        max(a.seconds) filter (where a.new_id is null) as seconds,
         (select count(*) from linked) as linked
       into v_done
       from asked as a;
@@ -181,13 +185,10 @@ begin
   end if;
   -- The others come again.
   refused := (select count(*) from unnest(v_refused) as r(id) where next_after is null or r.id <= next_after);
-  unfit_ids := array(select u.id from unnest(unfit_ids) as u(id) where next_after is null or u.id <= next_after order by u.id);
+  unfit_ids := array(select u.id from unnest(unfit_ids) as u(id) where next_after is null
+    or u.id <= next_after order by u.id);
   unfit := cardinality(unfit_ids);
   unfit_reasons := unfit_reasons[1 : unfit];
 end;
 $$;
-
-comment on function tidegate.redrive is
-  'One batch: submits failed and timed-out requests again as new ones, each once, as far as the gates have room; those that '
-  'nobody could submit are unfit; go on at next_after.';
 select tidegate_internal.allow('redrive', '{admin}');

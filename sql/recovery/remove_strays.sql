@@ -1,8 +1,8 @@
--- remove_strays: deletes messages of a queue that stand for no live request of its stage
+-- remove_strays: One batch: deletes messages of a queue that stand for no live request; go on at next_after.
 --
--- One bounded batch a call: looks at messages numbered above `after` until `batch` are strays or fifty times as many have been
--- looked at, and returns how many it removed and where to go on (`next_after`, null at the end). A message counts only if its
--- request's row names it, and no lease. `dry_run` counts only; `run` is whose record counts them.
+-- One bounded batch a call: looks at messages numbered above `after` until `batch` are strays or fifty times as many
+-- have been looked at, and returns how many it removed and where to go on (`next_after`, null at the end). A message
+-- counts only if its request's row names it, and no lease. `dry_run` counts only; `run` is whose record counts them.
 create or replace function tidegate.remove_strays(
   queue          text,
   batch          integer default 1000,
@@ -51,7 +51,8 @@ begin
         ) as m
         where coalesce(not (
           select r.lease is null
-            and case $4 when 'readiness' then r.req_status = 'queued' else r.req_status in ('processing', 'tx_in_flight') end
+            and case $4 when 'readiness' then r.req_status = 'queued'
+              else r.req_status in ('processing', 'tx_in_flight') end
           from tidegate.request as r
           where r.id = m.id and r.queue = $3 and r.msg_id = m.msg_id
         ), true)
@@ -81,7 +82,4 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate.remove_strays is
-  'One batch: deletes messages of a queue that stand for no live request; go on at next_after.';
 select tidegate_internal.allow('remove_strays', '{admin}');

@@ -1,8 +1,9 @@
--- requests_astray: live requests that seem to have lost their message, their holder or their place in a count
+-- requests_astray: The reading half of recover: live requests that seem to have lost their message, holder or count.
 --
--- The reading half of `recover`, which locks what is found and looks again. One walk looks at `p_window` live requests with an
--- id greater than `p_after`, in id order, and stops at `p_batch` that are astray: `examined` is how many it looked at,
--- `next_after` where to go on (null at the end). Nothing is locked, so that a sound queue costs little more than reading it.
+-- The reading half of `recover`, which locks what is found and looks again. One walk looks at `p_window` live requests
+-- with an id greater than `p_after`, in id order, and stops at `p_batch` that are astray: `examined` is how many it
+-- looked at, `next_after` where to go on (null at the end). Nothing is locked, so that a sound queue costs little more
+-- than reading it.
 create or replace function tidegate_internal.requests_astray(
   p_after       uuid,
   p_kind        text,
@@ -29,7 +30,8 @@ begin
   v_live := array(
     select r.id
     from tidegate.request as r
-    where r.id > v_after and r.req_status in ('queued', 'processing', 'tx_in_flight') and (p_kind is null or r.kind = p_kind)
+    where r.id > v_after and r.req_status in ('queued', 'processing', 'tx_in_flight')
+      and (p_kind is null or r.kind = p_kind)
     order by r.id
     limit p_window
   );
@@ -93,6 +95,3 @@ begin
   examined := case when next_after is null then cardinality(v_live) else array_position(v_live, next_after) end;
 end;
 $$;
-
-comment on function tidegate_internal.requests_astray is
-  'The reading half of recover: live requests that seem to have lost their message, holder or count.';

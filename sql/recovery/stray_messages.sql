@@ -1,4 +1,4 @@
--- stray_messages: which of a queue's messages stand for no live request of its stage
+-- stray_messages: Which of these messages stand for no live request of their queue's stage.
 create or replace function tidegate_internal.stray_messages(p_queue tidegate.queue, p_msg_ids bigint[], p_ids uuid[])
   returns bigint[]
   language sql
@@ -17,6 +17,3 @@ as $$
     order by m.msg_id
   );
 $$;
-
-comment on function tidegate_internal.stray_messages is
-  'Which of these messages stand for no live request of their queue''s stage.';

@@ -10,7 +10,8 @@ comment on column tidegate.recovery.actor is 'The database user.';
 comment on column tidegate.recovery.on_behalf_of is 'Who asked, as the program says.';
 comment on column tidegate.recovery.options is 'What it was asked for.';
 comment on column tidegate.recovery.figures is
-  'What it did, in requests: reset, ended, rebuilt, renumbered, counted (at caps), expired, dated; and responses, counts, '
+  'What it did, in requests: reset, ended, rebuilt, renumbered, counted (at caps), expired, dated; and responses, '
+  'counts, '
   'gates, storages, strays_removed.';
 
 comment on table tidegate.redrive is 'Requests that have failed or timed out and were submitted again, and as what.';

@@ -1,4 +1,4 @@
--- wrong_counts: the counts by kind and status that differ from the requests that are there, in one snapshot
+-- wrong_counts: The counts by kind and status that differ from the requests that are there, in one snapshot.
 create or replace function tidegate_internal.wrong_counts()
   returns table (kind text, req_status tidegate.request_status, counted bigint, requests bigint)
   language sql
@@ -16,5 +16,3 @@ as $$
   group by c.kind, c.req_status
   having sum(c.counted) <> sum(c.requests);
 $$;
-
-comment on function tidegate_internal.wrong_counts is 'Counts by kind and status that differ from the requests there are.';

@@ -1,8 +1,9 @@
--- cancel: queued or processing → failure (cancelled), as long as the request has not been sent
+-- cancel: queued or processing → failure (cancelled), unless the request has been sent; returns cancelled,
+-- not_cancellable with the status that forbids it, or unknown.
 --
 -- Returns one row: `cancelled` (also when it was cancelled before: a repeated call gets the same answer), or
--- `not_cancellable` with the status that forbids it, or `unknown`. A check that is running is cancelled too: its outcome
--- will find nothing to settle.
+-- `not_cancellable` with the status that forbids it, or `unknown`. A check that is running is cancelled too: its
+-- outcome will find nothing to settle.
 create or replace function tidegate.cancel(id uuid)
   returns table (outcome text, req_status tidegate.request_status)
   language plpgsql
@@ -46,7 +47,4 @@ begin
   end loop;
 end;
 $$;
-
-comment on function tidegate.cancel is
-  'queued or processing to failure: returns cancelled, not_cancellable with the status that forbids it, or unknown.';
 select tidegate_internal.allow('cancel', '{api,admin}');

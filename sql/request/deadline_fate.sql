@@ -1,8 +1,9 @@
--- deadline_fate: what its deadlines make of a live request: unready, overdue or unanswered, by the one that has passed
+-- deadline_fate: What its deadlines make of a live request: unready, overdue or unanswered, by the one that has passed.
 --
 -- undated: it has none where it is. null: it is in time. `p_due_at` is when its response is due, if it awaits one.
 create or replace function tidegate_internal.deadline_fate(
-  p_status tidegate.request_status, p_readiness_deadline_at timestamptz, p_deadline_at timestamptz, p_due_at timestamptz,
+  p_status tidegate.request_status, p_readiness_deadline_at timestamptz, p_deadline_at timestamptz,
+  p_due_at timestamptz,
   p_now timestamptz
 )
   returns text
@@ -18,6 +19,3 @@ return (
     when p_status = 'receipt_received' and p_due_at is null then 'undated'
   end
 );
-
-comment on function tidegate_internal.deadline_fate is
-  'Which deadline of a live request has passed, or that it has none.';

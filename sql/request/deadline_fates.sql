@@ -1,4 +1,4 @@
--- deadline_fates: of live requests, those that a deadline has overtaken, and those that have none
+-- deadline_fates: Of live requests, those that a deadline has overtaken, and those that have none.
 --
 -- `fate` is as `deadline_fate` says.
 create or replace function tidegate_internal.deadline_fates(p_ids uuid[], p_now timestamptz)
@@ -19,6 +19,3 @@ as $$
   where d.fate is not null
   order by d.id;
 $$;
-
-comment on function tidegate_internal.deadline_fates is
-  'Of live requests, those that a deadline has overtaken, and those that have none.';

@@ -1,9 +1,9 @@
--- end_requests: moves requests to a terminal status from outside any lease, with their messages
+-- end_requests: Moves requests to a terminal status from outside any lease, with their messages.
 --
--- The inner form of cancel, operator commands and deadline sweeps. Locks the messages that wait first, as a claim does, and
--- then moves the rows that are still in one of `p_from` and still name that message; a holder's settle then finds
--- that the row names no lease, and moves nothing. `p_causes` names the cause for each status in `p_from`. Returns what moved.
--- Who ends more than one request holds recovery off first (see `hold_off_recovery`).
+-- The inner form of cancel, operator commands and deadline sweeps. Locks the messages that wait first, as a claim does,
+-- and then moves the rows that are still in one of `p_from` and still name that message; a holder's settle then finds
+-- that the row names no lease, and moves nothing. `p_causes` names the cause for each status in `p_from`. Returns what
+-- moved. Who ends more than one request holds recovery off first (see `hold_off_recovery`).
 create or replace function tidegate_internal.end_requests(
   p_ids    uuid[],
   p_from   tidegate.request_status[],
@@ -13,7 +13,8 @@ create or replace function tidegate_internal.end_requests(
 )
   returns table (id uuid, req_status tidegate.request_status)
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -87,6 +88,3 @@ begin
   return query select unnest(v_moved.ids), p_to;
 end;
 $$;
-
-comment on function tidegate_internal.end_requests is
-  'Ends requests from outside any lease, and removes their messages.';

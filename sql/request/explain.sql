@@ -1,4 +1,4 @@
--- explain: why a request is where it is, in plain words, the decisive reason first
+-- explain: Why a request is where it is: the decisive reason first, each as a code, a sentence and the figures in it.
 --
 -- One row a reason that applies: its code, a sentence, and the figures in it. Codes, in the order in which they decide:
 --   completed, failure, timed_out      it has ended
@@ -7,7 +7,7 @@
 --   no_message                         it has lost its place in the queue: `tidegate recover` brings it back
 --   held                               a worker is at it
 --   paused, stopped                    an operator has stopped the queue, or set its limit to 0
---   lost                               a worker was at it, and its lease has run out: the next claim takes it, or ends it
+--   lost                               a worker was at it, and its lease has run out: the next claim takes or ends it
 --   breaker_open, breaker_half_open    calls for its kind are held back, or tried with a few
 --   backing_off, not_before            its next attempt, or its start, is put off
 --   concurrency_full, rate_limited     as many checks run, or as many sends have begun, as may
@@ -57,7 +57,4 @@ begin
     where v.redriven_as = v_request.id;
 end;
 $$;
-
-comment on function tidegate.explain is
-  'Why a request is where it is: the decisive reason first, each as a code, a sentence and the figures in it.';
 select tidegate_internal.allow('explain', '{reader,api,worker,admin}');

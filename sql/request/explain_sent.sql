@@ -1,4 +1,4 @@
--- explain_sent: `explain` for a request that is in no queue any more: it awaits its response, or has ended
+-- explain_sent: `explain` for a request that is in no queue any more: it awaits its response, or has ended.
 create or replace function tidegate_internal.explain_sent(p_request tidegate.request, p_now timestamptz)
   returns table (reason text, sentence text, figures jsonb)
   language plpgsql
@@ -16,7 +16,8 @@ begin
     if v_due_at <= p_now then
       return query select
         'overdue',
-        format('overdue: its response was due at %s, and the next sweep ends it', tidegate_internal.plain_time(v_due_at)),
+        format('overdue: its response was due at %s, and the next sweep ends it',
+          tidegate_internal.plain_time(v_due_at)),
         jsonb_build_object('deadline_at', v_due_at);
     end if;
     return query select
@@ -44,7 +45,8 @@ begin
       tidegate_internal.plain_time(p_request.finished_at),
       tidegate_internal.plain_span(p_request.finished_at - p_request.submitted_at), p_request.cause,
       case when p_request.req_status <> 'completed'
-        then coalesce(': ' || concat_ws(': ', p_request.error ->> 'code', p_request.error ->> 'message'), '') else '' end
+        then coalesce(': ' || concat_ws(': ', p_request.error ->> 'code', p_request.error ->> 'message'), '')
+          else '' end
     ),
     jsonb_strip_nulls(jsonb_build_object(
       'finished_at', p_request.finished_at, 'cause', p_request.cause, 'error', p_request.error,
@@ -52,5 +54,3 @@ begin
     ));
 end;
 $$;
-
-comment on function tidegate_internal.explain_sent is 'Explain for a request that awaits its response or has ended.';

@@ -1,4 +1,4 @@
--- explain_waiting: `explain` for a request that is in a queue, or should be
+-- explain_waiting: `explain` for a request that is in a queue, or should be.
 --
 -- One snapshot, but for limits that are counted in sequences.
 create or replace function tidegate_internal.explain_waiting(p_request tidegate.request, p_now timestamptz)
@@ -11,9 +11,11 @@ as $$
 declare
   v_stage    constant tidegate.stage := (case p_request.req_status when 'queued' then 'readiness' else 'tx' end);
   v_what     constant text := case v_stage when 'readiness' then 'check' else 'send' end;
-  v_attempt  constant integer := case v_stage when 'readiness' then p_request.readiness_attempt else p_request.tx_attempt end;
+  v_attempt  constant integer := case v_stage when 'readiness' then p_request.readiness_attempt
+    else p_request.tx_attempt end;
   -- Those that used no attempt of the policy.
-  v_free     constant integer := case v_stage when 'readiness' then p_request.readiness_waits else p_request.tx_unsent end;
+  v_free     constant integer := case v_stage when 'readiness' then p_request.readiness_waits
+    else p_request.tx_unsent end;
   v_deadline constant timestamptz := least(p_request.deadline_at,
     case when p_request.req_status = 'queued' then p_request.readiness_deadline_at end);
   v_queue    tidegate.queue;
@@ -29,7 +31,8 @@ begin
   if v_deadline <= p_now then
     return query select
       'overdue',
-      format('overdue: its deadline passed at %s, and the next sweep ends it', tidegate_internal.plain_time(v_deadline)),
+      format('overdue: its deadline passed at %s, and the next sweep ends it',
+        tidegate_internal.plain_time(v_deadline)),
       jsonb_build_object('deadline_at', v_deadline);
   end if;
 
@@ -68,7 +71,8 @@ begin
   end if;
   if v_queue.paused then
     return query select
-      'paused', format('queue %s is paused: `tidegate resume %1$s`', v_queue.name), jsonb_build_object('queue', v_queue.name);
+      'paused', format('queue %s is paused: `tidegate resume %1$s`', v_queue.name),
+      jsonb_build_object('queue', v_queue.name);
   end if;
   if v_queue.per_seconds = 0 or v_queue.max_concurrency = 0 then
     return query select
@@ -89,7 +93,8 @@ begin
           when p_request.req_status = 'tx_in_flight' and (
             v_policy.semantics = 'at_most_once'
             or v_policy.since > p_request.tx_in_flight_at
-              and (tidegate_internal.policy_at(p_request.kind, 'tx', p_request.tx_in_flight_at)).semantics = 'at_most_once'
+              and (tidegate_internal.policy_at(p_request.kind, 'tx',
+                p_request.tx_in_flight_at)).semantics = 'at_most_once'
           ) then 'ends it as outcome_unknown, because it may have been sent'
           when v_attempt - v_free >= v_policy.attempts + case v_stage when 'tx' then 1 else 0 end
             then 'ends it, because its attempts are used up'
@@ -110,7 +115,8 @@ begin
     return query select
       'breaker_open',
       format(
-        'the %s breaker of %s is open until %s', v_stage, p_request.kind, tidegate_internal.plain_time(v_breaker.open_until)
+        'the %s breaker of %s is open until %s', v_stage, p_request.kind,
+        tidegate_internal.plain_time(v_breaker.open_until)
       ),
       jsonb_build_object('stage', v_stage, 'open_until', v_breaker.open_until);
   elsif v_breaker.state is not null then
@@ -132,15 +138,18 @@ begin
         case
           when v_attempt > 0 then format(
             'backing off after attempt %s%s: its next %s is due at %s, in %s', v_attempt,
-            coalesce(' (' || concat_ws(': ', p_request.error ->> 'code', p_request.error ->> 'message') || ')', ''), v_what,
+            coalesce(' (' || concat_ws(': ', p_request.error ->> 'code', p_request.error ->> 'message') || ')', ''),
+            v_what,
             tidegate_internal.plain_time(v_visible), tidegate_internal.plain_span(v_visible - p_now)
           )
           else format(
-            'put off until %s, in %s', tidegate_internal.plain_time(v_visible), tidegate_internal.plain_span(v_visible - p_now)
+            'put off until %s, in %s', tidegate_internal.plain_time(v_visible),
+            tidegate_internal.plain_span(v_visible - p_now)
           )
         end,
         jsonb_strip_nulls(jsonb_build_object(
-          'until', v_visible, 'attempt', v_attempt, 'error', p_request.error, 'queue', v_queue.name, 'position', v_position
+          'until', v_visible, 'attempt', v_attempt, 'error', p_request.error, 'queue', v_queue.name, 'position',
+          v_position
         ));
     end if;
   else
@@ -157,7 +166,8 @@ begin
     elsif v_queue.per_seconds > 0 then
       select s.slots, s.wait_ms into v_slots
       from tidegate_internal.pacing_slots(
-        pg_sequence_last_value(tidegate_internal.queue_counter(v_queue.name, 'pacing')), v_queue.per_seconds, v_queue.burst, p_now
+        pg_sequence_last_value(tidegate_internal.queue_counter(v_queue.name, 'pacing')), v_queue.per_seconds,
+        v_queue.burst, p_now
       ) as s;
       if v_slots.slots = 0 then
         return query select
@@ -176,9 +186,11 @@ begin
     return query select
       'waiting_behind',
       format(
-        'waiting behind %s in %s%s', case v_position when 1 then '1 other' else v_position || ' others' end, v_queue.name,
+        'waiting behind %s in %s%s', case v_position when 1 then '1 other' else v_position || ' others' end,
+        v_queue.name,
         case when v_queue.per_seconds is not null then format(', which sends %s/s at most', v_queue.per_seconds)
-          when v_queue.max_concurrency is not null then format(', which checks %s at once at most', v_queue.max_concurrency)
+          when v_queue.max_concurrency is not null
+            then format(', which checks %s at once at most', v_queue.max_concurrency)
           else '' end || format(' (%s/s in the last minute)', round(v_per_s, 1))
       ),
       jsonb_strip_nulls(jsonb_build_object(
@@ -202,5 +214,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate_internal.explain_waiting is 'Explain for a request that is in a queue, or should be.';

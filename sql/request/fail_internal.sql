@@ -1,4 +1,4 @@
--- fail_internal: any live status → failure (internal_error)
+-- fail_internal: any live status → failure (internal_error), by an operator; returns the requests that moved.
 --
 -- By an operator, for requests that cannot go on. `error` is {"code", "message", "retryable"}. Returns what moved.
 create or replace function tidegate.fail_internal(ids uuid[], error jsonb default null)
@@ -17,7 +17,4 @@ begin
   );
 end;
 $$;
-
-comment on function tidegate.fail_internal is
-  'By an operator: any live status to failure (internal_error); returns the requests that moved.';
 select tidegate_internal.allow('fail_internal', '{admin}');

@@ -1,4 +1,5 @@
--- fail_tx: processing or tx_in_flight → failure; a proof also from receipt_received
+-- fail_tx: processing or tx_in_flight → failure, a proof also from receipt_received, by an operator; returns the
+-- requests that moved.
 --
 -- By an operator: the send is refused before it left, or known to have been rejected. `error` is
 -- {"code", "message", "retryable"}. Returns the requests that moved.
@@ -14,12 +15,9 @@ as $$
 begin
   perform tidegate_internal.hold_off_recovery();
   return query select * from tidegate_internal.end_requests(
-    ids, '{processing,tx_in_flight,receipt_received}', 'failure', '{send_refused,rejected,verdict_rejected}', fail_tx.error
+    ids, '{processing,tx_in_flight,receipt_received}', 'failure', '{send_refused,rejected,verdict_rejected}',
+    fail_tx.error
   );
 end;
 $$;
-
-comment on function tidegate.fail_tx is
-  'By an operator: processing or tx_in_flight to failure, a proof also from receipt_received; returns the requests '
-  'that moved.';
 select tidegate_internal.allow('fail_tx', '{admin}');

@@ -1,10 +1,10 @@
--- list_requests: one page of a kind's requests, newest first
+-- list_requests: One page of a kind's requests, newest first, in bounded work; the next page begins before next_before.
 --
 -- `states`, `since` (submitted at or after) and `submitter` narrow it; null: all. `before` is where the page before
 -- ended: its `next_before`. A page has at most `page` rows and looks at about `examine` requests, however few of them
--- match: its work is bounded, and the next page goes on where it stopped. `next_before` is the same in each row, and null
--- on the last page; a page that found nothing but is not the last is one row without an id. Empty: there is nothing (more).
--- Raises TG002 for an unknown kind.
+-- match: its work is bounded, and the next page goes on where it stopped. `next_before` is the same in each row, and
+-- null on the last page; a page that found nothing but is not the last is one row without an id. Empty: there is
+-- nothing (more). Raises TG002 for an unknown kind.
 create or replace function tidegate.list_requests(
   kind      text,
   states    tidegate.request_status[] default null,
@@ -51,7 +51,8 @@ begin
       (list_requests.states is null or r.req_status = any (list_requests.states))
         and (list_requests.submitter is null or r.submitter = list_requests.submitter) as matches
     from tidegate.request as r
-    where r.kind >= '' and (r.kind, r.id) < (list_requests.kind, v_before) and (r.kind, r.id) >= (list_requests.kind, v_since)
+    where r.kind >= '' and (r.kind, r.id) < (list_requests.kind, v_before)
+      and (r.kind, r.id) >= (list_requests.kind, v_since)
     order by r.kind desc, r.id desc
     limit v_examine + 1000
   loop
@@ -82,7 +83,4 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate.list_requests is
-  'One page of a kind''s requests, newest first, in bounded work; the next page begins before next_before.';
 select tidegate_internal.allow('list_requests', '{reader,api,worker,admin}');

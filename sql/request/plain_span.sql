@@ -1,4 +1,4 @@
--- plain_span: a length of time as sentences tell it: seconds with a tenth, or hours, minutes and seconds
+-- plain_span: A length of time as sentences tell it: seconds with a tenth, or hours, minutes and seconds.
 create or replace function tidegate_internal.plain_span(p_span interval)
   returns text
   language sql
@@ -9,5 +9,3 @@ return (
     else date_trunc('second', p_span)::text
   end
 );
-
-comment on function tidegate_internal.plain_span is 'A length of time as sentences tell it.';

@@ -1,8 +1,6 @@
--- plain_time: a time as sentences tell it, in the time zone of the session
+-- plain_time: A time as sentences tell it, in the time zone of the session.
 create or replace function tidegate_internal.plain_time(p_at timestamptz)
   returns text
   language sql
   stable
 return to_char(p_at, 'YYYY-MM-DD HH24:MI:SSTZH:TZM');
-
-comment on function tidegate_internal.plain_time is 'A time as sentences tell it.';

@@ -1,4 +1,5 @@
--- request_entered: after each statement that inserts requests, counts them, and stores the events of those inserted by hand
+-- request_entered: After each statement that inserts requests, counts them, and stores the events of those inserted by
+-- hand.
 --
 -- Refuses all of them if one has another flow than its kind, or enters where `transition_rule` lets none enter.
 create or replace function tidegate_internal.request_entered()
@@ -63,6 +64,3 @@ create or replace trigger request_history_of_inserts
   for each statement
   when (current_setting('tidegate.submits', true) is distinct from 'on')
   execute function tidegate_internal.request_entered();
-
-comment on function tidegate_internal.request_entered is
-  'Trigger on request: counts new requests, and stores the events of those inserted by hand.';

@@ -1,8 +1,10 @@
--- request_event: the history of requests, one row a transition: what is stored, and what the row of a request tells by itself
+-- request_event: The history of requests, one row per transition: what is stored, and what the row of a request tells
+-- by itself.
 --
--- A plain life needs no event of its own: the row tells when and how it was submitted, claimed last, taken by the downstream and
--- completed. Every other transition is stored as it happens. The guard of requests stores what the row tells before the row
--- stops telling it: when the request goes back to its queue, when somebody edits its times, when it is deleted.
+-- A plain life needs no event of its own: the row tells when and how it was submitted, claimed last, taken by the
+-- downstream and completed. Every other transition is stored as it happens. The guard of requests stores what the row
+-- tells before the row stops telling it: when the request goes back to its queue, when somebody edits its times, when
+-- it is deleted.
 create or replace view tidegate.request_event as
 select e.request_id, e.transition_no, e.from_status, e.to_status, e.at, e.attempt, e.cause, e.worker, e.detail
 from tidegate.stored_event as e
@@ -16,7 +18,8 @@ cross join lateral (
 cross join lateral (
   values
     (
-      1, null, (case r.flow when 'decrypt' then 'queued' else 'processing' end)::tidegate.request_status, r.submitted_at, 0,
+      1, null, (case r.flow when 'decrypt' then 'queued' else 'processing' end)::tidegate.request_status,
+      r.submitted_at, 0,
       'submitted', null
     ),
     (
@@ -27,7 +30,8 @@ cross join lateral (
       'processing'::tidegate.request_status, 'tx_in_flight', r.tx_in_flight_at, r.tx_attempt, 'claimed', r.worker
     ),
     (
-      r.transition_no - receipt.later, 'tx_in_flight', 'receipt_received', r.receipt_received_at, r.tx_attempt, 'receipt',
+      r.transition_no - receipt.later, 'tx_in_flight', 'receipt_received', r.receipt_received_at, r.tx_attempt,
+      'receipt',
       r.worker
     ),
     (
@@ -43,9 +47,6 @@ where t.transition_no is not null
   and not exists (
     select from tidegate.stored_event as e where e.request_id = r.id and e.transition_no = t.transition_no
   );
-
-comment on view tidegate.request_event is
-  'The history of requests, one row per transition: what is stored, and what the row of a request tells by itself.';
 comment on column tidegate.request_event.request_id is 'The request.';
 comment on column tidegate.request_event.transition_no is 'Which of its transitions this was, from 1.';
 comment on column tidegate.request_event.from_status is 'The status before; null: it was submitted.';

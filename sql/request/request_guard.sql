@@ -1,11 +1,12 @@
--- request_guard: keeps in a request's row what its history needs, before it is written
+-- request_guard: Trigger on request: labels hand edits, sets the times, stores what the row no longer tells; refuses
+-- impossible edits (TG001).
 --
--- Which steps are legal is checked after the statement (see `request_history` and `request_entered`). A function announces its
--- transition by raising transition_no by one and naming the cause. Where it names the status before it and the time at which
--- the new one was entered, too, the trigger's condition lets the row pass. Whatever else changes the status is a hand edit, and
--- labelled as one. The trigger sets previous_status, transition_no and the time at which the new status was entered, so that
--- the history trigger reads nothing but the new rows. It also stores the events that the row no longer tells afterwards (see
--- `request_event`).
+-- Which steps are legal is checked after the statement (see `request_history` and `request_entered`). A function
+-- announces its transition by raising transition_no by one and naming the cause. Where it names the status before it
+-- and the time at which the new one was entered, too, the trigger's condition lets the row pass. Whatever else changes
+-- the status is a hand edit, and labelled as one. The trigger sets previous_status, transition_no and the time at which
+-- the new status was entered, so that the history trigger reads nothing but the new rows. It also stores the events
+-- that the row no longer tells afterwards (see `request_event`).
 create or replace function tidegate_internal.request_guard()
   returns trigger
   language plpgsql
@@ -38,7 +39,8 @@ begin
         message = format('request %s keeps its id, kind and flow', old.id);
     end if;
     if (old.tx_in_flight_at is null and new.tx_in_flight_at is not null and new.req_status <> 'tx_in_flight')
-      or (old.receipt_received_at is null and new.receipt_received_at is not null and new.req_status <> 'receipt_received')
+      or (old.receipt_received_at is null and new.receipt_received_at is not null
+        and new.req_status <> 'receipt_received')
       or (
         old.finished_at is null and new.finished_at is not null
         and new.req_status not in ('completed', 'timed_out', 'failure')
@@ -95,8 +97,8 @@ create or replace trigger request_guard_of_inserts
   when (current_setting('tidegate.submits', true) is distinct from 'on')
   execute function tidegate_internal.request_guard();
 
--- Kept short, because PostgreSQL reads it anew at each statement. A step back to a queue always meets the guard, which stores the
--- send that the row no longer tells; so do edits of what the history reads from the row.
+-- Kept short, because PostgreSQL reads it anew at each statement. A step back to a queue always meets the guard, which
+-- stores the send that the row no longer tells; so do edits of what the history reads from the row.
 create or replace trigger request_guard_of_updates
   before update on tidegate.request
   for each row
@@ -107,17 +109,17 @@ create or replace trigger request_guard_of_updates
     and (new.req_status <> old.req_status or new.cause = old.cause)
     and (
       old.req_status in ('queued', 'processing')
-      or (new.tx_attempt = old.tx_attempt and new.worker is not distinct from old.worker and new.req_status <> 'processing')
+      or (new.tx_attempt = old.tx_attempt and new.worker is not distinct from old.worker
+        and new.req_status <> 'processing')
     )
-    and (new.req_status <> 'processing' or old.req_status = 'processing' or new.processing_at is distinct from old.processing_at)
+    and (new.req_status <> 'processing' or old.req_status = 'processing' or new.processing_at is distinct
+      from old.processing_at)
     and (new.tx_in_flight_at is distinct from old.tx_in_flight_at)
       = (new.req_status = 'tx_in_flight' and old.req_status <> 'tx_in_flight')
     and (new.receipt_received_at is distinct from old.receipt_received_at)
       = (new.req_status = 'receipt_received' and old.req_status <> 'receipt_received')
     and (new.finished_at is distinct from old.finished_at)
-      = (new.req_status in ('completed', 'timed_out', 'failure') and old.req_status not in ('completed', 'timed_out', 'failure'))
+      = (new.req_status in ('completed', 'timed_out', 'failure')
+        and old.req_status not in ('completed', 'timed_out', 'failure'))
   ) is not true)
   execute function tidegate_internal.request_guard();
-
-comment on function tidegate_internal.request_guard is
-  'Trigger on request: labels hand edits, sets the times, stores what the row no longer tells; refuses impossible edits (TG001).';

@@ -1,9 +1,9 @@
--- request_history: after each statement, checks its transitions against `transition_rule`, counts them, and stores those that the
--- rows do not tell (see `request_event`)
+-- request_history: After each statement, checks its transitions against `transition_rule`, counts them, and stores
+-- those that the rows do not tell (see `request_event`).
 --
 -- Reads only the new rows: the guard has put the previous status into each. (Joining old and new transition tables
--- costs five times the throughput: they have neither statistics nor an index.) Notes, too, whether a response is awaited; so a
--- hand edit keeps its deadline.
+-- costs five times the throughput: they have neither statistics nor an index.) Notes, too, whether a response is
+-- awaited; so a hand edit keeps its deadline.
 create or replace function tidegate_internal.request_history()
   returns trigger
   language plpgsql
@@ -24,7 +24,8 @@ begin
     insert into tidegate.request_count_delta (kind, req_status, delta)
     select s.kind, change.req_status, change.delta
     from step as s
-    cross join lateral (values (s.req_status, s.requests), (s.previous_status, -s.requests)) as change(req_status, delta)
+    cross join lateral (values (s.req_status, s.requests), (s.previous_status, -s.requests)) as change(req_status,
+      delta)
   )
   select
     array_agg(s.previous_status) as old, array_agg(s.req_status) as new, bool_or(s.cause <> all(v_told)) as stored,
@@ -40,11 +41,13 @@ begin
     return null;
   elsif v_steps.illegal is not null then
     raise exception using
-      errcode = 'TG001', message = v_steps.illegal, hint = 'select * from tidegate.transition_rule shows what is possible';
+      errcode = 'TG001', message = v_steps.illegal,
+        hint = 'select * from tidegate.transition_rule shows what is possible';
   end if;
 
   if v_steps.stored then
-    insert into tidegate.stored_event (request_id, transition_no, from_status, to_status, at, attempt, cause, worker, detail)
+    insert into tidegate.stored_event (request_id, transition_no, from_status, to_status, at, attempt, cause, worker,
+      detail)
     select
       r.id, r.transition_no, r.previous_status, r.req_status,
       case r.req_status
@@ -86,7 +89,8 @@ begin
           greatest(date_part('epoch', r.finished_at - r.submitted_at) * 1000, 0)::bigint as ms,
           case
             when r.tx_in_flight_at is not null
-              and r.cause in ('receipt', 'response', 'threshold_reached', 'verdict_accepted', 'verdict_rejected', 'rejected')
+              and r.cause in ('receipt', 'response', 'threshold_reached', 'verdict_accepted', 'verdict_rejected',
+                'rejected')
             then least(greatest(date_part('epoch', r.finished_at - r.tx_in_flight_at) * 1000, 0), 2147483647)::integer
           end as answer_ms,
           -- A request that its caller cancels is not compared with what the caller was told.
@@ -129,6 +133,3 @@ create or replace trigger request_history_of_updates
   referencing new table as new_rows
   for each statement
   execute function tidegate_internal.request_history();
-
-comment on function tidegate_internal.request_history is
-  'Trigger on request: refuses illegal transitions (TG001), counts the others, stores those that rows do not tell.';

@@ -1,4 +1,4 @@
--- request_overview: how many requests of each kind are in each status, from folded counts and fresh deltas
+-- request_overview: How many requests of each kind are in each status; from counts, never from a scan of the requests.
 create or replace view tidegate.request_overview as
 select c.kind, c.req_status, sum(c.requests)::bigint as requests
 from (
@@ -8,9 +8,6 @@ from (
 ) as c
 group by c.kind, c.req_status
 having sum(c.requests) <> 0;
-
-comment on view tidegate.request_overview is
-  'How many requests of each kind are in each status; from counts, never from a scan of the requests.';
 comment on column tidegate.request_overview.kind is 'The kind.';
 comment on column tidegate.request_overview.req_status is 'The status.';
 comment on column tidegate.request_overview.requests is 'How many.';

@@ -1,4 +1,4 @@
--- request_removal: what belongs to a removed request goes with it; a truncate is refused
+-- request_removal: Trigger on request: what belongs to a removed request goes with it; a truncate is refused (TG001).
 create or replace function tidegate_internal.request_removal()
   returns trigger
   language plpgsql
@@ -33,6 +33,3 @@ create or replace trigger request_is_never_truncated
   before truncate on tidegate.request
   for each statement
   execute function tidegate_internal.request_removal();
-
-comment on function tidegate_internal.request_removal is
-  'Trigger on request: what belongs to a removed request goes with it; a truncate is refused (TG001).';

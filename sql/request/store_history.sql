@@ -1,4 +1,4 @@
--- store_history: stores those events of a request that only its row tells
+-- store_history: Stores those events of a request that only its row tells.
 create or replace function tidegate_internal.store_history(p_id uuid)
   returns void
   language plpgsql
@@ -6,10 +6,9 @@ create or replace function tidegate_internal.store_history(p_id uuid)
   set plan_cache_mode = force_generic_plan
 as $$
 begin
-  insert into tidegate.stored_event (request_id, transition_no, from_status, to_status, at, attempt, cause, worker, detail)
+  insert into tidegate.stored_event (request_id, transition_no, from_status, to_status, at, attempt, cause, worker,
+    detail)
   select * from tidegate.request_event as e where e.request_id = p_id
   on conflict do nothing;
 end;
 $$;
-
-comment on function tidegate_internal.store_history is 'Stores those events of a request that only its row tells.';

@@ -66,7 +66,8 @@ comment on column tidegate.request.submitter is 'Who submitted it, as the caller
 comment on column tidegate.request.reference is 'The downstream''s name for it, from the receipt.';
 comment on column tidegate.request.eta_seconds is 'In how many seconds its caller was told to come back, at submit.';
 comment on column tidegate.request.eta_p90_ms is
-  'In how many milliseconds its caller was told to find the answer with a probability of 90 percent; null: was not told.';
+  'In how many milliseconds its caller was told to find the answer with a probability of 90 percent; null: was not '
+  'told.';
 comment on column tidegate.request.payload is 'What the caller submitted; never changed by Tidegate.';
 comment on column tidegate.request.response is 'The downstream''s answer; of shares: {"shares": {part: response}}.';
 comment on column tidegate.request.error is

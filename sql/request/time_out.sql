@@ -1,4 +1,4 @@
--- time_out: queued or receipt_received → timed_out
+-- time_out: queued or receipt_received → timed_out, by an operator; returns the requests that moved.
 --
 -- By an operator, or for responses that came too late for the caller. Returns the requests that moved.
 create or replace function tidegate.time_out(ids uuid[])
@@ -16,7 +16,4 @@ begin
   );
 end;
 $$;
-
-comment on function tidegate.time_out is
-  'By an operator: queued or receipt_received to timed_out; returns the requests that moved.';
 select tidegate_internal.allow('time_out', '{admin}');

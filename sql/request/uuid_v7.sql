@@ -1,4 +1,4 @@
--- uuid_v7: a time-ordered id (RFC 9562, version 7) made in the database, of an instant
+-- uuid_v7: A time-ordered id (RFC 9562, version 7) made in the database, of an instant.
 --
 -- The 12 bits after the version hold the fraction of the millisecond, so ids of later microseconds ascend within the
 -- millisecond too. An expression, which PostgreSQL puts in place of the call where the instant is a variable.
@@ -14,5 +14,3 @@ return encode(
   ) || substring(uuid_send(gen_random_uuid()) from 9),
   'hex'
 )::uuid;
-
-comment on function tidegate_internal.uuid_v7 is 'A time-ordered id (UUID version 7) of an instant.';

@@ -1,4 +1,4 @@
--- apply_inbox: applies the responses that came before their receipt, for requests that await one now
+-- apply_inbox: Applies the responses that came before their receipt, for requests that await one now.
 --
 -- The caller holds the rows' locks, by having moved them to receipt_received in this transaction or by locking
 -- them. A response that finds its request answered by an earlier one is kept and marked late, and so is one that
@@ -6,7 +6,8 @@
 create or replace function tidegate_internal.apply_inbox(p_ids uuid[])
   returns bigint
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -33,7 +34,8 @@ begin
     join tidegate.response_inbox as i on i.id = addressed.id
     order by i.id
   loop
-    v_outcome := tidegate_internal.apply_response(v_response.request_id, v_response.response, v_response.part, v_response.accept);
+    v_outcome := tidegate_internal.apply_response(v_response.request_id, v_response.response, v_response.part,
+      v_response.accept);
     if v_outcome in ('completed', 'rejected', 'stored', 'duplicate') then
       delete from tidegate.response_inbox as i where i.id = v_response.id;
       v_applied := v_applied + 1;
@@ -46,6 +48,3 @@ begin
   return v_applied;
 end;
 $$;
-
-comment on function tidegate_internal.apply_inbox is
-  'Applies the responses that came before their receipt; returns how many.';

@@ -1,4 +1,4 @@
--- apply_response: receipt_received → completed or failure, with one response, share or verdict
+-- apply_response: receipt_received → completed or failure, by one response, share or verdict.
 --
 -- Returns what it did: `completed`, `rejected` (a proof's verdict), `stored` (a share; the threshold is not reached),
 -- `duplicate` (a share already stored), `refused` (it does not fit the request's flow, see `response_refusal`), or
@@ -13,7 +13,8 @@ create or replace function tidegate_internal.apply_response(
 )
   returns text
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -65,12 +66,10 @@ begin
 
   update tidegate.request as r
   set
-    previous_status = r.req_status, req_status = 'completed', transition_no = r.transition_no + 1, response = p_response,
+    previous_status = r.req_status, req_status = 'completed', transition_no = r.transition_no + 1,
+    response = p_response,
     finished_at = tidegate.clock(), cause = case r.flow when 'proof' then 'verdict_accepted' else 'response' end
   where r.id = p_id and r.req_status = 'receipt_received';
   return case when found then 'completed' end;
 end;
 $$;
-
-comment on function tidegate_internal.apply_response is
-  'Applies one response, share or verdict to a request that awaits one.';

@@ -1,4 +1,4 @@
--- lock_references: takes the locks of downstream references, to the end of the transaction
+-- lock_references: Takes the locks of downstream references, to the end of the transaction.
 --
 -- 256 stripes, taken in key order: a lock per reference could exhaust the lock table, and two callers with the same
 -- stripes in another order would wait for each other.
@@ -20,5 +20,3 @@ begin
   end loop;
 end;
 $$;
-
-comment on function tidegate_internal.lock_references is 'Takes the locks of downstream references, in stripe order.';

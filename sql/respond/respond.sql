@@ -1,4 +1,5 @@
--- respond: stores the downstream's response (one answer, a share, or a verdict) for a request
+-- respond: Stores a response, share or verdict by id or reference; outcome completed, rejected, stored, duplicate,
+-- early or late.
 --
 -- Address it by request id or by the reference of its receipt; an id wins. Returns the request, if it is known, its
 -- status now, and the outcome:
@@ -16,7 +17,8 @@ create or replace function tidegate.respond(
   returns table (request_id uuid, req_status tidegate.request_status, outcome text)
   language plpgsql
   security definer
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -57,7 +59,8 @@ begin
       errcode = 'TG006',
       message = format('there is no request %s', v_id);
   end if;
-  v_refusal := tidegate_internal.response_refusal(v_request.flow, v_request.response_threshold, respond.part, respond.accept);
+  v_refusal := tidegate_internal.response_refusal(v_request.flow, v_request.response_threshold, respond.part,
+    respond.accept);
   if v_refusal is not null then
     raise exception using errcode = 'TG007', message = format('request %s: %s', v_id, v_refusal);
   end if;
@@ -72,8 +75,4 @@ begin
   return query select r.id, r.req_status, v_outcome from tidegate.request as r where r.id = v_id;
 end;
 $$;
-
-comment on function tidegate.respond is
-  'Stores a response, share or verdict by id or reference; outcome completed, rejected, stored, duplicate, early or '
-  'late.';
 select tidegate_internal.allow('respond', '{api,worker,admin}');

@@ -1,4 +1,4 @@
--- response_refusal: why a response does not fit a request of this flow, or null when it does
+-- response_refusal: Why a response does not fit a request of this flow, or null when it does.
 create or replace function tidegate_internal.response_refusal(
   p_flow      tidegate.flow,
   p_threshold integer,
@@ -18,6 +18,3 @@ return (
     when p_flow <> 'decrypt' and p_part is not null then 'only a decrypt is answered in shares'
   end
 );
-
-comment on function tidegate_internal.response_refusal is
-  'Why a response does not fit a request of this flow; null when it does.';

@@ -1,9 +1,9 @@
--- sweep_inbox: applies early responses whose request awaits one by now; marks those whose request has ended
+-- sweep_inbox: Maintenance: applies or marks late what waits in response_inbox; returns how many it applied.
 --
--- A safety net: receipts apply their own early responses. So one call looks at the next `batch` of them only, and the next call
--- goes on from there; `everything` looks at all. A response under a reference that no request has is deleted, and counted,
--- once it is older than the longest deadline of a kind: no receipt can bring its reference any more. Returns how many
--- responses it applied.
+-- A safety net: receipts apply their own early responses. So one call looks at the next `batch` of them only, and the
+-- next call goes on from there; `everything` looks at all. A response under a reference that no request has is deleted,
+-- and counted, once it is older than the longest deadline of a kind: no receipt can bring its reference any more.
+-- Returns how many responses it applied.
 create or replace function tidegate.sweep_inbox(batch integer default 1000, everything boolean default false)
   returns bigint
   language plpgsql
@@ -79,7 +79,4 @@ begin
   return tidegate_internal.apply_inbox(v_ids);
 end;
 $$;
-
-comment on function tidegate.sweep_inbox is
-  'Maintenance: applies or marks late what waits in response_inbox; returns how many it applied.';
 select tidegate_internal.allow('sweep_inbox', '{api,worker,admin}');

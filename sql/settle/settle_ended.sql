@@ -1,4 +1,4 @@
--- settle_ended: from one status to failure, for requests that their stage ended, with the error given
+-- settle_ended: From one status to failure, for requests that their stage ended, with the error given.
 --
 -- The inner form of `settle_failed` (queued → failure) and `settle_rejected` (tx_in_flight → failure).
 create or replace function tidegate.settle_ended(
@@ -11,7 +11,8 @@ create or replace function tidegate.settle_ended(
 )
   returns table (id uuid, req_status tidegate.request_status)
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -48,12 +49,11 @@ begin
 
   perform tidegate_internal.end_leases(v_held.queue, v_moved.ids, v_moved.tokens, v_moved.claimed);
   perform tidegate_internal.note_calls(
-    (case p_from when 'queued' then 'readiness' else 'tx' end)::tidegate.stage, v_moved.kinds, v_moved.first, null, null,
+    (case p_from when 'queued' then 'readiness' else 'tx' end)::tidegate.stage, v_moved.kinds, v_moved.first, null,
+    null,
     v_moved.places, p_took_ms, p_hedges, v_moved.claimed
   );
   return query select unnest(v_moved.ids), 'failure'::tidegate.request_status;
 end;
 $$;
-
-comment on function tidegate.settle_ended is 'What settle_failed and settle_rejected share.';
 select tidegate_internal.allow('settle_ended', '{worker,admin}');

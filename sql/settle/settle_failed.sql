@@ -1,8 +1,8 @@
--- settle_failed: queued → failure, for requests whose readiness check said never
+-- settle_failed: queued → failure, when the readiness check failed for good; returns the requests that moved.
 --
--- `errors` (one per lease): {"code", "message", "retryable"}. `took_ms` and `hedges` (one per lease, or null): how long the
--- call took, and how many more were made for it. Returns the requests that moved; a missing one was not this holder's any
--- more.
+-- `errors` (one per lease): {"code", "message", "retryable"}. `took_ms` and `hedges` (one per lease, or null): how long
+-- the call took, and how many more were made for it. Returns the requests that moved; a missing one was not this
+-- holder's any more.
 create or replace function tidegate.settle_failed(
   leases  tidegate.lease[],
   errors  jsonb[],
@@ -12,7 +12,8 @@ create or replace function tidegate.settle_failed(
   returns table (id uuid, req_status tidegate.request_status)
   language plpgsql
   security definer
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -25,7 +26,4 @@ begin
   return query select * from tidegate.settle_ended(leases, errors, 'queued', 'readiness_failed', took_ms, hedges);
 end;
 $$;
-
-comment on function tidegate.settle_failed is
-  'queued to failure: the readiness check said never; returns the requests that moved.';
 select tidegate_internal.allow('settle_failed', '{worker,admin}');

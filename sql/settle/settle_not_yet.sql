@@ -1,12 +1,14 @@
--- settle_not_yet: queued → queued, for requests that are not ready; they are checked again later
+-- settle_not_yet: queued → queued, when a request is not ready: it is checked again later, or timed_out after the last
+-- attempt; returns the fate of each.
 --
--- A check without an error (`errors`: one per lease, or null) has said "not yet": the request waits, and uses no attempt of its
--- policy; only its readiness deadline and its deadline end it. A check with an error has failed itself, by a timeout or a 5xx:
--- that uses an attempt, and the request ends when the policy's `retry_on` does not list the error (queued → failure), when no
--- attempt is left, or when the next check would begin later than the policy's deadline less its margin, counted from the first
--- of the checks that have failed in a row (queued → timed_out). `after` (one per lease, null: by the policy's backoff) says
--- when the next check is due; `took_ms` and `hedges` (one per lease, or null) how long this one took, and how many more were
--- made for it. The policy is the one in force when the check began.
+-- A check without an error (`errors`: one per lease, or null) has said "not yet": the request waits, and uses no
+-- attempt of its policy; only its readiness deadline and its deadline end it. A check with an error has failed itself,
+-- by a timeout or a 5xx: that uses an attempt, and the request ends when the policy's `retry_on` does not list the
+-- error (queued → failure), when no attempt is left, or when the next check would begin later than the policy's
+-- deadline less its margin, counted from the first of the checks that have failed in a row (queued → timed_out).
+-- `after` (one per lease, null: by the policy's backoff) says when the next check is due; `took_ms` and `hedges` (one
+-- per lease, or null) how long this one took, and how many more were made for it. The policy is the one in force when
+-- the check began.
 --
 -- Returns what became of each request still held; a missing one was not this holder's any more.
 create or replace function tidegate.settle_not_yet(
@@ -19,7 +21,8 @@ create or replace function tidegate.settle_not_yet(
   returns table (id uuid, req_status tidegate.request_status)
   language plpgsql
   security definer
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -50,10 +53,12 @@ begin
       end as ended
     from (
       select
-        r.id, r.readiness_attempt, r.readiness_waits, r.deadline_at, r.readiness_deadline_at, h.msg_id, h.place, h.token,
+        r.id, r.readiness_attempt, r.readiness_waits, r.deadline_at, r.readiness_deadline_at, h.msg_id, h.place,
+        h.token,
         h.claimed, e.code, coalesce(r.checks_failing_since, h.claimed) as failing_since,
         case when e.code is not null then tidegate.error_class(e.code) end as class,
-        case when f.since <= h.claimed then f else tidegate_internal.policy_at(r.kind, 'readiness', h.claimed) end as policy
+        case when f.since <= h.claimed then f
+          else tidegate_internal.policy_at(r.kind, 'readiness', h.claimed) end as policy
       from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.tokens, v_held.claimed)
         as h(id, msg_id, place, token, claimed)
       cross join lateral (select * from tidegate.request as r where r.id = h.id offset 0) as r
@@ -81,7 +86,8 @@ begin
         else r.req_status end,
       transition_no = r.transition_no + (j.ended is not null)::integer,
       cause = coalesce(j.ended, r.cause),
-      lease = null, queue = case when j.ended is null then r.queue end, msg_id = case when j.ended is null then r.msg_id end,
+      lease = null, queue = case when j.ended is null then r.queue end, msg_id = case when j.ended is null
+        then r.msg_id end,
       worker = case when j.ended is not null then r.worker end,
       readiness_waits = r.readiness_waits + (j.class is null)::integer,
       checks_failing_since = j.failing_since,
@@ -100,7 +106,8 @@ begin
       r.id, r.kind, r.readiness_attempt, r.req_status, j.msg_id, j.ended, j.place, j.token, j.claimed,
       coalesce(j.visible, least(r.readiness_deadline_at, r.deadline_at)) as visible,
       j.class is not null and j.ended is null as retried,
-      case when j.class = 'timeout' then 'timeout' when j.class = 'throttled' then 'void' when j.class <> '4xx' then 'failed' end
+      case when j.class = 'timeout' then 'timeout' when j.class = 'throttled' then 'void' when j.class <> '4xx'
+        then 'failed' end
         as outcome
   )
   select
@@ -109,7 +116,8 @@ begin
     array_agg(m.claimed) filter (where m.ended is not null) as drained,
     array_agg(m.msg_id) filter (where m.ended is null) as kept,
     array_agg(m.id) filter (where m.ended is null) as kept_ids,
-    array_agg(case when m.visible <= v_now then '-infinity' else m.visible end) filter (where m.ended is null) as visible,
+    array_agg(case when m.visible <= v_now then '-infinity'
+      else m.visible end) filter (where m.ended is null) as visible,
     array_agg(m.kind) as kinds, array_agg(m.readiness_attempt = 1) as first, array_agg(m.outcome) as outcomes,
     array_agg(m.retried) as retried, array_agg(m.place) as places, array_agg(m.token) as tokens,
     array_agg(m.claimed) as claimed
@@ -128,7 +136,4 @@ begin
   return query select * from unnest(v_moved.ids, v_moved.statuses);
 end;
 $$;
-
-comment on function tidegate.settle_not_yet is
-  'Not ready: checked again after a wait, or timed_out after the last attempt; returns what became of each.';
 select tidegate_internal.allow('settle_not_yet', '{worker,admin}');

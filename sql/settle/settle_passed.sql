@@ -1,9 +1,9 @@
--- settle_passed: queued → processing, for requests whose readiness check passed
+-- settle_passed: queued → processing, when the readiness check passed; returns the requests that moved.
 --
--- Returns the requests that moved, and their tx queue. A request missing from the result was not this holder's any
--- more (lease taken over, cancelled, timed out): drop the outcome. `wake` tells that nothing waited in that queue
--- before, so its workers may be asleep. `took_ms` and `hedges` (one per lease, or null): how long the check took, and how
--- many more were made for it.
+-- Returns the requests that moved, and their tx queue. A request missing from the result was not this holder's any more
+-- (lease taken over, cancelled, timed out): drop the outcome. `wake` tells that nothing waited in that queue before, so
+-- its workers may be asleep. `took_ms` and `hedges` (one per lease, or null): how long the check took, and how many
+-- more were made for it.
 create or replace function tidegate.settle_passed(
   leases  tidegate.lease[],
   took_ms integer[] default null,
@@ -12,7 +12,8 @@ create or replace function tidegate.settle_passed(
   returns table (id uuid, req_status tidegate.request_status, queue text, wake boolean)
   language plpgsql
   security definer
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -33,7 +34,8 @@ begin
     return;
   end if;
 
-  perform tidegate_internal.announce_draw(q.name, q.passing, (select k.last from tidegate_internal.queue_numbers(q.name) as k))
+  perform tidegate_internal.announce_draw(q.name, q.passing,
+    (select k.last from tidegate_internal.queue_numbers(q.name) as k))
   from (
     select k.tx_queue as name, count(*)::integer as passing
     from unnest(v_held.kinds) as h(kind)
@@ -44,7 +46,8 @@ begin
   -- The numbers are drawn in the order of the checks: an update goes through its rows in any order.
   with numbered as materialized (
     select
-      h.id, h.msg_id, h.place, h.token, h.claimed, nextval(tidegate_internal.queue_sequence(h.tx_queue)) as number, h.tx_queue
+      h.id, h.msg_id, h.place, h.token, h.claimed, nextval(tidegate_internal.queue_sequence(h.tx_queue)) as number,
+      h.tx_queue
     from (
       select h.id, h.msg_id, h.place, h.token, h.claimed, k.tx_queue
       from unnest(v_held.ids, v_held.kinds, v_held.msg_ids, v_held.places, v_held.tokens, v_held.claimed)
@@ -90,7 +93,4 @@ begin
   );
 end;
 $$;
-
-comment on function tidegate.settle_passed is
-  'queued to processing: the readiness check passed; returns the requests that moved.';
 select tidegate_internal.allow('settle_passed', '{worker,admin}');

@@ -1,12 +1,13 @@
--- settle_receipt: tx_in_flight → receipt_received, for requests that the downstream took
+-- settle_receipt: tx_in_flight → receipt_received, when the downstream took the request, or → completed with its
+-- response; returns the requests that moved.
 --
--- `refs` (one per lease, or null) are the downstream's references, under which responses may come; `responses` (one
--- per lease, or null) are answers that came with the receipt: a `direct` request completes with it in this very step,
--- others are answered as if it had come a moment later. Responses that came before their receipt are applied.
--- `took_ms` and `hedges` (one per lease, or null): how long the call took, and how many more were made for it.
--- A reference stands for one live request: one whose reference another awaits its response under, and that is not answered by
--- its receipt, ends in failure (outcome_unknown), because no response could be told to be its own.
--- Returns the requests that moved and where they are now; a missing one was not this holder's any more.
+-- `refs` (one per lease, or null) are the downstream's references, under which responses may come; `responses` (one per
+-- lease, or null) are answers that came with the receipt: a `direct` request completes with it in this very step,
+-- others are answered as if it had come a moment later. Responses that came before their receipt are applied. `took_ms`
+-- and `hedges` (one per lease, or null): how long the call took, and how many more were made for it. A reference stands
+-- for one live request: one whose reference another awaits its response under, and that is not answered by its receipt,
+-- ends in failure (outcome_unknown), because no response could be told to be its own. Returns the requests that moved
+-- and where they are now; a missing one was not this holder's any more.
 create or replace function tidegate.settle_receipt(
   leases    tidegate.lease[],
   refs      text[] default null,
@@ -17,7 +18,8 @@ create or replace function tidegate.settle_receipt(
   returns table (id uuid, req_status tidegate.request_status)
   language plpgsql
   security definer
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -57,7 +59,8 @@ begin
         cross join lateral (select * from tidegate.request as r where r.id = h.id offset 0) as r
         cross join lateral (
           -- A share or what comes with a proof answers nothing yet.
-          select coalesce(responses[h.place] is not null and r.flow <> 'proof' and r.response_threshold = 1, false) as answered
+          select coalesce(responses[h.place] is not null and r.flow <> 'proof'
+            and r.response_threshold = 1, false) as answered
         ) as a
         window same as (partition by refs[h.place] order by a.answered, h.place)
       ) as n
@@ -81,15 +84,18 @@ begin
       end)::tidegate.request_status,
       previous_status = r.req_status, transition_no = r.transition_no + 1,
       receipt_received_at = case
-        when h.taken is null and (r.flow <> 'direct' or responses[h.place] is null) then v_now else r.receipt_received_at end,
-      finished_at = case when h.taken is not null or (r.flow = 'direct' and responses[h.place] is not null) then v_now end,
+        when h.taken is null and (r.flow <> 'direct' or responses[h.place] is null) then v_now
+          else r.receipt_received_at end,
+      finished_at = case when h.taken is not null or (r.flow = 'direct' and responses[h.place] is not null)
+        then v_now end,
       cause = case when h.taken is not null then 'outcome_unknown' else 'receipt' end,
       queue = null, msg_id = null, lease = null,
       reference = refs[h.place],
       response = case when r.flow = 'direct' then responses[h.place] end,
       error = case when h.taken is not null then tidegate_internal.error_json(
         'reference_in_use',
-        format('the downstream took it under reference %s, under which request %s awaits its response', refs[h.place], h.taken),
+        format('the downstream took it under reference %s, under which request %s awaits its response', refs[h.place],
+          h.taken),
         false
       ) end
     -- Locked in the order of their ids, as by `lock_held`.
@@ -121,7 +127,8 @@ begin
     on conflict (reference) do update
     set request_id = excluded.request_id
     where exists (
-      select from tidegate.request as o where o.id = f.request_id and o.req_status in ('completed', 'timed_out', 'failure')
+      select from tidegate.request as o where o.id = f.request_id
+        and o.req_status in ('completed', 'timed_out', 'failure')
     );
   end if;
   perform tidegate_internal.end_leases(v_queue, v_ids, v_tokens, v_claimed);
@@ -141,7 +148,8 @@ begin
       with answered as (
         update tidegate.request as r
         set
-          previous_status = r.req_status, req_status = 'completed', transition_no = r.transition_no + 1, cause = 'response',
+          previous_status = r.req_status, req_status = 'completed', transition_no = r.transition_no + 1,
+          cause = 'response',
           finished_at = v_now, response = responses[m.place]
         from unnest(v_ids, v_places) as m(id, place)
         where r.id = any(array[m.id]) and r.req_status = 'receipt_received' and r.flow = 'decrypt'
@@ -165,8 +173,4 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate.settle_receipt is
-  'tx_in_flight to receipt_received, or a direct request with its response to completed; returns the requests that '
-  'moved.';
 select tidegate_internal.allow('settle_receipt', '{worker,admin}');

@@ -1,8 +1,8 @@
--- settle_rejected: tx_in_flight → failure, for requests that the downstream refused for good
+-- settle_rejected: tx_in_flight → failure, when the downstream refused for good; returns the requests that moved.
 --
--- `errors` (one per lease): {"code", "message", "retryable"}. `took_ms` and `hedges` (one per lease, or null): how long the
--- call took, and how many more were made for it. Returns the requests that moved; a missing one was not this holder's any
--- more.
+-- `errors` (one per lease): {"code", "message", "retryable"}. `took_ms` and `hedges` (one per lease, or null): how long
+-- the call took, and how many more were made for it. Returns the requests that moved; a missing one was not this
+-- holder's any more.
 create or replace function tidegate.settle_rejected(
   leases  tidegate.lease[],
   errors  jsonb[],
@@ -12,7 +12,8 @@ create or replace function tidegate.settle_rejected(
   returns table (id uuid, req_status tidegate.request_status)
   language plpgsql
   security definer
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -25,7 +26,4 @@ begin
   return query select * from tidegate.settle_ended(leases, errors, 'tx_in_flight', 'rejected', took_ms, hedges);
 end;
 $$;
-
-comment on function tidegate.settle_rejected is
-  'tx_in_flight to failure: the downstream refused for good; returns the requests that moved.';
 select tidegate_internal.allow('settle_rejected', '{worker,admin}');

@@ -1,16 +1,17 @@
--- settle_retry: tx_in_flight → processing, for sends worth another attempt
+-- settle_retry: tx_in_flight → processing, when a send is worth another attempt, or → failure when none is left;
+-- returns the fate of each.
 --
--- `errors` (one per lease): {"code", "message", "retryable"}; the policy's `retry_on` says which codes are worth it. The
--- message becomes visible again `after` (one per lease: the downstream's own wish, when the policy respects it), or else
--- after the policy's backoff. `may_have_left` (one per lease, null: true) says that the downstream may have seen the
--- request with this attempt; an attempt that certainly has not left uses none of the policy's. `took_ms` and `hedges` (one
--- per lease, or null): how long the call took, and how many more were made for it.
+-- `errors` (one per lease): {"code", "message", "retryable"}; the policy's `retry_on` says which codes are worth it.
+-- The message becomes visible again `after` (one per lease: the downstream's own wish, when the policy respects it), or
+-- else after the policy's backoff. `may_have_left` (one per lease, null: true) says that the downstream may have seen
+-- the request with this attempt; an attempt that certainly has not left uses none of the policy's. `took_ms` and
+-- `hedges` (one per lease, or null): how long the call took, and how many more were made for it.
 --
 -- The policy is the one in force when the attempt began. Instead of being retried a request ends in failure: with
--- at_most_once semantics when it may have left (outcome_unknown); when the policy does not retry such errors (rejected, or
--- outcome_unknown when it may have left, now or with an earlier attempt); when its attempts are used up; when the next
--- attempt would begin later than its deadline, or that of the stage, which counts from the first attempt, less the policy's
--- margin. Returns what became of each request still held.
+-- at_most_once semantics when it may have left (outcome_unknown); when the policy does not retry such errors (rejected,
+-- or outcome_unknown when it may have left, now or with an earlier attempt); when its attempts are used up; when the
+-- next attempt would begin later than its deadline, or that of the stage, which counts from the first attempt, less the
+-- policy's margin. Returns what became of each request still held.
 create or replace function tidegate.settle_retry(
   leases        tidegate.lease[],
   errors        jsonb[],
@@ -22,7 +23,8 @@ create or replace function tidegate.settle_retry(
   returns table (id uuid, req_status tidegate.request_status)
   language plpgsql
   security definer
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -135,13 +137,10 @@ begin
   end if;
   perform tidegate_internal.end_leases(v_held.queue, v_moved.ids, v_moved.tokens, v_moved.drained);
   perform tidegate_internal.note_calls(
-    'tx', v_moved.kinds, v_moved.first, v_moved.outcomes, v_moved.retried, v_moved.places, took_ms, hedges, v_moved.claimed
+    'tx', v_moved.kinds, v_moved.first, v_moved.outcomes, v_moved.retried, v_moved.places, took_ms, hedges,
+    v_moved.claimed
   );
   return query select * from unnest(v_moved.ids, v_moved.statuses);
 end;
 $$;
-
-comment on function tidegate.settle_retry is
-  'tx_in_flight to processing: worth another attempt after a wait, or failure when none is left; returns what '
-  'became of each.';
 select tidegate_internal.allow('settle_retry', '{worker,admin}');

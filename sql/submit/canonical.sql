@@ -1,4 +1,4 @@
--- canonical: one text for equal JSON, whatever its key order and number form, and the order of its sets
+-- canonical: One text for equal JSON, whatever its key order and number form, and the order of its sets.
 --
 -- jsonb already orders keys; only numbers keep their written scale (1.0 is not 1 as text). So the zeros that end a
 -- fraction are taken out of jsonb's own text, and strings are passed over. One pass and no recursion, however deep
@@ -19,10 +19,9 @@ begin
   v_text := p_value::text;
   -- Most texts have no such zeros and are canonical as they are.
   if v_text ~ '[.][0-9]*0([^0-9]|$)' then
-    v_text := regexp_replace(v_text, E'("(?:[^"\\\\]|\\\\.)*")|([.][0-9]*[1-9])0+(?![0-9])|[.]0+(?![0-9])', E'\\1\\2', 'g');
+    v_text := regexp_replace(v_text, E'("(?:[^"\\\\]|\\\\.)*")|([.][0-9]*[1-9])0+(?![0-9])|[.]0+(?![0-9])', E'\\1\\2',
+      'g');
   end if;
   return v_text;
 end;
 $$;
-
-comment on function tidegate_internal.canonical is 'One text for equal JSON, whatever its key order and number form.';

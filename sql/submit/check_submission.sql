@@ -1,4 +1,4 @@
--- check_submission: raises TG007 for a submission that no kind takes
+-- check_submission: Raises TG007 for a submission that no kind takes.
 --
 -- `p_capped` is a submitter that has a cap.
 create or replace function tidegate_internal.check_submission(
@@ -31,19 +31,20 @@ begin
   end if;
   if p_keys is not null and cardinality(p_keys) <> v_count then
     raise exception using
-      errcode = 'TG007', message = format('%s payloads need as many idempotency keys, not %s', v_count, cardinality(p_keys));
+      errcode = 'TG007', message = format('%s payloads need as many idempotency keys, not %s', v_count,
+        cardinality(p_keys));
   end if;
   if cardinality(p_submitters) is distinct from v_count then
     raise exception using
-      errcode = 'TG007', message = format('%s payloads need as many submitters, not %s', v_count, cardinality(p_submitters));
+      errcode = 'TG007', message = format('%s payloads need as many submitters, not %s', v_count,
+        cardinality(p_submitters));
   end if;
   if p_capped is not null and exists (select from unnest(p_submitters) as s where s is distinct from p_capped) then
     raise exception using
       errcode = 'TG007',
-      message = format('submitter "%s" has a cap, so its requests do not share a submission with those of others', p_capped),
+      message = format('submitter "%s" has a cap, so its requests do not share a submission with those of others',
+        p_capped),
       hint = 'submit its requests by themselves';
   end if;
 end;
 $$;
-
-comment on function tidegate_internal.check_submission is 'Raises TG007 for a submission that no kind takes.';

@@ -1,7 +1,8 @@
--- count_submissions: notes what a node has let in: submissions, and those of them that were replays
+-- count_submissions: For API nodes: notes the submissions and replays of each kind that a node has let in; appends
+-- only.
 --
--- One entry a kind; written by each node every few seconds, for what it has let in since. Only appends, so that a duplicate
--- costs no row version. A kind that is gone is passed over.
+-- One entry a kind; written by each node every few seconds, for what it has let in since. Only appends, so that a
+-- duplicate costs no row version. A kind that is gone is passed over.
 create or replace function tidegate.count_submissions(kinds text[], submitted integer[], replayed integer[])
   returns void
   language sql
@@ -14,7 +15,4 @@ as $$
     as n(kind, submitted, replayed)
   join tidegate.kind as k on k.name = n.kind
 $$;
-
-comment on function tidegate.count_submissions is
-  'For API nodes: notes the submissions and replays of each kind that a node has let in; appends only.';
 select tidegate_internal.allow('count_submissions', '{api,admin}');

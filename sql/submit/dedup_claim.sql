@@ -1,9 +1,9 @@
--- dedup_claim: makes an idempotency key stand for `p_id`, unless it stands for a request already
+-- dedup_claim: Makes an idempotency key stand for `p_id`, unless it stands for a request already.
 --
 -- Returns the id that the key stands for: `p_id` when this submission is the first (or the first again after the
--- window, a failure or a timeout), else the earlier request's. Of two first arrivals at once one waits for the
--- other here and then finds its request. Without `p_key` the scope is a made key, to be stored in buckets of `p_bucket`,
--- and then under its lock (see `lock_made_keys`).
+-- window, a failure or a timeout), else the earlier request's. Of two first arrivals at once one waits for the other
+-- here and then finds its request. Without `p_key` the scope is a made key, to be stored in buckets of `p_bucket`, and
+-- then under its lock (see `lock_made_keys`).
 create or replace function tidegate_internal.dedup_claim(
   p_scope       text,
   p_key         text,
@@ -53,6 +53,3 @@ begin
   end loop;
 end;
 $$;
-
-comment on function tidegate_internal.dedup_claim is
-  'Makes an idempotency key stand for a request, unless it stands for one already.';

@@ -1,8 +1,8 @@
--- dedup_claim_all: `dedup_claim` for each request of a submission that has a key, in key order
+-- dedup_claim_all: `dedup_claim` for each request of a submission that has a key, in key order.
 --
--- `p_keys` are the callers' keys, in `p_scopes`, `p_made` those of `made_keys`, and `p_prints` the payloads' fingerprints.
--- Returns, in the order given, the id that each request stands for: its own when it is new, the first one's when a key comes
--- twice in a scope.
+-- `p_keys` are the callers' keys, in `p_scopes`, `p_made` those of `made_keys`, and `p_prints` the payloads'
+-- fingerprints. Returns, in the order given, the id that each request stands for: its own when it is new, the first
+-- one's when a key comes twice in a scope.
 create or replace function tidegate_internal.dedup_claim_all(
   p_kind   tidegate.kind,
   p_scopes text[],
@@ -16,7 +16,8 @@ create or replace function tidegate_internal.dedup_claim_all(
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_window      interval := (select p.dedup_window from tidegate.policy as p where p.kind = p_kind.name and p.stage = 'tx');
+  v_window      interval := (select p.dedup_window from tidegate.policy as p where p.kind = p_kind.name
+    and p.stage = 'tx');
   v_known       uuid[];
   v_keyed       record;
   v_first_scope text;
@@ -52,7 +53,8 @@ begin
         raise exception using
           errcode = 'TG004',
           message = case
-            when v_keyed.key is null then format('the values of which kind "%s" makes its idempotency keys are there twice here, '
+            when v_keyed.key is null
+              then format('the values of which kind "%s" makes its idempotency keys are there twice here, '
               'in two payloads (places %s and %s)', p_kind.name, v_first_place, v_keyed.place)
             else format('idempotency key "%s" is used twice here, with two payloads', v_keyed.key)
           end,
@@ -74,6 +76,3 @@ begin
   return p_ids;
 end;
 $$;
-
-comment on function tidegate_internal.dedup_claim_all is
-  'Dedup_claim for each request of a submission that has a key.';

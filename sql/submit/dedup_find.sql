@@ -1,4 +1,4 @@
--- dedup_find: the request that an idempotency key stands for now, or null when it stands for none
+-- dedup_find: The request that an idempotency key stands for now, or null when it stands for none.
 --
 -- A key stands for its request until the window since acceptance has passed, or the request has failed, timed out or
 -- been removed; then for what that was redriven as, if it was.
@@ -32,6 +32,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate_internal.dedup_find is
-  'The request that an idempotency key stands for; TG004 when the payload differs.';

@@ -1,7 +1,7 @@
--- dedup_find_made: the request that a made key stands for now, in whatever time bucket it was stored, or null
+-- dedup_find_made: The request that a made key stands for, in whatever time bucket; TG004 when the payload differs.
 --
--- As `dedup_find`, of which it takes the words. The last row of a scope stands for the request, if any does: a new one is
--- stored only when none stands; after a change of `key_bucket` it may be one of those before.
+-- As `dedup_find`, of which it takes the words. The last row of a scope stands for the request, if any does: a new one
+-- is stored only when none stands; after a change of `key_bucket` it may be one of those before.
 create or replace function tidegate_internal.dedup_find_made(p_scope text, p_fingerprint bytea, p_now timestamptz)
   returns uuid
   language plpgsql
@@ -20,13 +20,11 @@ begin
   if v_seen.fingerprint <> p_fingerprint then
     raise exception using
       errcode = 'TG004',
-      message = format('the values that are this payload''s idempotency key were used for request %s with another payload',
+      message = format('the values that are this payload''s idempotency key were used for request %s with another '
+      'payload',
         v_seen.request_id),
       hint = 'wait for the end of the window, or submit it with a key of your own';
   end if;
   return v_seen.request_id;
 end;
 $$;
-
-comment on function tidegate_internal.dedup_find_made is
-  'The request that a made key stands for, in whatever time bucket; TG004 when the payload differs.';

@@ -1,10 +1,12 @@
--- dedup_give_back: the keys that a submission has just claimed for `p_ids` stand for no request: there was no room for these
+-- dedup_give_back: The keys that a submission has just claimed for `p_ids` stand for no request: there was no room for
+-- these.
 create or replace function tidegate_internal.dedup_give_back(
   p_scopes text[], p_keys text[], p_made text[], p_ids uuid[]
 )
   returns void
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -18,6 +20,3 @@ begin
   delete from tidegate.dedup as d where d.scope = any(p_made) and d.request_id = any(p_ids);
 end;
 $$;
-
-comment on function tidegate_internal.dedup_give_back is
-  'The keys that a submission has just claimed for some requests stand for none.';

@@ -1,7 +1,7 @@
--- fingerprint: what tells a payload of a kind from others: SHA-256 of its canonical text
+-- fingerprint: What tells a payload of a kind from others: SHA-256 of its canonical text.
 --
--- An expression, which PostgreSQL puts in place of the call: only if it is declared stable, as `convert_to` is. Text without a
--- dot is canonical as it is, unless it has sets.
+-- An expression, which PostgreSQL puts in place of the call: only if it is declared stable, as `convert_to` is. Text
+-- without a dot is canonical as it is, unless it has sets.
 create or replace function tidegate_internal.fingerprint(p_payload jsonb, p_set_paths text[])
   returns bytea
   language sql
@@ -16,5 +16,3 @@ return sha256(
     'UTF8'
   )
 );
-
-comment on function tidegate_internal.fingerprint is 'SHA-256 of the canonical text of a payload.';

@@ -1,7 +1,7 @@
--- lock_made_keys: takes the locks of made keys, to the end of the transaction
+-- lock_made_keys: The locks under which first arrivals of made keys in time buckets come one after the other.
 --
--- For kinds with time buckets: two first arrivals on either side of a bucket's edge insert two rows, and would not meet at
--- either. 256 stripes, in key order, as `lock_references` has them.
+-- For kinds with time buckets: two first arrivals on either side of a bucket's edge insert two rows, and would not meet
+-- at either. 256 stripes, in key order, as `lock_references` has them.
 create or replace function tidegate_internal.lock_made_keys(p_made text[])
   returns void
   language plpgsql
@@ -11,12 +11,10 @@ declare
   v_stripe bigint;
 begin
   for v_stripe in
-    select distinct (hashtext(made) & 255)::bigint as stripe from unnest(p_made) as made where made is not null order by stripe
+    select distinct (hashtext(made) & 255)::bigint as stripe from unnest(p_made) as made where made is not null
+      order by stripe
   loop
     perform pg_advisory_xact_lock(hashtextextended('tidegate.dedup', 0) + v_stripe);
   end loop;
 end;
 $$;
-
-comment on function tidegate_internal.lock_made_keys is
-  'The locks under which first arrivals of made keys in time buckets come one after the other.';

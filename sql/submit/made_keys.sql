@@ -1,10 +1,11 @@
--- made_keys: the idempotency keys that a kind makes of payloads that come without one
+-- made_keys: The idempotency keys that a kind makes of payloads that come without one.
 --
--- In the order given; null for a payload with a caller's key, and null altogether when each has one. A natural key is made
--- of the values at `key_paths`, a proxy key of the payload and the submitter; the operation is the kind. Each is a scope of
--- its own in `dedup` (`natural KIND:SUBMITTER HASH`), which no caller's key can be in: those begin with the kind.
--- Raises TG007 for a payload without one of the values; JSON null is none.
-create or replace function tidegate_internal.made_keys(p_kind tidegate.kind, p_payloads jsonb[], p_scopes text[], p_keys text[])
+-- In the order given; null for a payload with a caller's key, and null altogether when each has one. A natural key is
+-- made of the values at `key_paths`, a proxy key of the payload and the submitter; the operation is the kind. Each is a
+-- scope of its own in `dedup` (`natural KIND:SUBMITTER HASH`), which no caller's key can be in: those begin with the
+-- kind. Raises TG007 for a payload without one of the values; JSON null is none.
+create or replace function tidegate_internal.made_keys(p_kind tidegate.kind, p_payloads jsonb[], p_scopes text[],
+  p_keys text[])
   returns text[]
   language plpgsql
   stable
@@ -25,7 +26,8 @@ begin
       raise exception using
         errcode = 'TG007',
         message = format('the payload%s has no "%s", of which kind "%s" makes its idempotency keys',
-          case when cardinality(p_payloads) > 1 then ' at place ' || v_lacks.place else '' end, v_lacks.path, p_kind.name),
+          case when cardinality(p_payloads) > 1 then ' at place ' || v_lacks.place else '' end, v_lacks.path,
+          p_kind.name),
         hint = 'complete the payload, or submit it with a key of your own';
     end if;
   end if;
@@ -40,7 +42,8 @@ begin
             cross join unnest(p_kind.key_paths) with ordinality as k(path, rank)
           )
           -- No canonical text has a line break.
-          else tidegate_internal.canonical(p.payload, p_kind.set_paths) || E'\n' || substr(p.scope, length(p_kind.name) + 2)
+          else tidegate_internal.canonical(p.payload, p_kind.set_paths) || E'\n'
+            || substr(p.scope, length(p_kind.name) + 2)
         end, 'UTF8'
       )), 'hex')
     end
@@ -51,5 +54,3 @@ begin
   return case when array_remove(v_made, null) <> '{}' then v_made end;
 end;
 $$;
-
-comment on function tidegate_internal.made_keys is 'The idempotency keys that a kind makes of payloads that come without one.';

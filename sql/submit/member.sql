@@ -1,4 +1,4 @@
--- member: what a payload has at a path: names of members joined by dots, such as `order.id`
+-- member: What a payload has at a path: names of members joined by dots, such as `order.id`.
 --
 -- Null where there is no such member. No element of an array can be named: its place says nothing lasting about it.
 create or replace function tidegate_internal.member(p_value jsonb, p_path text)
@@ -17,5 +17,3 @@ begin
   return p_value;
 end;
 $$;
-
-comment on function tidegate_internal.member is 'What a payload has at a path of member names.';

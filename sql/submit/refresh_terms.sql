@@ -1,7 +1,8 @@
--- refresh_terms: brings `submit_terms` up to date when a change of the configuration commits
+-- refresh_terms: Trigger on the configuration: brings submit_terms up to date at commit; one change at a time.
 --
--- At commit, so that changes wait for each other when they need no more locks; the later one sees the earlier. Submissions wait
--- for none. The transaction of the change itself submits without the terms (see `record_config_change`).
+-- At commit, so that changes wait for each other when they need no more locks; the later one sees the earlier.
+-- Submissions wait for none. The transaction of the change itself submits without the terms (see
+-- `record_config_change`).
 create or replace function tidegate_internal.refresh_terms()
   returns trigger
   language plpgsql
@@ -31,7 +32,8 @@ begin
   for v_source in
     select s.name, s.changes
     from (values
-      ('kind', 'insert or update or delete'), ('queue', 'insert or update or delete'), ('policy', 'insert or update or delete'),
+      ('kind', 'insert or update or delete'), ('queue', 'insert or update or delete'),
+      ('policy', 'insert or update or delete'),
       ('setting', 'update'), ('breaker', 'insert or delete'),
       -- Not when a gate closes or opens.
       ('gate', 'insert or update of queue, kind, submitter, mode, high_water, forced or delete')
@@ -53,6 +55,3 @@ $$;
 -- `migrate` may have changed what is wanted.
 delete from tidegate.submit_terms;
 insert into tidegate.submit_terms select * from tidegate_internal.wanted_terms(null);
-
-comment on function tidegate_internal.refresh_terms is
-  'Trigger on the configuration: brings submit_terms up to date at commit; one change at a time.';

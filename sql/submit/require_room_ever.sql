@@ -1,4 +1,5 @@
--- require_room_ever: raises TG011 for a batch of so many new requests that a gate would never have room for all of them
+-- require_room_ever: Raises TG011 for a batch of so many new requests that a gate would never have room for all of
+-- them.
 create or replace function tidegate_internal.require_room_ever(p_kind tidegate.kind, p_submitter text, p_fresh bigint)
   returns void
   language plpgsql
@@ -9,7 +10,8 @@ declare
 begin
   select g.name, g.high_water into v_least
   from tidegate.gate as g
-  where (g.queue = coalesce(p_kind.readiness_queue, p_kind.tx_queue) or g.kind = p_kind.name or g.submitter = p_submitter)
+  where (g.queue = coalesce(p_kind.readiness_queue, p_kind.tx_queue) or g.kind = p_kind.name
+    or g.submitter = p_submitter)
     and not (g.forced and g.state = 'accepting')
   order by g.high_water
   limit 1;
@@ -24,5 +26,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate_internal.require_room_ever is 'Raises TG011 for a batch that a gate would never have room for.';

@@ -1,7 +1,7 @@
--- sort_sets: a payload whose arrays at the given paths are in the order of their elements' canonical text
+-- sort_sets: A payload whose arrays at the given paths are in the order of their elements' canonical text.
 --
--- For arrays whose order means nothing. An element that is there twice stays twice; a path that leads to no array changes
--- nothing. No set is within another, because paths do not lead into arrays.
+-- For arrays whose order means nothing. An element that is there twice stays twice; a path that leads to no array
+-- changes nothing. No set is within another, because paths do not lead into arrays.
 create or replace function tidegate_internal.sort_sets(p_value jsonb, p_set_paths text[])
   returns jsonb
   language plpgsql
@@ -25,5 +25,3 @@ begin
   return p_value;
 end;
 $$;
-
-comment on function tidegate_internal.sort_sets is 'A payload with the arrays at the given paths in canonical order.';

@@ -1,4 +1,4 @@
--- stands_for: the request that answers for one that a key was accepted with: itself, or what it was redriven as
+-- stands_for: The request that answers for one that a key was accepted with: itself, or what it was redriven as.
 --
 -- Null when that has failed or timed out, too, or is gone: then the key stands for none.
 create or replace function tidegate_internal.stands_for(p_id uuid)
@@ -25,6 +25,3 @@ begin
   return null;
 end;
 $$;
-
-comment on function tidegate_internal.stands_for is
-  'The request that answers for one that a key was accepted with; null: none does.';

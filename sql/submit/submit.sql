@@ -1,4 +1,5 @@
--- submit: (entry) → queued (decrypt) or processing (proof, direct), for one request
+-- submit: (entry) → queued (decrypt) or processing (proof, direct), for one request; returns its id, outcome (accepted,
+-- replayed or refused), position and when to come back.
 --
 -- Returns one row: the request's id, `accepted`, `replayed` (same idempotency key, same payload) or `refused` (the gate
 -- is closed; id null), its status, queue and position, and in how many seconds to ask again. Commits with the
@@ -12,7 +13,8 @@ create or replace function tidegate.submit(
   not_before      timestamptz default null
 )
   returns table (
-    id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint, retry_after_seconds integer
+    id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
+    retry_after_seconds integer
   )
   language plpgsql
   security definer
@@ -29,7 +31,8 @@ declare
   v_plain record;
 begin
   if submit.not_before is null and submit.admission = 'enforce' then
-    v_plain := tidegate_internal.submit_plain(submit.kind, submit.payload, submit.submitter, submit.idempotency_key, null);
+    v_plain := tidegate_internal.submit_plain(submit.kind, submit.payload, submit.submitter, submit.idempotency_key,
+      null);
     if v_plain.id is not null then
       id := v_plain.id;
       outcome := 'accepted';
@@ -49,7 +52,4 @@ begin
   ) as s;
 end;
 $$;
-
-comment on function tidegate.submit is
-  'Submits one request; returns its id, outcome (accepted, replayed or refused), place and when to come back.';
 select tidegate_internal.allow('submit', '{api,admin}');

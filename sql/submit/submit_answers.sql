@@ -1,9 +1,9 @@
--- submit_answers: answers a submission that is not new as a whole: it has earlier requests, or some were refused
+-- submit_answers: Answers a submission that is not new as a whole: it has earlier requests, or some were refused.
 --
--- `p_ids` are the requests that answer, null where none does, and `p_own` the ids that they would have had. `p_new` are the new
--- ones; as many as `p_told` has were let in, and the first of these finds `p_waiting` messages before it. The others are refused,
--- and told to submit again in `p_wait` seconds. A replay is told its place exactly as a poll would be, except in a group
--- (`p_each`): see `submit_group`.
+-- `p_ids` are the requests that answer, null where none does, and `p_own` the ids that they would have had. `p_new` are
+-- the new ones; as many as `p_told` has were let in, and the first of these finds `p_waiting` messages before it. The
+-- others are refused, and told to submit again in `p_wait` seconds. A replay is told its place exactly as a poll would
+-- be, except in a group (`p_each`): see `submit_group`.
 create or replace function tidegate_internal.submit_answers(
   p_ids     uuid[],
   p_own     uuid[],
@@ -18,7 +18,8 @@ create or replace function tidegate_internal.submit_answers(
     retry_after_seconds integer, eta_p50_ms bigint, eta_p90_ms bigint
   )
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -29,7 +30,8 @@ as $$
 begin
   return query
     select
-      r.id, case when r.id is null then 'refused' when s.id = s.own then 'accepted' else 'replayed' end, r.req_status, r.queue,
+      r.id, case when r.id is null then 'refused' when s.id = s.own then 'accepted' else 'replayed' end, r.req_status,
+      r.queue,
       coalesce(p_waiting + s.number - 1, e.queue_position),
       coalesce(s.seconds, e.retry_after_seconds, case when r.id is null then p_wait end),
       coalesce(s.p50_ms, e.eta_p50_ms), coalesce(s.p90_ms, e.eta_p90_ms)
@@ -40,7 +42,8 @@ begin
         max(a.p50_ms) over same as p50_ms, max(a.p90_ms) over same as p90_ms
       from (
         select
-          u.id, u.own, u.place, null::bigint as number, null::integer as seconds, null::bigint as p50_ms, null::bigint as p90_ms
+          u.id, u.own, u.place, null::bigint as number, null::integer as seconds, null::bigint as p50_ms,
+          null::bigint as p90_ms
         from unnest(p_ids, p_own) with ordinality as u(id, own, place)
         union all
         select n.id, null, null, n.number, n.seconds, n.p50_ms, n.p90_ms
@@ -54,6 +57,3 @@ begin
     order by s.place;
 end;
 $$;
-
-comment on function tidegate_internal.submit_answers is
-  'Answers a submission that has earlier requests, or some of which were refused.';

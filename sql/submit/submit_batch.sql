@@ -1,12 +1,12 @@
--- submit_batch: (entry) → queued or processing, for a whole array of payloads of one kind, or for none
+-- submit_batch: (entry) → queued or processing, for up to 10000 requests of one kind, all or none; returns a row for
+-- each, in order.
 --
 -- Returns a row for each payload, in their order: `accepted` with the new request, or `replayed` with the earlier
--- request of the same idempotency key. Everything commits with the caller's transaction. `admission` is 'enforce'
--- (when a gate that the kind passes is closed, or has no room for all that is new, the batch is `refused` whole: ids null,
--- and in how many seconds to submit again) or 'accepted' (work already promised is always taken).
--- Raises TG002 (unknown kind), TG003 (no nominal times), TG004 (key reused with another payload), TG007 (misuse, such as
--- 'enforce' above READ COMMITTED), TG011 (more than a gate ever lets in), 55P03 (another transaction keeps the lock of a
--- cap).
+-- request of the same idempotency key. Everything commits with the caller's transaction. `admission` is 'enforce' (when
+-- a gate that the kind passes is closed, or has no room for all that is new, the batch is `refused` whole: ids null,
+-- and in how many seconds to submit again) or 'accepted' (work already promised is always taken). Raises TG002 (unknown
+-- kind), TG003 (no nominal times), TG004 (key reused with another payload), TG007 (misuse, such as 'enforce' above READ
+-- COMMITTED), TG011 (more than a gate ever lets in), 55P03 (another transaction keeps the lock of a cap).
 create or replace function tidegate.submit_batch(
   kind             text,
   payloads         jsonb[],
@@ -15,7 +15,8 @@ create or replace function tidegate.submit_batch(
   admission        text default 'enforce'
 )
   returns table (
-    id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint, retry_after_seconds integer
+    id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
+    retry_after_seconds integer
   )
   language plpgsql
   security definer
@@ -28,11 +29,9 @@ begin
     s.id, s.outcome, s.req_status, s.queue, s.queue_position, s.retry_after_seconds
   from tidegate_internal.submit_requests(
     submit_batch.kind, submit_batch.payloads, submit_batch.idempotency_keys,
-    array_fill(submit_batch.submitter, array[coalesce(cardinality(submit_batch.payloads), 0)]), submit_batch.admission, null
+    array_fill(submit_batch.submitter, array[coalesce(cardinality(submit_batch.payloads), 0)]),
+    submit_batch.admission, null
   ) as s;
 end;
 $$;
-
-comment on function tidegate.submit_batch is
-  'Submits up to 10000 requests of one kind, all or none; returns a row for each, in order.';
 select tidegate_internal.allow('submit_batch', '{api,admin}');

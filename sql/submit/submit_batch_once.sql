@@ -1,4 +1,5 @@
--- submit_batch_once: `submit_batch` under one idempotency key for the whole batch
+-- submit_batch_once: Submits many requests of one kind, all or none, under one idempotency key: repeated, it is the
+-- same batch.
 --
 -- The same key and payloads, in the same order, are the same batch: each payload has a key of its own, made of the
 -- batch's and its place. So a repeated batch is replayed, and submits anew only what has failed or timed out since.
@@ -11,7 +12,8 @@ create or replace function tidegate.submit_batch_once(
   admission       text default 'enforce'
 )
   returns table (
-    id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint, retry_after_seconds integer
+    id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
+    retry_after_seconds integer
   )
   language plpgsql
   security definer
@@ -54,12 +56,10 @@ begin
          where k.name = submit_batch_once.kind),
         null
       ),
-      (select p.dedup_window from tidegate.policy as p where p.kind = submit_batch_once.kind and p.stage = 'tx'), v_first
+      (select p.dedup_window from tidegate.policy as p where p.kind = submit_batch_once.kind and p.stage = 'tx'),
+      v_first
     );
   end if;
 end;
 $$;
-
-comment on function tidegate.submit_batch_once is
-  'Submits many requests of one kind, all or none, under one idempotency key: repeated, it is the same batch.';
 select tidegate_internal.allow('submit_batch_once', '{api,admin}');

@@ -1,4 +1,4 @@
--- submit_etas: when to come back for requests that are being submitted, in their order
+-- submit_etas: When to come back for requests that are being submitted, in their order.
 --
 -- The first of them finds `p_waiting` messages before it. Observed ETAs cost as much as a poll each, so of many only
 -- some are made, and those between are told as much more as they wait longer.
@@ -65,7 +65,8 @@ begin
     );
     v_told := array(
       select row(
-        tidegate.bounded_seconds(v_line.first + v_line.each * (p_waiting + place), v_line.below, v_least, p_terms.max_seconds),
+        tidegate.bounded_seconds(v_line.first + v_line.each * (p_waiting + place), v_line.below, v_least,
+          p_terms.max_seconds),
         null, null
       )::tidegate.retry_after
       from generate_series(0, v_count - 1) as place
@@ -74,5 +75,3 @@ begin
   return v_told;
 end;
 $$;
-
-comment on function tidegate_internal.submit_etas is 'When to come back for requests that are being submitted.';

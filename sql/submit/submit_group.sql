@@ -1,11 +1,13 @@
--- submit_group: (entry) → queued or processing, for requests of one kind that have nothing to do with each other
+-- submit_group: (entry) → queued or processing, for up to 10000 unrelated requests of one kind; a closed gate refuses
+-- each new one by itself.
 --
 -- As `submit_batch`, except when a gate does not let in all: then each request is answered as if it had been submitted
--- alone, an earlier one of the same idempotency key as `replayed`, new ones as `accepted` as far as there is room, and the
--- others as `refused`. For a node that gathers the requests of many callers in one statement: `submitters` are theirs, null for
--- none. Of a replay only id, status and queue are told: the caller reads where it stands (see `request_outlook`).
--- `not_before` delays all. What one of them does wrong is raised for all, as by `submit_batch`; TG007, too, when one of several
--- submitters has a cap. With `key_patience_ms`, 55P03 when an idempotency key waits for another transaction for longer.
+-- alone, an earlier one of the same idempotency key as `replayed`, new ones as `accepted` as far as there is room, and
+-- the others as `refused`. For a node that gathers the requests of many callers in one statement: `submitters` are
+-- theirs, null for none. Of a replay only id, status and queue are told: the caller reads where it stands (see
+-- `request_outlook`). `not_before` delays all. What one of them does wrong is raised for all, as by `submit_batch`;
+-- TG007, too, when one of several submitters has a cap. With `key_patience_ms`, 55P03 when an idempotency key waits for
+-- another transaction for longer.
 create or replace function tidegate.submit_group(
   kind             text,
   payloads         jsonb[],
@@ -59,7 +61,4 @@ begin
   );
 end;
 $$;
-
-comment on function tidegate.submit_group is
-  'Submits up to 10000 unrelated requests of one kind: as submit_batch, but a closed gate refuses each new one by itself.';
 select tidegate_internal.allow('submit_group', '{api,admin}');

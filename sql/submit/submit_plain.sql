@@ -1,13 +1,15 @@
--- submit_plain: submits one request as most are: without cap, delay, readiness check, observed ETA or a key that its kind makes
+-- submit_plain: Submits one request as most are: without cap, delay, readiness check, observed ETA or a key that its
+-- kind makes.
 --
--- In few statements, because a caller waits for each. Where anything else is asked for or stands in the way (a closed gate, a
--- breaker, a number drawn in vain, a key that is stored already), it has stored nothing and returns nulls: `submit_requests`
--- takes over, by the same rules and in the same order of locks. That also judges keys that are no keys, and raises what is to be
--- raised.
+-- In few statements, because a caller waits for each. Where anything else is asked for or stands in the way (a closed
+-- gate, a breaker, a number drawn in vain, a key that is stored already), it has stored nothing and returns nulls:
+-- `submit_requests` takes over, by the same rules and in the same order of locks. That also judges keys that are no
+-- keys, and raises what is to be raised.
 --
 -- Its callers set what its plans need, and `tidegate.submits`: once, because a setting costs as much as a small query.
 --
--- The draw is announced only if the transaction has written before its key: else it is the first one (see `announce_draw`).
+-- The draw is announced only if the transaction has written before its key: else it is the first one (see
+-- `announce_draw`).
 create or replace function tidegate_internal.submit_plain(
   p_kind                  text,
   p_payload               jsonb,
@@ -86,14 +88,16 @@ begin
     insert into tidegate.request_count_delta (kind, req_status, delta) values (p_kind, 'processing', 1)
   )
   insert into tidegate.request as r (
-    id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, processing_at, deadline_at, submitter,
+    id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, processing_at, deadline_at,
+    submitter,
     eta_seconds, payload
   )
   values (
     submit_plain.id, p_kind, v_terms.flow, 'processing', 'submitted', v_terms.response_threshold, v_terms.queue,
     v_entered.numbers[1], v_now, v_now, v_now + v_terms.deadline, p_submitter,
     tidegate.bounded_seconds(
-      v_terms.eta_first + v_terms.eta_each * v_entered.waiting, v_terms.eta_below, v_terms.min_seconds, v_terms.max_seconds
+      v_terms.eta_first + v_terms.eta_each * v_entered.waiting, v_terms.eta_below, v_terms.min_seconds,
+      v_terms.max_seconds
     ),
     p_payload
   )
@@ -106,6 +110,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate_internal.submit_plain is
-  'Submits one request that asks for nothing unusual; nulls when something is.';

@@ -1,18 +1,19 @@
--- submit_requests: what `submit`, `submit_batch` and `submit_group` share: one path for one request and for many
+-- submit_requests: What `submit`, `submit_batch` and `submit_group` share: one path for one request and for many.
 --
 -- A single request that asks for nothing unusual, with a new key or none, has been submitted by `submit_plain` before.
 --
--- Replays are always answered. Of what is new, the gates let in all or nothing; with `p_each` as many as there is room for,
--- request by request. A refused one leaves nothing behind.
+-- Replays are always answered. Of what is new, the gates let in all or nothing; with `p_each` as many as there is room
+-- for, request by request. A refused one leaves nothing behind.
 --
--- A request without a key has the one that its kind makes, if it makes any (see `made_keys`). Only requests that are answered
--- each by itself may be of several submitters, and only if none of these has a cap: its lock would keep the others waiting.
--- With `p_key_patience_ms`, a key that another transaction is about to use is waited for no longer than that (55P03).
+-- A request without a key has the one that its kind makes, if it makes any (see `made_keys`). Only requests that are
+-- answered each by itself may be of several submitters, and only if none of these has a cap: its lock would keep the
+-- others waiting. With `p_key_patience_ms`, a key that another transaction is about to use is waited for no longer than
+-- that (55P03).
 --
--- The locks of caps first, then those of made keys, then dedup keys (in key order), then numbers, then messages and rows; the
--- gate that closes comes last. A group's room is counted after the wait for keys, right before the draw. Nothing waits after the
--- numbers are drawn: what is drawn takes room from others (see `enter_queue`). A submission that finds its queue empty wakes the
--- workers when it commits.
+-- The locks of caps first, then those of made keys, then dedup keys (in key order), then numbers, then messages and
+-- rows; the gate that closes comes last. A group's room is counted after the wait for keys, right before the draw.
+-- Nothing waits after the numbers are drawn: what is drawn takes room from others (see `enter_queue`). A submission
+-- that finds its queue empty wakes the workers when it commits.
 create or replace function tidegate_internal.submit_requests(
   p_kind            text,
   p_payloads        jsonb[],
@@ -28,7 +29,8 @@ create or replace function tidegate_internal.submit_requests(
     retry_after_seconds integer, eta_p50_ms bigint, eta_p90_ms bigint
   )
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones, too.
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
@@ -76,7 +78,8 @@ begin
   select * into v_kind from tidegate.kind as k where k.name = p_kind;
   v_queue := coalesce(v_kind.readiness_queue, v_kind.tx_queue);
   select
-    e.name as gate, e.high_water, e.forced, e.mode = 'soft' as is_soft, 'too_many_requests' in (e.state, l.state) as is_closed,
+    e.name as gate, e.high_water, e.forced, e.mode = 'soft' as is_soft,
+    'too_many_requests' in (e.state, l.state) as is_closed,
     exists (select from tidegate.gate as c where c.kind = p_kind or c.submitter = any(v_who)) as is_capped,
     s.safety_margin
   into v_terms
@@ -114,7 +117,8 @@ begin
   v_keyed := v_keyed or v_made is not null;
   if v_keyed then
     v_prints := array(
-      select case when num_nonnulls(p.key, p.made) > 0 then tidegate_internal.fingerprint(p.payload, v_kind.set_paths) end
+      select case when num_nonnulls(p.key, p.made) > 0
+        then tidegate_internal.fingerprint(p.payload, v_kind.set_paths) end
       from unnest(p_payloads, p_keys, v_made) with ordinality as p(payload, key, made, place)
       order by p.place
     );
@@ -144,7 +148,8 @@ begin
     v_own := array[tidegate_internal.uuid_v7(v_now)];
   else
     v_own := array(
-      select tidegate_internal.uuid_v7(v_now + place * interval '1 microsecond') from generate_series(0, v_count - 1) as place
+      select tidegate_internal.uuid_v7(v_now + place * interval '1 microsecond')
+        from generate_series(0, v_count - 1) as place
     );
   end if;
   v_new := v_own;
@@ -170,7 +175,8 @@ begin
       select
         array_agg(n.id order by n.place), array_agg(n.payload order by n.place), array_agg(n.submitter order by n.place)
       into v_new, v_payloads, v_submitters
-      from unnest(v_own, v_ids, p_payloads, p_submitters) with ordinality as n(id, stands_for, payload, submitter, place)
+      from unnest(v_own, v_ids, p_payloads, p_submitters) with ordinality as n(id, stands_for, payload, submitter,
+        place)
       where n.id = n.stands_for;
       if v_new is null then
         return query select * from tidegate_internal.submit_answers(v_ids, v_own, p_each);
@@ -209,7 +215,8 @@ begin
       tidegate_internal.eta_inputs(v_kind, v_queue, v_status, 1), v_now
     );
     insert into tidegate.request (
-      id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, queued_at, processing_at, deadline_at,
+      id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, queued_at, processing_at,
+      deadline_at,
       readiness_deadline_at, submitter, eta_seconds, eta_p90_ms, payload
     )
     select
@@ -262,5 +269,3 @@ begin
   return query select * from tidegate_internal.submit_answers(v_ids, v_own, p_each, v_new, v_told, v_waiting, v_wait);
 end;
 $$;
-
-comment on function tidegate_internal.submit_requests is 'What submit, submit_batch and submit_group share.';

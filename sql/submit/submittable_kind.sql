@@ -1,4 +1,4 @@
--- submittable_kind: a kind that requests can be submitted to
+-- submittable_kind: A kind that requests can be submitted to, else TG002 or TG003.
 --
 -- Raises TG002 for an unknown kind, TG003 for one whose nominal times are not set yet.
 create or replace function tidegate_internal.submittable_kind(p_kind text)
@@ -31,6 +31,3 @@ begin
   return v_kind;
 end;
 $$;
-
-comment on function tidegate_internal.submittable_kind is
-  'A kind that requests can be submitted to, else TG002 or TG003.';

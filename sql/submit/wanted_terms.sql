@@ -1,7 +1,7 @@
--- wanted_terms: what `submit_terms` has to say of a kind, or of each (null), from the configuration
+-- wanted_terms: What `submit_terms` has to say of a kind, or of each (null), from the configuration.
 --
--- A kind has a row if its submissions may be plain: no readiness check, no observed ETA, no cap of its own, a queue that is not
--- paused and whose gate is strict and not held by hand.
+-- A kind has a row if its submissions may be plain: no readiness check, no observed ETA, no cap of its own, a queue
+-- that is not paused and whose gate is strict and not held by hand.
 create or replace function tidegate_internal.wanted_terms(p_kind text)
   returns setof tidegate.submit_terms
   language sql
@@ -9,7 +9,8 @@ create or replace function tidegate_internal.wanted_terms(p_kind text)
   set search_path = pg_catalog, pg_temp
 as $$
   select
-    k.name, k.flow, k.tx_queue, e.name, e.high_water, k.deadline, k.response_threshold, k.set_paths, k.key_mode <> 'caller',
+    k.name, k.flow, k.tx_queue, e.name, e.high_water, k.deadline, k.response_threshold, k.set_paths,
+    k.key_mode <> 'caller',
     p.dedup_window,
     exists (select from tidegate.breaker as b where b.kind = k.name and b.stage = 'tx'),
     exists (select from tidegate.gate as c where c.submitter is not null),
@@ -26,6 +27,3 @@ as $$
     and not q.paused and e.mode <> 'soft' and not e.forced and l.first is not null
     and not exists (select from tidegate.gate as c where c.kind = k.name);
 $$;
-
-comment on function tidegate_internal.wanted_terms is
-  'What submit_terms has to say of a kind, or of each, from the configuration.';

@@ -1,13 +1,15 @@
--- fold_timeouts: makes an estimate the one that all processes go on with, if no other process was faster
+-- fold_timeouts: For workers: makes an estimate the one that all go on with, and notes the report of its process,
+-- unless somebody was faster; returns whether.
 --
--- `version` is that of the estimator that the estimate was made from, 0 when there was none. Where the row still has it, the
--- estimate is stored as the next version, and with it what this process has seen of it (`report`); reports older than an
--- hour, or two intervals if that is longer, go. Returns whether it was so. False: somebody has folded in the meantime, or the
--- policy is gone or no longer adaptive; nothing is written, and `read_timeouts` tells how it is now.
+-- `version` is that of the estimator that the estimate was made from, 0 when there was none. Where the row still has
+-- it, the estimate is stored as the next version, and with it what this process has seen of it (`report`); reports
+-- older than an hour, or two intervals if that is longer, go. Returns whether it was so. False: somebody has folded in
+-- the meantime, or the policy is gone or no longer adaptive; nothing is written, and `read_timeouts` tells how it is
+-- now.
 --
 -- `estimate` has the members that `read_timeouts` gives (its version is not looked at), `report` the columns of
--- `timeout_report` but for `reported`, which is counted here. Raises TG007 when a member is missing; constraints say what the
--- figures may be.
+-- `timeout_report` but for `reported`, which is counted here. Raises TG007 when a member is missing; constraints say
+-- what the figures may be.
 create or replace function tidegate.fold_timeouts(
   kind     text,
   stage    tidegate.stage,
@@ -71,7 +73,8 @@ begin
     update tidegate.timeout_estimator as e
     set (
       version, state, srtt_ns, rttvar_ns, srto_ns, k_margin, timeout_ns, failure_rate, load_rps, min_ns, min_before_ns,
-      usual_ns, usual_before_ns, min_age, high_load_intervals, high_load_rps, interval_no, began_at, requests, responses,
+      usual_ns, usual_before_ns, min_age, high_load_intervals, high_load_rps, interval_no, began_at, requests,
+      responses,
       failures, late, sum_ns, updated_at
     ) = row(
       v_new.version, v_new.state, v_new.srtt_ns, v_new.rttvar_ns, v_new.srto_ns, v_new.k_margin, v_new.timeout_ns,
@@ -105,8 +108,4 @@ begin
   return true;
 end;
 $$;
-
-comment on function tidegate.fold_timeouts is
-  'For workers: makes an estimate the one that all go on with, and notes the report of its process, unless somebody was '
-  'faster; returns whether.';
 select tidegate_internal.allow('fold_timeouts', '{worker,admin}');

@@ -1,8 +1,8 @@
--- learn_times: the times that a policy takes from what was measured: a percentile timeout, when to hedge
+-- learn_times: The times that a policy takes from what was measured: a percentile timeout, when to hedge.
 --
--- A timeout is a percentile of the latest latencies times the safety factor, and never above the declared one; a call that
--- was cut off counts with the time it had. Without enough latencies the declared times hold. Hedges start after the 95th
--- percentile, or never while that is not known. What moves by less than a twentieth stays.
+-- A timeout is a percentile of the latest latencies times the safety factor, and never above the declared one; a call
+-- that was cut off counts with the time it had. Without enough latencies the declared times hold. Hedges start after
+-- the 95th percentile, or never while that is not known. What moves by less than a twentieth stays.
 create or replace function tidegate_internal.learn_times(p_policy tidegate.policy, p_now timestamptz)
   returns boolean
   language plpgsql
@@ -17,7 +17,8 @@ begin
   end if;
   select
     count(*) as samples,
-    percentile_cont(p_policy.percentile::float8) within group (order by l.ms) * p_policy.safety_factor::float8 as timeout_ms,
+    percentile_cont(p_policy.percentile::float8) within group (order by l.ms)
+      * p_policy.safety_factor::float8 as timeout_ms,
     percentile_cont(0.95) within group (order by l.ms) as p95_ms
   into v_learned
   from tidegate.call_second as s
@@ -50,5 +51,3 @@ begin
   return found;
 end;
 $$;
-
-comment on function tidegate_internal.learn_times is 'Takes percentile timeouts and hedge delays from what was measured.';

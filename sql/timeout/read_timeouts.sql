@@ -1,11 +1,11 @@
--- read_timeouts: what a process needs to go on with the adaptive timeouts of a stage, one row for each kind of the
--- list that there is
+-- read_timeouts: What a process needs to go on with the adaptive timeouts of a stage, one row for each kind of the list
+-- that there is.
 --
--- The policy as it is now: `adaptive` says whether the estimator is asked at all; `slo` is null without a target. `estimate`
--- is the estimator, null while nobody has folded anything: then its version counts as 0. It comes without its key;
--- `began_us` is when its open interval began, in microseconds since 1970, by the clock that tells `now_us`. `sequence`
--- numbers the last report of this worker; `others_rps` is what the others report, calls begun per second, without those that
--- have not reported for two intervals. Raises nothing for unknown kinds: they have no row.
+-- The policy as it is now: `adaptive` says whether the estimator is asked at all; `slo` is null without a target.
+-- `estimate` is the estimator, null while nobody has folded anything: then its version counts as 0. It comes without
+-- its key; `began_us` is when its open interval began, in microseconds since 1970, by the clock that tells `now_us`.
+-- `sequence` numbers the last report of this worker; `others_rps` is what the others report, calls begun per second,
+-- without those that have not reported for two intervals. Raises nothing for unknown kinds: they have no row.
 create or replace function tidegate.read_timeouts(kinds text[], stage tidegate.stage, worker text)
   returns table (
     kind        text,
@@ -55,7 +55,4 @@ begin
     order by p.kind;
 end;
 $$;
-
-comment on function tidegate.read_timeouts is
-  'For workers: the adaptive timeouts of a stage as they are now, with the estimators that all processes share.';
 select tidegate_internal.allow('read_timeouts', '{worker,admin}');

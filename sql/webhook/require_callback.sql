@@ -1,4 +1,4 @@
--- require_callback: raises TG009 for a callback URL that may not be named; null is none
+-- require_callback: Raises TG009 for a callback URL that may not be named; null is none.
 create or replace function tidegate_internal.require_callback(p_url text)
   returns void
   language plpgsql
@@ -23,5 +23,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate_internal.require_callback is 'Raises TG009 for a callback URL that may not be named.';

@@ -1,4 +1,5 @@
--- set_callback: names the URL that is told when a request ends, instead of its kind's; null: its kind's again
+-- set_callback: Names the URL that is told when a request ends; false when it has ended; TG009 for a URL that may not
+-- be named.
 --
 -- Call it in the transaction of the submission, or any time before the request ends. False, and nothing changed, when
 -- it has ended: its delivery has been decided. Raises TG006 for an unknown request, TG009 for a URL that may not be
@@ -23,7 +24,4 @@ begin
   return false;
 end;
 $$;
-
-comment on function tidegate.set_callback is
-  'Names the URL that is told when a request ends; false when it has ended; TG009 for a URL that may not be named.';
 select tidegate_internal.allow('set_callback', '{api,admin}');

@@ -1,4 +1,5 @@
--- set_kind_callback: names the URL that is told when requests of a kind end; null: none
+-- set_kind_callback: By an operator: names the URL that is told when requests of a kind end; null: nobody; returns the
+-- one before.
 --
 -- Counts for every request that ends from now on and names no URL of its own. Returns the URL before.
 -- Raises TG002 for an unknown kind, TG009 for a URL that may not be named.
@@ -22,7 +23,4 @@ begin
   return v_before;
 end;
 $$;
-
-comment on function tidegate.set_kind_callback is
-  'By an operator: names the URL that is told when requests of a kind end; null: nobody; returns the one before.';
 select tidegate_internal.allow('set_kind_callback', '{admin}');

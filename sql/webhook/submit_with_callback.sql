@@ -1,4 +1,5 @@
--- submit_with_callback: `submit`, and `set_callback` for a request that is new, in one call
+-- submit_with_callback: submit, with the URL that is told when the request ends; a replay keeps the URL of the first
+-- submission.
 --
 -- Of a replay only id, status and queue are told. It keeps the callback of the first submission, and is answered even
 -- when this URL may not be named (any more). Raises what `submit` raises, and TG009 for such a URL.
@@ -36,7 +37,4 @@ begin
     v_submitted.retry_after_seconds, v_submitted.eta_p50_ms, v_submitted.eta_p90_ms;
 end;
 $$;
-
-comment on function tidegate.submit_with_callback is
-  'submit, with the URL that is told when the request ends; a replay keeps the URL of the first submission.';
 select tidegate_internal.allow('submit_with_callback', '{api,admin}');

@@ -1,4 +1,4 @@
--- webhook_claim: deliveries that are due, under a lease, with all that a deliverer needs
+-- webhook_claim: For deliverers: deliveries that are due, under a lease, with what to say.
 --
 -- At most `batch`, and at most the policy's `per_host` under way to one host in the whole fleet, so a slow host does
 -- not hold up the others. The lease is the policy's timeout and a while to settle; a deliverer that dies loses it, and
@@ -110,6 +110,4 @@ begin
     where d.request_id = any(v_claimed);
 end;
 $$;
-
-comment on function tidegate.webhook_claim is 'For deliverers: deliveries that are due, under a lease, with what to say.';
 select tidegate_internal.allow('webhook_claim', '{api,admin}');

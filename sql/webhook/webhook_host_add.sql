@@ -1,4 +1,4 @@
--- webhook_host_add: lets callback URLs name a host; true when it is new
+-- webhook_host_add: By an operator: lets callback URLs name a host; true when it is new to the list.
 --
 -- `host` is a name, a wildcard (`*.example.com`) or an address, with a port unless it is the scheme's own.
 -- `allow_private` lets it have private and loopback addresses: for receivers of one's own network, and tests. Added
@@ -23,7 +23,4 @@ begin
   return true;
 end;
 $$;
-
-comment on function tidegate.webhook_host_add is
-  'By an operator: lets callback URLs name a host; true when it is new to the list.';
 select tidegate_internal.allow('webhook_host_add', '{admin}');

@@ -1,8 +1,8 @@
--- webhook_host_port: host and port that a callback URL names, in lower case, or null when it is not a plain one
+-- webhook_host_port: Host and port that a callback URL names, in lower case, or null when it is not a plain one.
 --
--- Plain: http or https, a host, perhaps a port, path and query; visible ASCII only, and no user name, password, fragment
--- or backslash, which programs read in different ways. The deliverer reads the URL with a parser of its own and refuses
--- it when that finds another host.
+-- Plain: http or https, a host, perhaps a port, path and query; visible ASCII only, and no user name, password,
+-- fragment or backslash, which programs read in different ways. The deliverer reads the URL with a parser of its own
+-- and refuses it when that finds another host.
 create or replace function tidegate_internal.webhook_host_port(p_url text)
   returns text
   language sql
@@ -17,6 +17,3 @@ as $$
   ) as u(part)
   where length(p_url) <= 2000;
 $$;
-
-comment on function tidegate_internal.webhook_host_port is
-  'Host and port of a plain http(s) URL; null for any other text.';

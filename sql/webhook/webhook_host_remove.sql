@@ -1,4 +1,4 @@
--- webhook_host_remove: takes a host off the allow-list, with its own secrets; false when it was not there
+-- webhook_host_remove: By an operator: takes a host off the list of callback hosts; false when it was not there.
 --
 -- What is still to be delivered there fails at its next attempt, and can be delivered again once the host is back.
 create or replace function tidegate.webhook_host_remove(host text)
@@ -12,7 +12,4 @@ begin
   return found;
 end;
 $$;
-
-comment on function tidegate.webhook_host_remove is
-  'By an operator: takes a host off the list of callback hosts; false when it was not there.';
 select tidegate_internal.allow('webhook_host_remove', '{admin}');

@@ -1,4 +1,4 @@
--- webhook_outbox: after each statement, a delivery for each request that it ended and that has a callback
+-- webhook_outbox: Trigger on request: a delivery for each request that ended and whose end somebody wants to know.
 --
 -- In the transaction that ends the request, so neither is there without the other. A statement that ends nothing for
 -- anybody pays for one look at the new rows and one at the kinds. Nothing here may refuse: a strange URL, written by
@@ -16,7 +16,8 @@ begin
   end if;
 
   insert into tidegate.webhook_delivery (request_id, id, url, host_port, due_at)
-  select r.id, tidegate_internal.uuid_v7(), u.url, coalesce(tidegate_internal.webhook_host_port(u.url), '?'), tidegate.clock()
+  select r.id, tidegate_internal.uuid_v7(), u.url, coalesce(tidegate_internal.webhook_host_port(u.url), '?'),
+    tidegate.clock()
   from new_rows as r
   join tidegate.kind as k on k.name = r.kind
   cross join lateral (select coalesce(r.callback_url, k.callback_url)) as u(url)
@@ -70,8 +71,7 @@ create or replace trigger webhook_host_secret
   after insert on tidegate.webhook_host
   for each statement
   execute function tidegate_internal.webhook_host_secret();
-
-comment on function tidegate_internal.webhook_outbox is
-  'Trigger on request: a delivery for each request that ended and whose end somebody wants to know.';
-comment on function tidegate_internal.kind_callback is 'Trigger on kind: its callback URL may name allowed hosts only (TG009).';
-comment on function tidegate_internal.webhook_host_secret is 'Trigger on webhook_host: the first host brings the first secret.';
+comment on function tidegate_internal.kind_callback is
+  'Trigger on kind: its callback URL may name allowed hosts only (TG009).';
+comment on function tidegate_internal.webhook_host_secret is
+  'Trigger on webhook_host: the first host brings the first secret.';

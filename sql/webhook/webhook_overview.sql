@@ -1,4 +1,4 @@
--- webhook_overview: one row per host with deliveries that wait, are under way, or failed
+-- webhook_overview: One row per host with deliveries that wait, are under way, or failed and are not forgotten yet.
 create or replace view tidegate.webhook_overview as
 with open_delivery as (
   -- Two scans, one for each partial index: what was delivered is never looked at.
@@ -19,9 +19,6 @@ select
   max(o.attempt) filter (where o.state = 'pending') as attempt_max
 from open_delivery as o
 group by o.host_port;
-
-comment on view tidegate.webhook_overview is
-  'One row per host with deliveries that wait, are under way, or failed and are not forgotten yet.';
 comment on column tidegate.webhook_overview.host_port is 'Host and port.';
 comment on column tidegate.webhook_overview.waiting is 'Deliveries that wait for their next attempt.';
 comment on column tidegate.webhook_overview.under_way is 'Deliveries that somebody is at, or was when it died.';

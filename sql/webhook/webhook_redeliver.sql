@@ -1,4 +1,5 @@
--- webhook_redeliver: delivers the end of a request again, under the same delivery id, with all its attempts
+-- webhook_redeliver: By an operator: delivers the end of a request again; the state its delivery was in, or null when
+-- it has none.
 --
 -- Returns the state the delivery was in, or null when the request has none: nobody was to be told, or it was forgotten.
 -- One that is under way stays under way.
@@ -21,7 +22,4 @@ begin
   return v_before;
 end;
 $$;
-
-comment on function tidegate.webhook_redeliver is
-  'By an operator: delivers the end of a request again; the state its delivery was in, or null when it has none.';
 select tidegate_internal.allow('webhook_redeliver', '{admin}');

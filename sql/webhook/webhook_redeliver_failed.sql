@@ -1,4 +1,4 @@
--- webhook_redeliver_failed: delivers what failed again, one bounded batch a call; go on at `next_after`
+-- webhook_redeliver_failed: By an operator: delivers what failed again, one batch; go on at next_after.
 --
 -- Walks the requests in the order of their ids, so what fails again meanwhile is not met again. `next_after` is null at
 -- the end.
@@ -38,7 +38,4 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate.webhook_redeliver_failed is
-  'By an operator: delivers what failed again, one batch; go on at next_after.';
 select tidegate_internal.allow('webhook_redeliver_failed', '{admin}');

@@ -1,4 +1,5 @@
--- webhook_secret_rotate: a new signing secret, returned here and nowhere else
+-- webhook_secret_rotate: By an operator: a new signing secret, returned only here; the one before signs as well for a
+-- while.
 --
 -- For one host of the allow-list, or for all that have none of their own. The secret before it signs as well for
 -- `overlap`, so that receivers can change over in their own time; older ones end now.
@@ -45,7 +46,4 @@ begin
   returning s.id, s.secret into id, secret;
 end;
 $$;
-
-comment on function tidegate.webhook_secret_rotate is
-  'By an operator: a new signing secret, returned only here; the one before signs as well for a while.';
 select tidegate_internal.allow('webhook_secret_rotate', '{admin}');

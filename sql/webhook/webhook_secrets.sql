@@ -1,4 +1,4 @@
--- webhook_secrets: what a delivery to a host of the allow-list is signed with, the latest first
+-- webhook_secrets: What a delivery to a host of the allow-list is signed with, the latest first.
 --
 -- The host's own active secrets, or else those for all; empty when somebody has deleted them.
 create or replace function tidegate_internal.webhook_secrets(p_listed text)
@@ -12,5 +12,3 @@ as $$
   from tidegate.webhook_secret as s
   where (s.host = p_listed or s.host is null) and (s.expires_at is null or s.expires_at > tidegate.clock());
 $$;
-
-comment on function tidegate_internal.webhook_secrets is 'What deliveries to a host are signed with, the latest first.';

@@ -1,9 +1,9 @@
--- webhook_settle: what came of one attempt at a delivery, by the process that holds it under this nonce
+-- webhook_settle: For deliverers: what came of one attempt; the delivery's state, or null when the lease was lost.
 --
 -- `outcome`: delivered; refused (never again); retry (again after a wait, or failed when that was the last attempt);
 -- unsent (nothing was sent: the attempt is given back). The wait is random up to the policy's backoff, and not below
--- `wait`, which is what the receiver asked for, as far as the policy's cap allows. Returns the delivery's state, or null
--- when the lease was lost: somebody else has it, and nothing changes.
+-- `wait`, which is what the receiver asked for, as far as the policy's cap allows. Returns the delivery's state, or
+-- null when the lease was lost: somebody else has it, and nothing changes.
 create or replace function tidegate.webhook_settle(
   request_id  uuid,
   nonce       bigint,
@@ -66,7 +66,4 @@ begin
   return v_state;
 end;
 $$;
-
-comment on function tidegate.webhook_settle is
-  'For deliverers: what came of one attempt; the delivery''s state, or null when the lease was lost.';
 select tidegate_internal.allow('webhook_settle', '{api,admin}');

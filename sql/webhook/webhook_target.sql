@@ -1,4 +1,4 @@
--- webhook_target: where a callback URL leads, and why nothing may be delivered there (`refusal`, null when it may)
+-- webhook_target: Where a callback URL leads, and why nothing may be delivered there (`refusal`, null when it may).
 --
 -- `listed` is the allow-list's entry that covers it: the host itself before a wildcard, a longer wildcard before a
 -- shorter one. `*.example.com` covers what is below example.com, at any depth, and not example.com.
@@ -47,6 +47,3 @@ begin
   end if;
 end;
 $$;
-
-comment on function tidegate_internal.webhook_target is
-  'Where a callback URL leads, which entry of the allow-list covers it, why it is refused.';

@@ -1,4 +1,4 @@
--- forget_workers: removes workers that have not been seen for a day; a maintenance duty
+-- forget_workers: Removes workers that have not been seen for a day; a maintenance duty.
 create or replace function tidegate.forget_workers(unseen_for interval default '1 day')
   returns bigint
   language plpgsql
@@ -15,6 +15,4 @@ begin
   return v_forgotten;
 end;
 $$;
-
-comment on function tidegate.forget_workers is 'Maintenance: removes workers not seen for a day; returns how many.';
 select tidegate_internal.allow('forget_workers', '{api,worker,admin}');

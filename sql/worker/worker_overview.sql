@@ -1,4 +1,4 @@
--- worker_overview: who is alive, and how many messages each holds
+-- worker_overview: Every worker known: whether it is alive, and how much it holds.
 create or replace view tidegate.worker_overview as
 select
   w.name, w.stages, w.queues, w.started_at, w.last_seen_at, w.stopped_at,
@@ -8,8 +8,6 @@ from tidegate.worker as w
 left join (
   select b.holder, sum(b.held)::bigint as held from tidegate.held_by() as b group by b.holder
 ) as h on h.holder = w.name;
-
-comment on view tidegate.worker_overview is 'Every worker known: whether it is alive, and how much it holds.';
 comment on column tidegate.worker_overview.name is 'The worker.';
 comment on column tidegate.worker_overview.stages is 'The stages it runs.';
 comment on column tidegate.worker_overview.queues is 'The queues it drains.';

@@ -1,4 +1,4 @@
--- worker_seen: a worker says that it is alive (and stopping, when `stopping`); call it every 10 s or so
+-- worker_seen: A worker says that it is alive (and stopping, when `stopping`); call it every 10 s or so.
 --
 -- `kinds`: those that it has a stage for; null: all.
 create or replace function tidegate.worker_seen(
@@ -16,9 +16,8 @@ as $$
   insert into tidegate.worker as w (name, stages, queues, stopped_at, kinds)
   values (name, stages, queues, case when stopping then tidegate.clock() end, kinds)
   on conflict on constraint worker_pkey do update
-  set stages = excluded.stages, queues = excluded.queues, last_seen_at = tidegate.clock(), stopped_at = excluded.stopped_at,
+  set stages = excluded.stages, queues = excluded.queues, last_seen_at = tidegate.clock(),
+  stopped_at = excluded.stopped_at,
     kinds = excluded.kinds;
 $$;
-
-comment on function tidegate.worker_seen is 'A worker says that it is alive, or stopping.';
 select tidegate_internal.allow('worker_seen', '{worker,admin}');

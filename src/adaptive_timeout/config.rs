@@ -128,10 +128,7 @@ impl Config {
         } else if self.min > longest {
             format!("min {:?} is above max {longest:?}", self.min)
         } else if self.slo.is_some_and(|slo| !(slo > 0.0 && slo <= 0.5)) {
-            format!(
-                "slo is above 0 and at most 0.5, not {}",
-                self.slo.unwrap_or_default()
-            )
+            format!("slo is above 0 and at most 0.5, not {}", self.slo.unwrap_or_default())
         } else if self.interval.is_zero() || self.max.is_some_and(|max| self.interval <= max) {
             format!("interval {:?} is not longer than max", self.interval)
         } else if self.k_margin == 0 {
@@ -143,10 +140,7 @@ impl Config {
         } else if !(constants.subsided > 0.0 && constants.subsided < 1.0) {
             format!("subsided is between 0 and 1, not {}", constants.subsided)
         } else if !(0.0..=1.0).contains(&constants.mostly_answered) {
-            format!(
-                "mostly_answered is a share, not {}",
-                constants.mostly_answered
-            )
+            format!("mostly_answered is a share, not {}", constants.mostly_answered)
         } else if constants.granularity > MONTH || constants.initial.is_zero() {
             "granularity is at most 30 days, initial above zero".to_owned()
         } else {
@@ -162,17 +156,14 @@ impl Config {
     #[must_use]
     pub fn enough_samples(&self) -> u64 {
         // Checked to be a share: at most u32::MAX / f64::MIN_POSITIVE, which saturates.
-        self.slo.map_or(1, |slo| {
-            (f64::from(self.constants.enough) / slo).ceil() as u64
-        })
+        self.slo
+            .map_or(1, |slo| (f64::from(self.constants.enough) / slo).ceil() as u64)
     }
 
     /// After how many samples an interval ends early; never without an SLO.
     pub(super) fn early_samples(&self) -> u64 {
         match self.slo {
-            Some(_) => self
-                .enough_samples()
-                .saturating_mul(self.constants.early_close.into()),
+            Some(_) => self.enough_samples().saturating_mul(self.constants.early_close.into()),
             None => u64::MAX,
         }
     }

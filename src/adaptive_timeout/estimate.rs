@@ -125,9 +125,7 @@ impl Estimate {
         let passed = open_us / interval_us.max(1);
         // No earlier than the longest call takes: what the last interval has decided has to show.
         let is_early = self.responses.saturating_add(report.responses) >= config.early_samples()
-            && config
-                .max
-                .is_none_or(|max| u128::from(open_us) >= max.as_micros());
+            && config.max.is_none_or(|max| u128::from(open_us) >= max.as_micros());
         let is_over = passed > 0 || is_early;
         let passed = u32::try_from(passed).unwrap_or(u32::MAX).max(1);
 
@@ -187,9 +185,7 @@ impl Estimate {
         self.failures = self.failures.saturating_add(report.failures);
         self.late = self.late.saturating_add(report.late);
         let mean_ns = report.mean_ns.unwrap_or_default();
-        self.sum_ns = self
-            .sum_ns
-            .saturating_add(mean_ns.saturating_mul(report.responses));
+        self.sum_ns = self.sum_ns.saturating_add(mean_ns.saturating_mul(report.responses));
     }
 
     /// The rules of an interval's end, which has lasted `passed` times as long as it should. One with too few samples judges
@@ -203,11 +199,7 @@ impl Estimate {
             (self.usual_ns, self.usual_before_ns) = (None, None);
         }
         let was_calm = self.state == State::Normal || self.high_load_rps.is_some();
-        if was_calm
-            && self
-                .failure_rate
-                .is_some_and(|rate| config.says_what_is_usual(rate))
-        {
+        if was_calm && self.failure_rate.is_some_and(|rate| config.says_what_is_usual(rate)) {
             self.usual_ns = least(self.usual_ns, Some(self.sum_ns / self.responses.max(1)));
         }
         match self.state {
@@ -290,15 +282,8 @@ impl Estimate {
     /// The timeout of a first sample that is as short as calls were on average in the best of the last intervals whose calls
     /// were mostly answered; where there is none, as short as the shortest answer, with a margin for how much samples differ
     /// of late: the shortest of many answers may be no measure of what most calls need. `max` while nothing has answered.
-    pub(super) fn best_case_ns(
-        &self,
-        config: &Config,
-        seen_ns: Option<u64>,
-        recent: Option<Smoothed>,
-    ) -> u64 {
-        let first = |sample_ns: u64| {
-            Smoothed::first(config, sample_ns.min(config.max_ns())).rto_ns(config, 1)
-        };
+    pub(super) fn best_case_ns(&self, config: &Config, seen_ns: Option<u64>, recent: Option<Smoothed>) -> u64 {
+        let first = |sample_ns: u64| Smoothed::first(config, sample_ns.min(config.max_ns())).rto_ns(config, 1);
         let best_ns = if let Some(usual_ns) = least(self.usual_ns, self.usual_before_ns) {
             first(usual_ns)
         } else if let Some(min_ns) = self.min_rtt_ns(seen_ns) {

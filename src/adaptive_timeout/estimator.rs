@@ -52,12 +52,7 @@ impl Estimator {
     /// # Errors
     ///
     /// A configuration that makes no sense.
-    pub fn new(
-        config: Config,
-        shared: Estimate,
-        sequence: u64,
-        now: Duration,
-    ) -> Result<Self, ConfigError> {
+    pub fn new(config: Config, shared: Estimate, sequence: u64, now: Duration) -> Result<Self, ConfigError> {
         config.check()?;
         Ok(Self {
             state: shared.state,
@@ -127,10 +122,7 @@ impl Estimator {
     /// Whether an answer would have been cut off, had the margin been narrowed already.
     fn is_late(&self, took_ns: u64) -> bool {
         self.smoothed.is_some_and(|smoothed| {
-            let (srtt_ns, srto_ns) = (
-                smoothed.srtt_ns(&self.config),
-                smoothed.srto_ns(&self.config),
-            );
+            let (srtt_ns, srto_ns) = (smoothed.srtt_ns(&self.config), smoothed.srto_ns(&self.config));
             let k_margin = narrower(self.k_margin(), srtt_ns, srto_ns);
             took_ns > self.config.clamp(smoothed.rto_ns(&self.config, k_margin))
         })
@@ -182,11 +174,8 @@ impl Estimator {
     }
 
     fn best_case_ns(&self) -> u64 {
-        let recent = self
-            .smoothed
-            .filter(|smoothed| smoothed.is_settled(&self.config));
-        self.shared
-            .best_case_ns(&self.config, self.seen_min_ns(), recent)
+        let recent = self.smoothed.filter(|smoothed| smoothed.is_settled(&self.config));
+        self.shared.best_case_ns(&self.config, self.seen_min_ns(), recent)
     }
 
     fn seen_min_ns(&self) -> Option<u64> {
@@ -215,10 +204,7 @@ impl Estimator {
     /// Whether there is nothing to report, and nothing will come of calls under way.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.in_flight == 0
-            && self.reported.is_none()
-            && self.seen.requests == 0
-            && self.seen.responses == 0
+        self.in_flight == 0 && self.reported.is_none() && self.seen.requests == 0 && self.seen.responses == 0
     }
 
     /// What was seen since the last report. It stays the same until [`Self::folded`] says that it has arrived, so that
@@ -277,9 +263,7 @@ impl Estimator {
             self.smoothed = None;
             (self.alarms, self.alarm_failures) = (0, 0);
         }
-        let settled = self
-            .smoothed
-            .is_some_and(|smoothed| smoothed.is_settled(&self.config));
+        let settled = self.smoothed.is_some_and(|smoothed| smoothed.is_settled(&self.config));
         if !settled && let Some(known) = self.shared.smoothed(&self.config) {
             self.smoothed = Some(known);
             self.timeout_ns = self.config.clamp(self.shared.timeout_ns);

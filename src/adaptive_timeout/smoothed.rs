@@ -22,9 +22,7 @@ impl Smoothed {
             srto_scaled: 0,
             samples: 1,
         };
-        smoothed.srto_scaled = smoothed
-            .rto_ns(config, 1)
-            .saturating_mul(constants.srto_divisor.into());
+        smoothed.srto_scaled = smoothed.rto_ns(config, 1).saturating_mul(constants.srto_divisor.into());
         smoothed
     }
 
@@ -44,14 +42,11 @@ impl Smoothed {
     pub(super) fn sample(&mut self, config: &Config, k_margin: u32, sample_ns: u64) {
         let constants = &config.constants;
         let deviation_ns = self.srtt_ns(config).abs_diff(sample_ns);
-        self.rttvar_scaled = self.rttvar_scaled
-            - self.rttvar_scaled / u64::from(constants.rttvar_divisor)
-            + deviation_ns;
-        self.srtt_scaled =
-            self.srtt_scaled - self.srtt_scaled / u64::from(constants.srtt_divisor) + sample_ns;
-        self.srto_scaled = (self.srto_scaled
-            - self.srto_scaled / u64::from(constants.srto_divisor))
-        .saturating_add(self.rto_ns(config, k_margin));
+        self.rttvar_scaled =
+            self.rttvar_scaled - self.rttvar_scaled / u64::from(constants.rttvar_divisor) + deviation_ns;
+        self.srtt_scaled = self.srtt_scaled - self.srtt_scaled / u64::from(constants.srtt_divisor) + sample_ns;
+        self.srto_scaled = (self.srto_scaled - self.srto_scaled / u64::from(constants.srto_divisor))
+            .saturating_add(self.rto_ns(config, k_margin));
         self.samples = self.samples.saturating_add(1);
     }
 
@@ -76,8 +71,7 @@ impl Smoothed {
     /// max(G, K · rttvar).
     pub(super) fn margin_ns(&self, config: &Config) -> u64 {
         let constants = &config.constants;
-        let deviations_ns = self.rttvar_scaled.saturating_mul(constants.k.into())
-            / u64::from(constants.rttvar_divisor);
+        let deviations_ns = self.rttvar_scaled.saturating_mul(constants.k.into()) / u64::from(constants.rttvar_divisor);
         deviations_ns.max(nanoseconds(constants.granularity))
     }
 

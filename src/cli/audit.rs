@@ -50,15 +50,11 @@ impl Audit {
 
 /// The steps in order, below each what there is to say about it, and at the end the whole.
 fn print(id: RequestId, steps: &[AuditStep]) {
-    let (life, whole): (Vec<_>, Vec<_>) =
-        steps.iter().partition(|step| step.transition_no.is_some());
+    let (life, whole): (Vec<_>, Vec<_>) = steps.iter().partition(|step| step.transition_no.is_some());
     let rows = life.iter().map(|step| {
         [
             or_dash(step.transition_no),
-            or_dash(
-                step.at
-                    .map(|at| at.to_rfc3339_opts(SecondsFormat::Millis, true)),
-            ),
+            or_dash(step.at.map(|at| at.to_rfc3339_opts(SecondsFormat::Millis, true))),
             step.after_seconds
                 .map_or_else(|| "-".to_owned(), |after| format!("{after:+.3} s")),
             format!(
@@ -72,9 +68,7 @@ fn print(id: RequestId, steps: &[AuditStep]) {
             said(step),
         ]
     });
-    let header = [
-        "no", "at", "after", "step", "cause", "attempt", "worker", "",
-    ];
+    let header = ["no", "at", "after", "step", "cause", "attempt", "worker", ""];
     outln!("{id}\n\n{}\n", table(header, rows));
     for step in &whole {
         outln!("{}", plain(&said(step)));
@@ -88,10 +82,7 @@ fn print(id: RequestId, steps: &[AuditStep]) {
 
 /// What is wrong comes first, in capitals that are easy to look for.
 fn said(step: &AuditStep) -> String {
-    let wrong = step
-        .finding
-        .as_ref()
-        .map(|finding| format!("WRONG: {finding}"));
+    let wrong = step.finding.as_ref().map(|finding| format!("WRONG: {finding}"));
     let parts = [wrong, step.remark.clone()];
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }

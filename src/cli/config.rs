@@ -137,12 +137,7 @@ async fn set(database: DatabaseArgs, words: &[String], json: bool) -> anyhow::Re
     Ok(())
 }
 
-async fn history(
-    database: DatabaseArgs,
-    name: Option<&str>,
-    limit: i32,
-    json: bool,
-) -> anyhow::Result<()> {
+async fn history(database: DatabaseArgs, name: Option<&str>, limit: i32, json: bool) -> anyhow::Result<()> {
     let connected = database.connect(1).await?;
     let changes = connected.store.config_history(name, limit, None).await?;
     if json {
@@ -153,10 +148,9 @@ async fn history(
         let rows = changes.into_iter().map(|change| {
             [
                 change.at.format("%Y-%m-%d %H:%M:%SZ").to_string(),
-                change.on_behalf_of.map_or_else(
-                    || change.actor.clone(),
-                    |name| format!("{} ({name})", change.actor),
-                ),
+                change
+                    .on_behalf_of
+                    .map_or_else(|| change.actor.clone(), |name| format!("{} ({name})", change.actor)),
                 change.operation,
                 change.subject,
                 change.name,

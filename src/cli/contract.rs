@@ -60,8 +60,7 @@ fn read(file: Option<PathBuf>) -> anyhow::Result<Box<RawValue>> {
         None => (BUILT_IN.to_owned(), "the built-in contract".to_owned()),
         Some(file) => {
             let name = file.display().to_string();
-            let text = std::fs::read_to_string(&file)
-                .with_context(|| format!("cannot read the contract {name}"))?;
+            let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read the contract {name}"))?;
             (text, name)
         }
     };

@@ -83,9 +83,7 @@ impl Demo {
         let pool = database::connect(url, &PoolSettings::default()).await?;
         let store = Store::new(pool);
         store.initialise(Some("relayer")).await?;
-        store
-            .config_set("tx.per_seconds", &RATE.to_string())
-            .await?;
+        store.config_set("tx.per_seconds", &RATE.to_string()).await?;
         store
             .config_set("readiness.max_concurrency", &CONCURRENCY.to_string())
             .await?;
@@ -122,16 +120,10 @@ impl Demo {
 
     /// Draws until every caller has its answer and the gate is open; on the way one worker is killed and one is asked to
     /// stop. Returns what the gate did meanwhile.
-    async fn watch(
-        &self,
-        store: &Store,
-        callers: &Callers,
-        fleet: &mut Fleet,
-    ) -> anyhow::Result<Story> {
+    async fn watch(&self, store: &Store, callers: &Callers, fleet: &mut Fleet) -> anyhow::Result<Story> {
         let mut picture = Picture::new();
         let mut story = Story::default();
-        let patience =
-            Instant::now() + Duration::from_secs(60 + u64::from(self.requests / RATE) * 2);
+        let patience = Instant::now() + Duration::from_secs(60 + u64::from(self.requests / RATE) * 2);
         let (mut killed, mut stopped) = (false, false);
         while !callers.all_answered() || story.is_closed() {
             let answered = callers.answered();
@@ -179,13 +171,9 @@ fn one_connection() -> PoolSettings {
 fn database_beside(url: &str, name: &str) -> String {
     let (server, query) = url
         .split_once('?')
-        .map_or((url, String::new()), |(server, query)| {
-            (server, format!("?{query}"))
-        });
+        .map_or((url, String::new()), |(server, query)| (server, format!("?{query}")));
     let authority = server.find("://").map_or(0, |at| at + 3);
-    let end = server[authority..]
-        .find('/')
-        .map_or(server.len(), |at| authority + at);
+    let end = server[authority..].find('/').map_or(server.len(), |at| authority + at);
     format!("{}/{name}{query}", &server[..end])
 }
 

@@ -150,12 +150,7 @@ impl Gate {
                 }
                 return Ok(ExitCode::SUCCESS);
             }
-            Some(Action::Set {
-                which,
-                high,
-                low,
-                mode,
-            }) => {
+            Some(Action::Set { which, high, low, mode }) => {
                 let watched = which.one()?;
                 let marks = CapMarks {
                     high_water: high,
@@ -224,21 +219,13 @@ async fn set(store: &Store, watched: &Watched, marks: CapMarks) -> anyhow::Resul
 fn mark_in_the_way(gate: &GateRow, marks: CapMarks) -> Option<String> {
     let (high, low) = (gate.high_water, gate.low_water);
     match (marks.high_water, marks.low_water) {
-        (Some(new), None) if new <= low => Some(format!(
-            "the low-water mark is {low}; set it as well, with --low"
-        )),
-        (None, Some(new)) if new >= high => Some(format!(
-            "the high-water mark is {high}; set it as well, with --high"
-        )),
+        (Some(new), None) if new <= low => Some(format!("the low-water mark is {low}; set it as well, with --low")),
+        (None, Some(new)) if new >= high => Some(format!("the high-water mark is {high}; set it as well, with --high")),
         _ => None,
     }
 }
 
-async fn hold(
-    store: &Store,
-    which: Which,
-    hold: GateHold,
-) -> anyhow::Result<(Option<String>, bool)> {
+async fn hold(store: &Store, which: Which, hold: GateHold) -> anyhow::Result<(Option<String>, bool)> {
     let name = which.one()?.gate();
     let changed = store.gate_force(&name, hold).await?;
     Ok((Some(name), changed))

@@ -93,21 +93,13 @@ impl Recover {
         })
     }
 
-    async fn steps(
-        &self,
-        store: &Store,
-        step: Step<'_>,
-        summary: &mut Summary,
-    ) -> anyhow::Result<()> {
+    async fn steps(&self, store: &Store, step: Step<'_>, summary: &mut Summary) -> anyhow::Result<()> {
         summary.storages = store.recover_storage(self.dry_run, summary.run).await?;
         if self.kind.is_some() || self.limit.is_some() {
             return self.lives(store, step, summary).await;
         }
         // Looked for beside the rest, because mostly there are none.
-        let look = Step {
-            dry_run: true,
-            ..step
-        };
+        let look = Step { dry_run: true, ..step };
         let (lives, found) = tokio::join!(self.lives(store, step, summary), strays(store, &look));
         lives?;
         summary.strays_removed = match found? {
@@ -121,12 +113,7 @@ impl Recover {
     }
 
     /// Live requests: what is past its deadline first, for it needs no message any more.
-    async fn lives(
-        &self,
-        store: &Store,
-        step: Step<'_>,
-        summary: &mut Summary,
-    ) -> anyhow::Result<()> {
+    async fn lives(&self, store: &Store, step: Step<'_>, summary: &mut Summary) -> anyhow::Result<()> {
         self.deadlines(store, step, summary).await?;
         self.requests(store, step, summary).await
     }
@@ -141,12 +128,7 @@ impl Recover {
     }
 
     /// Deadlines that no sweep will meet, a bounded batch a transaction.
-    async fn deadlines(
-        &self,
-        store: &Store,
-        mut step: Step<'_>,
-        summary: &mut Summary,
-    ) -> anyhow::Result<()> {
+    async fn deadlines(&self, store: &Store, mut step: Step<'_>, summary: &mut Summary) -> anyhow::Result<()> {
         let mut after = None;
         while let Some(batch) = self.next_batch(summary) {
             step.batch = batch;
@@ -163,12 +145,7 @@ impl Recover {
     }
 
     /// Lost senders and lost messages, a bounded batch a transaction.
-    async fn requests(
-        &self,
-        store: &Store,
-        mut step: Step<'_>,
-        summary: &mut Summary,
-    ) -> anyhow::Result<()> {
+    async fn requests(&self, store: &Store, mut step: Step<'_>, summary: &mut Summary) -> anyhow::Result<()> {
         let mut after = None;
         while let Some(batch) = self.next_batch(summary) {
             step.batch = batch;

@@ -61,9 +61,9 @@ impl FromStr for Since {
         if let Ok(at) = DateTime::parse_from_rfc3339(text) {
             return Ok(Self::At(at.into()));
         }
-        humantime::parse_duration(text).map(Self::Ago).map_err(|_| {
-            "neither a time such as 2026-11-20T08:00:00Z nor a length such as 2h".into()
-        })
+        humantime::parse_duration(text)
+            .map(Self::Ago)
+            .map_err(|_| "neither a time such as 2026-11-20T08:00:00Z nor a length such as 2h".into())
     }
 }
 
@@ -139,12 +139,7 @@ impl Redrive {
     }
 
     /// One bounded batch a transaction.
-    async fn batches(
-        &self,
-        store: &Store,
-        mut step: Step<'_>,
-        summary: &mut Summary,
-    ) -> anyhow::Result<()> {
+    async fn batches(&self, store: &Store, mut step: Step<'_>, summary: &mut Summary) -> anyhow::Result<()> {
         let mut after = None;
         while let Some(batch) = self.next_batch(summary.redriven) {
             step.batch = batch;
@@ -153,12 +148,10 @@ impl Redrive {
             summary.refused += done.refused;
             summary.retry_after_seconds = summary.retry_after_seconds.max(done.retry_after_seconds);
             let mut new_ids = done.new_ids.into_iter();
-            summary
-                .requests
-                .extend(done.ids.into_iter().map(|job_id| Redriven {
-                    job_id,
-                    redriven_as: new_ids.next(),
-                }));
+            summary.requests.extend(done.ids.into_iter().map(|job_id| Redriven {
+                job_id,
+                redriven_as: new_ids.next(),
+            }));
             summary.unfit.extend(
                 done.unfit_ids
                     .into_iter()
@@ -175,9 +168,7 @@ impl Redrive {
 
     /// How many requests the next batch may submit; none when the limit is reached.
     fn next_batch(&self, redriven: i64) -> Option<i32> {
-        let left = self
-            .limit
-            .map_or(i64::MAX, |limit| i64::from(limit) - redriven);
+        let left = self.limit.map_or(i64::MAX, |limit| i64::from(limit) - redriven);
         let batch = self.batch.min(i32::try_from(left).unwrap_or(i32::MAX));
         (batch > 0).then_some(batch)
     }

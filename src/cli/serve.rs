@@ -94,25 +94,20 @@ impl Serve {
     pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
         let stop = shutdown::on_signal()?;
         let connected = database.connect_to_serve(self.connections.max(2)).await?;
-        let listen_url = self
-            .listen_database_url
-            .as_ref()
-            .unwrap_or(&connected.location.url);
+        let listen_url = self.listen_database_url.as_ref().unwrap_or(&connected.location.url);
         let listener_settings = PoolSettings {
             // What the database counts nodes by.
             application_name: http::LISTENER_NAME.to_owned(),
             ..PoolSettings::default()
         };
-        let listened = database::connect_to_listen(listen_url, &listener_settings)
-            .context("check --listen-database-url")?;
+        let listened =
+            database::connect_to_listen(listen_url, &listener_settings).context("check --listen-database-url")?;
         room_for(self.limits.connection_limit);
         let listen = within_reach(self.listen, &connected.store).await?;
         let listener = match TcpListener::bind(listen).await {
             Ok(listener) => listener,
             Err(error) if error.kind() == ErrorKind::AddrInUse => {
-                bail!(
-                    "{listen} is in use by another program: stop that one, or pass another --listen"
-                )
+                bail!("{listen} is in use by another program: stop that one, or pass another --listen")
             }
             Err(error) => return Err(error).with_context(|| format!("cannot listen on {listen}")),
         };
@@ -142,10 +137,7 @@ impl Serve {
         let store = &connected.store;
         let node = http::Node::new(store.clone(), &options);
         let mut parts = JoinSet::new();
-        parts.spawn(part(
-            "maintenance",
-            maintenance::run(store.clone(), stop.clone()),
-        ));
+        parts.spawn(part("maintenance", maintenance::run(store.clone(), stop.clone())));
         parts.spawn(part(
             "the listener",
             listener::listen(listened, store.clone(), node.hearers(), stop.clone()),
@@ -158,8 +150,7 @@ impl Serve {
             let delivering = webhook::run(store.clone(), options, stop.clone());
             parts.spawn(part("the delivery of webhooks", delivering));
         }
-        let served =
-            http::serve_within(listener, node.router(&options), &connections, stop.clone());
+        let served = http::serve_within(listener, node.router(&options), &connections, stop.clone());
         together(served, parts, &stop).await?;
         drop(connected.location);
         Ok(ExitCode::SUCCESS)
@@ -208,9 +199,7 @@ async fn together(
 
 /// Makes room for this many connections, and some files besides.
 fn room_for(connections: usize) {
-    let wanted = u64::try_from(connections)
-        .unwrap_or(u64::MAX)
-        .saturating_add(256);
+    let wanted = u64::try_from(connections).unwrap_or(u64::MAX).saturating_add(256);
     match file_limit::raise(wanted) {
         Ok(limit) if limit >= wanted => {}
         Ok(limit) => tracing::warn!(
@@ -228,9 +217,7 @@ async fn within_reach(asked: SocketAddr, store: &Store) -> anyhow::Result<Socket
         return Ok(asked);
     }
     if asked.ip().is_loopback() {
-        tracing::warn!(
-            "no API key yet: whoever reaches this port may do everything (`tidegate key create`)"
-        );
+        tracing::warn!("no API key yet: whoever reaches this port may do everything (`tidegate key create`)");
         return Ok(asked);
     }
     let address = loopback(asked);
@@ -270,9 +257,7 @@ mod tests {
                 assert!(!breaks_down, "on purpose");
             }));
 
-            let error = together(serving(stop.clone()), parts, &stop)
-                .await
-                .unwrap_err();
+            let error = together(serving(stop.clone()), parts, &stop).await.unwrap_err();
 
             let expected = if breaks_down {
                 "broke down"

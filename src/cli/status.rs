@@ -143,11 +143,7 @@ fn stage_row(stage: StageLevel) -> [String; 9] {
         format!(
             "× {}{}",
             stage.stretch,
-            if stage.congested {
-                " × 2, congested"
-            } else {
-                ""
-            }
+            if stage.congested { " × 2, congested" } else { "" }
         ),
         stage.breaker,
     ]

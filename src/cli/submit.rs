@@ -46,8 +46,7 @@ impl Submit {
         let submission = Submission {
             // The HTTP spelling is welcome here too.
             kind: self.kind.replace('-', "_"),
-            payload: RawValue::from_string(payload.trim().to_owned())
-                .context("the payload is not JSON")?,
+            payload: RawValue::from_string(payload.trim().to_owned()).context("the payload is not JSON")?,
             idempotency_key: self.idempotency_key,
             submitter: self.submitter,
             admission: Admission::Enforce,

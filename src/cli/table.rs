@@ -3,10 +3,7 @@
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
 
 /// A plain table: a header, rows, numbers to the right.
-pub(super) fn table<const N: usize>(
-    header: [&str; N],
-    rows: impl IntoIterator<Item = [String; N]>,
-) -> Table {
+pub(super) fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> Table {
     let mut table = Table::new();
     table.load_preset(NOTHING).set_header(header);
     let mut numeric = [true; N];

@@ -109,10 +109,7 @@ impl Webhook {
             Self::Kind { kind, url } => {
                 let url = Some(url).filter(|url| url != "none");
                 let kind = kind.replace('-', "_");
-                let before = connected
-                    .store
-                    .set_kind_callback(&kind, url.as_deref())
-                    .await?;
+                let before = connected.store.set_kind_callback(&kind, url.as_deref()).await?;
                 let [is, was] = [url, before].map(|url| url.unwrap_or_else(|| "nobody".to_owned()));
                 outln!("{kind} tells {is}; it told {was}");
             }
@@ -127,10 +124,7 @@ impl Hosts {
     async fn run(self, connected: &Connected) -> anyhow::Result<()> {
         let store = &connected.store;
         match self {
-            Self::Add {
-                host,
-                allow_private,
-            } => {
+            Self::Add { host, allow_private } => {
                 let new = store.webhook_host_add(&host, allow_private).await?;
                 let reach = if allow_private {
                     ", private addresses included"
@@ -159,17 +153,8 @@ impl Hosts {
                     return Ok(());
                 }
                 let rows = hosts.into_iter().map(|host| {
-                    let addresses = if host.allow_private {
-                        "private too"
-                    } else {
-                        "public"
-                    };
-                    [
-                        host.host,
-                        addresses.to_owned(),
-                        time(host.created_at),
-                        host.created_by,
-                    ]
+                    let addresses = if host.allow_private { "private too" } else { "public" };
+                    [host.host, addresses.to_owned(), time(host.created_at), host.created_by]
                 });
                 outln!("{}", table(["host", "addresses", "since", "by"], rows));
             }
@@ -182,16 +167,11 @@ impl Secret {
     async fn run(self, connected: &Connected) -> anyhow::Result<()> {
         let store = &connected.store;
         match self {
-            Self::Rotate {
-                host,
-                overlap_hours,
-            } => {
+            Self::Rotate { host, overlap_hours } => {
                 let Ok(overlap) = Duration::try_from_secs_f64(overlap_hours * 3600.0) else {
                     bail!("the overlap is a number of hours, zero or more");
                 };
-                let (id, secret) = store
-                    .webhook_secret_rotate(host.as_deref(), overlap)
-                    .await?;
+                let (id, secret) = store.webhook_secret_rotate(host.as_deref(), overlap).await?;
                 outln!("{secret}");
                 eprintln!(
                     "secret {id} signs from now on and is not shown again; the one before signs as well for {overlap_hours} h"
@@ -220,10 +200,7 @@ impl Secret {
 
 impl List {
     async fn run(self, connected: &Connected) -> anyhow::Result<()> {
-        let deliveries = connected
-            .store
-            .webhook_deliveries(self.failed, self.limit)
-            .await?;
+        let deliveries = connected.store.webhook_deliveries(self.failed, self.limit).await?;
         if self.json {
             outln!("{}", serde_json::to_string_pretty(&deliveries)?);
             return Ok(());

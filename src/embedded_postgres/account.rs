@@ -87,9 +87,10 @@ impl Account {
         let Some(user) = &self.other else {
             return Ok(());
         };
-        unix_fs::lchown(path, Some(user.uid.as_raw()), Some(user.gid.as_raw())).map_err(
-            EmbeddedPostgresError::io("give to the PostgreSQL user the directory", path),
-        )
+        unix_fs::lchown(path, Some(user.uid.as_raw()), Some(user.gid.as_raw())).map_err(EmbeddedPostgresError::io(
+            "give to the PostgreSQL user the directory",
+            path,
+        ))
     }
 
     /// Checks that the account can enter `directory`, by asking the system as that account: mode

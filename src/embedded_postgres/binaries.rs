@@ -114,9 +114,7 @@ impl BinarySearch {
 }
 
 fn holds_programs(directory: &Path) -> bool {
-    PROGRAMS
-        .iter()
-        .all(|program| directory.join(program).is_file())
+    PROGRAMS.iter().all(|program| directory.join(program).is_file())
 }
 
 /// Follows links such as `/usr/local/bin/postgres` to the directory they lead to, when that one has
@@ -138,11 +136,7 @@ fn major_version(directory: &Path) -> Option<u32> {
 }
 
 fn output_of(program: &Path, argument: &str) -> Option<String> {
-    let output = Command::new(program)
-        .arg(argument)
-        .stdin(Stdio::null())
-        .output()
-        .ok()?;
+    let output = Command::new(program).arg(argument).stdin(Stdio::null()).output().ok()?;
     output.status.success().then_some(())?;
     String::from_utf8(output.stdout).ok()
 }

@@ -20,16 +20,14 @@ const UNFINISHED: &str = "data.tmp-";
 pub(super) fn major_version(layout: &Layout) -> Result<Option<u32>, EmbeddedPostgresError> {
     let file = layout.data.join("PG_VERSION");
     match fs::read_to_string(&file) {
-        Ok(version) => {
-            version
-                .trim()
-                .parse()
-                .map(Some)
-                .map_err(|_| EmbeddedPostgresError::UnusableDirectory {
-                    directory: layout.root.clone(),
-                    reason: format!("{} does not hold a version number", file.display()),
-                })
-        }
+        Ok(version) => version
+            .trim()
+            .parse()
+            .map(Some)
+            .map_err(|_| EmbeddedPostgresError::UnusableDirectory {
+                directory: layout.root.clone(),
+                reason: format!("{} does not hold a version number", file.display()),
+            }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(EmbeddedPostgresError::io("read", &file)(error)),
     }
@@ -49,21 +47,17 @@ pub(super) fn make_if_missing(
     if major_version(layout)?.is_some() {
         return Ok(());
     }
-    let unfinished = layout
-        .root
-        .join(format!("{UNFINISHED}{}", std::process::id()));
+    let unfinished = layout.root.join(format!("{UNFINISHED}{}", std::process::id()));
     let made = make(&unfinished, account, bin, durable);
     if made.is_err() {
         remove_unfinished(layout);
     }
     made?;
     fs::rename(&unfinished, &layout.data).map_err(|error| match error.kind() {
-        io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => {
-            EmbeddedPostgresError::UnusableDirectory {
-                directory: layout.root.clone(),
-                reason: "`data` in it is something else than a PostgreSQL cluster".to_owned(),
-            }
-        }
+        io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => EmbeddedPostgresError::UnusableDirectory {
+            directory: layout.root.clone(),
+            reason: "`data` in it is something else than a PostgreSQL cluster".to_owned(),
+        },
         _ => EmbeddedPostgresError::io("rename", &unfinished)(error),
     })?;
     File::open(&layout.root)
@@ -71,12 +65,7 @@ pub(super) fn make_if_missing(
         .map_err(EmbeddedPostgresError::io("sync", &layout.root))
 }
 
-fn make(
-    directory: &Path,
-    account: &Account,
-    bin: &Path,
-    durable: bool,
-) -> Result<(), EmbeddedPostgresError> {
+fn make(directory: &Path, account: &Account, bin: &Path, durable: bool) -> Result<(), EmbeddedPostgresError> {
     let initdb = |locale: &str| {
         make_private(directory, account)?;
         let program = bin.join("initdb");
@@ -90,9 +79,7 @@ fn make(
         if !durable {
             command.arg("--no-sync");
         }
-        command
-            .output()
-            .map_err(EmbeddedPostgresError::io("run", &program))
+        command.output().map_err(EmbeddedPostgresError::io("run", &program))
     };
     // `C.UTF-8` sorts bytewise and still knows letters beyond ASCII, but not every system has it.
     let output = initdb("--locale=C.UTF-8")?;

@@ -14,12 +14,7 @@ use super::layout::Layout;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Makes the database `name` unless it exists, however many processes do the same at once.
-pub(super) fn ensure(
-    layout: &Layout,
-    account: &Account,
-    bin: &Path,
-    name: &str,
-) -> Result<(), EmbeddedPostgresError> {
+pub(super) fn ensure(layout: &Layout, account: &Account, bin: &Path, name: &str) -> Result<(), EmbeddedPostgresError> {
     let literal = name.replace('\'', "''");
     let identifier = name.replace('"', "\"\"");
     let exists = format!("SELECT 1 FROM pg_database WHERE datname = '{literal}'");
@@ -40,9 +35,7 @@ pub(super) fn ensure(
         // duplicate_database and unique_violation: somebody else made it meanwhile.
         // object_in_use: somebody is connected to the template, or copies it as well.
         let said = String::from_utf8_lossy(&created.stderr);
-        let passing = ["42P04", "23505", "55006"]
-            .iter()
-            .any(|state| said.contains(state));
+        let passing = ["42P04", "23505", "55006"].iter().any(|state| said.contains(state));
         if !passing || Instant::now() >= deadline {
             return Err(EmbeddedPostgresError::program("psql", &created, ""));
         }
@@ -50,18 +43,9 @@ pub(super) fn ensure(
     }
 }
 
-fn psql(
-    layout: &Layout,
-    account: &Account,
-    bin: &Path,
-    statement: &str,
-) -> Result<Output, EmbeddedPostgresError> {
+fn psql(layout: &Layout, account: &Account, bin: &Path, statement: &str) -> Result<Output, EmbeddedPostgresError> {
     let beside = bin.join("psql");
-    let program = if beside.is_file() {
-        &beside
-    } else {
-        Path::new("psql")
-    };
+    let program = if beside.is_file() { &beside } else { Path::new("psql") };
     account
         .command(program)
         .args(["-X", "-w", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1"])

@@ -75,10 +75,7 @@ fn become_keeper(layout: &Layout) -> Result<Option<Held>, EmbeddedPostgresError>
 /// Starts a keeper unless there is one. The caller holds the start lock.
 ///
 /// Returns whether there is a keeper now; a command that cannot be started is logged.
-pub(super) fn ensure_keeper(
-    layout: &Layout,
-    command: &[OsString],
-) -> Result<bool, EmbeddedPostgresError> {
+pub(super) fn ensure_keeper(layout: &Layout, command: &[OsString]) -> Result<bool, EmbeddedPostgresError> {
     if Held::try_exclusive(&layout.keeper_lock)?.is_none() {
         return Ok(true);
     }

@@ -41,8 +41,7 @@ impl Layout {
         let run = root.join("run");
         let bytes = run.as_os_str().as_encoded_bytes();
         // libpq takes a comma in a host for the end of the first of several, even an encoded one.
-        let usable =
-            bytes.len() + 1 + SOCKET_NAME.len() <= SOCKET_PATH_LIMIT && !bytes.contains(&b',');
+        let usable = bytes.len() + 1 + SOCKET_NAME.len() <= SOCKET_PATH_LIMIT && !bytes.contains(&b',');
         Self {
             data: root.join("data"),
             log: root.join("log").join("postgres.log"),
@@ -103,10 +102,7 @@ impl Layout {
     }
 
     /// Makes the log and the socket directories, open to the account alone.
-    pub(super) fn make_log_and_socket_directories(
-        &self,
-        account: &Account,
-    ) -> Result<(), EmbeddedPostgresError> {
+    pub(super) fn make_log_and_socket_directories(&self, account: &Account) -> Result<(), EmbeddedPostgresError> {
         for directory in [&self.root.join("log"), &self.socket_directory] {
             make_private(directory, account)?;
         }
@@ -115,20 +111,14 @@ impl Layout {
 }
 
 /// Makes `directory` if it is missing and gives it to the account, mode 0700.
-pub(super) fn make_private(
-    directory: &Path,
-    account: &Account,
-) -> Result<(), EmbeddedPostgresError> {
+pub(super) fn make_private(directory: &Path, account: &Account) -> Result<(), EmbeddedPostgresError> {
     match fs::DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(EmbeddedPostgresError::io("make the directory", directory)(
-                error,
-            ));
+            return Err(EmbeddedPostgresError::io("make the directory", directory)(error));
         }
         _ => {}
     }
-    let found =
-        fs::symlink_metadata(directory).map_err(EmbeddedPostgresError::io("examine", directory))?;
+    let found = fs::symlink_metadata(directory).map_err(EmbeddedPostgresError::io("examine", directory))?;
     if found.is_dir() && found.uid() == account.uid() && found.mode() & 0o777 == 0o700 {
         return Ok(());
     }

@@ -32,10 +32,7 @@ impl Held {
         }
     }
 
-    fn wait(
-        path: &Path,
-        lock: impl Fn(&File) -> io::Result<()>,
-    ) -> Result<Self, EmbeddedPostgresError> {
+    fn wait(path: &Path, lock: impl Fn(&File) -> io::Result<()>) -> Result<Self, EmbeddedPostgresError> {
         let file = open(path)?;
         loop {
             match lock(&file) {

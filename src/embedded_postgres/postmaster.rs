@@ -117,9 +117,7 @@ pub(super) fn clear_leftovers(layout: &Layout) -> Result<(), EmbeddedPostgresErr
 
 fn remove(file: &Path) -> Result<(), EmbeddedPostgresError> {
     match fs::remove_file(file) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(EmbeddedPostgresError::io("remove", file)(error))
-        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(EmbeddedPostgresError::io("remove", file)(error)),
         _ => Ok(()),
     }
 }
@@ -144,11 +142,7 @@ pub(super) fn crash(layout: &Layout) -> Result<Option<u32>, EmbeddedPostgresErro
     end(layout, Signal::SIGKILL, "did not die")
 }
 
-fn end(
-    layout: &Layout,
-    signal: Signal,
-    complaint: &'static str,
-) -> Result<Option<u32>, EmbeddedPostgresError> {
+fn end(layout: &Layout, signal: Signal, complaint: &'static str) -> Result<Option<u32>, EmbeddedPostgresError> {
     let Some(pid) = running(layout) else {
         return Ok(None);
     };

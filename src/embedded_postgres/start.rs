@@ -73,11 +73,7 @@ fn start(layout: &Layout, account: &Account, bin: &Path) -> Result<(), EmbeddedP
         }
         let log = log_since(layout, log_before);
         if !log.contains(STILL_IN_USE) || Instant::now() >= deadline {
-            return Err(EmbeddedPostgresError::program(
-                "pg_ctl start",
-                &output,
-                &log,
-            ));
+            return Err(EmbeddedPostgresError::program("pg_ctl start", &output, &log));
         }
         // Sessions notice the death of their server and end, each when it next waits for anything.
         thread::sleep(Duration::from_millis(100));

@@ -66,11 +66,7 @@ impl Places {
             }
             for kind in &row.kinds {
                 let of_kind = places.by_kind.entry(kind.clone()).or_default();
-                let first = if row.queue.is_some() {
-                    0
-                } else {
-                    of_kind.len()
-                };
+                let first = if row.queue.is_some() { 0 } else { of_kind.len() };
                 of_kind.insert(first, place);
             }
             for kind in &row.passed_by {
@@ -178,8 +174,7 @@ impl GateCopy {
         let on_the_way = || self.places.of_submission(kind, submitter);
         // A single one may be refused by a gate of which the news is still under way: the first, if there is no cap. A batch
         // may be refused by one that is open, and has just no room for all of it.
-        let unheard = count == 1
-            && !on_the_way().any(|place| closed(&self.gates[place]) || self.gates[place].is_cap);
+        let unheard = count == 1 && !on_the_way().any(|place| closed(&self.gates[place]) || self.gates[place].is_cap);
         for (nth, place) in on_the_way().enumerate() {
             let known = &mut self.gates[place];
             if closed(known) || (unheard && nth == 0) {
@@ -191,13 +186,7 @@ impl GateCopy {
     }
 
     /// The gate to tell a submission's caller about: the first, or, if it was refused, the first that is closed.
-    pub(super) fn gate_of(
-        &self,
-        kind: &str,
-        submitter: Option<&str>,
-        refused: bool,
-        now: Instant,
-    ) -> Option<Gate> {
+    pub(super) fn gate_of(&self, kind: &str, submitter: Option<&str>, refused: bool, now: Instant) -> Option<Gate> {
         if !self.is_usable(now) {
             return None;
         }

@@ -85,9 +85,7 @@ impl Gate {
     fn room_of_a_node(&self, terms: &Terms) -> Room {
         let (high, low) = (self.high_water as f64, self.low_water as f64);
         let rate = self.drain_rate.filter(|rate| *rate > 0.0);
-        let seconds = |seconds: f64| {
-            Duration::try_from_secs_f64(seconds.min(SECONDS_MAX)).unwrap_or(Duration::ZERO)
-        };
+        let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds.min(SECONDS_MAX)).unwrap_or(Duration::ZERO);
         Room {
             at_once: ((high - low) / terms.nodes).max(1.0),
             pace: rate.map_or(Duration::ZERO, |rate| {

@@ -34,17 +34,11 @@ impl Turns {
     /// The next turn, of a caller who wants `count` places: how long after the opening it is.
     pub(super) fn take(&mut self, opens_at: Instant, count: usize, room: &Room) -> Duration {
         // What is beyond the longest delay is told just that, so there is no use in counting it.
-        let at_once = Duration::try_from_secs_f64(room.pace.as_secs_f64() * room.at_once)
-            .unwrap_or(Duration::ZERO);
+        let at_once = Duration::try_from_secs_f64(room.pace.as_secs_f64() * room.at_once).unwrap_or(Duration::ZERO);
         let ahead = self
             .through
-            .map_or(Duration::ZERO, |through| {
-                through.saturating_duration_since(opens_at)
-            })
-            .saturating_add(
-                room.pace
-                    .saturating_mul(u32::try_from(count).unwrap_or(u32::MAX)),
-            )
+            .map_or(Duration::ZERO, |through| through.saturating_duration_since(opens_at))
+            .saturating_add(room.pace.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX)))
             .min(room.most.saturating_add(at_once));
         self.through = opens_at.checked_add(ahead);
         ahead.saturating_sub(at_once).min(room.most)
@@ -97,10 +91,7 @@ mod tests {
         let opens_at = Instant::now() + millis(5000);
         let mut turns = Turns::default();
         take(&mut turns, opens_at, 8);
-        assert_eq!(
-            take(&mut turns, opens_at + millis(500), 4),
-            [100, 200, 300, 400]
-        );
+        assert_eq!(take(&mut turns, opens_at + millis(500), 4), [100, 200, 300, 400]);
         let mut turns = Turns::default();
         take(&mut turns, opens_at, 8);
         assert_eq!(take(&mut turns, opens_at + millis(5000), 4), [0, 0, 0, 100]);

@@ -63,11 +63,7 @@ impl Access {
     }
 
     /// These routes, for callers with this scope.
-    pub(super) fn guard<S: Clone + Send + Sync + 'static>(
-        &self,
-        scope: Scope,
-        routes: Router<S>,
-    ) -> Router<S> {
+    pub(super) fn guard<S: Clone + Send + Sync + 'static>(&self, scope: Scope, routes: Router<S>) -> Router<S> {
         let guard = (self.clone(), scope);
         routes.route_layer(middleware::from_fn_with_state(guard, admit))
     }
@@ -167,8 +163,7 @@ impl IntoResponse for Refusal {
                 String::new(),
             ),
             Self::Malformed => (
-                UNAUTHENTICATED
-                    .because("what is in Authorization is no API key: `Bearer tg_…`, once"),
+                UNAUTHENTICATED.because("what is in Authorization is no API key: `Bearer tg_…`, once"),
                 r#", error="invalid_token""#.to_owned(),
             ),
             Self::Unknown => (
@@ -180,17 +175,14 @@ impl IntoResponse for Refusal {
                 format!(r#", error="insufficient_scope", scope="{scope}""#),
             ),
             Self::Foreign => (
-                FOREIGN_ORIGIN.because(
-                    "without API keys this node serves programs on its own machine, and no web pages",
-                ),
+                FOREIGN_ORIGIN
+                    .because("without API keys this node serves programs on its own machine, and no web pages"),
                 String::new(),
             ),
             Self::Unavailable(error) => return Problem::from(&*error).into_response(),
         };
         let mut response = problem.into_response();
-        if let Ok(challenge) =
-            HeaderValue::try_from(format!("Bearer realm=\"tidegate\"{challenge}"))
-        {
+        if let Ok(challenge) = HeaderValue::try_from(format!("Bearer realm=\"tidegate\"{challenge}")) {
             response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
         }
         response
@@ -198,11 +190,7 @@ impl IntoResponse for Refusal {
 }
 
 /// Lets a call pass when its key has the scope, and notes who calls.
-async fn admit(
-    State((access, scope)): State<(Access, Scope)>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+async fn admit(State((access, scope)): State<(Access, Scope)>, mut request: Request, next: Next) -> Response {
     match access.caller(request.headers(), scope).await {
         Ok(caller) => {
             let key = caller.key.clone();

@@ -107,9 +107,7 @@ impl From<Status> for Word {
             Status::Completed => Self::Succeeded,
             Status::TimedOut => Self::TimedOut,
             Status::Failure => Self::Failed,
-            Status::Queued | Status::Processing | Status::TxInFlight | Status::ReceiptReceived => {
-                Self::Queued
-            }
+            Status::Queued | Status::Processing | Status::TxInFlight | Status::ReceiptReceived => Self::Queued,
         }
     }
 }

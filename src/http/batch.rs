@@ -48,10 +48,7 @@ struct Answer {
 /// What a batch's headers ask for.
 #[derive(utoipa::IntoParams)]
 #[into_params(parameter_in = Header)]
-#[expect(
-    dead_code,
-    reason = "describes what `Wishes` reads, as far as a batch may wish it"
-)]
+#[expect(dead_code, reason = "describes what `Wishes` reads, as far as a batch may wish it")]
 struct BatchWishes {
     /// Makes repeating safe: it stands for the whole batch. 1 to 255 visible characters.
     #[param(
@@ -100,9 +97,8 @@ pub(super) async fn submit(
         return Err(INVALID_HEADER.because("a batch starts at once: leave out Tidegate-Not-Before"));
     }
     if wishes.callback_url.is_some() {
-        return Err(INVALID_HEADER.because(
-            "a batch tells nobody of its own: leave out Tidegate-Callback-Url, or set the kind's",
-        ));
+        return Err(INVALID_HEADER
+            .because("a batch tells nobody of its own: leave out Tidegate-Callback-Url, or set the kind's"));
     }
     if payloads.is_empty() || payloads.len() > REQUESTS_MAX {
         return Err(INVALID_BODY.because(format!(
@@ -144,10 +140,7 @@ pub(super) async fn submit(
 }
 
 /// `in_turn`: when to submit again, told by when the gate opens.
-fn answer(
-    submitted: Vec<Submitted>,
-    in_turn: impl FnOnce(RetryAfter) -> RetryAfter,
-) -> Result<Response, Problem> {
+fn answer(submitted: Vec<Submitted>, in_turn: impl FnOnce(RetryAfter) -> RetryAfter) -> Result<Response, Problem> {
     let mut job_ids = Vec::with_capacity(submitted.len());
     let mut last = None;
     let mut replayed = true;
@@ -207,11 +200,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_told_when_to_ask_for_its_last_request_whatever_the_jitter_of_the_others() {
-        let submitted = vec![
-            accepted(1, 60, 90),
-            accepted(2, 62, 70),
-            accepted(3, 61, 80),
-        ];
+        let submitted = vec![accepted(1, 60, 90), accepted(2, 62, 70), accepted(3, 61, 80)];
         let answer = answer(submitted, |retry_after| retry_after).unwrap();
         assert_eq!(answer.headers()[RETRY_AFTER], "70");
     }

@@ -18,8 +18,7 @@ use tokio::time::timeout;
 use super::{
     Api, json,
     problem::{
-        INCOMPLETE_BODY, INVALID_BODY, MALFORMED_JSON, PAYLOAD_TOO_LARGE, Problem, UNSTORABLE,
-        UNSUPPORTED_MEDIA_TYPE,
+        INCOMPLETE_BODY, INVALID_BODY, MALFORMED_JSON, PAYLOAD_TOO_LARGE, Problem, UNSTORABLE, UNSUPPORTED_MEDIA_TYPE,
     },
 };
 
@@ -73,9 +72,7 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
     if let Some(coding) = text(CONTENT_ENCODING)
         && !coding.eq_ignore_ascii_case("identity")
     {
-        return Err(
-            UNSUPPORTED_MEDIA_TYPE.because(format!("the body comes as {coding}; send it as it is"))
-        );
+        return Err(UNSUPPORTED_MEDIA_TYPE.because(format!("the body comes as {coding}; send it as it is")));
     }
     let Some(media_type) = text(CONTENT_TYPE) else {
         return Err(UNSUPPORTED_MEDIA_TYPE.because("say Content-Type: application/json"));
@@ -89,9 +86,7 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
     if essence == "application/json" || essence.ends_with("+json") {
         Ok(())
     } else {
-        Err(UNSUPPORTED_MEDIA_TYPE.because(format!(
-            "say Content-Type: application/json, not {media_type}"
-        )))
+        Err(UNSUPPORTED_MEDIA_TYPE.because(format!("say Content-Type: application/json, not {media_type}")))
     }
 }
 

@@ -94,11 +94,7 @@ impl Streams {
     ),
     security((), ("api_key" = ["submit"])),
 )]
-pub(super) async fn follow(
-    State(api): State<Arc<Api>>,
-    job: JobPath,
-    request: Request,
-) -> Result<Response, Problem> {
+pub(super) async fn follow(State(api): State<Arc<Api>>, job: JobPath, request: Request) -> Result<Response, Problem> {
     job.authorise(&api.store).await?;
     let streams = Arc::clone(&api.streams);
     let known = last_event(request.headers());
@@ -113,9 +109,7 @@ pub(super) async fn follow(
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let full = || OVERLOADED.because("as many streams as this node serves are open");
-    let place = Arc::clone(&streams.places)
-        .try_acquire_owned()
-        .map_err(|_| full())?;
+    let place = Arc::clone(&streams.places).try_acquire_owned().map_err(|_| full())?;
     let waiter = streams
         .waiters
         .follow(job.id, progress.transition_no)

@@ -205,9 +205,7 @@ impl Submitter {
     ///
     /// Those of [`Store::submit_batch`].
     pub(super) async fn submit_batch(&self, batch: &Batch) -> Result<Vec<Submitted>, StoreError> {
-        let Lanes {
-            store, statements, ..
-        } = &self.0.rounds;
+        let Lanes { store, statements, .. } = &self.0.rounds;
         let _turn = statements.acquire().await;
         let (kind, submitter) = (&batch.kind, batch.submitter.as_deref());
         let admission = Admission::Enforce;
@@ -257,10 +255,7 @@ impl Rounds for Lanes {
     async fn run(&self, lane: &Lane, group: Group) {
         let sending = tokio::time::timeout(self.patience, self.send(lane, group));
         if sending.await.is_err() {
-            tracing::warn!(
-                request.kind = lane.kind,
-                "a group of submissions took too long"
-            );
+            tracing::warn!(request.kind = lane.kind, "a group of submissions took too long");
         }
     }
 }
@@ -271,9 +266,7 @@ impl Lanes {
         let mut parts = vec![group];
         while let Some(mut part) = parts.pop() {
             self.sizes.record(part.keys.len() as f64);
-            let submitted = part
-                .submit(&self.store, &lane.kind, Some(KEY_PATIENCE))
-                .await;
+            let submitted = part.submit(&self.store, &lane.kind, Some(KEY_PATIENCE)).await;
             match &submitted {
                 Err(error) if part.answers.len() > 1 && may_be_one_members(error) => {
                     let rest = part.split_off(part.answers.len() / 2);
@@ -289,11 +282,7 @@ impl Lanes {
     /// Sends what another transaction is in the way of, and lets the lane go on.
     fn wait_for_key(&self, lane: &Lane, alone: Group) {
         let kind = lane.kind.clone();
-        let (store, waits, patience) = (
-            self.store.clone(),
-            Arc::clone(&self.key_waits),
-            self.patience,
-        );
+        let (store, waits, patience) = (self.store.clone(), Arc::clone(&self.key_waits), self.patience);
         tokio::spawn(async move {
             let sending = tokio::time::timeout(patience, async {
                 let _turn = waits.acquire().await;

@@ -49,9 +49,7 @@ enum Readiness {
     security(()),
 )]
 pub(super) async fn live() -> Json<Alive> {
-    Json(Alive {
-        status: Life::Alive,
-    })
+    Json(Alive { status: Life::Alive })
 }
 
 /// `GET /readyz`: the database answers, is migrated and takes writes; otherwise 503, naming what to do.

@@ -32,9 +32,7 @@ pub(super) fn objection(json: &[u8]) -> Option<String> {
             b'e' | b'E' => {
                 let exponent = exponent(bytes.as_slice());
                 if exponent > EXPONENT_MAX {
-                    return Some(format!(
-                        "it holds a number with an exponent beyond {EXPONENT_MAX}"
-                    ));
+                    return Some(format!("it holds a number with an exponent beyond {EXPONENT_MAX}"));
                 }
                 unfolded += exponent;
                 if unfolded > UNFOLDED_MAX {
@@ -70,9 +68,7 @@ fn exponent(bytes: &[u8]) -> u32 {
         .iter()
         .take_while(|byte| byte.is_ascii_digit())
         .fold(0, |exponent: u32, digit| {
-            exponent
-                .saturating_mul(10)
-                .saturating_add(u32::from(digit - b'0'))
+            exponent.saturating_mul(10).saturating_add(u32::from(digit - b'0'))
         })
 }
 

@@ -53,11 +53,7 @@ impl Idle {
 }
 
 /// Refuses a call when all places are taken: the caller may then choose another node, which it could not in a queue.
-pub(super) async fn admit(
-    State(admission): State<Admission>,
-    request: Request,
-    next: Next,
-) -> Response {
+pub(super) async fn admit(State(admission): State<Admission>, request: Request, next: Next) -> Response {
     let Ok(place) = admission.free.try_acquire() else {
         return OVERLOADED
             .because("as many calls as this node takes are under way")
@@ -74,11 +70,7 @@ pub(super) async fn admit(
 }
 
 /// Gives a call up when it takes too long. What it has begun in the database may still happen.
-pub(super) async fn in_time(
-    State(limit): State<Duration>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+pub(super) async fn in_time(State(limit): State<Duration>, mut request: Request, next: Next) -> Response {
     let idle = Idle::default();
     request.extensions_mut().insert(idle.clone());
     let too_late = async {

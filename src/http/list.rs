@@ -70,17 +70,13 @@ impl Wishes {
             match name.as_str() {
                 "state" => statuses.push(parse(value, || {
                     let known: Vec<_> = Status::ALL.iter().map(|status| status.as_str()).collect();
-                    format!(
-                        "a state is one of {}; repeat it for several",
-                        known.join(", ")
-                    )
+                    format!("a state is one of {}; repeat it for several", known.join(", "))
                 })?),
                 "since" => once(&mut since, name, time(value)?)?,
                 "cursor" => once(&mut before, name, cursor(value)?)?,
                 "limit" => once(&mut limit, name, page_size(value)?)?,
                 _ => {
-                    return Err(INVALID_PARAMETER
-                        .because("a list takes state, since, cursor and limit, nothing else"));
+                    return Err(INVALID_PARAMETER.because("a list takes state, since, cursor and limit, nothing else"));
                 }
             }
         }
@@ -115,17 +111,13 @@ fn once<T>(slot: &mut Option<T>, name: &str, value: T) -> Result<(), Problem> {
 }
 
 fn parse<T: FromStr>(value: &str, wanted: impl FnOnce() -> String) -> Result<T, Problem> {
-    value
-        .parse()
-        .map_err(|_| INVALID_PARAMETER.because(wanted()))
+    value.parse().map_err(|_| INVALID_PARAMETER.because(wanted()))
 }
 
 fn time(value: &str) -> Result<DateTime<Utc>, Problem> {
     DateTime::parse_from_rfc3339(value)
         .map(|time| time.to_utc())
-        .map_err(|_| {
-            INVALID_PARAMETER.because("since is a time in RFC 3339, such as 2030-01-31T12:00:00Z")
-        })
+        .map_err(|_| INVALID_PARAMETER.because("since is a time in RFC 3339, such as 2030-01-31T12:00:00Z"))
 }
 
 /// Opaque to callers, and so to be changed at will.

@@ -5,9 +5,7 @@ mod calls;
 use std::sync::Arc;
 
 use ::metrics::Histogram;
-use axum::{
-    Router, extract::State, http::header::CONTENT_TYPE, response::IntoResponse, routing::get,
-};
+use axum::{Router, extract::State, http::header::CONTENT_TYPE, response::IntoResponse, routing::get};
 
 use self::calls::Calls;
 pub(super) use self::calls::measure;
@@ -25,8 +23,8 @@ use crate::{
     telemetry::metrics::{
         Metrics, PerKind,
         catalogue::{
-            GATE_REFUSALS, HTTP_IN_FLIGHT, HTTP_IN_FLIGHT_MAX, POLLS, SUBMISSION_GROUP_SIZE,
-            SUBMISSIONS, WAITING_CALLERS, WAITING_CALLERS_MAX,
+            GATE_REFUSALS, HTTP_IN_FLIGHT, HTTP_IN_FLIGHT_MAX, POLLS, SUBMISSION_GROUP_SIZE, SUBMISSIONS,
+            WAITING_CALLERS, WAITING_CALLERS_MAX,
         },
         gates,
         overview::Overview,

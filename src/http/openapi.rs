@@ -113,16 +113,11 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
 
 /// The headers that come with a status whatever the call; `gated`: a gate may refuse the call.
 fn headers(status: &str, gated: bool) -> Vec<(&'static str, Header)> {
-    let seconds = ObjectBuilder::new()
-        .schema_type(Type::Integer)
-        .minimum(Some(1));
+    let seconds = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1));
     let text = || ObjectBuilder::new().schema_type(Type::String);
     let mut headers = Vec::new();
     if matches!(status, "202" | "429" | "503") {
-        headers.push((
-            "Retry-After",
-            header(seconds, "In how many seconds to come back"),
-        ));
+        headers.push(("Retry-After", header(seconds, "In how many seconds to come back")));
     }
     // 200: who has waited was told so when it was taken.
     if gated && matches!(status, "200" | "202" | "429") {
@@ -136,10 +131,7 @@ fn headers(status: &str, gated: bool) -> Vec<(&'static str, Header)> {
             ),
             (
                 "RateLimit",
-                header(
-                    text(),
-                    "How much room there is, and when there is all of it",
-                ),
+                header(text(), "How much room there is, and when there is all of it"),
             ),
         ]);
     }
@@ -182,9 +174,7 @@ pub(super) fn page<S: Clone + Send + Sync + 'static>() -> Router<S> {
         let config = Arc::clone(&config);
         async move {
             match utoipa_swagger_ui::serve(&name, config) {
-                Ok(Some(file)) => {
-                    Ok(([(CONTENT_TYPE, file.content_type)], file.bytes).into_response())
-                }
+                Ok(Some(file)) => Ok(([(CONTENT_TYPE, file.content_type)], file.bytes).into_response()),
                 _ => Err(UNKNOWN_PATH.because(format!("there is nothing at /docs/{name}"))),
             }
         }
@@ -193,8 +183,5 @@ pub(super) fn page<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new()
         .route("/docs", get(|| async { Redirect::permanent("/docs/") }))
         .route("/docs/", get(move || index(String::new())))
-        .route(
-            "/docs/{*file}",
-            get(move |Path(name): Path<String>| file(name)),
-        )
+        .route("/docs/{*file}", get(move |Path(name): Path<String>| file(name)))
 }

@@ -16,15 +16,12 @@ static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Whether these headers are those of a program on this machine, or of a page that this machine serves.
 pub(super) fn is_local(headers: &HeaderMap) -> bool {
-    let hosts_are_local = headers.get_all(HOST).iter().all(|host| {
-        host.to_str()
-            .is_ok_and(|host| names_this_machine(host.parse().ok()))
-    });
+    let hosts_are_local = headers
+        .get_all(HOST)
+        .iter()
+        .all(|host| host.to_str().is_ok_and(|host| names_this_machine(host.parse().ok())));
     let origins_are_local = headers.get_all(ORIGIN).iter().all(|origin| {
-        let origin = origin
-            .to_str()
-            .ok()
-            .and_then(|text| text.parse::<Uri>().ok());
+        let origin = origin.to_str().ok().and_then(|text| text.parse::<Uri>().ok());
         names_this_machine(origin.and_then(|origin| origin.authority().cloned()))
     });
     let site_is_local = headers
@@ -42,10 +39,7 @@ fn names_this_machine(authority: Option<Authority>) -> bool {
     let address = host.trim_start_matches('[').trim_end_matches(']');
     match address.parse::<IpAddr>() {
         Ok(IpAddr::V6(address)) => {
-            address.is_loopback()
-                || address
-                    .to_ipv4_mapped()
-                    .is_some_and(|v4| Ipv4Addr::is_loopback(&v4))
+            address.is_loopback() || address.to_ipv4_mapped().is_some_and(|v4| Ipv4Addr::is_loopback(&v4))
         }
         Ok(IpAddr::V4(address)) => address.is_loopback(),
         Err(_) => host.eq_ignore_ascii_case("localhost"),
@@ -95,21 +89,11 @@ mod tests {
         ] {
             assert!(!local(&[("host", host)]), "{host}");
         }
-        for origin in [
-            "https://evil.example",
-            "null",
-            "http://localhost.evil.example",
-        ] {
-            assert!(
-                !local(&[("host", "localhost"), ("origin", origin)]),
-                "{origin}"
-            );
+        for origin in ["https://evil.example", "null", "http://localhost.evil.example"] {
+            assert!(!local(&[("host", "localhost"), ("origin", origin)]), "{origin}");
         }
         for site in ["cross-site", "same-site", "?"] {
-            assert!(
-                !local(&[("host", "localhost"), ("sec-fetch-site", site)]),
-                "{site}"
-            );
+            assert!(!local(&[("host", "localhost"), ("sec-fetch-site", site)]), "{site}");
         }
     }
 }

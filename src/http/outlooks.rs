@@ -42,11 +42,7 @@ impl Outlooks {
     }
 
     /// Where a request stands, and what it passed since the transition that is known; `None` for an unknown one.
-    pub(super) async fn read(
-        &self,
-        id: RequestId,
-        known: Option<i32>,
-    ) -> Result<Option<Progress>, Unread> {
+    pub(super) async fn read(&self, id: RequestId, known: Option<i32>) -> Result<Option<Progress>, Unread> {
         let (answer, answered) = oneshot::channel();
         let asked = Asked { id, known, answer };
         self.0.add((), |all| all.push_back(asked));

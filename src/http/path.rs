@@ -28,10 +28,7 @@ pub(super) struct KindPath {
 impl KindPath {
     fn parse(word: &str) -> Result<Self, Problem> {
         if word.contains('_') {
-            return Err(UNKNOWN_KIND.because(format!(
-                "paths name kinds with hyphens: /v1/{}",
-                word.replace('_', "-")
-            )));
+            return Err(UNKNOWN_KIND.because(format!("paths name kinds with hyphens: /v1/{}", word.replace('_', "-"))));
         }
         let well_formed = word.starts_with(|first: char| first.is_ascii_lowercase())
             && word
@@ -91,9 +88,7 @@ impl JobPath {
     pub(super) async fn find(&self, store: &Store) -> Result<Outlook, Problem> {
         let _place = self.place(store).await?;
         match store.outlook(self.id).await? {
-            Some(outlook) if self.is_open(&outlook.kind, outlook.submitter.as_deref()) => {
-                Ok(outlook)
-            }
+            Some(outlook) if self.is_open(&outlook.kind, outlook.submitter.as_deref()) => Ok(outlook),
             _ => Err(unknown(self.id)),
         }
     }
@@ -131,11 +126,7 @@ pub(super) fn location(kind: &str, id: RequestId) -> String {
 }
 
 /// A part of the path by its name in the route, decoded.
-pub(super) async fn parameter<S: Send + Sync>(
-    parts: &mut Parts,
-    state: &S,
-    name: &str,
-) -> Result<String, Problem> {
+pub(super) async fn parameter<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) -> Result<String, Problem> {
     let not_text = || UNKNOWN_KIND.because("the path is not UTF-8");
     let parameters = RawPathParams::from_request_parts(parts, state)
         .await

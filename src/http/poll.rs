@@ -57,8 +57,7 @@ pub(super) async fn poll(
     let later = wait.for_end(&api, job.id, outlook.status).await?;
     let outlook = later.unwrap_or(outlook);
     api.polls.count(&outlook);
-    api.metrics
-        .polled(&outlook.kind, outlook.status.is_terminal());
+    api.metrics.polled(&outlook.kind, outlook.status.is_terminal());
     Ok(wait.applied(answers::answer(outlook)))
 }
 
@@ -77,10 +76,7 @@ pub(super) async fn poll(
     ),
     security((), ("api_key" = ["submit"])),
 )]
-pub(super) async fn cancel(
-    State(api): State<Arc<Api>>,
-    job: JobPath,
-) -> Result<Json<CancelledJob>, Problem> {
+pub(super) async fn cancel(State(api): State<Arc<Api>>, job: JobPath) -> Result<Json<CancelledJob>, Problem> {
     job.authorise(&api.store).await?;
     match api.store.cancel(job.id).await? {
         Cancelled::NotCancellable(status) => Err(NOT_CANCELLABLE.because(format!(

@@ -106,9 +106,7 @@ impl Polls {
     /// Counts a poll that is answered with this.
     #[expect(clippy::cast_precision_loss, reason = "nobody polls 2^52 times")]
     pub(super) fn count(&self, outlook: &Outlook) {
-        let Outlook {
-            id, kind, elapsed, ..
-        } = outlook;
+        let Outlook { id, kind, elapsed, .. } = outlook;
         let mut counts = self.counts();
         let Some(polls) = counts.recent.count(*id, outlook.status.is_terminal()) else {
             return;

@@ -22,9 +22,7 @@ pub(super) fn wait(headers: &HeaderMap) -> Option<Duration> {
                 .next()?
                 .split_once('=')
                 .map_or((preference, ""), |(name, value)| (name, value));
-            name.trim()
-                .eq_ignore_ascii_case("wait")
-                .then(|| seconds(value.trim()))
+            name.trim().eq_ignore_ascii_case("wait").then(|| seconds(value.trim()))
         })?
 }
 

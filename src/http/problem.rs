@@ -87,21 +87,18 @@ impl From<&StoreError> for Problem {
             StoreError::Unstorable(_) => &UNSTORABLE,
             StoreError::NotPermitted(detail) => {
                 tracing::error!(error = detail, "the database user may not do this");
-                return NOT_PERMITTED.because(
-                    "the database user of this node lacks a role for it, such as tidegate_admin",
-                );
+                return NOT_PERMITTED
+                    .because("the database user of this node lacks a role for it, such as tidegate_admin");
             }
             StoreError::CallbackRefused(_) => &CALLBACK_REFUSED,
             StoreError::NotMigrated(detail) => {
                 tracing::error!(error = detail, "the database is not migrated");
-                return NOT_MIGRATED
-                    .because("the database is not migrated: run `tidegate migrate`");
+                return NOT_MIGRATED.because("the database is not migrated: run `tidegate migrate`");
             }
             StoreError::GateBusy(detail) => {
                 tracing::warn!(error = detail, "a gate is busy");
-                return GATE_BUSY.because(
-                    "nothing was stored: another transaction keeps the gate's lock; submit again",
-                );
+                return GATE_BUSY
+                    .because("nothing was stored: another transaction keeps the gate's lock; submit again");
             }
             error if error.is_transient() => {
                 warn_of!(error, "the database does not answer a call");
@@ -124,10 +121,7 @@ impl From<StoreError> for Problem {
 }
 
 /// A panic costs its own caller an answer, and nobody else.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "tower-http hands the panic over"
-)]
+#[expect(clippy::needless_pass_by_value, reason = "tower-http hands the panic over")]
 pub(super) fn of_panic(panic: Box<dyn Any + Send>) -> Response {
     let message = panic
         .downcast_ref::<String>()
@@ -135,7 +129,5 @@ pub(super) fn of_panic(panic: Box<dyn Any + Send>) -> Response {
         .or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("not a text");
     tracing::error!(message, "a handler panicked");
-    INTERNAL
-        .because("the server's log says what happened")
-        .into_response()
+    INTERNAL.because("the server's log says what happened").into_response()
 }

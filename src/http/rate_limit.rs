@@ -96,11 +96,7 @@ fn refused(refusal: &Refusal) -> Response {
 /// `opens_in`: the answer is that the gate is closed, and for how long.
 fn tell(headers: &mut HeaderMap, gate: &Gate, opens_in: Option<RetryAfter>) {
     // A submitter's name may be anything, and says nothing to itself.
-    let name = if gate.of_submitter {
-        "submitter"
-    } else {
-        &gate.name
-    };
+    let name = if gate.of_submitter { "submitter" } else { &gate.name };
     insert(headers, &POLICY, &policy(name, gate));
     insert(headers, &LIMIT, &limit(name, gate, opens_in));
 }

@@ -132,10 +132,7 @@ struct Answer {
     ),
     security((), ("api_key" = ["respond"])),
 )]
-pub(super) async fn respond(
-    State(api): State<Arc<Api>>,
-    Json(body): Json<Addressed>,
-) -> Result<HttpResponse, Problem> {
+pub(super) async fn respond(State(api): State<Arc<Api>>, Json(body): Json<Addressed>) -> Result<HttpResponse, Problem> {
     if body.job_id.is_some() == body.reference.is_some() {
         return Err(INVALID_BODY.because("name the request by job_id or by reference, one of them"));
     }
@@ -189,15 +186,11 @@ pub(super) async fn respond_to_job(
 }
 
 async fn store(api: &Api, response: &Response) -> Result<HttpResponse, Problem> {
-    let responded = api
-        .store
-        .respond(response)
-        .await
-        .map_err(|error| match error {
-            // The address is there, so what makes no sense is the response for that request.
-            StoreError::Misuse(detail) => RESPONSE_MISFIT.because(detail),
-            error => error.into(),
-        })?;
+    let responded = api.store.respond(response).await.map_err(|error| match error {
+        // The address is there, so what makes no sense is the response for that request.
+        StoreError::Misuse(detail) => RESPONSE_MISFIT.because(detail),
+        error => error.into(),
+    })?;
     if let (Some(id), Some(status), "completed" | "rejected") =
         (responded.id, responded.status, responded.outcome.as_str())
     {

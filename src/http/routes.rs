@@ -46,14 +46,7 @@ pub(super) fn free() -> OpenApiRouter<Arc<Api>> {
 /// The API's document, as `/openapi.json` serves it.
 #[must_use]
 pub fn document() -> OpenApi {
-    let routes = [
-        posting(),
-        asking(),
-        responding(),
-        admin::routes(),
-        figures(),
-        free(),
-    ];
+    let routes = [posting(), asking(), responding(), admin::routes(), figures(), free()];
     let document = OpenApiRouter::with_openapi(openapi::begin());
     let document = routes.into_iter().fold(document, OpenApiRouter::merge);
     openapi::finish(document.into_openapi())

@@ -56,11 +56,7 @@ const HEAD_MIN: usize = 8 * 1024;
 /// # Errors
 ///
 /// None today: what fails, fails for one connection.
-pub async fn serve(
-    listener: TcpListener,
-    router: Router,
-    shutdown: CancellationToken,
-) -> io::Result<()> {
+pub async fn serve(listener: TcpListener, router: Router, shutdown: CancellationToken) -> io::Result<()> {
     serve_within(listener, router, &ConnectionOptions::default(), shutdown).await
 }
 
@@ -76,9 +72,7 @@ pub async fn serve_within(
     options: &ConnectionOptions,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let places = Arc::new(Semaphore::new(
-        options.connection_limit.min(Semaphore::MAX_PERMITS),
-    ));
+    let places = Arc::new(Semaphore::new(options.connection_limit.min(Semaphore::MAX_PERMITS)));
     let refusals = Arc::new(Semaphore::new(refuse::PLACES));
     let refusing = (refuse::router(), refuse::options(options));
     // Whoever waits is answered when the server is to end.
@@ -118,12 +112,7 @@ pub async fn serve_within(
 }
 
 /// One connection: HTTP/1.1, closed after the current request once `shutdown` is there.
-async fn connection(
-    stream: TcpStream,
-    router: Router,
-    options: ConnectionOptions,
-    shutdown: CancellationToken,
-) {
+async fn connection(stream: TcpStream, router: Router, options: ConnectionOptions, shutdown: CancellationToken) {
     // Small answers must not wait for the acknowledgement of the last one.
     let _ = stream.set_nodelay(true);
     let stream = Patient::new(stream, options.write_timeout);

@@ -49,11 +49,7 @@ pub(super) struct Wishes {
     )]
     pub(super) idempotency_key: Option<String>,
     /// The earliest start, in RFC 3339.
-    #[param(
-        rename = "Tidegate-Not-Before",
-        nullable = false,
-        example = "2030-01-31T12:00:00Z"
-    )]
+    #[param(rename = "Tidegate-Not-Before", nullable = false, example = "2030-01-31T12:00:00Z")]
     pub(super) not_before: Option<DateTime<Utc>>,
     /// Who is told when the request ends; the operator has to allow its host first.
     #[param(
@@ -88,10 +84,7 @@ fn single<'a>(parts: &'a Parts, name: &HeaderName) -> Result<Option<&'a HeaderVa
 
 fn key(value: &HeaderValue) -> Result<String, Problem> {
     match value.to_str() {
-        Ok(key)
-            if (1..=255).contains(&key.len())
-                && key.bytes().all(|byte| byte.is_ascii_graphic()) =>
-        {
+        Ok(key) if (1..=255).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic()) => {
             Ok(key.to_owned())
         }
         _ => Err(INVALID_HEADER.because("Idempotency-Key has 1 to 255 visible ASCII characters")),
@@ -105,16 +98,16 @@ fn time(value: &HeaderValue) -> Result<DateTime<Utc>, Problem> {
         .and_then(|text| DateTime::parse_from_rfc3339(text).ok())
         .map(|time| time.to_utc())
         .ok_or_else(|| {
-            INVALID_HEADER
-                .because("Tidegate-Not-Before is a time in RFC 3339, such as 2030-01-31T12:00:00Z")
+            INVALID_HEADER.because("Tidegate-Not-Before is a time in RFC 3339, such as 2030-01-31T12:00:00Z")
         })
 }
 
 /// The database says which URLs may be named; this only sees to it that it gets text.
 fn url(value: &HeaderValue) -> Result<String, Problem> {
-    value.to_str().map(str::to_owned).map_err(|_| {
-        INVALID_HEADER.because("Tidegate-Callback-Url is a URL in visible ASCII characters")
-    })
+    value
+        .to_str()
+        .map(str::to_owned)
+        .map_err(|_| INVALID_HEADER.because("Tidegate-Callback-Url is a URL in visible ASCII characters"))
 }
 
 /// `POST /v1/{kind}`: 202 when the request is stored, durably; a replay answers as a poll of the earlier request does,
@@ -201,9 +194,7 @@ pub(super) async fn submit(
                 (LOCATION, location(&kind, ticket.id)),
             ];
             let outlook = api.store.outlook(ticket.id).await;
-            let outlook = outlook
-                .map_err(Problem::from)?
-                .ok_or_else(|| unknown(ticket.id))?;
+            let outlook = outlook.map_err(Problem::from)?.ok_or_else(|| unknown(ticket.id))?;
             let ended = wait.for_end(&api, ticket.id, outlook.status).await?;
             let answer = answers::answer(ended.unwrap_or(outlook));
             Ok(wait.applied((replayed, answer).into_response()))
@@ -229,9 +220,10 @@ async fn submit_alone(api: &Api, submission: &Submission) -> Result<Submitted, S
             None,
         )
         .await?;
-    submitted.into_iter().next().ok_or_else(|| {
-        StoreError::NotMigrated("submit_group answers for another number of requests".to_owned())
-    })
+    submitted
+        .into_iter()
+        .next()
+        .ok_or_else(|| StoreError::NotMigrated("submit_group answers for another number of requests".to_owned()))
 }
 
 /// A gate that refuses, and when to submit again.
@@ -244,9 +236,7 @@ pub(super) fn gate_closed(retry_after: RetryAfter) -> Problem {
 /// Unknown kinds in the words of the path; everything else as the database says it.
 pub(super) fn refusal(error: &StoreError, kind: &str) -> Problem {
     match error {
-        StoreError::UnknownKind(_) => {
-            UNKNOWN_KIND.because(format!("there is no kind \"{}\"", kind.replace('_', "-")))
-        }
+        StoreError::UnknownKind(_) => UNKNOWN_KIND.because(format!("there is no kind \"{}\"", kind.replace('_', "-"))),
         error => error.into(),
     }
 }

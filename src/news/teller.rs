@@ -55,8 +55,7 @@ impl Recent {
 
     fn want(&mut self, now: Instant) {
         if !self.is_wanted(now) {
-            self.news
-                .retain(|(at, _)| now.duration_since(*at) < STILL_NEW);
+            self.news.retain(|(at, _)| now.duration_since(*at) < STILL_NEW);
         }
         self.wanted_until = Some(now + WATCHED_FOR);
     }
@@ -70,10 +69,7 @@ impl Recent {
 
     fn take(&mut self, now: Instant) -> Vec<RequestId> {
         if self.is_wanted(now) {
-            mem::take(&mut self.news)
-                .into_iter()
-                .map(|(_, id)| id)
-                .collect()
+            mem::take(&mut self.news).into_iter().map(|(_, id)| id).collect()
         } else {
             Vec::new()
         }

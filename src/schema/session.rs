@@ -8,7 +8,7 @@ use std::{
 
 use tokio_postgres::{NoTls, error::SqlState};
 
-use super::{HISTORY_TABLE, LOCK_KEY, MigrateError, fingerprint, runner, sql_files};
+use super::{HISTORY_TABLE, LOCK_KEY, MigrateError, fingerprint, order, runner, sql_files};
 
 /// How long a lock is waited for. Who submits meanwhile waits behind us, so it is short, and tried again.
 const LOCK_TIMEOUT: &str = "100ms";
@@ -40,11 +40,7 @@ impl Turns {
     }
 
     /// Waits for the next try after this error, if it was for a lock and there is time.
-    pub(super) async fn wait(
-        &self,
-        session: &Session,
-        error: MigrateError,
-    ) -> Result<(), MigrateError> {
+    pub(super) async fn wait(&self, session: &Session, error: MigrateError) -> Result<(), MigrateError> {
         if !is_for_a_lock(&error) {
             return Err(error);
         }
@@ -63,13 +59,7 @@ fn is_for_a_lock(error: &MigrateError) -> bool {
     let first: &dyn std::error::Error = error;
     iter::successors(Some(first), |error| error.source())
         .filter_map(|cause| cause.downcast_ref::<tokio_postgres::Error>()?.code())
-        .any(|code| {
-            [
-                &SqlState::LOCK_NOT_AVAILABLE,
-                &SqlState::T_R_DEADLOCK_DETECTED,
-            ]
-            .contains(&code)
-        })
+        .any(|code| [&SqlState::LOCK_NOT_AVAILABLE, &SqlState::T_R_DEADLOCK_DETECTED].contains(&code))
 }
 
 /// One connection of the migrating driver. Its lock lasts as long as it does.
@@ -79,9 +69,8 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) async fn open(url: &str) -> Result<Self, MigrateError> {
-        let config = tokio_postgres::Config::from_str(url).map_err(|error| {
-            MigrateError::Unavailable(format!("the database URL cannot be read: {error}"))
-        })?;
+        let config = tokio_postgres::Config::from_str(url)
+            .map_err(|error| MigrateError::Unavailable(format!("the database URL cannot be read: {error}")))?;
         let (client, connection) = config
             .connect(NoTls)
             .await
@@ -114,8 +103,7 @@ impl Session {
             )
             .await
             .map_err(MigrateError::Database)?;
-        let (encoding, number, version): (String, i32, String) =
-            (row.get(0), row.get(1), row.get(2));
+        let (encoding, number, version): (String, i32, String) = (row.get(0), row.get(1), row.get(2));
         let reason = if encoding != "UTF8" {
             format!(
                 "the database's encoding is {encoding}, and payloads are JSON of any language: \
@@ -185,10 +173,7 @@ impl Session {
     }
 
     pub(super) async fn batch(&self, sql: &str) -> Result<(), MigrateError> {
-        self.client
-            .batch_execute(sql)
-            .await
-            .map_err(MigrateError::Database)
+        self.client.batch_execute(sql).await.map_err(MigrateError::Database)
     }
 
     pub(super) async fn exists(&self, table: &str) -> Result<bool, MigrateError> {
@@ -201,10 +186,7 @@ impl Session {
 
     pub(super) async fn has_pgmq_extension(&self) -> Result<bool, MigrateError> {
         self.client
-            .query_one(
-                "select exists (select from pg_extension where extname = 'pgmq')",
-                &[],
-            )
+            .query_one("select exists (select from pg_extension where extname = 'pgmq')", &[])
             .await
             .map(|row| row.get(0))
             .map_err(MigrateError::Database)
@@ -225,11 +207,7 @@ impl Session {
 
     /// Applies every file below `sql/` in one transaction, with the fingerprint.
     pub(super) async fn apply_sql(&mut self) -> Result<(), MigrateError> {
-        let transaction = self
-            .client
-            .transaction()
-            .await
-            .map_err(MigrateError::Database)?;
+        let transaction = self.client.transaction().await.map_err(MigrateError::Database)?;
         transaction
             .batch_execute(&format!(
                 "set local client_min_messages = warning; set local check_function_bodies = off;
@@ -239,8 +217,9 @@ impl Session {
             .await
             .map_err(MigrateError::Database)?;
         for (file, sql) in sql_files() {
+            let statements = [sql, &order::comment(sql).unwrap_or_default()].join("\n");
             transaction
-                .batch_execute(sql)
+                .batch_execute(&statements)
                 .await
                 .map_err(|source| MigrateError::Sql {
                     file: file.to_owned(),

@@ -62,14 +62,10 @@ impl Store {
     /// # Errors
     ///
     /// What is no contract, database trouble.
-    pub async fn contract_check(
-        &self,
-        assertions: &RawValue,
-    ) -> Result<Vec<ContractRow>, StoreError> {
+    pub async fn contract_check(&self, assertions: &RawValue) -> Result<Vec<ContractRow>, StoreError> {
         Ok(ask!(
             self,
-            sqlx::query_as(include_str!("../../sql/queries/contract_check.sql"))
-                .bind(assertions.get()),
+            sqlx::query_as(include_str!("../../sql/queries/contract_check.sql")).bind(assertions.get()),
             fetch_all
         ))
     }

@@ -179,9 +179,7 @@ impl Store {
                 .bind(kinds),
             fetch_one
         );
-        Ok(Duration::from_millis(
-            u64::try_from(wait_ms).unwrap_or_default(),
-        ))
+        Ok(Duration::from_millis(u64::try_from(wait_ms).unwrap_or_default()))
     }
 
     /// Takes one more slot of a queue's rate: `tidegate.reserve_send`. `Ok` says when to send, `Err` in how long to ask
@@ -201,9 +199,7 @@ impl Store {
                 reserved_at_us,
                 send_in: microseconds(send_in_us),
             }),
-            None => Err(Duration::from_millis(
-                u64::try_from(wait_ms).unwrap_or_default().max(1),
-            )),
+            None => Err(Duration::from_millis(u64::try_from(wait_ms).unwrap_or_default().max(1))),
         })
     }
 
@@ -212,12 +208,7 @@ impl Store {
     /// # Errors
     ///
     /// Database trouble.
-    pub async fn extend(
-        &self,
-        queue: &str,
-        leases: &[Lease],
-        lease_for: Duration,
-    ) -> Result<Vec<Lease>, StoreError> {
+    pub async fn extend(&self, queue: &str, leases: &[Lease], lease_for: Duration) -> Result<Vec<Lease>, StoreError> {
         let (tokens, ids) = columns(leases);
         let rows: Vec<(i64, Uuid)> = ask!(
             self,
@@ -228,10 +219,7 @@ impl Store {
                 .bind(milliseconds(lease_for)),
             fetch_all
         );
-        Ok(rows
-            .into_iter()
-            .map(|(token, id)| Lease { token, id })
-            .collect())
+        Ok(rows.into_iter().map(|(token, id)| Lease { token, id }).collect())
     }
 
     /// Which of these leases are still held: `tidegate.still_held`. Reads only.
@@ -239,11 +227,7 @@ impl Store {
     /// # Errors
     ///
     /// Database trouble.
-    pub async fn still_held(
-        &self,
-        queue: &str,
-        leases: &[Lease],
-    ) -> Result<Vec<Lease>, StoreError> {
+    pub async fn still_held(&self, queue: &str, leases: &[Lease]) -> Result<Vec<Lease>, StoreError> {
         let (tokens, ids) = columns(leases);
         let rows: Vec<(i64, Uuid)> = ask!(
             self,
@@ -253,10 +237,7 @@ impl Store {
                 .bind(ids),
             fetch_all
         );
-        Ok(rows
-            .into_iter()
-            .map(|(token, id)| Lease { token, id })
-            .collect())
+        Ok(rows.into_iter().map(|(token, id)| Lease { token, id }).collect())
     }
 
     /// Gives back what was not begun: `tidegate.release`.

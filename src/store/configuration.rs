@@ -40,10 +40,7 @@ impl Serialize for ConfigSetting {
         shown.serialize_field("type", &self.r#type)?;
         shown.serialize_field("subject", &self.subject)?;
         shown.serialize_field("is_default", &self.is_default)?;
-        shown.serialize_field(
-            "default",
-            &typed(&self.r#type, self.default_value.as_deref()),
-        )?;
+        shown.serialize_field("default", &typed(&self.r#type, self.default_value.as_deref()))?;
         shown.serialize_field("comment", &self.comment)?;
         shown.end()
     }
@@ -156,11 +153,7 @@ impl Store {
     /// # Errors
     ///
     /// Unknown name, a value that makes no sense, database trouble.
-    pub async fn config_set(
-        &self,
-        name: &str,
-        value: &str,
-    ) -> Result<Vec<ConfigChange>, StoreError> {
+    pub async fn config_set(&self, name: &str, value: &str) -> Result<Vec<ConfigChange>, StoreError> {
         Ok(ask!(
             self,
             sqlx::query_as(include_str!("../../sql/queries/config_set.sql"))

@@ -6,7 +6,7 @@
 //! limit on age holds; so does one that has answered when the pool has no other for a caller that waits there.
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -54,18 +54,21 @@ struct State {
 
 /// The connections that wait for their next statement.
 #[derive(Debug, Default)]
-pub(super) struct Connections(Mutex<State>);
+pub(super) struct Connections {
+    state: Mutex<State>,
+    watched: OnceLock<()>,
+}
 
 impl Connections {
     /// The connection that was used last, else one of the pool; no later than the pool's own limit.
-    pub(super) async fn take(&self, pool: &PgPool) -> Result<Connection, StoreError> {
+    pub(super) async fn take(self: &Arc<Self>, pool: &PgPool) -> Result<Connection, StoreError> {
         let patience = pool.options().get_acquire_timeout();
         tokio::time::timeout(patience, self.take_one(pool))
             .await
             .map_err(|_| sqlx::Error::PoolTimedOut)?
     }
 
-    async fn take_one(&self, pool: &PgPool) -> Result<Connection, StoreError> {
+    async fn take_one(self: &Arc<Self>, pool: &PgPool) -> Result<Connection, StoreError> {
         while let Some(mut connection) = self.free_or_wait() {
             if connection.is_alive().await {
                 return Ok(connection);
@@ -75,6 +78,7 @@ impl Connections {
             self.discard_free();
         }
         let _waiting = Waiting(self);
+        self.watched.get_or_init(|| self.give_back_at_close(pool));
         let inner = pool.acquire().await?;
         let now = Instant::now();
         Ok(Connection {
@@ -101,7 +105,7 @@ impl Connections {
         connection.answered = Instant::now();
         let mut state = self.state();
         let has_more = pool.num_idle() > 0 || pool.size() < pool.options().get_max_connections();
-        if state.waiting == 0 && has_more {
+        if state.waiting == 0 && has_more && !pool.is_closed() {
             state.free.push(connection);
         }
     }
@@ -109,6 +113,17 @@ impl Connections {
     /// Gives all free connections back to the pool.
     pub(super) fn give_back(&self) {
         self.state().free.clear();
+    }
+
+    /// `PgPool::close` waits for every connection, so those kept here go back when it begins.
+    fn give_back_at_close(self: &Arc<Self>, pool: &PgPool) {
+        let (closed, connections) = (pool.close_event(), Arc::downgrade(self));
+        tokio::spawn(async move {
+            closed.await;
+            if let Some(connections) = connections.upgrade() {
+                connections.give_back();
+            }
+        });
     }
 
     /// How many connections wait for their next statement.
@@ -123,7 +138,7 @@ impl Connections {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

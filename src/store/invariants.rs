@@ -81,9 +81,7 @@ impl Store {
             .await;
         match checked {
             Ok(found) => Ok(Some(found)),
-            Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some("57014") => {
-                Ok(None)
-            }
+            Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some("57014") => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -94,11 +92,7 @@ impl Store {
     /// # Errors
     ///
     /// Database trouble.
-    pub async fn invariant_slice(
-        &self,
-        before: Option<Uuid>,
-        span: Duration,
-    ) -> Result<(Slice, i64), StoreError> {
+    pub async fn invariant_slice(&self, before: Option<Uuid>, span: Duration) -> Result<(Slice, i64), StoreError> {
         let (from, requests) = ask!(
             self,
             sqlx::query_as(include_str!("../../sql/queries/invariant_slice.sql"))

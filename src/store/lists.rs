@@ -84,9 +84,7 @@ impl Store {
         let mut requests = Vec::with_capacity(rows.len());
         for row in rows {
             // A row without an id only tells where to go on.
-            if let (Some(id), Some(status), Some(submitted_at)) =
-                (row.id, row.status, row.submitted_at)
-            {
+            if let (Some(id), Some(status), Some(submitted_at)) = (row.id, row.status, row.submitted_at) {
                 requests.push(ListedRequest {
                     id: RequestId(id),
                     status: decode(status)?,

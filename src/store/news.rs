@@ -89,11 +89,7 @@ impl Store {
     /// # Errors
     ///
     /// Database trouble.
-    pub async fn announce(
-        &self,
-        ended: &[RequestId],
-        moved: &[RequestId],
-    ) -> Result<(), StoreError> {
+    pub async fn announce(&self, ended: &[RequestId], moved: &[RequestId]) -> Result<(), StoreError> {
         ask!(
             self,
             sqlx::query(include_str!("../../sql/queries/announce.sql"))
@@ -109,10 +105,7 @@ impl Store {
     /// # Errors
     ///
     /// Database trouble.
-    pub async fn moved_since(
-        &self,
-        known: &[(RequestId, Option<i32>)],
-    ) -> Result<Vec<Seen>, StoreError> {
+    pub async fn moved_since(&self, known: &[(RequestId, Option<i32>)]) -> Result<Vec<Seen>, StoreError> {
         let numbers: Vec<_> = known.iter().map(|(_, number)| *number).collect();
         let rows: Vec<(Uuid, Option<i32>, Option<String>)> = ask!(
             self,
@@ -136,10 +129,7 @@ impl Store {
     /// # Errors
     ///
     /// Database trouble.
-    pub async fn progress(
-        &self,
-        known: &[(RequestId, Option<i32>)],
-    ) -> Result<Vec<Option<Progress>>, StoreError> {
+    pub async fn progress(&self, known: &[(RequestId, Option<i32>)]) -> Result<Vec<Option<Progress>>, StoreError> {
         let numbers: Vec<_> = known.iter().map(|(_, number)| *number).collect();
         let rows: Vec<ProgressRow> = ask!(
             self,

@@ -197,10 +197,7 @@ impl Store {
     /// # Errors
     ///
     /// Database trouble.
-    pub async fn queue_kinds(
-        &self,
-        queue: &str,
-    ) -> Result<Option<(Stage, Vec<KindOfQueue>)>, StoreError> {
+    pub async fn queue_kinds(&self, queue: &str) -> Result<Option<(Stage, Vec<KindOfQueue>)>, StoreError> {
         let rows: Vec<(String, Option<String>, Option<bool>)> = ask!(
             self,
             sqlx::query_as(include_str!("../../sql/queries/queue_kinds.sql")).bind(queue),
@@ -254,11 +251,7 @@ impl Store {
     /// # Errors
     ///
     /// Unknown queue, database trouble.
-    pub async fn pause(
-        &self,
-        queue: Option<&str>,
-        paused: bool,
-    ) -> Result<Vec<String>, StoreError> {
+    pub async fn pause(&self, queue: Option<&str>, paused: bool) -> Result<Vec<String>, StoreError> {
         Ok(ask!(
             self,
             sqlx::query_scalar(include_str!("../../sql/queries/pause.sql"))

@@ -30,12 +30,7 @@ pub struct Eta {
 
 impl Eta {
     /// From a row's columns; `None` when the request has ended, or the row does not tell.
-    pub(super) fn new(
-        status: Status,
-        seconds: Option<i32>,
-        p50_ms: Option<i64>,
-        p90_ms: Option<i64>,
-    ) -> Option<Self> {
+    pub(super) fn new(status: Status, seconds: Option<i32>, p50_ms: Option<i64>, p90_ms: Option<i64>) -> Option<Self> {
         let millis = |ms: i64| Duration::from_millis(ms.try_into().unwrap_or_default());
         seconds.filter(|_| !status.is_terminal()).map(|_| Self {
             retry_after: retry_after(seconds),
@@ -115,12 +110,7 @@ impl TryFrom<OutlookRow> for Outlook {
             position: row.queue_position,
             elapsed: Duration::try_from_secs_f64(row.elapsed_seconds).unwrap_or_default(),
             age: Duration::try_from_secs_f64(row.age_seconds).unwrap_or_default(),
-            eta: Eta::new(
-                status,
-                row.retry_after_seconds,
-                row.eta_p50_ms,
-                row.eta_p90_ms,
-            ),
+            eta: Eta::new(status, row.retry_after_seconds, row.eta_p50_ms, row.eta_p90_ms),
             predicted: row.predicted_seconds.map(|told| retry_after(Some(told))),
             submitted_at: row.submitted_at,
             response: row.response.map(|Json(response)| response),

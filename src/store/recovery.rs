@@ -168,11 +168,7 @@ impl Store {
     /// # Errors
     ///
     /// Database trouble.
-    pub async fn recover_storage(
-        &self,
-        dry_run: bool,
-        run: Option<i64>,
-    ) -> Result<Vec<String>, StoreError> {
+    pub async fn recover_storage(&self, dry_run: bool, run: Option<i64>) -> Result<Vec<String>, StoreError> {
         Ok(ask!(
             self,
             sqlx::query_scalar(include_str!("../../sql/queries/recover_storage.sql"))
@@ -187,11 +183,7 @@ impl Store {
     /// # Errors
     ///
     /// Database trouble.
-    pub async fn recover(
-        &self,
-        step: &Recover<'_>,
-        after: Option<Uuid>,
-    ) -> Result<RecoverStep, StoreError> {
+    pub async fn recover(&self, step: &Recover<'_>, after: Option<Uuid>) -> Result<RecoverStep, StoreError> {
         Ok(ask!(
             self,
             sqlx::query_as(include_str!("../../sql/queries/recover.sql"))
@@ -211,11 +203,7 @@ impl Store {
     /// # Errors
     ///
     /// Unknown kind, database trouble.
-    pub async fn recover_deadlines(
-        &self,
-        step: &Recover<'_>,
-        after: Option<Uuid>,
-    ) -> Result<DeadlineStep, StoreError> {
+    pub async fn recover_deadlines(&self, step: &Recover<'_>, after: Option<Uuid>) -> Result<DeadlineStep, StoreError> {
         Ok(ask!(
             self,
             sqlx::query_as(include_str!("../../sql/queries/recover_deadlines.sql"))
@@ -272,11 +260,7 @@ impl Store {
     /// # Errors
     ///
     /// Database trouble.
-    pub async fn recover_counts(
-        &self,
-        dry_run: bool,
-        run: Option<i64>,
-    ) -> Result<Vec<WrongCount>, StoreError> {
+    pub async fn recover_counts(&self, dry_run: bool, run: Option<i64>) -> Result<Vec<WrongCount>, StoreError> {
         Ok(ask!(
             self,
             sqlx::query_as(include_str!("../../sql/queries/recover_counts.sql"))

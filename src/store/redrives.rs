@@ -52,11 +52,7 @@ impl Store {
     /// # Errors
     ///
     /// Unknown kind, a gate that is too busy to count, database trouble.
-    pub async fn redrive(
-        &self,
-        step: &Redrive<'_>,
-        after: Option<Uuid>,
-    ) -> Result<RedriveStep, StoreError> {
+    pub async fn redrive(&self, step: &Redrive<'_>, after: Option<Uuid>) -> Result<RedriveStep, StoreError> {
         Ok(ask!(
             self,
             sqlx::query_as(include_str!("../../sql/queries/redrive.sql"))
@@ -79,8 +75,7 @@ impl Store {
     pub async fn time_ago(&self, ago: Duration) -> Result<DateTime<Utc>, StoreError> {
         Ok(ask!(
             self,
-            sqlx::query_scalar(include_str!("../../sql/queries/seconds_ago.sql"))
-                .bind(ago.as_secs_f64()),
+            sqlx::query_scalar(include_str!("../../sql/queries/seconds_ago.sql")).bind(ago.as_secs_f64()),
             fetch_one
         ))
     }

@@ -122,10 +122,7 @@ fn leases<T>(settles: &[Settle<T>]) -> (Vec<i64>, Vec<Uuid>) {
 
 /// One column of outcomes.
 fn column<'a, T, V>(settles: &'a [Settle<T>], value: impl Fn(&'a T) -> V) -> Vec<V> {
-    settles
-        .iter()
-        .map(|settle| value(&settle.outcome))
-        .collect()
+    settles.iter().map(|settle| value(&settle.outcome)).collect()
 }
 
 /// How long calls took, in milliseconds.
@@ -153,12 +150,8 @@ fn receipt_query<'q, R: Borrow<Receipt>>(queue: &'q str, settles: &'q [Settle<R>
         .bind(queue)
         .bind(tokens)
         .bind(ids)
-        .bind(column(settles, |receipt| {
-            receipt.borrow().reference.as_deref()
-        }))
-        .bind(column(settles, |receipt| {
-            receipt.borrow().response.as_ref()
-        }))
+        .bind(column(settles, |receipt| receipt.borrow().reference.as_deref()))
+        .bind(column(settles, |receipt| receipt.borrow().response.as_ref()))
         .bind(took(settles))
         .bind(hedges(settles))
 }
@@ -169,11 +162,7 @@ impl Store {
     /// # Errors
     ///
     /// Database trouble.
-    pub async fn settle_passed(
-        &self,
-        queue: &str,
-        settles: &[Settle<()>],
-    ) -> Result<Vec<Passed>, StoreError> {
+    pub async fn settle_passed(&self, queue: &str, settles: &[Settle<()>]) -> Result<Vec<Passed>, StoreError> {
         let (tokens, ids) = leases(settles);
         let rows: Vec<(Uuid, String, bool)> = ask!(
             self,
@@ -200,11 +189,7 @@ impl Store {
     /// # Errors
     ///
     /// Database trouble.
-    pub async fn settle_not_yet(
-        &self,
-        queue: &str,
-        settles: &[Settle<NotYet>],
-    ) -> Result<Vec<Moved>, StoreError> {
+    pub async fn settle_not_yet(&self, queue: &str, settles: &[Settle<NotYet>]) -> Result<Vec<Moved>, StoreError> {
         let (tokens, ids) = leases(settles);
         let rows = ask!(
             self,
@@ -228,11 +213,7 @@ impl Store {
     /// # Errors
     ///
     /// Database trouble.
-    pub async fn settle_failed(
-        &self,
-        queue: &str,
-        settles: &[Settle<RequestError>],
-    ) -> Result<Vec<Moved>, StoreError> {
+    pub async fn settle_failed(&self, queue: &str, settles: &[Settle<RequestError>]) -> Result<Vec<Moved>, StoreError> {
         let sql = include_str!("../../sql/queries/settle_failed.sql");
         self.settle_ended(sql, queue, settles).await
     }
@@ -277,11 +258,7 @@ impl Store {
     /// # Errors
     ///
     /// A response that cannot be stored, database trouble.
-    pub async fn settle_receipt(
-        &self,
-        queue: &str,
-        settles: &[Settle<Receipt>],
-    ) -> Result<Vec<Moved>, StoreError> {
+    pub async fn settle_receipt(&self, queue: &str, settles: &[Settle<Receipt>]) -> Result<Vec<Moved>, StoreError> {
         moved(ask!(self, receipt_query(queue, settles), fetch_all))
     }
 
@@ -308,11 +285,7 @@ impl Store {
     /// # Errors
     ///
     /// Database trouble.
-    pub async fn settle_retry(
-        &self,
-        queue: &str,
-        settles: &[Settle<Retry>],
-    ) -> Result<Vec<Moved>, StoreError> {
+    pub async fn settle_retry(&self, queue: &str, settles: &[Settle<Retry>]) -> Result<Vec<Moved>, StoreError> {
         let (tokens, ids) = leases(settles);
         let rows = ask!(
             self,

@@ -84,10 +84,7 @@ impl Store {
     /// # Errors
     ///
     /// Database trouble.
-    pub async fn count_submissions(
-        &self,
-        counts: &HashMap<String, SubmissionCount>,
-    ) -> Result<(), StoreError> {
+    pub async fn count_submissions(&self, counts: &HashMap<String, SubmissionCount>) -> Result<(), StoreError> {
         let column = |of: fn(&SubmissionCount) -> u32| -> Vec<i32> {
             let clamp = |count| i32::try_from(count).unwrap_or(i32::MAX);
             counts.values().map(|count| clamp(of(count))).collect()

@@ -106,12 +106,7 @@ impl TryFrom<SubmittedRow> for Submitted {
             id: RequestId(id),
             status,
             position: row.queue_position,
-            eta: Eta::new(
-                status,
-                row.retry_after_seconds,
-                row.eta_p50_ms,
-                row.eta_p90_ms,
-            ),
+            eta: Eta::new(status, row.retry_after_seconds, row.eta_p50_ms, row.eta_p90_ms),
         };
         Ok(if row.outcome == "replayed" {
             Self::Replayed(ticket)
@@ -188,8 +183,7 @@ impl Store {
         not_before: Option<DateTime<Utc>>,
         key_patience: Option<Duration>,
     ) -> Result<Vec<Submitted>, StoreError> {
-        let patience_ms =
-            key_patience.map(|time| i32::try_from(time.as_millis()).unwrap_or(i32::MAX));
+        let patience_ms = key_patience.map(|time| i32::try_from(time.as_millis()).unwrap_or(i32::MAX));
         let payloads: Vec<_> = payloads.iter().map(Json).collect();
         let rows: Vec<SubmittedRow> = ask!(
             self,

@@ -74,10 +74,7 @@ impl Troubles {
     }
 
     pub(super) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
-        let counts = self
-            .counts
-            .each_ref()
-            .map(|count| count.load(Ordering::Relaxed));
+        let counts = self.counts.each_ref().map(|count| count.load(Ordering::Relaxed));
         SORTS.into_iter().zip(counts)
     }
 }

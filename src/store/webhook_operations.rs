@@ -97,11 +97,7 @@ impl Store {
     /// # Errors
     ///
     /// Unknown kind, a URL that may not be named, database trouble.
-    pub async fn set_kind_callback(
-        &self,
-        kind: &str,
-        url: Option<&str>,
-    ) -> Result<Option<String>, StoreError> {
+    pub async fn set_kind_callback(&self, kind: &str, url: Option<&str>) -> Result<Option<String>, StoreError> {
         Ok(ask!(
             self,
             sqlx::query_scalar(include_str!("../../sql/queries/set_kind_callback.sql"))
@@ -129,11 +125,7 @@ impl Store {
     /// # Errors
     ///
     /// A host that makes no sense, database trouble.
-    pub async fn webhook_host_add(
-        &self,
-        host: &str,
-        allow_private: bool,
-    ) -> Result<bool, StoreError> {
+    pub async fn webhook_host_add(&self, host: &str, allow_private: bool) -> Result<bool, StoreError> {
         Ok(ask!(
             self,
             sqlx::query_scalar(include_str!("../../sql/queries/webhook_host_add.sql"))
@@ -151,8 +143,7 @@ impl Store {
     pub async fn webhook_host_remove(&self, host: &str) -> Result<bool, StoreError> {
         Ok(ask!(
             self,
-            sqlx::query_scalar(include_str!("../../sql/queries/webhook_host_remove.sql"))
-                .bind(host),
+            sqlx::query_scalar(include_str!("../../sql/queries/webhook_host_remove.sql")).bind(host),
             fetch_one
         ))
     }
@@ -194,11 +185,7 @@ impl Store {
     /// # Errors
     ///
     /// Database trouble.
-    pub async fn webhook_deliveries(
-        &self,
-        failed: bool,
-        limit: u32,
-    ) -> Result<Vec<DeliveryRecord>, StoreError> {
+    pub async fn webhook_deliveries(&self, failed: bool, limit: u32) -> Result<Vec<DeliveryRecord>, StoreError> {
         Ok(ask!(
             self,
             sqlx::query_as(include_str!("../../sql/queries/webhook_list.sql"))

@@ -179,11 +179,7 @@ impl Store {
         let (outcome, status, error, wait) = match attempted {
             Attempted::Delivered { status } => ("delivered", Some(*status), None, None),
             Attempted::Refused { status, error } => ("refused", *status, Some(error), None),
-            Attempted::Retry {
-                status,
-                error,
-                wait,
-            } => ("retry", *status, Some(error), *wait),
+            Attempted::Retry { status, error, wait } => ("retry", *status, Some(error), *wait),
             Attempted::Unsent => ("unsent", None, None, None),
         };
         Ok(ask!(

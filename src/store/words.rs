@@ -24,9 +24,6 @@ pub(super) fn stored_error(error: &Value) -> RequestError {
     RequestError {
         code: text("code").unwrap_or("unknown").to_owned(),
         message: text("message").unwrap_or_default().to_owned(),
-        retryable: error
-            .get("retryable")
-            .and_then(Value::as_bool)
-            .unwrap_or(false),
+        retryable: error.get("retryable").and_then(Value::as_bool).unwrap_or(false),
     }
 }

@@ -20,9 +20,7 @@ use std::{
 };
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder};
-use metrics_exporter_prometheus::{
-    Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
-};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
 use self::catalogue::{Form, Metric};
 pub use self::per_kind::PerKind;
@@ -52,10 +50,7 @@ impl Metrics {
     pub fn new() -> Self {
         let metrics = Self::empty();
         metrics
-            .gauge(
-                &catalogue::BUILD_INFO,
-                &[("version", env!("CARGO_PKG_VERSION"))],
-            )
+            .gauge(&catalogue::BUILD_INFO, &[("version", env!("CARGO_PKG_VERSION"))])
             .set(1);
         metrics
     }
@@ -67,9 +62,7 @@ impl Metrics {
             if let Form::Histogram(buckets) = metric.form {
                 let matcher = Matcher::Full(metric.name.to_owned());
                 // Refused only without buckets.
-                builder = builder
-                    .set_buckets_for_metric(matcher, buckets)
-                    .unwrap_or_default();
+                builder = builder.set_buckets_for_metric(matcher, buckets).unwrap_or_default();
             }
         }
         let recorder = builder.build_recorder();
@@ -98,27 +91,21 @@ impl Metrics {
     /// A counter. Ask once and keep it.
     pub fn counter(&self, metric: &Metric, labels: &[(&'static str, &str)]) -> Counter {
         self.0.as_ref().map_or_else(Counter::noop, |inner| {
-            inner
-                .recorder
-                .register_counter(&key(metric, labels), &METADATA)
+            inner.recorder.register_counter(&key(metric, labels), &METADATA)
         })
     }
 
     /// A gauge.
     pub fn gauge(&self, metric: &Metric, labels: &[(&'static str, &str)]) -> Gauge {
         self.0.as_ref().map_or_else(Gauge::noop, |inner| {
-            inner
-                .recorder
-                .register_gauge(&key(metric, labels), &METADATA)
+            inner.recorder.register_gauge(&key(metric, labels), &METADATA)
         })
     }
 
     /// A histogram. Ask once and keep it; call [`upkeep`](Self::upkeep) now and then.
     pub fn histogram(&self, metric: &Metric, labels: &[(&'static str, &str)]) -> Histogram {
         self.0.as_ref().map_or_else(Histogram::noop, |inner| {
-            inner
-                .recorder
-                .register_histogram(&key(metric, labels), &METADATA)
+            inner.recorder.register_histogram(&key(metric, labels), &METADATA)
         })
     }
 
@@ -130,12 +117,7 @@ impl Metrics {
         let next = now + UPKEEP.as_millis() as u64;
         let order = Ordering::Relaxed;
         // One of those who find it due does it.
-        if now >= due
-            && inner
-                .upkeep_due
-                .compare_exchange(due, next, order, order)
-                .is_ok()
-        {
+        if now >= due && inner.upkeep_due.compare_exchange(due, next, order, order).is_ok() {
             inner.handle.run_upkeep();
         }
     }
@@ -158,18 +140,13 @@ impl Metrics {
     /// Everything, as text.
     #[must_use]
     pub fn render(&self) -> String {
-        self.0
-            .as_ref()
-            .map_or_else(String::new, |inner| inner.handle.render())
+        self.0.as_ref().map_or_else(String::new, |inner| inner.handle.render())
     }
 }
 
 fn key(metric: &Metric, labels: &[(&'static str, &str)]) -> Key {
     debug_assert!(
-        labels
-            .iter()
-            .map(|(name, _)| *name)
-            .eq(metric.labels.iter().copied()),
+        labels.iter().map(|(name, _)| *name).eq(metric.labels.iter().copied()),
         "{} has the labels {:?}",
         metric.name,
         metric.labels
@@ -183,10 +160,6 @@ fn key(metric: &Metric, labels: &[(&'static str, &str)]) -> Key {
 
 impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() {
-            "Metrics"
-        } else {
-            "Metrics::off()"
-        })
+        f.write_str(if self.0.is_some() { "Metrics" } else { "Metrics::off()" })
     }
 }

@@ -38,11 +38,9 @@ fn reach_v4(address: Ipv4Addr) -> Reach {
         // Providers' own services under addresses that look like others.
         [100, 100, 100, 200] | [168, 63, 129, 16] => Reach::Never,
         // Private, loopback, shared (carrier-grade NAT), benchmarks.
-        [10 | 127, ..]
-        | [172, 16..=31, ..]
-        | [192, 168, ..]
-        | [100, 64..=127, ..]
-        | [198, 18..=19, ..] => Reach::Private,
+        [10 | 127, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] | [198, 18..=19, ..] => {
+            Reach::Private
+        }
         _ => Reach::Public,
     }
 }

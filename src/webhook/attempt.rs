@@ -79,12 +79,7 @@ impl Clients {
         }
     }
 
-    async fn post(
-        &self,
-        url: Url,
-        delivery: &Delivery,
-        body: Vec<u8>,
-    ) -> reqwest::Result<Response> {
+    async fn post(&self, url: Url, delivery: &Delivery, body: Vec<u8>) -> reqwest::Result<Response> {
         let client = if delivery.allow_private {
             &self.private
         } else {
@@ -97,10 +92,7 @@ impl Clients {
             .header("idempotency-key", delivery.id.to_string())
             .header("tidegate-delivery", delivery.id.to_string())
             .header("tidegate-attempt", delivery.attempt)
-            .header(
-                "tidegate-signature",
-                sign(secrets, delivery.claimed_at, &body),
-            )
+            .header("tidegate-signature", sign(secrets, delivery.claimed_at, &body))
             .body(body)
             .send()
             .await
@@ -171,10 +163,7 @@ mod tests {
         let seconds = |count| Some(Duration::from_secs(count));
 
         assert_eq!(retry_after(" 120 ", now), seconds(120));
-        assert_eq!(
-            retry_after("Wed, 21 Oct 2026 07:29:00 GMT", now),
-            seconds(60)
-        );
+        assert_eq!(retry_after("Wed, 21 Oct 2026 07:29:00 GMT", now), seconds(60));
         assert_eq!(retry_after("Wed, 21 Oct 2026 07:27:00 GMT", now), None);
         assert_eq!(retry_after("soon", now), None);
         assert_eq!(retry_after("-1", now), None);
@@ -187,13 +176,7 @@ mod tests {
         for status in [200, 201, 202, 204] {
             assert_eq!(of(status), Attempted::Delivered { status });
         }
-        assert!(matches!(
-            of(410),
-            Attempted::Refused {
-                status: Some(410),
-                ..
-            }
-        ));
+        assert!(matches!(of(410), Attempted::Refused { status: Some(410), .. }));
         for status in [301, 307, 308, 400, 401, 404, 429, 500, 503] {
             assert!(matches!(of(status), Attempted::Retry { .. }), "{status}");
         }

@@ -38,9 +38,7 @@ pub(super) fn body(delivery: &Delivery) -> serde_json::Result<Vec<u8>> {
         _ => "failed",
     };
     let outcome = match &delivery.error {
-        None if delivery.status == Status::Completed => {
-            Outcome::Result(delivery.response.as_deref())
-        }
+        None if delivery.status == Status::Completed => Outcome::Result(delivery.response.as_deref()),
         Some(error) => Outcome::Error(error.clone()),
         None => Outcome::Error(RequestError::new(status, "no reason was recorded", false)),
     };

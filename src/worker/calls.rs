@@ -86,10 +86,7 @@ impl Call {
     pub(super) async fn run(self) -> Settle<Outcome> {
         let (called, effects) = match &self.handler {
             Handler::Readiness(stage) => (self.check(stage.as_ref()).await, None),
-            Handler::Transact(stage) => (
-                self.transact(stage.sends.as_ref()).await,
-                stage.effects.clone(),
-            ),
+            Handler::Transact(stage) => (self.transact(stage.sends.as_ref()).await, stage.effects.clone()),
         };
         let outcome = match (called.outcome, effects) {
             (Outcome::Receipt(receipt, None), Some(stage)) => {
@@ -185,11 +182,7 @@ impl Call {
 
     /// Calls, and calls again while there is no answer, as far as the policy allows that: the first answer counts, and
     /// the other calls are dropped. A learned timeout learns from it.
-    async fn call<F>(
-        &self,
-        call: impl Fn() -> F + Sync,
-        timed_out: impl FnOnce(Duration) -> Outcome,
-    ) -> Called
+    async fn call<F>(&self, call: impl Fn() -> F + Sync, timed_out: impl FnOnce(Duration) -> Outcome) -> Called
     where
         F: Future<Output = Result<Outcome, Outcome>> + Send,
     {

@@ -54,11 +54,7 @@ impl DatabaseClock {
         let mut fastest = self.fastest.lock().unwrap_or_else(PoisonError::into_inner);
         if known_at.duration_since(fastest.since) >= WINDOW {
             let is_recent = known_at.duration_since(fastest.since) < 2 * WINDOW;
-            fastest.ahead_before_us = if is_recent {
-                fastest.ahead_us
-            } else {
-                i64::MAX
-            };
+            fastest.ahead_before_us = if is_recent { fastest.ahead_us } else { i64::MAX };
             fastest.ahead_us = i64::MAX;
             fastest.since = known_at;
         }
@@ -109,9 +105,7 @@ mod tests {
                 send_in: 30 * MS,
             };
             let start = self.clock.start(slot, asked_at, reserved_at + back);
-            start
-                .checked_duration_since(reserved_at + 30 * MS)
-                .expect("too early")
+            start.checked_duration_since(reserved_at + 30 * MS).expect("too early")
         }
     }
 

@@ -45,9 +45,7 @@ pub(super) async fn settle(
         // The database gives up before this process does: a statement left behind would keep the messages locked.
         let limit = patience * 3 / 4;
         let effects = store.begin_effects(&mut transaction, limit).await?;
-        let moved = store
-            .settle_receipt_in(&mut transaction, queue, outcomes)
-            .await?;
+        let moved = store.settle_receipt_in(&mut transaction, queue, outcomes).await?;
         let ours: HashSet<_> = moved
             .iter()
             .filter(|moved| moved.status != Status::Failure)
@@ -90,8 +88,7 @@ pub(super) async fn settle(
 /// Writes one effect; a panic in it is an error like any other.
 async fn write(transaction: &mut PgConnection, outcome: &WithEffect) -> Result<(), StoreError> {
     let ToWrite { stage, request } = &outcome.effect;
-    let written =
-        AssertUnwindSafe(async { stage.write(transaction, request, &outcome.receipt).await });
+    let written = AssertUnwindSafe(async { stage.write(transaction, request, &outcome.receipt).await });
     match written.catch_unwind().await {
         Ok(written) => written.map_err(StoreError::from),
         Err(panic) => Err(StoreError::Misuse(panicked(panic.as_ref()).message)),

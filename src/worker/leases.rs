@@ -149,9 +149,7 @@ impl Leases {
         let fresh = now + self.length * 2 / 3;
         self.table()
             .iter()
-            .filter(|(_, hold)| {
-                hold.since + LONG <= now && hold.until >= fresh && hold.is_running()
-            })
+            .filter(|(_, hold)| hold.since + LONG <= now && hold.until >= fresh && hold.is_running())
             .map(|(lease, _)| *lease)
             .collect()
     }

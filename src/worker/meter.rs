@@ -8,9 +8,7 @@ use tokio::time::Instant;
 use super::outcome;
 use crate::telemetry::metrics::{
     Metrics,
-    catalogue::{
-        WORKER_CALL_DURATION, WORKER_CLAIMED, WORKER_HEDGES, WORKER_LEASES_LOST, WORKER_SETTLED,
-    },
+    catalogue::{WORKER_CALL_DURATION, WORKER_CLAIMED, WORKER_HEDGES, WORKER_LEASES_LOST, WORKER_SETTLED},
 };
 
 /// Counters and a histogram, made once.

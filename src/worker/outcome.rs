@@ -100,9 +100,5 @@ pub(super) fn panicked(panic: &(dyn Any + Send)) -> RequestError {
         .map(|text| (*text).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "no message".to_owned());
-    RequestError::new(
-        "stage_panicked",
-        format!("the stage panicked: {message}"),
-        true,
-    )
+    RequestError::new("stage_panicked", format!("the stage panicked: {message}"), true)
 }

@@ -113,11 +113,7 @@ impl QueueWorker {
 
     /// Claims until `stop`; then waits for its calls, within the grace period, and settles what they said.
     pub(super) async fn run(self, stop: CancellationToken) -> Result<(), WorkerError> {
-        let leases = Arc::new(Leases::new(
-            self.queue.clone(),
-            self.options.lease,
-            self.meter.clone(),
-        ));
+        let leases = Arc::new(Leases::new(self.queue.clone(), self.options.lease, self.meter.clone()));
         let (outcomes, outcomes_in) = mpsc::channel(self.options.concurrency);
         let (others, others_calls) = mpsc::unbounded_channel();
         let waker = tokio::spawn(settler::wake_others(self.store.clone(), others_calls));
@@ -152,9 +148,7 @@ impl QueueWorker {
         } = hand;
 
         // What has not begun sees the stop and gives itself back; what runs may go on for a while.
-        let stop_calls = tokio::time::timeout(self.options.grace, async {
-            while calls.join_next().await.is_some() {}
-        });
+        let stop_calls = tokio::time::timeout(self.options.grace, async { while calls.join_next().await.is_some() {} });
         if stop_calls.await.is_err() {
             tracing::warn!(
                 queue.name = self.queue,
@@ -178,11 +172,7 @@ impl QueueWorker {
         outcome
     }
 
-    async fn claim_until(
-        &self,
-        stop: &CancellationToken,
-        hand: &mut InHand,
-    ) -> Result<(), WorkerError> {
+    async fn claim_until(&self, stop: &CancellationToken, hand: &mut InHand) -> Result<(), WorkerError> {
         let bell = self.wakeups.of_queue(&self.queue);
         let mut trouble = Duration::ZERO;
         let mut lull = LULL;
@@ -229,8 +219,7 @@ impl QueueWorker {
                 // A missing right does not come back by waiting, so the worker ends with the error.
                 Err(error @ StoreError::NotPermitted(_)) => return Err(error.into()),
                 Err(error) => {
-                    trouble =
-                        (trouble * 2).clamp(Duration::from_millis(100), Duration::from_secs(5));
+                    trouble = (trouble * 2).clamp(Duration::from_millis(100), Duration::from_secs(5));
                     warn_of!(
                         error,
                         queue.name = self.queue,
@@ -262,9 +251,7 @@ impl QueueWorker {
     /// How many requests could be started now: waits until there is one, and a moment for more when some are just being
     /// settled.
     async fn room(&self, hand: &InHand) -> usize {
-        let InHand {
-            slots, outcomes, ..
-        } = hand;
+        let InHand { slots, outcomes, .. } = hand;
         let wanted = self.options.batch.min(self.options.concurrency.div_ceil(4));
         // Only this task takes permits, so what is free now stays free.
         drop(slots.acquire().await);
@@ -321,13 +308,7 @@ impl QueueWorker {
     }
 
     /// Starts a call for each claimed request.
-    async fn start(
-        &self,
-        claimed: Vec<Claimed>,
-        asked_at: Instant,
-        stop: &CancellationToken,
-        hand: &mut InHand,
-    ) {
+    async fn start(&self, claimed: Vec<Claimed>, asked_at: Instant, stop: &CancellationToken, hand: &mut InHand) {
         let claimed_at = Instant::now();
         let learned = self.timeouts.of(self.stage, &claimed).await;
         for claimed in claimed {
@@ -344,9 +325,7 @@ impl QueueWorker {
             };
             let share = self.share(&claimed.request.kind);
             let learned = learned.get(&claimed.request.kind).cloned();
-            let start = claimed
-                .slot
-                .map(|slot| self.clock.start(slot, asked_at, claimed_at));
+            let start = claimed.slot.map(|slot| self.clock.start(slot, asked_at, claimed_at));
             let call = Call {
                 store: self.store.clone(),
                 clock: Arc::clone(&self.clock),

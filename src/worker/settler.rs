@@ -99,9 +99,7 @@ impl Settler {
 
     async fn settle(&self, reports: &mut Vec<Settle<Outcome>>) {
         let leases: Vec<_> = reports.iter().map(|report| report.lease).collect();
-        let lost = reports
-            .iter()
-            .filter(|report| matches!(report.outcome, Outcome::Lost));
+        let lost = reports.iter().filter(|report| matches!(report.outcome, Outcome::Lost));
         self.leases.meter().lost(lost.count());
         let mut batches = Batch::sort(reports.drain(..));
         while let Some(batch) = batches.pop() {
@@ -133,11 +131,7 @@ impl Settler {
                     if settled.moved.len() < batch.len() {
                         // Others have taken these over, or they were cancelled: nothing to do.
                         let lost = batch.len() - settled.moved.len();
-                        tracing::debug!(
-                            queue.name = self.queue,
-                            lost,
-                            "outcomes of requests held no more"
-                        );
+                        tracing::debug!(queue.name = self.queue, lost, "outcomes of requests held no more");
                     }
                     self.wake(&settled.wake);
                     self.teller
@@ -176,12 +170,7 @@ impl Settler {
                 tracing::warn!(queue.name = self.queue, %error, "leases ran out before their outcomes could be stored");
                 return Ok(());
             }
-            warn_of!(
-                error,
-                queue.name = self.queue,
-                count = batch.len(),
-                "cannot settle yet"
-            );
+            warn_of!(error, queue.name = self.queue, count = batch.len(), "cannot settle yet");
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_secs(2));
         }

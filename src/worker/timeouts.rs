@@ -80,11 +80,7 @@ impl Timeouts {
 
     /// The learned timeouts of claimed requests, by kind, as the fleet knows them. One that cannot be had is that of the
     /// policy meanwhile.
-    pub(super) async fn of(
-        &self,
-        stage: Stage,
-        claimed: &[Claimed],
-    ) -> HashMap<String, Arc<Learned>> {
+    pub(super) async fn of(&self, stage: Stage, claimed: &[Claimed]) -> HashMap<String, Arc<Learned>> {
         let adaptive: BTreeMap<_, _> = claimed
             .iter()
             .filter(|claimed| claimed.adaptive)
@@ -202,9 +198,7 @@ impl Timeouts {
     async fn report(&self, learned: &Learned) {
         for _ in 0..ROUNDS {
             let kinds = [learned.kind.clone()];
-            let read = self
-                .store
-                .read_timeouts(&kinds, learned.stage, &self.worker);
+            let read = self.store.read_timeouts(&kinds, learned.stage, &self.worker);
             let known = match read.await {
                 Ok(mut known) => known.pop().filter(|known| known.adaptive),
                 Err(error) => {
@@ -229,17 +223,12 @@ impl Timeouts {
                     return;
                 }
                 let mut estimate = known.estimate.clone();
-                estimate.fold(
-                    inner.estimator.config(),
-                    &report,
-                    known.others_rps,
-                    known.now_us,
-                );
+                estimate.fold(inner.estimator.config(), &report, known.others_rps, known.now_us);
                 (report, estimate)
             };
-            let folded =
-                self.store
-                    .fold_timeouts(&known, learned.stage, &estimate, &report, &self.worker);
+            let folded = self
+                .store
+                .fold_timeouts(&known, learned.stage, &estimate, &report, &self.worker);
             match folded.await {
                 Ok(true) => {
                     let known = KnownTimeout { estimate, ..known };

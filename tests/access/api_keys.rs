@@ -33,20 +33,12 @@ async fn the_same_key_may_be_made_known_twice_and_nothing_else_may_take_its_plac
     assert!(made.created && !again.created);
     assert_eq!(again.submitter, "shop");
     for (key, name, scopes, said) in [
-        (
-            &other,
-            "shop",
-            [Scope::Submit],
-            "a key named \"shop\" already",
-        ),
+        (&other, "shop", [Scope::Submit], "a key named \"shop\" already"),
         (&key, "shop", [Scope::Admin], "with another"),
         (&key, "other", [Scope::Submit], "with another"),
     ] {
         let refused = store.key_create(key, name, &scopes, None).await;
-        assert!(
-            refused.as_ref().unwrap_err().to_string().contains(said),
-            "{refused:?}"
-        );
+        assert!(refused.as_ref().unwrap_err().to_string().contains(said), "{refused:?}");
     }
     store.key_revoke(key.id()).await.unwrap();
     let revived = store.key_create(&key, "shop", &both, None).await;
@@ -61,10 +53,7 @@ async fn a_revocation_is_told_once_and_a_stranger_is_none() {
     let database = TestDatabase::uninitialised().await;
     let key = ApiKey::generate().unwrap();
     let store = &database.store;
-    store
-        .key_create(&key, "shop", &[Scope::Submit], None)
-        .await
-        .unwrap();
+    store.key_create(&key, "shop", &[Scope::Submit], None).await.unwrap();
 
     let first = store.key_revoke(key.id()).await.unwrap();
     let second = store.key_revoke(key.id()).await.unwrap();
@@ -72,12 +61,7 @@ async fn a_revocation_is_told_once_and_a_stranger_is_none() {
     assert!(first.revoked && !second.revoked);
     assert_eq!(first.revoked_at, second.revoked_at);
     let stranger = store.key_revoke("0123").await;
-    assert!(
-        stranger
-            .unwrap_err()
-            .to_string()
-            .contains("no API key 0123")
-    );
+    assert!(stranger.unwrap_err().to_string().contains("no API key 0123"));
     let listed = store.key_list().await.unwrap();
     assert_eq!(listed[0].revoked_at, Some(first.revoked_at));
     assert!(listed[0].revoked_by.is_some());
@@ -91,10 +75,7 @@ async fn nonsense_is_refused_in_words() {
     let id = "0123456789abcdef";
 
     for (arguments, constraint) in [
-        (
-            format!("'{id}', 'n', {hash}, '{{}}'"),
-            "api_key_has_a_scope",
-        ),
+        (format!("'{id}', 'n', {hash}, '{{}}'"), "api_key_has_a_scope"),
         (format!("'{id}', 'n', {hash}, null"), "api_key_has_a_scope"),
         (
             format!("'{id}', 'n', {hash}, array['submit', null]"),
@@ -158,11 +139,8 @@ async fn a_hand_can_neither_delete_nor_revive_nor_exchange_a_key() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_that_commits_late_is_not_missed() {
     let database = TestDatabase::uninitialised().await;
-    let create = |n: u32| {
-        format!(
-            "select tidegate.key_create('000000000000000{n}', 'key {n}', sha256('x'), '{{submit}}')"
-        )
-    };
+    let create =
+        |n: u32| format!("select tidegate.key_create('000000000000000{n}', 'key {n}', sha256('x'), '{{submit}}')");
     let mut early = database.session().await;
     sqlx::raw_sql(&format!("begin; {}", create(1)))
         .execute(&mut early)
@@ -192,11 +170,7 @@ async fn a_change_that_commits_late_is_not_missed() {
     );
     // Pages: at most as many as asked for, in order.
     assert_eq!(
-        value(
-            &mut node,
-            "select max(version) from tidegate.key_changes(0, 1)"
-        )
-        .await,
+        value(&mut node, "select max(version) from tidegate.key_changes(0, 1)").await,
         "1"
     );
 }

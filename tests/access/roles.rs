@@ -54,11 +54,7 @@ async fn writes_nothing(session: &mut PgConnection) {
         "webhook_delivery",
         "webhook_secret",
     ] {
-        is_denied(
-            session,
-            &format!("insert into tidegate.{table} default values"),
-        )
-        .await;
+        is_denied(session, &format!("insert into tidegate.{table} default values")).await;
         is_denied(session, &format!("delete from tidegate.{table}")).await;
         is_denied(session, &format!("truncate tidegate.{table}")).await;
     }
@@ -108,19 +104,12 @@ async fn a_worker_claims_settles_responds_and_maintains_and_nothing_else() {
     let mut worker = login(&database, "worker").await;
 
     run(&mut worker, "select tidegate.worker_seen('w', '{tx}', '{tx}'); select tidegate.wake('tx'); select tidegate.claim_wait_ms('tx')").await;
-    for settle in [
-        "settle_passed({})",
-        "settle_not_yet({})",
-        "settle_failed({}, null)",
-    ] {
+    for settle in ["settle_passed({})", "settle_not_yet({})", "settle_failed({}, null)"] {
         let claims = leases(&one(&mut worker, "claim_readiness", "readiness").await);
         assert_eq!(
-            column(
-                &mut worker,
-                &format!("select * from tidegate.extend({claims}, '30 s')")
-            )
-            .await
-            .len(),
+            column(&mut worker, &format!("select * from tidegate.extend({claims}, '30 s')"))
+                .await
+                .len(),
             1
         );
         assert_eq!(
@@ -228,12 +217,7 @@ async fn an_api_submits_answers_cancels_and_maintains_and_nothing_else() {
         .len(),
         2
     );
-    assert_eq!(
-        column(&mut api, "select * from tidegate.gate_copy()")
-            .await
-            .len(),
-        2
-    );
+    assert_eq!(column(&mut api, "select * from tidegate.gate_copy()").await.len(), 2);
     assert_eq!(
         value(
             &mut api,
@@ -251,11 +235,7 @@ async fn an_api_submits_answers_cancels_and_maintains_and_nothing_else() {
         "early"
     );
     assert_eq!(
-        value(
-            &mut api,
-            &format!("select outcome from tidegate.cancel('{id}')")
-        )
-        .await,
+        value(&mut api, &format!("select outcome from tidegate.cancel('{id}')")).await,
         "cancelled"
     );
     run(&mut api, "call tidegate.maintain()").await;
@@ -282,11 +262,7 @@ async fn an_api_submits_answers_cancels_and_maintains_and_nothing_else() {
 /// What everybody may read.
 async fn reads_of(session: &mut PgConnection, relation: &str) {
     for what in ["count(*)", "min(t::text)"] {
-        column(
-            session,
-            &format!("select {what} from tidegate.{relation} as t"),
-        )
-        .await;
+        column(session, &format!("select {what} from tidegate.{relation} as t")).await;
     }
 }
 
@@ -308,11 +284,7 @@ async fn reads(session: &mut PgConnection) {
         reads_of(session, view).await;
     }
     run(session, "select tidegate.request_position(r.id), tidegate.request_retry_after(r.id), o.place from tidegate.request as r, tidegate.request_outlook(r.id) as o").await;
-    run(
-        session,
-        "select count(*) from tidegate.list_requests('direct')",
-    )
-    .await;
+    run(session, "select count(*) from tidegate.list_requests('direct')").await;
     run(session, "select tidegate.eta_seconds('tx_queue', 1, 1, 1, 1, 1, 1, 1, 0, 1, 300), tidegate.response_backoff_seconds('1 s')").await;
 }
 
@@ -394,11 +366,7 @@ async fn an_admin_shapes_queues_and_kinds_by_plain_sql_and_runs_the_operators_fu
     .await;
     let id = value(&mut admin, "select id from tidegate.submit('own', '{}')").await;
     let checks = leases(&one(&mut admin, "claim_readiness", "own_checks").await);
-    run(
-        &mut admin,
-        &format!("select tidegate.settle_passed({checks})"),
-    )
-    .await;
+    run(&mut admin, &format!("select tidegate.settle_passed({checks})")).await;
     one(&mut admin, "claim_tx", "own_tx").await;
     assert_eq!(
         value(
@@ -506,10 +474,7 @@ async fn applying_the_roles_again_takes_back_what_was_granted_on_keys() {
         .await;
 
     let roles = tidegate::schema::sql_files();
-    let (_, roles) = roles
-        .iter()
-        .find(|(path, _)| *path == "grants.sql")
-        .unwrap();
+    let (_, roles) = roles.iter().find(|(path, _)| *path == "grants.sql").unwrap();
     database.execute(roles).await;
 
     let mut reader = login(&database, "reader").await;
@@ -531,9 +496,7 @@ async fn whoever_maintains_does_all_of_it() {
         run(&mut session, "call tidegate.maintain()").await;
         // The rescan has found the message below the mark.
         assert_eq!(
-            database
-                .number("select last_value from tidegate.mark_tx")
-                .await,
+            database.number("select last_value from tidegate.mark_tx").await,
             1,
             "{role}"
         );

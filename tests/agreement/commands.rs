@@ -32,10 +32,7 @@ pub enum Wait {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
     Passed,
-    NotYet {
-        wait: Wait,
-        code: Option<&'static str>,
-    },
+    NotYet { wait: Wait, code: Option<&'static str> },
     Failed,
 }
 
@@ -231,15 +228,14 @@ const ACTS: [(usize, &str); 28] = [
 
 pub fn choices() -> impl Strategy<Value = Vec<Choice>> {
     let all = ACTS.iter().map(|(often, _)| often).sum();
-    let one = (0..all, 0..64_usize, 0..64_usize, 0..64_usize, 0..64_usize).prop_map(
-        |(act, which, who, how, much)| Choice {
+    let one =
+        (0..all, 0..64_usize, 0..64_usize, 0..64_usize, 0..64_usize).prop_map(|(act, which, who, how, much)| Choice {
             act,
             which,
             who,
             how,
             much,
-        },
-    );
+        });
     prop::collection::vec(one, 10..=30)
 }
 
@@ -366,9 +362,7 @@ impl Choice {
                     4 => Sent::Rejected,
                     _ => Sent::Retry {
                         wait: self.wait(),
-                        code: [
-                            "timeout", "http_503", "http_404", "odd", "http_429", "timeout",
-                        ][self.how / 8 % 6],
+                        code: ["timeout", "http_503", "http_404", "odd", "http_429", "timeout"][self.how / 8 % 6],
                         left: [None, Some(true), Some(false)][self.much % 3],
                     },
                 },
@@ -453,12 +447,7 @@ impl Choice {
     /// What brings some request nearer to its end.
     fn next(&self, model: &Model) -> Option<Command> {
         let worker = self.who % 2;
-        let pick = |back| {
-            vec![Pick {
-                back,
-                is_forged: false,
-            }]
-        };
+        let pick = |back| vec![Pick { back, is_forged: false }];
         let waiting = model.where_something_waits().into_iter();
         let checked = model.still_held(Queue::Readiness).into_iter();
         let sent = model.still_held(Queue::Tx).into_iter();
@@ -489,11 +478,7 @@ impl Choice {
                 accept,
             }
         });
-        let mut all: Vec<_> = claims
-            .chain(settles)
-            .chain(reports)
-            .chain(responses)
-            .collect();
+        let mut all: Vec<_> = claims.chain(settles).chain(reports).chain(responses).collect();
         (!all.is_empty()).then(|| all.swap_remove(self.which % all.len()))
     }
 

@@ -110,9 +110,7 @@ impl Database {
             _ => OPERATOR,
         };
         // Without preparation everything comes as text.
-        let said = self
-            .runtime
-            .block_on(self.sessions[session].fetch_all(sql.as_str()));
+        let said = self.runtime.block_on(self.sessions[session].fetch_all(sql.as_str()));
         let rows = match said {
             Ok(rows) => rows,
             Err(sqlx::Error::Database(error)) => {
@@ -196,26 +194,17 @@ impl Database {
                 "select s.id, s.outcome from tidegate.submit('{}', '{{\"n\": {}}}', {}, '{}', '{}') as s",
                 KINDS[order.kind],
                 order.payload,
-                order.key.map_or("null".to_owned(), |key| format!(
-                    "'{} key-{key}'",
-                    self.sequence
-                )),
+                order
+                    .key
+                    .map_or("null".to_owned(), |key| format!("'{} key-{key}'", self.sequence)),
                 SUBMITTERS[order.submitter],
-                if order.enforced {
-                    "enforce"
-                } else {
-                    "accepted"
-                },
+                if order.enforced { "enforce" } else { "accepted" },
             ),
             Command::SubmitBatch { kind, count } => format!(
                 "select s.id, s.outcome from tidegate.submit_batch('{}', array_fill('{{}}'::jsonb, array[{count}])) as s",
                 KINDS[*kind]
             ),
-            Command::Claim {
-                worker,
-                queue,
-                batch,
-            } => {
+            Command::Claim { worker, queue, batch } => {
                 let queue = queue.name();
                 format!(
                     "select c.id, c.attempt, c.lease::text
@@ -223,15 +212,10 @@ impl Database {
                     self.lease_for()
                 )
             }
-            Command::Settle { check, picks, .. } => {
-                self.settle(Queue::Readiness, &of_check(*check, picks), picks)
-            }
+            Command::Settle { check, picks, .. } => self.settle(Queue::Readiness, &of_check(*check, picks), picks),
             Command::Report { sent, picks, .. } => {
                 let settle = match sent {
-                    Sent::Receipt {
-                        reference,
-                        answered,
-                    } => self.receipt(*reference, *answered, picks),
+                    Sent::Receipt { reference, answered } => self.receipt(*reference, *answered, picks),
                     Sent::Rejected => {
                         format!("settle_rejected($leases, {})", errors(Some("no"), picks))
                     }
@@ -294,10 +278,9 @@ impl Database {
             Command::SweepInbox => "select tidegate.sweep_inbox()::text".to_owned(),
             Command::ExpireKeys => "select tidegate.expire_keys()::text".to_owned(),
             Command::LookAtGates => "select tidegate.look_at_gates()::text".to_owned(),
-            Command::RemoveStrays { queue } => format!(
-                "select removed::text from tidegate.remove_strays('{}')",
-                queue.name()
-            ),
+            Command::RemoveStrays { queue } => {
+                format!("select removed::text from tidegate.remove_strays('{}')", queue.name())
+            }
             Command::Recover { all, force } => format!(
                 "select reset, ended, rebuilt, renumbered from tidegate.recover(reset_all => {all}, force => {force})"
             ),
@@ -307,10 +290,7 @@ impl Database {
                     Some(true) => "'too_many_requests'",
                     Some(false) => "'accepting'",
                 };
-                format!(
-                    "select tidegate.gate_force('{}', {state})::text",
-                    queue.name()
-                )
+                format!("select tidegate.gate_force('{}', {state})::text", queue.name())
             }
             meddling => self.meddle(meddling),
         }
@@ -332,10 +312,7 @@ impl Database {
                  select from setval('tidegate.reaped_{0}', 1) as reaped where reaped = 0",
                 queue.name()
             ),
-            Command::ComesDue { queue } => format!(
-                "update pgmq.q_{} set vt = {past} where vt > {past}",
-                queue.name()
-            ),
+            Command::ComesDue { queue } => format!("update pgmq.q_{} set vt = {past} where vt > {past}", queue.name()),
             Command::Pass { end, request } => {
                 let id = self.id(*request);
                 match end {
@@ -346,9 +323,7 @@ impl Database {
                     End::Deadline => format!(
                         "update tidegate.request set deadline_at = {past} where id = {id} and deadline_at > {past}"
                     ),
-                    _ => format!(
-                        "update tidegate.awaiting_response set due_at = {past} where request_id = {id}"
-                    ),
+                    _ => format!("update tidegate.awaiting_response set due_at = {past} where request_id = {id}"),
                 }
             }
             Command::PassWindow { submitter } => format!(

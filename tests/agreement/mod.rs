@@ -17,9 +17,7 @@ use std::{
     env,
 };
 
-use proptest::test_runner::{
-    Config, RngAlgorithm, TestCaseError, TestCaseResult, TestError, TestRng, TestRunner,
-};
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestCaseResult, TestError, TestRng, TestRunner};
 
 use crate::support::campaign;
 
@@ -97,8 +95,7 @@ fn agreement(database: Database, seeds: &[u64], shrinks: u32) -> Result<u64, Dif
             max_shrink_iters: shrinks,
             ..Config::default()
         };
-        let mut runner =
-            TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+        let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
         let outcome = runner.run(&commands::choices(), |choices| -> TestCaseResult {
             let mut database = database.borrow_mut();
             database.begin();
@@ -132,12 +129,9 @@ fn the_database_does_what_the_model_says() {
     let seeds: Vec<u64> = match (number("TIDEGATE_SEED"), number("TIDEGATE_SEQUENCES")) {
         (Some(seed), _) => vec![seed],
         (None, Some(count)) => random_seeds(count.try_into().unwrap()).collect(),
-        (None, None) => TELLING
-            .into_iter()
-            .chain(random_seeds(campaign(40, 1000)))
-            .collect(),
+        (None, None) => TELLING.into_iter().chain(random_seeds(campaign(40, 1000))).collect(),
     };
-    let commands = agreement(Database::new(), &seeds, 2000)
-        .unwrap_or_else(|difference| panic!("{}", difference.reason));
+    let commands =
+        agreement(Database::new(), &seeds, 2000).unwrap_or_else(|difference| panic!("{}", difference.reason));
     println!("{} sequences, {commands} commands", seeds.len());
 }

@@ -151,11 +151,7 @@ fn is_at_most_once(kind: usize) -> bool {
 }
 
 fn entry(kind: usize) -> Queue {
-    if is_checked(kind) {
-        Queue::Readiness
-    } else {
-        Queue::Tx
-    }
+    if is_checked(kind) { Queue::Readiness } else { Queue::Tx }
 }
 
 /// Whether a response fits the kind.
@@ -271,10 +267,7 @@ impl Model {
             let messages = &self.queues[*queue as usize];
             messages.iter().any(|message| message.is_put_off == put_off)
         };
-        [Queue::Readiness, Queue::Tx]
-            .into_iter()
-            .filter(has)
-            .collect()
+        [Queue::Readiness, Queue::Tx].into_iter().filter(has).collect()
     }
 
     fn queues_with_leases(&self, run_out: bool) -> Vec<Queue> {
@@ -306,9 +299,7 @@ impl Model {
     fn lease_has_run_out(&self, request: usize) -> Option<bool> {
         let (queue, _) = self.requests[request].place?;
         let mut leased = self.leased(queue);
-        leased
-            .find(|&(held, _)| held == request)
-            .map(|(_, run_out)| run_out)
+        leased.find(|&(held, _)| held == request).map(|(_, run_out)| run_out)
     }
 
     pub fn kind(&self, request: usize) -> &'static str {
@@ -492,9 +483,7 @@ impl Model {
         let answers = if self.room(kind) < count {
             vec!["refused".to_owned(); count]
         } else {
-            (0..count)
-                .map(|_| format!("{} accepted", self.insert(kind)))
-                .collect()
+            (0..count).map(|_| format!("{} accepted", self.insert(kind))).collect()
         };
         self.look_after_submission(kind, was_closed);
         answers
@@ -510,9 +499,7 @@ impl Model {
             return Vec::new();
         }
         let depth = self.depth(queue);
-        let taken = self
-            .reap(queue, limit)
-            .unwrap_or_else(|| self.take(queue, limit));
+        let taken = self.reap(queue, limit).unwrap_or_else(|| self.take(queue, limit));
         let claimed: Vec<usize> = taken
             .into_iter()
             .filter(|&request| self.may_be_claimed(queue, request))
@@ -646,10 +633,7 @@ impl Model {
     /// The picked leases that still hold requests of this status, in the order of their numbers.
     fn held(&self, queue: Queue, picks: &[Pick], status: Status) -> Vec<usize> {
         let mut held: Vec<(u64, usize)> = Vec::new();
-        for lease in picks
-            .iter()
-            .filter_map(|pick| pick.of(&self.leases[queue as usize]))
-        {
+        for lease in picks.iter().filter_map(|pick| pick.of(&self.leases[queue as usize])) {
             let row = &self.requests[lease.request];
             if let Some((_, number)) = row.place
                 && row.lease == Some(lease.token)
@@ -717,10 +701,7 @@ impl Model {
         let held = self.held(Queue::Tx, picks, Status::TxInFlight);
         for &request in &held {
             match sent {
-                Sent::Receipt {
-                    reference,
-                    answered,
-                } => self.receipt(request, reference, answered),
+                Sent::Receipt { reference, answered } => self.receipt(request, reference, answered),
                 Sent::Rejected => self.finish(request, Status::Failure, "rejected"),
                 Sent::Retry { wait, code, left } => self.retry(request, wait, code, left),
             }
@@ -804,21 +785,16 @@ impl Model {
     /// What is named of a claim ends later; what is not named becomes a part of its own, and keeps its time.
     fn extend(&mut self, queue: Queue, picks: &[Pick]) -> Vec<String> {
         let leases = &self.leases[queue as usize];
-        let named: Vec<Lease> = picks
-            .iter()
-            .filter_map(|pick| pick.of(leases))
-            .copied()
-            .collect();
+        let named: Vec<Lease> = picks.iter().filter_map(|pick| pick.of(leases)).copied().collect();
         self.given += 1;
         let mut prolonged = 0;
         for place in 0..self.claims.len() {
             let part = &self.claims[place];
             let (token, given) = (part.token, part.given);
-            let (kept, rest): (Vec<_>, Vec<_>) =
-                self.held_in(part).into_iter().partition(|&request| {
-                    let is_it = |lease: &Lease| lease.request == request && lease.token == token;
-                    named.iter().any(is_it)
-                });
+            let (kept, rest): (Vec<_>, Vec<_>) = self.held_in(part).into_iter().partition(|&request| {
+                let is_it = |lease: &Lease| lease.request == request && lease.token == token;
+                named.iter().any(is_it)
+            });
             if part.has_run_out || kept.is_empty() {
                 continue;
             }
@@ -841,13 +817,7 @@ impl Model {
         vec![prolonged.to_string()]
     }
 
-    fn respond(
-        &mut self,
-        to: usize,
-        by_reference: bool,
-        part: Option<usize>,
-        accept: Option<bool>,
-    ) -> Answer {
+    fn respond(&mut self, to: usize, by_reference: bool, part: Option<usize>, accept: Option<bool>) -> Answer {
         let keep = |late| Kept {
             to,
             by_reference,
@@ -867,23 +837,14 @@ impl Model {
             self.apply(to, part, accept).unwrap_or_default()
         } else {
             self.inbox.push(keep(status.is_terminal()));
-            if status.is_terminal() {
-                "late"
-            } else {
-                "early"
-            }
+            if status.is_terminal() { "late" } else { "early" }
         };
         let status = self.requests[to].status.word();
         Ok(vec![format!("{outcome} {to} {status}")])
     }
 
     /// What a response does to a request; nothing to one that does not await it or that it does not fit.
-    fn apply(
-        &mut self,
-        request: usize,
-        part: Option<usize>,
-        accept: Option<bool>,
-    ) -> Option<&'static str> {
+    fn apply(&mut self, request: usize, part: Option<usize>, accept: Option<bool>) -> Option<&'static str> {
         let row = &mut self.requests[request];
         if row.status != Status::ReceiptReceived || !fits(row.kind, part, accept) {
             return None;
@@ -908,11 +869,7 @@ impl Model {
             Some(false) => self.go(request, Status::Failure, "verdict_rejected"),
             None => self.go(request, Status::Completed, "response"),
         }
-        Some(if accept == Some(false) {
-            "rejected"
-        } else {
-            "completed"
-        })
+        Some(if accept == Some(false) { "rejected" } else { "completed" })
     }
 
     /// The responses that were kept for a request which awaits them now, or never will; how many were applied.
@@ -971,12 +928,8 @@ impl Model {
             (End::FailTx, Status::ReceiptReceived) if KINDS[row.kind] == "input_proof" => {
                 Some((Status::Failure, "verdict_rejected"))
             }
-            (End::TimeOut | End::Readiness, Status::Queued) => {
-                Some((Status::TimedOut, "readiness_timed_out"))
-            }
-            (End::TimeOut | End::Response, Status::ReceiptReceived) => {
-                Some((Status::TimedOut, "response_timed_out"))
-            }
+            (End::TimeOut | End::Readiness, Status::Queued) => Some((Status::TimedOut, "readiness_timed_out")),
+            (End::TimeOut | End::Response, Status::ReceiptReceived) => Some((Status::TimedOut, "response_timed_out")),
             (End::Deadline, Status::Queued | Status::Processing | Status::TxInFlight) => {
                 Some((Status::Failure, "deadline_exceeded"))
             }
@@ -1174,10 +1127,7 @@ impl Model {
                 let hold = if message.is_put_off { "later" } else { "free" };
                 let stray = self.is_stray(queue, message);
                 let stray = if stray { " stray" } else { "" };
-                (
-                    message.number,
-                    format!(" {}:{hold}{stray}", message.request),
-                )
+                (message.number, format!(" {}:{hold}{stray}", message.request))
             });
             let leased = self.leased(queue).filter_map(|(request, run_out)| {
                 let hold = if run_out { "lapsed" } else { "held" };
@@ -1189,11 +1139,7 @@ impl Model {
             lines.push(format!(
                 "{} {}{} {}:{}",
                 queue.name(),
-                if gate.closed {
-                    "too_many_requests"
-                } else {
-                    "accepting"
-                },
+                if gate.closed { "too_many_requests" } else { "accepting" },
                 if gate.forced { " forced" } else { "" },
                 self.depth(queue),
                 all.into_iter().map(|(_, text)| text).collect::<String>(),

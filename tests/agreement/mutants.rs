@@ -210,12 +210,7 @@ impl Mutant {
             let path = format!("/{function}.sql");
             let file = files.iter().find(|(name, _)| name.ends_with(&path));
             let (_, sql) = file.unwrap_or_else(|| panic!("{}: there is no {path}", self.name));
-            assert_eq!(
-                sql.matches(from).count(),
-                1,
-                "{}: {path} has {from:?} once",
-                self.name
-            );
+            assert_eq!(sql.matches(from).count(), 1, "{}: {path} has {from:?} once", self.name);
             sql.replace(from, to)
         });
         changed.collect()

@@ -53,30 +53,25 @@ async fn submit_keyed(database: &TestDatabase, key: &str, payload: &str) -> Stri
 #[tokio::test(flavor = "multi_thread")]
 async fn the_built_in_contract_holds_on_the_shipped_defaults_and_after_traffic() {
     let database = TestDatabase::unlimited().await;
-    let contract: Value =
-        serde_json::from_str(include_str!("../../src/cli/contract/built_in.json")).unwrap();
+    let contract: Value = serde_json::from_str(include_str!("../../src/cli/contract/built_in.json")).unwrap();
 
     let rows = check(&database, &contract).await;
     assert!(rows.len() > 30, "{rows:?}");
-    assert!(
-        rows.iter().all(|row| row.contains(": holds | ")),
-        "{rows:#?}"
-    );
+    assert!(rows.iter().all(|row| row.contains(": holds | ")), "{rows:#?}");
 
     for kind in ["public_decrypt", "input_proof", "direct"] {
         for status in ["completed", "failure", "processing"] {
             database.request_in(kind, status).await;
             database
-                .execute("select tidegate.cancel(id) from tidegate.request where req_status in ('queued', 'processing')")
+                .execute(
+                    "select tidegate.cancel(id) from tidegate.request where req_status in ('queued', 'processing')",
+                )
                 .await;
         }
     }
     submit_keyed(&database, "once", r#"{"a": 1.0}"#).await;
     let rows = check(&database, &contract).await;
-    assert!(
-        rows.iter().all(|row| row.contains(": holds | ")),
-        "{rows:#?}"
-    );
+    assert!(rows.iter().all(|row| row.contains(": holds | ")), "{rows:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -120,10 +115,7 @@ async fn the_bound_of_a_retried_call_is_that_of_its_policy_and_of_what_is_in_for
         .await;
     let (row, detail) = judge(&database, bound(json!(60_000))).await;
     assert_eq!(row, "NO | 58500 ms | W_retry_le 60000 ms");
-    assert!(
-        detail.ends_with("in force (version 2): 108500 ms"),
-        "{detail}"
-    );
+    assert!(detail.ends_with("in force (version 2): 108500 ms"), "{detail}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -183,26 +175,11 @@ async fn keys_are_stable_while_stored_payloads_have_their_fingerprint() {
 async fn the_window_is_exactly_the_policys() {
     let database = TestDatabase::new().await;
     for (window, row) in [
-        (
-            json!("24 hours"),
-            "holds | dedup_window 24:00:00 | window 24:00:00",
-        ),
-        (
-            json!(86_400_000),
-            "holds | dedup_window 24:00:00 | window 24:00:00",
-        ),
-        (
-            json!("1 day"),
-            "holds | dedup_window 24:00:00 | window 1 day",
-        ),
-        (
-            json!(3_600_000),
-            "NO | dedup_window 24:00:00 | window 01:00:00",
-        ),
-        (
-            json!("25 hours"),
-            "NO | dedup_window 24:00:00 | window 25:00:00",
-        ),
+        (json!("24 hours"), "holds | dedup_window 24:00:00 | window 24:00:00"),
+        (json!(86_400_000), "holds | dedup_window 24:00:00 | window 24:00:00"),
+        (json!("1 day"), "holds | dedup_window 24:00:00 | window 1 day"),
+        (json!(3_600_000), "NO | dedup_window 24:00:00 | window 01:00:00"),
+        (json!("25 hours"), "NO | dedup_window 24:00:00 | window 25:00:00"),
     ] {
         let judged = judge(&database, json!({"type": "idempotency", "window": window})).await;
         assert_eq!(judged.0, row);
@@ -322,9 +299,7 @@ async fn no_effect_comes_twice_by_the_history_and_the_keys() {
         };
         assert_eq!(effects(sem).await, expected);
         database
-            .execute(&format!(
-                "select tidegate.fail_internal(array['{id}']::uuid[])"
-            ))
+            .execute(&format!("select tidegate.fail_internal(array['{id}']::uuid[])"))
             .await;
     }
 
@@ -365,10 +340,7 @@ async fn a_send_that_was_given_back_or_had_not_left_is_no_second_one() {
         "type": "semantics", "kind": "direct", "sem": "at_most_once", "no_side_effect_dup": true
     }]);
     let rows = check(&database, &contract).await;
-    assert!(
-        rows.iter().all(|row| row.contains(": holds | ")),
-        "{rows:?}"
-    );
+    assert!(rows.iter().all(|row| row.contains(": holds | ")), "{rows:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -423,10 +395,7 @@ async fn what_is_no_assertion_is_named_with_its_place_and_what_is_allowed() {
             json!({"type": "sli", "uptime": 1}),
             "there is no \"uptime\" in sli; it has type, kind, stage, timeout_rate_le",
         ),
-        (
-            json!({"type": "sli"}),
-            "sli needs at least one of timeout_rate_le",
-        ),
+        (json!({"type": "sli"}), "sli needs at least one of timeout_rate_le"),
         (
             json!({"type": "idempotency", "kind": "direct"}),
             "idempotency needs at least one of key_stability, window",
@@ -498,9 +467,7 @@ async fn what_is_no_assertion_is_named_with_its_place_and_what_is_allowed() {
     ] {
         let contract = json!([good, bad]);
         let refused = database
-            .refused(&format!(
-                "select * from tidegate.contract_check('{contract}')"
-            ))
+            .refused(&format!("select * from tidegate.contract_check('{contract}')"))
             .await;
         assert_eq!(refused.code, "TG007", "{bad}: {refused:?}");
         let message = refused.message;
@@ -509,14 +476,10 @@ async fn what_is_no_assertion_is_named_with_its_place_and_what_is_allowed() {
     }
     for nothing in ["{}", "[]", "null", "1"] {
         let refused = database
-            .refused(&format!(
-                "select * from tidegate.contract_check('{nothing}')"
-            ))
+            .refused(&format!("select * from tidegate.contract_check('{nothing}')"))
             .await;
         assert!(
-            refused
-                .message
-                .contains("JSON array with at least one assertion"),
+            refused.message.contains("JSON array with at least one assertion"),
             "{refused:?}"
         );
     }

@@ -41,15 +41,13 @@ async fn send(database: &TestDatabase, settle: &str, more: &str) -> Uuid {
     let claims = database.claim_tx(1).await;
     assert_eq!(claims.len(), 1);
     database
-        .execute(&format!(
-            "select tidegate.{settle}({}{more})",
-            leases(&claims)
-        ))
+        .execute(&format!("select tidegate.{settle}({}{more})", leases(&claims)))
         .await;
     claims[0].id
 }
 
-const BUSY: &str = r#", array['{"code": "http_503", "message": "busy", "retryable": true}']::jsonb[], array[interval '0']"#;
+const BUSY: &str =
+    r#", array['{"code": "http_503", "message": "busy", "retryable": true}']::jsonb[], array[interval '0']"#;
 const ANSWERED: &str = r#", null, array['{"ok": true}']::jsonb[]"#;
 
 /// A `direct` that was retried, given back, lost and answered: nine steps.
@@ -78,9 +76,7 @@ async fn lives_that_the_functions_led_are_sound_in_every_flow_and_status() {
         ] {
             let id = database.request_in(kind, status).await;
             sound(&database, id).await;
-            database
-                .execute(&format!("select tidegate.cancel('{id}')"))
-                .await;
+            database.execute(&format!("select tidegate.cancel('{id}')")).await;
             sound(&database, id).await;
         }
     }
@@ -170,10 +166,7 @@ async fn an_eventful_life_is_sound_and_told_step_by_step() {
         ]
     );
     let remarks = remarks(&database, id).await;
-    assert_eq!(
-        remarks[0],
-        "2: claimed: by policy version 2: 5 attempts of 10000 ms"
-    );
+    assert_eq!(remarks[0], "2: claimed: by policy version 2: 5 attempts of 10000 ms");
     assert!(remarks[1].contains("the rest for its turn"), "{remarks:?}");
     assert_eq!(remarks[3], "7: recovered: its sender was lost");
     let whole = database
@@ -201,9 +194,7 @@ async fn attempts_are_judged_by_the_version_they_began_under() {
     sound(&database, id).await;
     // A version that held for a second before the claim, and is no accident of the moment.
     database
-        .execute(
-            "update tidegate.policy_in_force set since = since - interval '10 seconds' where kind = 'direct'",
-        )
+        .execute("update tidegate.policy_in_force set since = since - interval '10 seconds' where kind = 'direct'")
         .await;
     sound(&database, id).await;
     let remarks = remarks(&database, id).await;
@@ -220,9 +211,7 @@ async fn attempts_are_judged_by_the_version_they_began_under() {
 #[tokio::test(flavor = "multi_thread")]
 async fn shares_are_counted_and_a_response_is_there() {
     let database = TestDatabase::unlimited().await;
-    let id = database
-        .request_in("user_decrypt", "receipt_received")
-        .await;
+    let id = database.request_in("user_decrypt", "receipt_received").await;
     for part in 1..=3 {
         sound(&database, id).await;
         database
@@ -263,19 +252,14 @@ async fn a_legal_hand_edit_is_shown_as_one_and_is_no_finding() {
     sound(&database, id).await;
     let remarks = remarks(&database, id).await;
     assert_eq!(remarks.len(), 1);
-    assert!(
-        remarks[0].starts_with("2: hand_edit: by hand, by "),
-        "{remarks:?}"
-    );
+    assert!(remarks[0].starts_with("2: hand_edit: by hand, by "), "{remarks:?}");
 }
 
 /// Does SQL past every trigger, in which `$id` is the request; looks; and undoes it. Each finding begins as expected.
 async fn tampered(database: &TestDatabase, id: Uuid, sql: &str, expected: &[&str]) {
     let sql = sql.replace("$id", &format!("'{id}'"));
     let mut session = Session::begin(database).await;
-    session
-        .execute("set local session_replication_role = replica")
-        .await;
+    session.execute("set local session_replication_role = replica").await;
     session.execute(STORE_HISTORY).await;
     session.execute(&sql).await;
     let found = session
@@ -431,12 +415,8 @@ async fn whoever_should_have_ended_is_named() {
     ] {
         let id = database.request_in(kind, status).await;
         let mut session = Session::begin(&database).await;
-        session
-            .execute("set local session_replication_role = replica")
-            .await;
-        session
-            .execute(&ago.replace("$id", &format!("'{id}'")))
-            .await;
+        session.execute("set local session_replication_role = replica").await;
+        session.execute(&ago.replace("$id", &format!("'{id}'"))).await;
         let found = session
             .texts(&format!(
                 "select finding from tidegate.audit_replay('{id}') where finding is not null"
@@ -447,9 +427,7 @@ async fn whoever_should_have_ended_is_named() {
             found.last().is_some_and(|found| found.starts_with(said)),
             "{found:#?}, not {said}"
         );
-        database
-            .execute(&format!("select tidegate.cancel('{id}')"))
-            .await;
+        database.execute(&format!("select tidegate.cancel('{id}')")).await;
     }
 }
 
@@ -483,10 +461,7 @@ async fn what_is_not_there_cannot_be_replayed() {
         refused.message
     };
     let nobody = "00000000-0000-7000-8000-000000000000";
-    assert_eq!(
-        replay(nobody).await,
-        format!("there is no request {nobody}")
-    );
+    assert_eq!(replay(nobody).await, format!("there is no request {nobody}"));
 
     let id = database.request_in("direct", "failure").await.to_string();
     database

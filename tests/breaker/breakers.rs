@@ -37,16 +37,12 @@ async fn let_time_pass(database: &TestDatabase) {
 
 async fn fail(session: &mut Session, held: &[Held]) {
     let errors = format!("array_fill('{FAILED}'::jsonb, array[{}])", held.len());
-    session
-        .execute(&settle("settle_retry", held, &errors))
-        .await;
+    session.execute(&settle("settle_retry", held, &errors)).await;
 }
 
 async fn succeed(session: &mut Session, held: &[Held]) {
     let responses = format!("null, array_fill('1'::jsonb, array[{}])", held.len());
-    session
-        .execute(&settle("settle_receipt", held, &responses))
-        .await;
+    session.execute(&settle("settle_receipt", held, &responses)).await;
 }
 
 /// Four failed sends of ten: the breaker is open, the ten wait.
@@ -106,9 +102,7 @@ async fn slow_calls_trip_it_and_refusals_do_not() {
         .await;
     assert_eq!(state(&database).await, "open 0 0");
     assert_eq!(
-        database
-            .value("select cause from tidegate.breaker_event")
-            .await,
+        database.value("select cause from tidegate.breaker_event").await,
         "latency"
     );
 }
@@ -124,10 +118,7 @@ async fn while_it_is_open_nobody_claims_and_callers_are_told_to_stay_away() {
     // Of the queue's kinds one has no breaker, so this one's requests are put off; the others are claimed past them.
     let proofs = submit_many(&database, "input_proof", 3).await;
     let held = session.claim("tx", 2).await;
-    assert_eq!(
-        held.iter().map(|held| held.id).collect::<Vec<_>>(),
-        proofs[..2]
-    );
+    assert_eq!(held.iter().map(|held| held.id).collect::<Vec<_>>(), proofs[..2]);
     assert_eq!(session.claim("tx", 9).await.len(), 1);
     assert_eq!(session.claim("tx", 9).await.len(), 0);
     assert_eq!(
@@ -162,13 +153,13 @@ async fn while_it_is_open_nobody_claims_and_callers_are_told_to_stay_away() {
         .execute("update pgmq.q_tx set vt = '-infinity' where true")
         .await;
     database
-        .execute(
-            "delete from tidegate.request where kind = 'input_proof' and req_status = 'completed'",
-        )
+        .execute("delete from tidegate.request where kind = 'input_proof' and req_status = 'completed'")
         .await;
     assert_eq!(
         database
-            .value("select (array_agg(position order by id))[1:10]::text from tidegate.request_eta where kind = 'direct'")
+            .value(
+                "select (array_agg(position order by id))[1:10]::text from tidegate.request_eta where kind = 'direct'"
+            )
             .await,
         before,
         "nobody has lost their place"
@@ -197,9 +188,7 @@ async fn a_queue_of_nothing_else_is_left_as_it_is() {
             .await,
         "0"
     );
-    let waits = database
-        .number("select tidegate.claim_wait_ms('own')")
-        .await;
+    let waits = database.number("select tidegate.claim_wait_ms('own')").await;
     assert_eq!(waits, 60_000, "a worker has nothing to look for");
     let told = "select max(retry_after_seconds) from tidegate.request_eta where kind = 'direct'";
     assert_eq!(database.value(told).await, "300");
@@ -208,12 +197,7 @@ async fn a_queue_of_nothing_else_is_left_as_it_is() {
     assert_eq!(session.claim("own", 9).await.len(), 2, "probes");
     assert_eq!(database.value(told).await, "300");
     assert_eq!(state(&database).await, "half_open 2 0");
-    assert_eq!(
-        database
-            .number("select tidegate.claim_wait_ms('own')")
-            .await,
-        250
-    );
+    assert_eq!(database.number("select tidegate.claim_wait_ms('own')").await, 250);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -318,12 +302,7 @@ async fn of_many_who_see_it_fail_at_once_one_trips_it() {
         task.await.unwrap();
     }
     assert_eq!(state(&database).await, "open 0 0");
-    assert_eq!(
-        database
-            .value("select count(*) from tidegate.breaker_event")
-            .await,
-        "1"
-    );
+    assert_eq!(database.value("select count(*) from tidegate.breaker_event").await, "1");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -349,9 +328,7 @@ async fn readiness_checks_that_fail_trip_theirs_and_checks_that_say_no_do_not() 
         ))
         .await;
     assert_eq!(state(&database).await, "open 0 0");
-    database
-        .execute("update pgmq.q_readiness set vt = '-infinity'")
-        .await;
+    database.execute("update pgmq.q_readiness set vt = '-infinity'").await;
     assert_eq!(session.claim("readiness", 9).await.len(), 0);
     assert_eq!(
         database
@@ -371,21 +348,13 @@ async fn readiness_checks_that_fail_trip_theirs_and_checks_that_say_no_do_not() 
 #[tokio::test(flavor = "multi_thread")]
 async fn its_changes_are_announced_and_seen_without_announcement() {
     let database = with_breaker().await;
-    let mut listener = sqlx::postgres::PgListener::connect(&database.url)
-        .await
-        .unwrap();
+    let mut listener = sqlx::postgres::PgListener::connect(&database.url).await.unwrap();
     listener.listen("tidegate_breaker").await.unwrap();
     let mut session = Session::open(&database).await;
     tripped(&database, &mut session).await;
-    let heard: serde_json::Value =
-        serde_json::from_str(listener.recv().await.unwrap().payload()).unwrap();
+    let heard: serde_json::Value = serde_json::from_str(listener.recv().await.unwrap().payload()).unwrap();
     assert_eq!(
-        (
-            &heard["kind"],
-            &heard["stage"],
-            &heard["state"],
-            &heard["epoch"]
-        ),
+        (&heard["kind"], &heard["stage"], &heard["state"], &heard["epoch"]),
         (&"direct".into(), &"tx".into(), &"open".into(), &1.into())
     );
 

@@ -76,10 +76,7 @@ async fn a_claim_at_a_half_open_breaker_waits_for_nobody_who_gives_messages_back
     assert_eq!(ids(&claiming.claim("tx", 2).await), proofs[..2]);
     claiming.commit().await;
     giving.rollback().await;
-    assert_eq!(
-        ids(&Session::open(&database).await.claim("tx", 2).await),
-        proofs[2..4]
-    );
+    assert_eq!(ids(&Session::open(&database).await.claim("tx", 2).await), proofs[2..4]);
     sound(&database).await;
 }
 
@@ -105,12 +102,7 @@ async fn requests_of_a_kind_that_was_pointed_elsewhere_do_not_wait_for_breakers_
     database
         .execute("update tidegate.kind set tx_queue = 'other' where name = 'direct'")
         .await;
-    assert_eq!(
-        database
-            .number("select tidegate.claim_wait_ms('other')")
-            .await,
-        0
-    );
+    assert_eq!(database.number("select tidegate.claim_wait_ms('other')").await, 0);
     assert_eq!(ids(&session.claim("other", 1).await), left[1..]);
     sound(&database).await;
 }
@@ -123,9 +115,7 @@ async fn a_breaker_that_saw_a_clock_of_the_future_begins_anew() {
         .await;
     open(&database, "1 hour").await;
     database
-        .execute(
-            "update tidegate.breaker set changed_at = clock_timestamp() + interval '59 minutes'",
-        )
+        .execute("update tidegate.breaker set changed_at = clock_timestamp() + interval '59 minutes'")
         .await;
     database.execute("select tidegate.look_at_breakers()").await;
     assert_eq!(

@@ -42,10 +42,7 @@ async fn concurrent_claimers_share_no_request_and_lose_none() {
             let mut seen = BTreeMap::<RequestId, u32>::new();
             for task in tasks {
                 for claim in task.await.unwrap() {
-                    assert!(
-                        claim.is_sorted_by_key(|held| held.msg_id),
-                        "not in order: {claim:?}"
-                    );
+                    assert!(claim.is_sorted_by_key(|held| held.msg_id), "not in order: {claim:?}");
                     assert!(claim.len() <= usize::try_from(batch).unwrap());
                     for held in claim {
                         assert_eq!(held.attempt, 1);
@@ -58,11 +55,7 @@ async fn concurrent_claimers_share_no_request_and_lose_none() {
                 Some(&1),
                 "{claimers} claimers of {queue} shared a request"
             );
-            assert_eq!(
-                seen.len(),
-                ids.len(),
-                "{claimers} claimers of {queue} lost requests"
-            );
+            assert_eq!(seen.len(), ids.len(), "{claimers} claimers of {queue} lost requests");
             sound(&database).await;
         }
     }
@@ -91,12 +84,7 @@ async fn a_claim_rolled_back_gives_everything_back() {
 
         // Meanwhile another takes what is not locked, without waiting.
         let mut other = Session::begin(&database).await;
-        let rest: Vec<_> = other
-            .claim(queue, 10)
-            .await
-            .iter()
-            .map(|held| held.id)
-            .collect();
+        let rest: Vec<_> = other.claim(queue, 10).await.iter().map(|held| held.id).collect();
         assert_eq!(rest, ids[6..]);
         other.rollback().await;
         claimer.rollback().await;
@@ -118,10 +106,7 @@ async fn of_two_claimers_of_a_lost_request_one_gets_it() {
         let mut second = Session::open(&database).await;
 
         assert_eq!(first.claim(queue, 1).await[0].id, id);
-        assert!(
-            second.claim(queue, 1).await.is_empty(),
-            "it does not wait either"
-        );
+        assert!(second.claim(queue, 1).await.is_empty(), "it does not wait either");
         first.commit().await;
         assert!(second.claim(queue, 1).await.is_empty());
         sound(&database).await;
@@ -141,23 +126,9 @@ async fn a_lost_sender_is_recovered_in_two_events_and_its_request_handed_out_aga
     assert_eq!((second[0].id, second[0].attempt), (id, 2));
     assert_eq!(second[0].msg_id, first[0].msg_id, "at its old position");
     assert_ne!(second[0].lease, first[0].lease);
-    assert_eq!(
-        history(&database, id).await,
-        "submitted claimed recovered claimed"
-    );
-    assert!(
-        session
-            .texts(&settle("settle_receipt", &first, ""))
-            .await
-            .is_empty()
-    );
-    assert_eq!(
-        session
-            .texts(&settle("settle_receipt", &second, ""))
-            .await
-            .len(),
-        1
-    );
+    assert_eq!(history(&database, id).await, "submitted claimed recovered claimed");
+    assert!(session.texts(&settle("settle_receipt", &first, "")).await.is_empty());
+    assert_eq!(session.texts(&settle("settle_receipt", &second, "")).await.len(), 1);
     sound(&database).await;
 }
 
@@ -179,10 +150,7 @@ async fn a_lost_check_is_handed_out_again_and_its_old_holder_settles_nothing() {
         ("release", ""),
     ] {
         assert!(
-            session
-                .texts(&settle(function, &first, more))
-                .await
-                .is_empty(),
+            session.texts(&settle(function, &first, more)).await.is_empty(),
             "{function}"
         );
     }

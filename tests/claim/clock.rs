@@ -34,33 +34,18 @@ async fn a_hold_beyond_its_lease_counts_as_none_and_comes_back_by_the_rescan() {
             }
         };
         let first = claim().await;
-        let held = format!(
-            "select row(waiting, held)::text from tidegate.queue_overview where queue = '{queue}'"
-        );
+        let held = format!("select row(waiting, held)::text from tidegate.queue_overview where queue = '{queue}'");
         assert_eq!(database.value(&held).await, "(0,1)");
 
         shift_holds(&database, queue, "1 hour").await;
         assert_eq!(database.value(&held).await, "(0,0)");
-        assert_eq!(
-            database
-                .number(&format!("tidegate.rescan_queue('{queue}')"))
-                .await,
-            1
-        );
+        assert_eq!(database.number(&format!("tidegate.rescan_queue('{queue}')")).await, 1);
 
         assert_eq!(database.value(&held).await, "(1,0)");
-        assert_eq!(
-            database
-                .number(&format!("tidegate.claim_wait_ms('{queue}')"))
-                .await,
-            0
-        );
+        assert_eq!(database.number(&format!("tidegate.claim_wait_ms('{queue}')")).await, 0);
         let second = claim().await;
         assert_eq!(second[0].id, first[0].id);
-        let stale = format!(
-            "select r.id::text from tidegate.release({}) as r",
-            leases(&first)
-        );
+        let stale = format!("select r.id::text from tidegate.release({}) as r", leases(&first));
         assert_eq!(database.column(&stale).await, NO_ROWS);
         assert_eq!(violations(&mut database.session().await).await, NO_ROWS);
     }
@@ -116,9 +101,7 @@ async fn holds_beyond_their_lease_take_no_slot_of_the_concurrency_limit() {
     assert_eq!(database.claim_readiness(4).await.len(), 0);
     // The two under the old clock come back when they are found, and are not counted twice.
     database.run_out("readiness").await;
-    database
-        .execute("select tidegate.rescan_queue('readiness')")
-        .await;
+    database.execute("select tidegate.rescan_queue('readiness')").await;
     assert_eq!(database.claim_readiness(4).await.len(), 2);
 }
 
@@ -260,9 +243,7 @@ async fn sweeps_and_duties_that_ran_an_hour_ahead_go_on() {
         .await;
     database.execute("call tidegate.maintain()").await;
     assert_eq!(
-        database
-            .value("select req_status from tidegate.request")
-            .await,
+        database.value("select req_status from tidegate.request").await,
         "failure"
     );
 }

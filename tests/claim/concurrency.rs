@@ -33,11 +33,7 @@ async fn no_limit_takes_no_lock_and_a_limit_takes_one() {
 
             let held = "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()
                         and ((classid::bigint << 32) | objid::bigint) <> hashtextextended('tidegate.mark.' || '$q', 0)";
-            assert_eq!(
-                session.text(&held.replace("$q", queue)).await,
-                locks,
-                "{queue} {value}"
-            );
+            assert_eq!(session.text(&held.replace("$q", queue)).await, locks, "{queue} {value}");
         }
     }
 }
@@ -65,30 +61,18 @@ async fn never_more_checks_are_held_than_the_limit_allows() {
                     if most == 0 && !held.is_empty() {
                         // The look that was under way may have missed it.
                         let seen_by = looks.load(Ordering::SeqCst) + 2;
-                        eventually("it is seen held", || async {
-                            looks.load(Ordering::SeqCst) >= seen_by
-                        })
-                        .await;
+                        eventually("it is seen held", || async { looks.load(Ordering::SeqCst) >= seen_by }).await;
                     }
                     most = most.max(held.len());
                     if round % 3 == 0 && !held.is_empty() {
                         session.texts(&settle("release", &held, "")).await;
                     } else if round % 5 == 0 && !held.is_empty() {
                         session
-                            .texts(&format!(
-                                "select tidegate.extend({}, '30 s')",
-                                leases(&held)
-                            ))
+                            .texts(&format!("select tidegate.extend({}, '30 s')", leases(&held)))
                             .await;
-                        done += session
-                            .texts(&settle("settle_passed", &held, ""))
-                            .await
-                            .len();
+                        done += session.texts(&settle("settle_passed", &held, "")).await.len();
                     } else if !held.is_empty() {
-                        done += session
-                            .texts(&settle("settle_passed", &held, ""))
-                            .await
-                            .len();
+                        done += session.texts(&settle("settle_passed", &held, "")).await.len();
                     }
                 }
                 (worker, done, most)
@@ -148,9 +132,7 @@ async fn a_slot_comes_back_with_its_settle_and_with_its_lease() {
             }
         }
     };
-    let again = tokio::time::timeout(Duration::from_secs(20), again)
-        .await
-        .unwrap();
+    let again = tokio::time::timeout(Duration::from_secs(20), again).await.unwrap();
     // The two leases began together, and so they ended.
     assert_eq!(
         again.iter().map(|held| held.id).collect::<Vec<_>>(),
@@ -201,7 +183,10 @@ async fn a_lease_prolonged_at_its_very_end_does_not_let_one_more_in() {
     assert_eq!(extended.len(), 1);
     // What the others see runs out before this commits.
     eventually("the old lease runs out", || async {
-        database.number("select count(*) from tidegate.leased_request where queue = 'readiness' and not in_force").await == 1
+        database
+            .number("select count(*) from tidegate.leased_request where queue = 'readiness' and not in_force")
+            .await
+            == 1
     })
     .await;
     let claim = Session::open(&database)
@@ -212,7 +197,9 @@ async fn a_lease_prolonged_at_its_very_end_does_not_let_one_more_in() {
 
     assert_eq!(claim.finish().await.1, NOTHING);
     assert_eq!(
-        database.number("select count(*) from tidegate.leased_request where queue = 'readiness' and in_force").await,
+        database
+            .number("select count(*) from tidegate.leased_request where queue = 'readiness' and in_force")
+            .await,
         1
     );
 }

@@ -20,18 +20,12 @@ async fn stray_messages_are_deleted_and_no_row_is_touched() {
     for (queue, kind) in QUEUES {
         let database = TestDatabase::unlimited().await;
         let other_queue = if queue == "tx" { "readiness" } else { "tx" };
-        let other_kind = if queue == "tx" {
-            "public_decrypt"
-        } else {
-            "direct"
-        };
+        let other_kind = if queue == "tx" { "public_decrypt" } else { "direct" };
         let id = database.submit(kind).await;
         let elsewhere = database.submit(other_kind).await;
         let done = database.submit(kind).await;
         database
-            .execute(&format!(
-                "select tidegate.fail_internal(array['{done}'::uuid])"
-            ))
+            .execute(&format!("select tidegate.fail_internal(array['{done}'::uuid])"))
             .await;
         let mut tester = Session::open(&database).await;
         for message in [
@@ -62,11 +56,7 @@ async fn stray_messages_are_deleted_and_no_row_is_touched() {
         let held = tester.claim(queue, 100).await;
 
         assert_eq!(held.iter().map(|held| held.id).collect::<Vec<_>>(), [id]);
-        assert_eq!(
-            depth(&database, queue).await,
-            1,
-            "only the claimed message is left"
-        );
+        assert_eq!(depth(&database, queue).await, 1, "only the claimed message is left");
         assert_eq!(depth(&database, other_queue).await, 1);
         assert_eq!(database.text(&format!("{rows}'{id}'")).await, before);
         sound(&database).await;
@@ -81,9 +71,7 @@ async fn messages_of_ended_requests_are_removed_and_not_returned() {
         let edited = database.submit(kind).await;
         let good = database.submit(kind).await;
         let mut session = Session::open(&database).await;
-        session
-            .execute(&format!("select tidegate.cancel('{cancelled}')"))
-            .await;
+        session.execute(&format!("select tidegate.cancel('{cancelled}')")).await;
         // By hand: the message stays behind.
         session
             .execute(&format!(
@@ -112,8 +100,7 @@ async fn a_claim_of_nothing_takes_nothing_and_nonsense_is_refused() {
             ("claim_readiness", "claim_tx")
         };
         for batch in ["0", "-1", "-2147483648", "null"] {
-            let sql =
-                format!("select id from tidegate.{function}('{queue}', 'w', {batch}, '30 s')");
+            let sql = format!("select id from tidegate.{function}('{queue}', 'w', {batch}, '30 s')");
             assert_eq!(session.texts(&sql).await, NOTHING, "batch {batch}");
         }
 
@@ -126,16 +113,12 @@ async fn a_claim_of_nothing_takes_nothing_and_nonsense_is_refused() {
             (format!("{function}('{queue}', 'w', 1, '2 days')"), "TG007"),
             (format!("{function}('{queue}', 'w', 1, null)"), "TG007"),
         ] {
-            let said = session
-                .attempt(&format!("select id from tidegate.{arguments}"))
-                .await;
+            let said = session.attempt(&format!("select id from tidegate.{arguments}")).await;
             assert_eq!(said.unwrap_err().0, state, "{arguments}");
         }
         assert_eq!(
             database
-                .number(&format!(
-                    "select count(*) from tidegate.claim where queue = '{queue}'"
-                ))
+                .number(&format!("select count(*) from tidegate.claim where queue = '{queue}'"))
                 .await,
             0
         );
@@ -150,16 +133,12 @@ async fn a_paused_queue_gives_nothing_until_it_is_resumed() {
         let mut session = Session::open(&database).await;
 
         assert_eq!(
-            session
-                .texts(&format!("select tidegate.pause('{queue}')"))
-                .await,
+            session.texts(&format!("select tidegate.pause('{queue}')")).await,
             [queue]
         );
         assert!(session.claim(queue, 10).await.is_empty());
         assert_eq!(
-            session
-                .texts(&format!("select tidegate.pause('{queue}', false)"))
-                .await,
+            session.texts(&format!("select tidegate.pause('{queue}', false)")).await,
             [queue]
         );
         assert_eq!(session.claim(queue, 10).await.len(), 2);
@@ -179,10 +158,7 @@ async fn a_lost_sender_of_an_at_most_once_kind_ends_as_outcome_unknown() {
 
     assert!(session.claim("tx", 1).await.is_empty());
 
-    assert_eq!(
-        history(&database, id).await,
-        "submitted claimed outcome_unknown"
-    );
+    assert_eq!(history(&database, id).await, "submitted claimed outcome_unknown");
     assert_eq!(
         database
             .text(&format!(
@@ -221,12 +197,7 @@ async fn a_request_whose_attempts_are_used_up_is_handed_out_once_more_to_look_on
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_past_its_deadline_ends_at_the_claim() {
     for (queue, kind, column, end) in [
-        (
-            "tx",
-            "direct",
-            "deadline_at",
-            "failure submitted deadline_exceeded",
-        ),
+        ("tx", "direct", "deadline_at", "failure submitted deadline_exceeded"),
         (
             "readiness",
             "public_decrypt",
@@ -247,11 +218,7 @@ async fn a_request_past_its_deadline_ends_at_the_claim() {
 
         assert_eq!(held.iter().map(|held| held.id).collect::<Vec<_>>(), [good]);
         assert_eq!(
-            format!(
-                "{} {}",
-                database.status(late).await,
-                history(&database, late).await
-            ),
+            format!("{} {}", database.status(late).await, history(&database, late).await),
             end
         );
         sound(&database).await;

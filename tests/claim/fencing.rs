@@ -40,15 +40,10 @@ async fn is_powerless(session: &mut PgConnection, queue: &str, lease: &str) {
     for function in functions(queue) {
         let sql = call(function, &format!("array[{lease}]"));
         assert!(
-            column(session, &format!("select * from {sql}"))
-                .await
-                .is_empty(),
+            column(session, &format!("select * from {sql}")).await.is_empty(),
             "{sql}"
         );
-        assert!(
-            before == everything(session).await,
-            "{sql} changed something"
-        );
+        assert!(before == everything(session).await, "{sql} changed something");
     }
 }
 
@@ -57,21 +52,13 @@ async fn is_powerful(session: &mut PgConnection, queue: &str, lease: &str) {
     for function in functions(queue) {
         let sql = call(function, &format!("array[{lease}]"));
         run(session, "begin").await;
-        assert_eq!(
-            column(session, &format!("select * from {sql}")).await.len(),
-            1,
-            "{sql}"
-        );
+        assert_eq!(column(session, &format!("select * from {sql}")).await.len(), 1, "{sql}");
         run(session, "rollback").await;
     }
 }
 
 async fn claim_one(session: &mut PgConnection, queue: &str, worker: &str) -> Claim {
-    let function = if queue == "tx" {
-        "claim_tx"
-    } else {
-        "claim_readiness"
-    };
+    let function = if queue == "tx" { "claim_tx" } else { "claim_readiness" };
     let mut claims = claim(session, function, queue, worker, 10).await;
     assert_eq!(claims.len(), 1);
     claims.remove(0)
@@ -82,11 +69,7 @@ async fn claimed(queue: &str) -> (TestDatabase, PgConnection, Claim) {
     let database = TestDatabase::unlimited().await;
     let mut session = database.session().await;
     database
-        .submit(if queue == "tx" {
-            "direct"
-        } else {
-            "public_decrypt"
-        })
+        .submit(if queue == "tx" { "direct" } else { "public_decrypt" })
         .await;
     let first = claim_one(&mut session, queue, "first").await;
     (database, session, first)
@@ -110,17 +93,11 @@ async fn a_holder_whose_lease_was_taken_over_moves_nothing() {
 async fn a_holder_whose_request_was_recovered_moves_nothing() {
     let (database, mut session, first) = claimed("tx").await;
     database.run_out("tx").await;
-    assert_eq!(
-        value(&mut session, "select reset from tidegate.recover()").await,
-        "1"
-    );
+    assert_eq!(value(&mut session, "select reset from tidegate.recover()").await, "1");
 
     is_powerless(&mut session, "tx", &first.lease).await;
     let second = claim_one(&mut session, "tx", "second").await;
-    assert_eq!(
-        second.attempt, 2,
-        "the stage looks for a receipt before it sends again"
-    );
+    assert_eq!(second.attempt, 2, "the stage looks for a receipt before it sends again");
     is_powerless(&mut session, "tx", &first.lease).await;
     is_powerful(&mut session, "tx", &second.lease).await;
 }
@@ -136,17 +113,10 @@ async fn a_holder_whose_message_was_rebuilt_moves_nothing_though_number_and_coun
             .await;
         is_powerless(&mut session, queue, &first.lease).await;
 
-        assert_eq!(
-            value(&mut session, "select rebuilt from tidegate.recover()").await,
-            "1"
-        );
+        assert_eq!(value(&mut session, "select rebuilt from tidegate.recover()").await, "1");
         is_powerless(&mut session, queue, &first.lease).await;
         let second = claim_one(&mut session, queue, "second").await;
-        assert_eq!(
-            database.value(number).await,
-            before,
-            "only the token tells them apart"
-        );
+        assert_eq!(database.value(number).await, before, "only the token tells them apart");
 
         is_powerless(&mut session, queue, &first.lease).await;
         is_powerful(&mut session, queue, &second.lease).await;
@@ -216,9 +186,7 @@ async fn leases_of_two_queues_in_one_call_are_refused() {
     for function in READINESS.iter().chain(&TX) {
         let sql = call(function, "array[row('nowhere', 1, null)::tidegate.lease]");
         assert_eq!(
-            refused(&mut session, &format!("select * from {sql}"))
-                .await
-                .code,
+            refused(&mut session, &format!("select * from {sql}")).await.code,
             "TG005"
         );
     }
@@ -232,10 +200,7 @@ async fn a_lease_that_ran_out_and_was_not_taken_over_still_settles_but_is_not_ex
         database.run_out(queue).await;
 
         for function in functions(queue) {
-            let sql = format!(
-                "select * from {}",
-                call(function, &format!("array[{}]", first.lease))
-            );
+            let sql = format!("select * from {}", call(function, &format!("array[{}]", first.lease)));
             run(&mut session, "begin").await;
             let expected = usize::from(!function.contains("extend"));
             assert_eq!(column(&mut session, &sql).await.len(), expected, "{sql}");
@@ -293,26 +258,16 @@ async fn an_outcome_that_comes_after_the_end_of_its_request_is_dropped() {
                 continue; // In flight: it may not be cancelled any more.
             }
             let (database, mut session, first) = claimed(queue).await;
-            database
-                .execute(&end.replace("{id}", &first.id.to_string()))
-                .await;
+            database.execute(&end.replace("{id}", &first.id.to_string())).await;
             // A hand edit leaves its message behind, and the holder may keep that; but not move the request.
-            for function in functions(queue)
-                .iter()
-                .filter(|function| !function.contains("extend"))
-            {
+            for function in functions(queue).iter().filter(|function| !function.contains("extend")) {
                 let before = everything(&mut session).await;
                 let sql = call(function, &format!("array[{}]", first.lease));
                 assert!(
-                    column(&mut session, &format!("select * from {sql}"))
-                        .await
-                        .is_empty(),
+                    column(&mut session, &format!("select * from {sql}")).await.is_empty(),
                     "{sql}"
                 );
-                assert!(
-                    before == everything(&mut session).await,
-                    "{sql} after {end}"
-                );
+                assert!(before == everything(&mut session).await, "{sql} after {end}");
             }
         }
     }
@@ -328,10 +283,7 @@ async fn a_settle_that_waits_for_the_claim_that_takes_over_moves_nothing() {
             let second = claim_one(&mut taker, queue, "second").await;
 
             let mut stale = database.session().await;
-            let sql = format!(
-                "select * from {}",
-                call(function, &format!("array[{}]", first.lease))
-            );
+            let sql = format!("select * from {}", call(function, &format!("array[{}]", first.lease)));
             let settle = tokio::spawn(async move { column(&mut stale, &sql).await });
             until_blocked(&database, 1).await;
             run(&mut taker, "commit").await;
@@ -348,18 +300,10 @@ async fn ending_a_request_leaves_alone_a_message_that_has_its_number_but_not_its
     let mut session = database.session().await;
     let old = database.submit("direct").await;
     // A queue made again numbers from 1 again.
-    run(
-        &mut session,
-        "select pgmq.drop_queue('tx'); select pgmq.create('tx')",
-    )
-    .await;
+    run(&mut session, "select pgmq.drop_queue('tx'); select pgmq.create('tx')").await;
     let new = database.submit("direct").await;
     assert_eq!(
-        value(
-            &mut session,
-            "select count(distinct msg_id) from tidegate.request"
-        )
-        .await,
+        value(&mut session, "select count(distinct msg_id) from tidegate.request").await,
         "1"
     );
 

@@ -81,9 +81,7 @@ impl Stress {
                 };
                 match acted {
                     Ok(()) => (),
-                    Err(sqlx::Error::Database(error))
-                        if error.code().as_deref() != Some("57P01") =>
-                    {
+                    Err(sqlx::Error::Database(error)) if error.code().as_deref() != Some("57P01") => {
                         self.errors.lock().unwrap().push(error.to_string());
                         self.over.store(true, Ordering::SeqCst);
                     }
@@ -96,23 +94,17 @@ impl Stress {
     }
 
     /// One claim and what becomes of it: lost, given back, put off, or settled in parts.
-    async fn work(
-        &self,
-        session: &mut PgConnection,
-        random: &mut StdRng,
-        name: String,
-    ) -> Result<(), sqlx::Error> {
+    async fn work(&self, session: &mut PgConnection, random: &mut StdRng, name: String) -> Result<(), sqlx::Error> {
         let lease_for = ["50 ms", "50 ms", "200 ms", "5 s"].choose(random).unwrap();
         let batch = *[1, 5, 20, 50].choose(random).unwrap();
         session.execute("begin").await?;
-        let mut leases: Vec<String> = sqlx::query_scalar(
-            "select lease::text from tidegate.claim_tx('tx', $1, $2, $3::text::interval)",
-        )
-        .bind(&name)
-        .bind(batch)
-        .bind(lease_for)
-        .fetch_all(&mut *session)
-        .await?;
+        let mut leases: Vec<String> =
+            sqlx::query_scalar("select lease::text from tidegate.claim_tx('tx', $1, $2, $3::text::interval)")
+                .bind(&name)
+                .bind(batch)
+                .bind(lease_for)
+                .fetch_all(&mut *session)
+                .await?;
         end(session, random).await?;
         if random.random_bool(0.4) || leases.is_empty() {
             pause(random, 80).await;
@@ -130,10 +122,8 @@ impl Stress {
         if random.random_bool(0.1) {
             session
                 .execute(
-                    sqlx::query(
-                        "select tidegate.extend($1::text[]::tidegate.lease[], '100 ms'::interval)",
-                    )
-                    .bind(&leases),
+                    sqlx::query("select tidegate.extend($1::text[]::tidegate.lease[], '100 ms'::interval)")
+                        .bind(&leases),
                 )
                 .await?;
         }
@@ -156,12 +146,7 @@ impl Stress {
         Ok(())
     }
 
-    async fn settle(
-        &self,
-        session: &mut PgConnection,
-        leases: &[String],
-        name: &str,
-    ) -> Result<(), sqlx::Error> {
+    async fn settle(&self, session: &mut PgConnection, leases: &[String], name: &str) -> Result<(), sqlx::Error> {
         let moved: i64 = sqlx::query_scalar(
             "select count(*)
              from tidegate.settle_receipt(
@@ -178,11 +163,7 @@ impl Stress {
     }
 
     /// Settles what others hold, or held.
-    async fn settle_again(
-        &self,
-        session: &mut PgConnection,
-        random: &mut StdRng,
-    ) -> Result<(), sqlx::Error> {
+    async fn settle_again(&self, session: &mut PgConnection, random: &mut StdRng) -> Result<(), sqlx::Error> {
         let claim = {
             let mut claims = self.claims.lock().unwrap();
             let place = random.random_range(0..claims.len().max(1));
@@ -200,17 +181,10 @@ impl Stress {
     }
 
     /// What maintenance and operators do meanwhile.
-    async fn maintain(
-        &self,
-        session: &mut PgConnection,
-        random: &mut StdRng,
-    ) -> Result<(), sqlx::Error> {
+    async fn maintain(&self, session: &mut PgConnection, random: &mut StdRng) -> Result<(), sqlx::Error> {
         pause(random, 200).await;
         let duty = ["rescan_queue('tx')", "survey_queue('tx')", "recover()"];
-        let sql = format!(
-            "select count(*) from tidegate.{}",
-            duty.choose(random).unwrap()
-        );
+        let sql = format!("select count(*) from tidegate.{}", duty.choose(random).unwrap());
         session.execute(&*sql).await?;
         Ok(())
     }
@@ -234,10 +208,7 @@ impl Stress {
         let mut session = self.database.session().await;
         loop {
             tokio::time::sleep(Duration::from_millis(50)).await;
-            let wrong: Vec<String> = sqlx::query_scalar(WRONG)
-                .fetch_all(&mut session)
-                .await
-                .unwrap();
+            let wrong: Vec<String> = sqlx::query_scalar(WRONG).fetch_all(&mut session).await.unwrap();
             let left: bool = sqlx::query_scalar(
                 "select exists (select from pgmq.q_tx) or exists (select from tidegate.leased_request)",
             )
@@ -251,11 +222,7 @@ impl Stress {
     }
 }
 
-async fn back(
-    session: &mut PgConnection,
-    function: &str,
-    leases: &[String],
-) -> Result<(), sqlx::Error> {
+async fn back(session: &mut PgConnection, function: &str, leases: &[String]) -> Result<(), sqlx::Error> {
     let sql = format!("select count(*) from tidegate.{function}");
     sqlx::query(&sql).bind(leases).execute(session).await?;
     Ok(())
@@ -264,9 +231,7 @@ async fn back(
 /// Commits, as a rule.
 async fn end(session: &mut PgConnection, random: &mut StdRng) -> Result<(), sqlx::Error> {
     let commits = random.random_bool(0.95);
-    session
-        .execute(if commits { "commit" } else { "rollback" })
-        .await?;
+    session.execute(if commits { "commit" } else { "rollback" }).await?;
     Ok(())
 }
 
@@ -309,11 +274,7 @@ async fn stress(database: TestDatabase, requests: i64) -> (Vec<String>, u64, Tes
     }
     let stress = Arc::into_inner(stress).expect("every actor has ended");
     wrong.append(&mut stress.errors.lock().unwrap());
-    (
-        wrong,
-        stress.fenced_out.load(Ordering::SeqCst),
-        stress.database,
-    )
+    (wrong, stress.fenced_out.load(Ordering::SeqCst), stress.database)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -379,10 +340,7 @@ async fn a_late_settle_that_stays_open_keeps_no_claim_and_no_extension_waiting()
         let again = other.claim(queue, 4).await;
         assert_eq!((again.len(), again[0].id), (1, lost[1].id));
         assert_eq!(other.claim(queue, 4).await.len(), 2);
-        let extend = format!(
-            "select e from tidegate.extend({}, '1 hour') as e",
-            leases(&again)
-        );
+        let extend = format!("select e from tidegate.extend({}, '1 hour') as e", leases(&again));
         assert_eq!(other.texts(&extend).await.len(), 1);
 
         late.rollback().await;
@@ -398,12 +356,7 @@ async fn extensions_of_one_claim_at_once_prolong_what_each_of_them_names() {
     submit_many(&database, "direct", 4).await;
     let mut one = Session::open(&database).await;
     let held = one.claim("tx", 4).await;
-    let extend = |part: &[_]| {
-        format!(
-            "select e from tidegate.extend({}, '1 hour') as e",
-            leases(part)
-        )
-    };
+    let extend = |part: &[_]| format!("select e from tidegate.extend({}, '1 hour') as e", leases(part));
     one.execute("begin").await;
     assert_eq!(one.texts(&extend(&held[..2])).await.len(), 2);
     let other = Session::open(&database).await.start(&extend(&held[2..]));

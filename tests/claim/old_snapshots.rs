@@ -19,11 +19,7 @@ async fn claim_cost(session: &mut Session, batch: i32) -> u64 {
         .join("\n");
     let plan: Value = serde_json::from_str(&plan).unwrap();
     let plan = &plan[0]["Plan"];
-    assert_eq!(
-        plan["Actual Rows"].as_f64(),
-        Some(f64::from(batch)),
-        "{plan}"
-    );
+    assert_eq!(plan["Actual Rows"].as_f64(), Some(f64::from(batch)), "{plan}");
     plan["Shared Hit Blocks"].as_u64().unwrap() + plan["Shared Read Blocks"].as_u64().unwrap()
 }
 
@@ -65,9 +61,7 @@ async fn claims_cost_the_same_however_many_were_served_since_the_snapshot() {
     for _ in 0..4 {
         submit_many(&database, "direct", 5000).await;
     }
-    database
-        .execute("analyze pgmq.q_tx; analyze tidegate.request")
-        .await;
+    database.execute("analyze pgmq.q_tx; analyze tidegate.request").await;
     let mut session = Session::open(&database).await;
     let mut old = old_snapshot(&database).await;
 
@@ -78,10 +72,7 @@ async fn claims_cost_the_same_however_many_were_served_since_the_snapshot() {
     // claims long: whole teeth are compared.
     let first = average(&costs[2..24]);
     let last = average(&costs[78..]);
-    assert!(
-        last * 10 <= 15 * first,
-        "first {first}, last {last} blocks: {costs:?}"
-    );
+    assert!(last * 10 <= 15 * first, "first {first}, last {last} blocks: {costs:?}");
     // The mark stays up to 4,000 numbers behind, each a dead entry to step over: more than nothing, but bounded.
     let usual = usual_cost().await;
     assert!(
@@ -118,25 +109,20 @@ async fn claims_cost_the_same_however_many_have_ended_since_the_snapshot() {
 async fn usual_cost() -> u64 {
     let database = TestDatabase::unlimited().await;
     submit_many(&database, "direct", 5000).await;
-    database
-        .execute("analyze pgmq.q_tx; analyze tidegate.request")
-        .await;
+    database.execute("analyze pgmq.q_tx; analyze tidegate.request").await;
     let mut session = Session::open(&database).await;
     let costs = drain(&mut session, 4, 0).await;
     average(&costs[1..])
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_held_head_and_thousands_of_delayed_messages_in_front_cost_nothing_after_the_first_claim()
-{
+async fn a_held_head_and_thousands_of_delayed_messages_in_front_cost_nothing_after_the_first_claim() {
     let database = TestDatabase::unlimited().await;
     let mut session = Session::open(&database).await;
     let head = database.submit("direct").await;
     claim_cost(&mut session, 1).await;
     let spared = database
-        .number(&format!(
-            "select msg_id from tidegate.request where id = '{head}'"
-        ))
+        .number(&format!("select msg_id from tidegate.request where id = '{head}'"))
         .await;
     session
         .texts(
@@ -147,9 +133,7 @@ async fn a_held_head_and_thousands_of_delayed_messages_in_front_cost_nothing_aft
     for _ in 0..2 {
         submit_many(&database, "direct", 5000).await;
     }
-    database
-        .execute("analyze pgmq.q_tx; analyze tidegate.request")
-        .await;
+    database.execute("analyze pgmq.q_tx; analyze tidegate.request").await;
     let mut old = old_snapshot(&database).await;
 
     let costs = drain(&mut session, 50, spared).await;
@@ -157,10 +141,7 @@ async fn a_held_head_and_thousands_of_delayed_messages_in_front_cost_nothing_aft
     old.rollback().await;
     let first = average(&costs[2..24]);
     let last = average(&costs[28..]);
-    assert!(
-        last * 10 <= 15 * first,
-        "first {first}, last {last} blocks: {costs:?}"
-    );
+    assert!(last * 10 <= 15 * first, "first {first}, last {last} blocks: {costs:?}");
     let usual = usual_cost().await;
     assert!(
         last * 10 <= 25 * usual,

@@ -81,11 +81,7 @@ async fn run(pool: &PgPool, rate: &str, burst: i32, steps: Vec<Step>) -> Result<
         let furthest = now + RESERVATION_NS + tolerance + gap;
         let tat = now.max(furthest.min(i128::from(stored.unwrap_or(0))));
         let ahead = now + RESERVATION_NS + tolerance - tat;
-        let slots = if ahead < 0 {
-            0
-        } else {
-            (ahead / gap + 1).min(1_000_000)
-        };
+        let slots = if ahead < 0 { 0 } else { (ahead / gap + 1).min(1_000_000) };
         prop_assert_eq!(i128::from(said.tat_ns), tat);
         prop_assert_eq!(i128::from(said.slots), slots);
 
@@ -96,14 +92,7 @@ async fn run(pool: &PgPool, rate: &str, burst: i32, steps: Vec<Step>) -> Result<
         if said.slots == 0 {
             // Never stuck: the wait is no longer than one gap, and it leads to a slot.
             prop_assert!(said.wait_ms >= 1 && i128::from(said.wait_ms) <= gap / 1_000_000 + 1);
-            let later = ask(
-                pool,
-                stored,
-                rate,
-                burst,
-                now_us + i64::from(said.wait_ms) * 1000,
-            )
-            .await;
+            let later = ask(pool, stored, rate, burst, now_us + i64::from(said.wait_ms) * 1000).await;
             prop_assert!(later.slots >= 1);
         } else {
             prop_assert_eq!(said.wait_ms, 0);

@@ -127,7 +127,9 @@ async fn paced(per_seconds: i64, burst: i64, claimers: usize, millis: i64) {
     let database = TestDatabase::unlimited().await;
     database.stop_clock().await;
     database
-        .execute(&format!("update tidegate.queue set per_seconds = {per_seconds}, burst = {burst} where name = 'tx'"))
+        .execute(&format!(
+            "update tidegate.queue set per_seconds = {per_seconds}, burst = {burst} where name = 'tx'"
+        ))
         .await;
     let half = i32::try_from(per_seconds * (millis + 200) / 1000).unwrap() / 2 + 100;
     let mut submitted = 0;
@@ -139,9 +141,7 @@ async fn paced(per_seconds: i64, burst: i64, claimers: usize, millis: i64) {
         connections.push(database.session().await);
     }
     let until = database
-        .text(&format!(
-            "select tidegate.clock() + interval '{millis} milliseconds'"
-        ))
+        .text(&format!("select tidegate.clock() + interval '{millis} milliseconds'"))
         .await
         .unwrap();
     // Less than the time for which a claim reserves.
@@ -154,11 +154,7 @@ async fn paced(per_seconds: i64, burst: i64, claimers: usize, millis: i64) {
     for task in tasks {
         claims.extend(task.await.unwrap());
     }
-    let mut sends: Vec<_> = claims
-        .iter()
-        .flat_map(|claim| &claim.sends)
-        .copied()
-        .collect();
+    let mut sends: Vec<_> = claims.iter().flat_map(|claim| &claim.sends).copied().collect();
     sends.sort_unstable();
 
     let case = format!("D = {per_seconds}, burst {burst}, {claimers} claimers");
@@ -383,10 +379,7 @@ async fn a_send_whose_claim_was_answered_after_its_slot_gives_the_slot_up() {
     let causes = database.causes(held_up).await;
     let (given_up, sent) = causes[1..].split_at(causes.len() - 3);
     assert!(
-        !given_up.is_empty()
-            && given_up
-                .chunks(2)
-                .all(|pair| pair == ["claimed", "released"]),
+        !given_up.is_empty() && given_up.chunks(2).all(|pair| pair == ["claimed", "released"]),
         "{causes:?}"
     );
     assert_eq!(sent, ["claimed", "receipt"]);

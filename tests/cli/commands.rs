@@ -62,11 +62,7 @@ async fn help_names_every_command_and_says_how_to_begin() {
         "DATABASE_URL",
         "tidegate migrate",
     ] {
-        assert!(
-            out(&help).contains(word),
-            "--help does not say {word}:\n{}",
-            out(&help)
-        );
+        assert!(out(&help).contains(word), "--help does not say {word}:\n{}", out(&help));
     }
     assert!(!out(&help).contains("keeper"), "{}", out(&help));
 }
@@ -105,11 +101,7 @@ async fn a_database_is_set_up_and_a_request_goes_in_and_comes_out() {
     assert!(!unknown.status.success());
     assert!(err(&unknown).contains("relayer"), "{}", err(&unknown));
     let initialised = run(&database.url, &["init", "--example", "relayer"]).await;
-    assert!(
-        out(&initialised).contains("per_seconds"),
-        "{}",
-        out(&initialised)
-    );
+    assert!(out(&initialised).contains("per_seconds"), "{}", out(&initialised));
     for again in [&["init"][..], &["init", "--example", "relayer"]] {
         let again = run(&database.url, again).await;
         assert!(out(&again).contains("nothing changed"), "{}", out(&again));
@@ -159,10 +151,7 @@ async fn a_submission_with_a_callback_says_when_to_ask_again_and_so_does_its_rep
 async fn two_who_migrate_at_once_both_succeed() {
     let database = TestDatabase::empty().await;
 
-    let (one, other) = tokio::join!(
-        run(&database.url, &["migrate"]),
-        run(&database.url, &["migrate"])
-    );
+    let (one, other) = tokio::join!(run(&database.url, &["migrate"]), run(&database.url, &["migrate"]));
 
     assert!(one.status.success(), "{}", err(&one));
     assert!(other.status.success(), "{}", err(&other));
@@ -180,27 +169,15 @@ async fn a_command_that_cannot_work_says_what_to_do() {
     for (url, arguments, word) in [
         (NOBODY, &["status"][..], "check the URL"),
         (NOBODY, &["migrate"], "cannot be reached"),
-        (
-            NOBODY,
-            &["serve", "--listen", "127.0.0.1:0"],
-            "check the URL",
-        ),
+        (NOBODY, &["serve", "--listen", "127.0.0.1:0"], "check the URL"),
         ("nonsense", &["status"], "cannot be read"),
         (&empty.url, &["status"], "tidegate migrate"),
-        (
-            &empty.url,
-            &["serve", "--listen", "127.0.0.1:0"],
-            "tidegate migrate",
-        ),
+        (&empty.url, &["serve", "--listen", "127.0.0.1:0"], "tidegate migrate"),
         (&ready.url, &["submit", "nope"], "there is no kind \"nope\""),
         (&ready.url, &["submit", "direct", "{not json"], "not JSON"),
         (&ready.url, &["get", missing], "there is no request"),
         (&ready.url, &["pause", "nope"], "there is no queue"),
-        (
-            &ready.url,
-            &["config", "set", "nope", "1"],
-            "there is no setting",
-        ),
+        (&ready.url, &["config", "set", "nope", "1"], "there is no setting"),
         (
             &ready.url,
             &["config", "set", "tx.per_seconds", "-1"],
@@ -209,11 +186,7 @@ async fn a_command_that_cannot_work_says_what_to_do() {
     ] {
         let output = run(url, arguments).await;
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-        assert!(
-            err(&output).contains(word),
-            "{arguments:?} says\n{}",
-            err(&output)
-        );
+        assert!(err(&output).contains(word), "{arguments:?} says\n{}", err(&output));
         assert!(
             !err(&output).contains("panicked"),
             "{arguments:?} says\n{}",
@@ -260,11 +233,7 @@ pub async fn serve(url: &str, options: &[&str]) -> (tokio::process::Child, Strin
     if !options.contains(&"--listen") {
         command.args(["--listen", "127.0.0.1:0"]);
     }
-    let mut node = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut node = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(node.stdout.take().unwrap()).lines();
     let line = lines.next_line().await.unwrap().unwrap();
     let url = line.strip_prefix("listening on ").unwrap().to_owned();
@@ -307,21 +276,11 @@ async fn a_caller_who_waits_at_one_node_is_answered_for_what_happens_at_another(
 
     let refused = run(
         &database.url,
-        &[
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--listen-database-url",
-            "nonsense",
-        ],
+        &["serve", "--listen", "127.0.0.1:0", "--listen-database-url", "nonsense"],
     )
     .await;
     assert!(!refused.status.success());
-    assert!(
-        err(&refused).contains("--listen-database-url"),
-        "{}",
-        err(&refused)
-    );
+    assert!(err(&refused).contains("--listen-database-url"), "{}", err(&refused));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -331,9 +290,7 @@ async fn recover_says_what_it_found_and_whether_anything_was_wrong() {
     let fine = run(&database.url, &["recover"]).await;
     assert_eq!(fine.status.code(), Some(0), "{}", out(&fine));
 
-    database
-        .execute("select * from pgmq.purge_queue('tx')")
-        .await;
+    database.execute("select * from pgmq.purge_queue('tx')").await;
     let dry = run(&database.url, &["recover", "--dry-run"]).await;
     assert_eq!(dry.status.code(), Some(3));
     assert!(
@@ -349,10 +306,7 @@ async fn recover_says_what_it_found_and_whether_anything_was_wrong() {
     let summary: Value = serde_json::from_slice(&done.stdout).unwrap();
     assert_eq!(summary["rebuilt"], 1);
     assert_eq!(database.number("select count(*) from pgmq.q_tx").await, 1);
-    assert_eq!(
-        run(&database.url, &["recover"]).await.status.code(),
-        Some(0)
-    );
+    assert_eq!(run(&database.url, &["recover"]).await.status.code(), Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -72,10 +72,7 @@ async fn a_contract_that_cannot_be_read_is_an_error_that_says_where() {
     let database = TestDatabase::new().await;
     let directory = tempfile::tempdir().unwrap();
     for (text, said) in [
-        (
-            "[{\"type\":\n oops}]",
-            "is not JSON: expected value at line 2",
-        ),
+        ("[{\"type\":\n oops}]", "is not JSON: expected value at line 2"),
         ("", "is not JSON"),
         ("{}", "JSON array with at least one assertion"),
         (
@@ -90,17 +87,9 @@ async fn a_contract_that_cannot_be_read_is_an_error_that_says_where() {
         assert!(err(&ran).contains(said), "{text}: {}", err(&ran));
     }
     let missing = directory.path().join("missing.json");
-    let ran = run(
-        &database.url,
-        &["contract", "check", missing.to_str().unwrap()],
-    )
-    .await;
+    let ran = run(&database.url, &["contract", "check", missing.to_str().unwrap()]).await;
     assert_eq!(ran.status.code(), Some(1));
-    assert!(
-        err(&ran).contains("cannot read the contract"),
-        "{}",
-        err(&ran)
-    );
+    assert!(err(&ran).contains("cannot read the contract"), "{}", err(&ran));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -133,8 +122,7 @@ async fn a_life_is_printed_as_a_timeline_and_judged_by_the_exit_status() {
     let wrong = run(&database.url, &["audit", "replay", &id]).await;
     assert_eq!(wrong.status.code(), Some(3), "{}", out(&wrong));
     assert!(
-        out(&wrong)
-            .contains("WRONG: processing → tx_in_flight by released is no step of flow direct"),
+        out(&wrong).contains("WRONG: processing → tx_in_flight by released is no step of flow direct"),
         "{}",
         out(&wrong)
     );

@@ -31,9 +31,7 @@ async fn gates_and_caps_are_made_shown_and_removed() {
 
     let marked = json(
         &database,
-        &[
-            "gate", "set", "tx", "--high", "40", "--low", "20", "--mode", "soft",
-        ],
+        &["gate", "set", "tx", "--high", "40", "--low", "20", "--mode", "soft"],
     )
     .await;
     let gate = &marked[0];
@@ -41,34 +39,17 @@ async fn gates_and_caps_are_made_shown_and_removed() {
         (&gate["high_water"], &gate["low_water"], &gate["mode"]),
         (&40.into(), &20.into(), &"soft".into())
     );
-    lines(
-        &database,
-        &["gate", "set", "--kind", "direct", "--high", "9"],
-    )
-    .await;
+    lines(&database, &["gate", "set", "--kind", "direct", "--high", "9"]).await;
     let changed = lines(
         &database,
-        &[
-            "gate",
-            "set",
-            "--submitter",
-            "ann b",
-            "--high",
-            "4",
-            "--low",
-            "1",
-        ],
+        &["gate", "set", "--submitter", "ann b", "--high", "4", "--low", "1"],
     )
     .await;
     assert!(
         changed[1].starts_with("submitter ann b accepting by marks strict 0 4 1 20"),
         "{changed:?}"
     );
-    let again = lines(
-        &database,
-        &["gate", "set", "--kind", "direct", "--high", "9"],
-    )
-    .await;
+    let again = lines(&database, &["gate", "set", "--kind", "direct", "--high", "9"]).await;
     assert!(again[0].starts_with("nothing changed"), "{again:?}");
 
     let all = lines(&database, &["gate"]).await;
@@ -89,10 +70,7 @@ async fn gates_and_caps_are_made_shown_and_removed() {
         let again = json(&database, &["gate", "remove", "--kind", "direct"]).await;
         assert_eq!(again["removed"], removed);
     }
-    assert_eq!(
-        json(&database, &["gate"]).await.as_array().unwrap().len(),
-        2
-    );
+    assert_eq!(json(&database, &["gate"]).await.as_array().unwrap().len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -108,10 +86,7 @@ async fn what_makes_no_sense_is_refused_in_words() {
             &["set", "tx", "--low", "1000000"],
             "; the high-water mark is 1000000; set it as well, with --high",
         ),
-        (
-            &["set", "tx", "--high", "4"],
-            "low water is below high water",
-        ),
+        (&["set", "tx", "--high", "4"], "low water is below high water"),
         (&["set", "tx"], "--high"),
         (&["set", "--high", "4"], "which gate?"),
         (&["set", "--kind", "nope", "--high", "4"], "no kind"),
@@ -120,10 +95,7 @@ async fn what_makes_no_sense_is_refused_in_words() {
             &["set", "--kind", "direct", "--high", "4", "--low", "4"],
             "low water is below high water",
         ),
-        (
-            &["set", "tx", "--kind", "direct", "--high", "4"],
-            "cannot be used with",
-        ),
+        (&["set", "tx", "--kind", "direct", "--high", "4"], "cannot be used with"),
         (&["remove", "tx"], "gate of a queue"),
         (&["close", "nope"], "no queue"),
         (&["close", "--kind", "direct"], "no gate"),
@@ -134,30 +106,19 @@ async fn what_makes_no_sense_is_refused_in_words() {
     ] {
         let refused = run(&database.url, &[&["gate"], arguments].concat()).await;
         assert!(!refused.status.success(), "{arguments:?}");
-        assert!(
-            err(&refused).contains(words),
-            "{arguments:?}: {}",
-            err(&refused)
-        );
+        assert!(err(&refused).contains(words), "{arguments:?}: {}", err(&refused));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_held_by_hand_and_what_closed_is_told_first_and_remembered() {
     let database = TestDatabase::new().await;
-    assert_eq!(
-        lines(&database, &["gate", "history"]).await,
-        ["no gate has closed yet"]
-    );
+    assert_eq!(lines(&database, &["gate", "history"]).await, ["no gate has closed yet"]);
     assert_eq!(
         lines(&database, &["gate", "history", "tx"]).await,
         ["this gate has not changed yet"]
     );
-    lines(
-        &database,
-        &["gate", "set", "--kind", "direct", "--high", "2"],
-    )
-    .await;
+    lines(&database, &["gate", "set", "--kind", "direct", "--high", "2"]).await;
     submit_many(&database, "direct", 3).await;
     for (action, state) in [
         ("close", "too_many_requests by hand"),
@@ -172,14 +133,8 @@ async fn what_is_held_by_hand_and_what_closed_is_told_first_and_remembered() {
     lines(&database, &["gate", "release", "--kind", "direct"]).await;
 
     let status = lines(&database, &["status"]).await;
-    assert!(
-        status[0].starts_with("GATE CLOSED: tx, by hand since 20"),
-        "{status:?}"
-    );
-    assert!(
-        status[0].ends_with("depth 3, until it is released"),
-        "{status:?}"
-    );
+    assert!(status[0].starts_with("GATE CLOSED: tx, by hand since 20"), "{status:?}");
+    assert!(status[0].ends_with("depth 3, until it is released"), "{status:?}");
     assert!(
         status[1].starts_with("GATE CLOSED: kind direct, by its marks since 20"),
         "{status:?}"
@@ -201,11 +156,7 @@ async fn what_is_held_by_hand_and_what_closed_is_told_first_and_remembered() {
     let latest = json(&database, &["gate", "history", "tx", "--limit", "2"]).await;
     assert_eq!(latest.as_array().unwrap().len(), 2);
     assert_eq!(
-        (
-            &latest[0]["cause"],
-            &latest[0]["is_current"],
-            &latest[0]["epoch"]
-        ),
+        (&latest[0]["cause"], &latest[0]["is_current"], &latest[0]["epoch"]),
         (&"forced closed".into(), &true.into(), &4.into())
     );
 }

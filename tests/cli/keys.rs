@@ -34,9 +34,7 @@ async fn a_key_is_shown_once_listed_without_its_secret_and_revoked() {
 
     let made = run(
         &database.url,
-        &[
-            "key", "create", "shop", "--scope", "submit", "--scope", "respond",
-        ],
+        &["key", "create", "shop", "--scope", "submit", "--scope", "respond"],
     )
     .await;
     assert!(made.status.success(), "{}", err(&made));
@@ -52,20 +50,12 @@ async fn a_key_is_shown_once_listed_without_its_secret_and_revoked() {
     assert!(!out(&listed).contains(secret));
 
     let revoked = run(&database.url, &["key", "revoke", key.id()]).await;
-    assert!(
-        out(&revoked).contains("(shop) revoked"),
-        "{}",
-        out(&revoked)
-    );
+    assert!(out(&revoked).contains("(shop) revoked"), "{}", out(&revoked));
     let again = run(&database.url, &["key", "revoke", key.id()]).await;
     assert!(again.status.success());
     assert!(out(&again).contains("revoked before"), "{}", out(&again));
     let stranger = run(&database.url, &["key", "revoke", "shop"]).await;
-    assert!(
-        err(&stranger).contains("tidegate key list"),
-        "{}",
-        err(&stranger)
-    );
+    assert!(err(&stranger).contains("tidegate key list"), "{}", err(&stranger));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -76,22 +66,9 @@ async fn every_key_command_speaks_json() {
         serde_json::from_slice(&said.stdout).unwrap()
     };
 
-    let made = json(&[
-        "key",
-        "create",
-        "a",
-        "--scope",
-        "admin",
-        "--submitter",
-        "s",
-        "--json",
-    ])
-    .await;
+    let made = json(&["key", "create", "a", "--scope", "admin", "--submitter", "s", "--json"]).await;
     let id = made["id"].as_str().unwrap();
-    assert_eq!(
-        ApiKey::parse(made["key"].as_str().unwrap()).unwrap().id(),
-        id
-    );
+    assert_eq!(ApiKey::parse(made["key"].as_str().unwrap()).unwrap().id(), id);
     assert_eq!(made["submitter"], "s");
     let listed = json(&["key", "list", "--json"]).await;
     assert_eq!(listed[0]["id"], id);
@@ -105,20 +82,13 @@ async fn every_key_command_speaks_json() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_makes_no_sense_is_refused_in_words() {
     let database = TestDatabase::uninitialised().await;
-    run(
-        &database.url,
-        &["key", "create", "shop", "--scope", "submit"],
-    )
-    .await;
+    run(&database.url, &["key", "create", "shop", "--scope", "submit"]).await;
 
     for (arguments, said) in [
         (&["shop", "--scope", "submit"][..], "--submitter shop"),
         (&["x", "--scope", "root"], "submit, respond or admin"),
         (&["x"], "--scope"),
-        (
-            &["", "--scope", "submit"],
-            "api key name has 1 to 100 characters",
-        ),
+        (&["", "--scope", "submit"], "api key name has 1 to 100 characters"),
         (
             &["x", "--scope", "submit", "--submitter", ""],
             "api key submitter has 1 to 200 characters",
@@ -126,11 +96,7 @@ async fn a_key_that_makes_no_sense_is_refused_in_words() {
     ] {
         let refused = run(&database.url, &[&["key", "create"], arguments].concat()).await;
         assert!(!refused.status.success(), "{arguments:?}");
-        assert!(
-            err(&refused).contains(said),
-            "{arguments:?}: {}",
-            err(&refused)
-        );
+        assert!(err(&refused).contains(said), "{arguments:?}: {}", err(&refused));
     }
 }
 
@@ -155,12 +121,7 @@ async fn a_key_from_elsewhere_is_taken_once_however_often_it_is_given() {
         assert!(err(&refused).contains("64 hex digits"), "{}", err(&refused));
     }
 
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.api_key")
-            .await,
-        1
-    );
+    assert_eq!(database.number("select count(*) from tidegate.api_key").await, 1);
 }
 
 async fn log_of(mut node: Child) -> String {
@@ -178,25 +139,11 @@ async fn without_a_key_a_node_listens_on_loopback_only_and_says_so() {
     let (node, url) = serve(&database.url, &["--listen", "0.0.0.0:0"]).await;
 
     assert!(url.starts_with("http://127.0.0.1:"), "{url}");
-    assert_eq!(
-        reqwest::get(format!("{url}/v1/direct"))
-            .await
-            .unwrap()
-            .status(),
-        200
-    );
+    assert_eq!(reqwest::get(format!("{url}/v1/direct")).await.unwrap().status(), 200);
     // A key that is made later is asked for by the node that runs.
-    run(
-        &database.url,
-        &["key", "create", "first", "--scope", "submit"],
-    )
-    .await;
+    run(&database.url, &["key", "create", "first", "--scope", "submit"]).await;
     eventually("a key has to be shown", || async {
-        reqwest::get(format!("{url}/v1/direct"))
-            .await
-            .unwrap()
-            .status()
-            == 401
+        reqwest::get(format!("{url}/v1/direct")).await.unwrap().status() == 401
     })
     .await;
     let log = log_of(node).await;
@@ -218,35 +165,21 @@ async fn a_node_on_loopback_says_when_everybody_may_do_everything() {
 #[tokio::test(flavor = "multi_thread")]
 async fn with_a_key_a_node_listens_where_it_is_told_even_when_the_key_is_revoked() {
     let database = TestDatabase::new().await;
-    let made = run(
-        &database.url,
-        &["key", "create", "shop", "--scope", "submit", "--json"],
-    )
-    .await;
+    let made = run(&database.url, &["key", "create", "shop", "--scope", "submit", "--json"]).await;
     let made: Value = serde_json::from_slice(&made.stdout).unwrap();
 
     for revoked in [false, true] {
         if revoked {
-            run(
-                &database.url,
-                &["key", "revoke", made["id"].as_str().unwrap()],
-            )
-            .await;
+            run(&database.url, &["key", "revoke", made["id"].as_str().unwrap()]).await;
         }
         let (node, url) = serve(&database.url, &["--listen", "0.0.0.0:0"]).await;
         assert!(url.starts_with("http://0.0.0.0:"), "{url}");
         let url = url.replace("0.0.0.0", "127.0.0.1");
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         let asking = client.get(format!("{url}/v1/direct"));
-        let with_key = asking
-            .try_clone()
-            .unwrap()
-            .bearer_auth(made["key"].as_str().unwrap());
+        let with_key = asking.try_clone().unwrap().bearer_auth(made["key"].as_str().unwrap());
         assert_eq!(asking.send().await.unwrap().status(), 401);
-        assert_eq!(
-            with_key.send().await.unwrap().status(),
-            if revoked { 401 } else { 200 }
-        );
+        assert_eq!(with_key.send().await.unwrap().status(), if revoked { 401 } else { 200 });
         let log = log_of(node).await;
         assert!(!log.contains("loopback"), "{log}");
         assert!(!log.contains("tg_"), "{log}");

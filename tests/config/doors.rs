@@ -24,11 +24,7 @@ async fn every_name_is_set_and_shown_on_the_command_line() {
     for (name, _, _) in NAMES {
         let shown = database.store.config_get(Some(name)).await.unwrap();
         for setting in shown {
-            assert!(
-                all.iter()
-                    .any(|shown| shown["name"] == setting.name.as_str()),
-                "{name}"
-            );
+            assert!(all.iter().any(|shown| shown["name"] == setting.name.as_str()), "{name}");
         }
     }
 }
@@ -38,22 +34,13 @@ async fn every_name_is_set_and_shown_over_http() {
     let database = with_more_queues().await;
     let api = Api::of(&database).await;
     for (name, value, holds) in NAMES {
-        let set = api
-            .patch("/v1/admin/config", &json!({ *name: value }))
-            .await;
+        let set = api.patch("/v1/admin/config", &json!({ *name: value })).await;
         assert_eq!(set.status, 200, "{name}: {set:?}");
         assert_ne!(set.body["changed"], json!([]), "{name}");
-        assert_eq!(
-            database.text(holds).await.as_deref(),
-            Some("true"),
-            "{name}"
-        );
+        assert_eq!(database.text(holds).await.as_deref(), Some("true"), "{name}");
         let changed = &set.body["changed"][0];
         let shown = api
-            .get(&format!(
-                "/v1/admin/config/{}",
-                changed["name"].as_str().unwrap()
-            ))
+            .get(&format!("/v1/admin/config/{}", changed["name"].as_str().unwrap()))
             .await;
         assert_eq!(shown.body["settings"][0]["value"], changed["new"], "{name}");
     }
@@ -70,10 +57,7 @@ async fn all_names_are_set_by_one_patch_and_by_one_patch_only_once() {
     all_have_arrived(&database).await;
 
     let again = api.patch("/v1/admin/config", &all_at_once()).await;
-    assert_eq!(
-        (again.status.as_u16(), &again.body["changed"]),
-        (200, &json!([]))
-    );
+    assert_eq!((again.status.as_u16(), &again.body["changed"]), (200, &json!([])));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -111,12 +95,7 @@ async fn the_three_doors_refuse_in_the_same_words() {
     for (name, value, status, code) in [
         ("tx.per_seconds", "-1", 400, "invalid_request"),
         ("min_seconds", "301", 400, "invalid_request"),
-        (
-            "direct_processing_seconds",
-            "1.0005",
-            400,
-            "invalid_request",
-        ),
+        ("direct_processing_seconds", "1.0005", 400, "invalid_request"),
         ("direct.deadline", "soon", 400, "invalid_request"),
         ("direct.tx_queue", "nowhere", 400, "invalid_request"),
         ("tx.burst", "none", 400, "invalid_request"),
@@ -128,19 +107,12 @@ async fn the_three_doors_refuse_in_the_same_words() {
             .await;
         let typed = run(&database.url, &["config", "set", name, value]).await;
         assert_eq!(typed.status.code(), Some(1), "{name}");
-        assert!(
-            err(&typed).contains(&said.message),
-            "{name}: {}",
-            err(&typed)
-        );
+        assert!(err(&typed).contains(&said.message), "{name}: {}", err(&typed));
         assert!(err(&typed).contains(&said.hint), "{name}: {}", err(&typed));
 
         let posted = api.patch("/v1/admin/config", &json!({ name: value })).await;
         posted.assert_problem(status, code);
-        assert!(
-            posted.detail().contains(&said.message),
-            "{name}: {posted:?}"
-        );
+        assert!(posted.detail().contains(&said.message), "{name}: {posted:?}");
         assert!(posted.detail().contains(&said.hint), "{name}: {posted:?}");
     }
 }
@@ -151,15 +123,7 @@ async fn the_command_line_says_what_was_and_who_did_it() {
 
     let set = run(
         &database.url,
-        &[
-            "config",
-            "set",
-            "min_seconds",
-            "400",
-            "max_seconds",
-            "500",
-            "--json",
-        ],
+        &["config", "set", "min_seconds", "400", "max_seconds", "500", "--json"],
     )
     .await;
     let changed: Value = serde_json::from_slice(&set.stdout).unwrap();
@@ -191,18 +155,11 @@ async fn the_command_line_says_what_was_and_who_did_it() {
     }
     let paused = run(&database.url, &["pause", "tx"]).await;
     assert!(paused.status.success());
-    let history = run(
-        &database.url,
-        &["config", "history", "--limit", "1", "--json"],
-    )
-    .await;
+    let history = run(&database.url, &["config", "history", "--limit", "1", "--json"]).await;
     let history: Value = serde_json::from_slice(&history.stdout).unwrap();
     assert_eq!(history.as_array().unwrap().len(), 1);
     assert_eq!(history[0]["name"], "tx.paused");
-    assert_eq!(
-        (&history[0]["old"], &history[0]["new"]),
-        (&json!(false), &json!(true))
-    );
+    assert_eq!((&history[0]["old"], &history[0]["new"]), (&json!(false), &json!(true)));
     assert_eq!(history[0]["on_behalf_of"], person.as_str());
 }
 
@@ -227,30 +184,13 @@ async fn a_command_line_that_makes_no_sense_changes_nothing() {
             1,
             "setting min seconds is positive",
         ),
-        (
-            &["config", "set", "tx.burst", ""],
-            1,
-            "tx.burst is a number",
-        ),
-        (
-            &["config", "get", "nope"],
-            1,
-            "there is no setting \"nope\"",
-        ),
-        (
-            &["config", "history", "nope"],
-            1,
-            "there is no setting \"nope\"",
-        ),
+        (&["config", "set", "tx.burst", ""], 1, "tx.burst is a number"),
+        (&["config", "get", "nope"], 1, "there is no setting \"nope\""),
+        (&["config", "history", "nope"], 1, "there is no setting \"nope\""),
         (&["config", "history", "--limit", "0"], 2, "1..=10000"),
     ] {
         let refused = run(&database.url, words).await;
-        assert_eq!(
-            refused.status.code(),
-            Some(code),
-            "{words:?}: {}",
-            err(&refused)
-        );
+        assert_eq!(refused.status.code(), Some(code), "{words:?}: {}", err(&refused));
         assert!(err(&refused).contains(said), "{words:?}: {}", err(&refused));
     }
     assert_eq!(
@@ -279,13 +219,7 @@ async fn gates_are_shown_marked_held_and_released_on_the_command_line() {
             50,
             "nothing changed",
         ),
-        (
-            &["gate", "close", "tx"],
-            "too_many_requests",
-            true,
-            50,
-            "by hand",
-        ),
+        (&["gate", "close", "tx"], "too_many_requests", true, 50, "by hand"),
         (
             &["gate", "close", "tx"],
             "too_many_requests",
@@ -294,13 +228,7 @@ async fn gates_are_shown_marked_held_and_released_on_the_command_line() {
             "nothing changed",
         ),
         (&["gate", "open", "tx"], "accepting", true, 50, "by hand"),
-        (
-            &["gate", "release", "tx"],
-            "accepting",
-            false,
-            50,
-            "by marks",
-        ),
+        (&["gate", "release", "tx"], "accepting", false, 50, "by marks"),
     ] {
         let done = run(&database.url, words).await;
         assert!(done.status.success(), "{words:?}: {}", err(&done));
@@ -309,26 +237,14 @@ async fn gates_are_shown_marked_held_and_released_on_the_command_line() {
         let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
         assert_eq!(shown[1]["queue"], "tx");
         assert_eq!(
-            (
-                &shown[1]["state"],
-                &shown[1]["forced"],
-                &shown[1]["high_water"]
-            ),
+            (&shown[1]["state"], &shown[1]["forced"], &shown[1]["high_water"]),
             (&json!(state), &json!(forced), &json!(high)),
             "{words:?}"
         );
     }
     for (words, code, said) in [
-        (
-            &["gate", "close", "nope"][..],
-            1,
-            "there is no queue \"nope\"",
-        ),
-        (
-            &["gate", "set", "nope", "--high", "5"],
-            1,
-            "there is no queue \"nope\"",
-        ),
+        (&["gate", "close", "nope"][..], 1, "there is no queue \"nope\""),
+        (&["gate", "set", "nope", "--high", "5"], 1, "there is no queue \"nope\""),
         (
             &["gate", "set", "tx", "--high", "1"],
             1,
@@ -338,12 +254,7 @@ async fn gates_are_shown_marked_held_and_released_on_the_command_line() {
         (&["gate", "ajar", "tx"], 2, "ajar"),
     ] {
         let refused = run(&database.url, words).await;
-        assert_eq!(
-            refused.status.code(),
-            Some(code),
-            "{words:?}: {}",
-            err(&refused)
-        );
+        assert_eq!(refused.status.code(), Some(code), "{words:?}: {}", err(&refused));
         assert!(err(&refused).contains(said), "{words:?}: {}", err(&refused));
     }
 }
@@ -398,8 +309,7 @@ async fn a_node_whose_database_user_is_no_admin_says_so() {
     assert_eq!(api.get("/v1/admin/gates").await.status, 200);
     let refused = [
         api.patch("/v1/admin/config", &json!({"tx.burst": 2})).await,
-        api.patch("/v1/admin/gates/tx", &json!({"high_water": 5000}))
-            .await,
+        api.patch("/v1/admin/gates/tx", &json!({"high_water": 5000})).await,
         answer(api.client.post(api.url("/v1/admin/gates/tx/close"))).await,
         answer(api.client.post(api.url("/v1/admin/queues/tx/pause"))).await,
     ];

@@ -60,9 +60,7 @@ async fn whatever_way_it_changes_it_is_on_record() {
         ),
         (
             "update tidegate.policy set retry_on = '{a,b}' where kind = 'direct'",
-            &[
-                "- update policy direct.tx: direct.tx.retry_on 5xx,timeout,connect,throttled,other a,b",
-            ],
+            &["- update policy direct.tx: direct.tx.retry_on 5xx,timeout,connect,throttled,other a,b"],
         ),
         (
             "update tidegate.setting set safety_margin = 0.3",
@@ -103,10 +101,7 @@ async fn whatever_way_it_changes_it_is_on_record() {
                 "ann update gate tx: tx.forced false true",
             ],
         ),
-        (
-            "select tidegate.gate_force('tx', 'too_many_requests', 'bob')",
-            &[],
-        ),
+        ("select tidegate.gate_force('tx', 'too_many_requests', 'bob')", &[]),
         (
             "select tidegate.gate_force('tx', 'accepting', 'bob')",
             &["bob update gate tx: tx.state too_many_requests accepting"],
@@ -115,10 +110,7 @@ async fn whatever_way_it_changes_it_is_on_record() {
             "select tidegate.gate_force('tx', null, 'bob')",
             &["bob update gate tx: tx.forced true false"],
         ),
-        (
-            "update tidegate.setting set initialised_at = clock_timestamp()",
-            &[],
-        ),
+        ("update tidegate.setting set initialised_at = clock_timestamp()", &[]),
     ] {
         let before = last(&database).await;
         database.execute(sql).await;
@@ -147,10 +139,7 @@ async fn a_kind_and_a_queue_that_come_and_go_leave_their_history() {
         "- insert kind passing: passing.tx_queue none brief",
         "- insert policy passing.tx: passing.tx.attempts none 38",
     ] {
-        assert!(
-            found.iter().any(|found| found == record),
-            "{record} in {found:#?}"
-        );
+        assert!(found.iter().any(|found| found == record), "{record} in {found:#?}");
     }
 
     let before = last(&database).await;
@@ -164,10 +153,7 @@ async fn a_kind_and_a_queue_that_come_and_go_leave_their_history() {
         "- delete queue brief: brief.per_seconds 5 none",
         "- delete gate brief: brief.high_water 30 none",
     ] {
-        assert!(
-            found.iter().any(|found| found == record),
-            "{record} in {found:#?}"
-        );
+        assert!(found.iter().any(|found| found == record), "{record} in {found:#?}");
     }
     // By name, though neither is there any more.
     assert_eq!(
@@ -209,11 +195,7 @@ async fn a_hand_edit_names_its_database_user_and_the_time() {
     let mut admin = crate::access::roles::login(&database, "admin").await;
     let start = database.value("select clock_timestamp()").await;
 
-    run(
-        &mut admin,
-        "update tidegate.queue set burst = 4 where name = 'tx'",
-    )
-    .await;
+    run(&mut admin, "update tidegate.queue set burst = 4 where name = 'tx'").await;
     run(
         &mut admin,
         "set tidegate.actor = 'carol on call'; select tidegate.config_set('tx.burst', '5'); update tidegate.setting set min_seconds = 2",
@@ -272,26 +254,14 @@ async fn a_hostile_actor_is_only_text() {
         .enumerate()
     {
         let store = database.store.clone().on_behalf_of(actor);
-        store
-            .config_set("tx.burst", &(number + 2).to_string())
-            .await
-            .unwrap();
-        let record = &store
-            .config_history(Some("tx.burst"), 1, None)
-            .await
-            .unwrap()[0];
+        store.config_set("tx.burst", &(number + 2).to_string()).await.unwrap();
+        let record = &store.config_history(Some("tx.burst"), 1, None).await.unwrap()[0];
         assert_eq!(record.on_behalf_of.as_deref().unwrap_or(""), *actor);
     }
     let store = database.store.clone().on_behalf_of(&"é".repeat(10_000));
     store.config_set("tx.burst", "99").await.unwrap();
-    let record = &store
-        .config_history(Some("tx.burst"), 1, None)
-        .await
-        .unwrap()[0];
-    assert_eq!(
-        record.on_behalf_of.as_deref(),
-        Some("é".repeat(200).as_str())
-    );
+    let record = &store.config_history(Some("tx.burst"), 1, None).await.unwrap()[0];
+    assert_eq!(record.on_behalf_of.as_deref(), Some("é".repeat(200).as_str()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -306,14 +276,8 @@ async fn a_change_of_a_policy_is_counted_once_however_it_is_made() {
         ),
         ("select tidegate.config_set('direct.tx.attempts', '6')", 2),
         ("update tidegate.policy set attempts = attempts", 2),
-        (
-            "update tidegate.policy set cap_ms = 20000 where kind = 'direct'",
-            3,
-        ),
-        (
-            "update tidegate.policy set version = 99 where kind = 'direct'",
-            3,
-        ),
+        ("update tidegate.policy set cap_ms = 20000 where kind = 'direct'", 3),
+        ("update tidegate.policy set version = 99 where kind = 'direct'", 3),
         (
             "update tidegate.policy set version = 99, factor = 3 where kind = 'direct'",
             4,
@@ -337,11 +301,7 @@ async fn the_history_comes_in_pages_and_narrows_to_a_setting_a_queue_or_a_kind()
         .execute("update tidegate.policy set cap_ms = 500, timeout_ms = 1000")
         .await;
     for burst in 2..=12 {
-        database
-            .store
-            .config_set("tx.burst", &burst.to_string())
-            .await
-            .unwrap();
+        database.store.config_set("tx.burst", &burst.to_string()).await.unwrap();
         database
             .store
             .config_set("direct.tx.attempts", &burst.to_string())
@@ -361,10 +321,7 @@ async fn the_history_comes_in_pages_and_narrows_to_a_setting_a_queue_or_a_kind()
         before = Some(last.id);
         seen.extend(page.into_iter().map(|record| record.new_value.unwrap()));
     }
-    assert_eq!(
-        seen,
-        ["12", "11", "10", "9", "8", "7", "6", "5", "4", "3", "2"]
-    );
+    assert_eq!(seen, ["12", "11", "10", "9", "8", "7", "6", "5", "4", "3", "2"]);
 
     for (name, count) in [
         ("direct.tx", 13),
@@ -372,11 +329,7 @@ async fn the_history_comes_in_pages_and_narrows_to_a_setting_a_queue_or_a_kind()
         ("tx.burst", 11),
         ("tx.low_water", 2),
     ] {
-        let found = database
-            .store
-            .config_history(Some(name), 1000, None)
-            .await
-            .unwrap();
+        let found = database.store.config_history(Some(name), 1000, None).await.unwrap();
         assert_eq!(found.len(), count, "{name}");
     }
     // A setting that never changed has no history; that is no error.
@@ -398,15 +351,10 @@ async fn the_history_comes_in_pages_and_narrows_to_a_setting_a_queue_or_a_kind()
 async fn whoever_keeps_a_copy_hears_of_a_change_once_it_is_committed() {
     let database = TestDatabase::new().await;
     let mut listener = PgListener::connect(&database.url).await.unwrap();
-    listener
-        .listen_all(["tidegate_config", "tidegate_gate"])
-        .await
-        .unwrap();
+    listener.listen_all(["tidegate_config", "tidegate_gate"]).await.unwrap();
 
     let mut session = Session::begin(&database).await;
-    session
-        .texts("select tidegate.config_set('tx.burst', '2')")
-        .await;
+    session.texts("select tidegate.config_set('tx.burst', '2')").await;
     session.rollback().await;
     // One row is one notification, however many of its columns change; a flip by itself is none of this channel.
     database
@@ -415,7 +363,9 @@ async fn whoever_keeps_a_copy_hears_of_a_change_once_it_is_committed() {
     database
         .execute("update tidegate.gate set state = 'accepting' where queue = 'tx'")
         .await;
-    database.execute("select tidegate.config_set_many('{\"tx.burst\": 3, \"tx.per_seconds\": 4, \"min_seconds\": 2}')").await;
+    database
+        .execute("select tidegate.config_set_many('{\"tx.burst\": 3, \"tx.per_seconds\": 4, \"min_seconds\": 2}')")
+        .await;
     database
         .execute("select tidegate.gate_force('tx', 'too_many_requests')")
         .await;
@@ -448,8 +398,7 @@ async fn a_gate_is_held_released_and_never_twice() {
     for _ in 0..3 {
         database.submit("direct").await;
     }
-    let gate =
-        "select concat_ws(' ', state, forced, epoch, depth) from tidegate.gate where queue = 'tx'";
+    let gate = "select concat_ws(' ', state, forced, epoch, depth) from tidegate.gate where queue = 'tx'";
     for (state, changed, expected) in [
         ("null", "f", "accepting f 0 0"),
         ("'too_many_requests'", "t", "too_many_requests t 1 3"),
@@ -485,10 +434,7 @@ async fn a_gate_is_held_released_and_never_twice() {
         ("gate_force('tx', '')", "TG007"),
     ] {
         assert_eq!(
-            database
-                .refused(&format!("select tidegate.{call}"))
-                .await
-                .code,
+            database.refused(&format!("select tidegate.{call}")).await.code,
             code,
             "{call}"
         );
@@ -513,9 +459,7 @@ async fn of_two_who_close_a_gate_at_once_one_does() {
 
     assert_eq!(second.finish().await.1, ["f"]);
     assert_eq!(
-        database
-            .column("select on_behalf_of from tidegate.gate_event")
-            .await,
+        database.column("select on_behalf_of from tidegate.gate_event").await,
         ["ann"]
     );
 }

@@ -24,7 +24,11 @@ async fn a_kind_and_queues_of_an_operators_own_work_by_plain_inserts() {
     )
     .await;
     assert_eq!(
-        column(&mut session, "select row(stage, attempts, semantics)::text from tidegate.policy where kind = 'slow' order by stage").await,
+        column(
+            &mut session,
+            "select row(stage, attempts, semantics)::text from tidegate.policy where kind = 'slow' order by stage"
+        )
+        .await,
         ["(readiness,52,at_least_once)", "(tx,38,at_least_once)"]
     );
     assert_eq!(
@@ -36,10 +40,24 @@ async fn a_kind_and_queues_of_an_operators_own_work_by_plain_inserts() {
         ["(slow_checks,accepting)", "(slow_tx,accepting)"]
     );
 
-    let submitted = value(&mut session, "select row(outcome, queue, queue_position, retry_after_seconds)::text from tidegate.submit('slow', '{}')").await;
+    let submitted = value(
+        &mut session,
+        "select row(outcome, queue, queue_position, retry_after_seconds)::text from tidegate.submit('slow', '{}')",
+    )
+    .await;
     assert_eq!(submitted, "(accepted,slow_checks,0,1)");
     let checks = claim(&mut session, "claim_readiness", "slow_checks", "w", 5).await;
-    assert_eq!(column(&mut session, &format!("select row(s.req_status, s.queue, s.wake)::text from tidegate.settle_passed({}) as s", leases(&checks))).await, ["(processing,slow_tx,t)"]);
+    assert_eq!(
+        column(
+            &mut session,
+            &format!(
+                "select row(s.req_status, s.queue, s.wake)::text from tidegate.settle_passed({}) as s",
+                leases(&checks)
+            )
+        )
+        .await,
+        ["(processing,slow_tx,t)"]
+    );
     let sends = claim(&mut session, "claim_tx", "slow_tx", "w", 5).await;
     assert_eq!(
         column(
@@ -58,7 +76,14 @@ async fn a_kind_and_queues_of_an_operators_own_work_by_plain_inserts() {
         ("two", "completed"),
         ("three", "late"),
     ] {
-        assert_eq!(value(&mut session, &format!("select outcome from tidegate.respond('\"share\"', reference => 'r', part => '{part}')")).await, outcome);
+        assert_eq!(
+            value(
+                &mut session,
+                &format!("select outcome from tidegate.respond('\"share\"', reference => 'r', part => '{part}')")
+            )
+            .await,
+            outcome
+        );
     }
     assert_eq!(
         value(&mut session, "select response from tidegate.request").await,
@@ -67,11 +92,7 @@ async fn a_kind_and_queues_of_an_operators_own_work_by_plain_inserts() {
     run(&mut session, "call tidegate.maintain()").await;
     assert_eq!(history_violations(&mut session).await, NO_ROWS);
     assert_eq!(
-        column(
-            &mut session,
-            "select queue from tidegate.queue_overview order by 1"
-        )
-        .await,
+        column(&mut session, "select queue from tidegate.queue_overview order by 1").await,
         ["readiness", "slow_checks", "slow_tx", "tx"]
     );
 }
@@ -87,18 +108,10 @@ async fn a_kind_with_requests_stays_and_one_without_goes_with_its_policies() {
     .await;
     database.request_in("direct", "completed").await;
 
-    let refusal = refused(
-        &mut session,
-        "delete from tidegate.kind where name = 'direct'",
-    )
-    .await;
+    let refusal = refused(&mut session, "delete from tidegate.kind where name = 'direct'").await;
     assert_eq!(refusal.code, "TG002");
     assert!(refusal.message.contains("direct"), "{refusal:?}");
-    run(
-        &mut session,
-        "delete from tidegate.kind where name = 'empty'",
-    )
-    .await;
+    run(&mut session, "delete from tidegate.kind where name = 'empty'").await;
     assert_eq!(
         value(
             &mut session,
@@ -129,12 +142,9 @@ async fn a_kind_is_not_deleted_from_under_a_submission_that_is_just_committing()
 
     let mut operator = database.session().await;
     let deletion = tokio::spawn(async move {
-        refused(
-            &mut operator,
-            "delete from tidegate.kind where name = 'direct'",
-        )
-        .await
-        .code
+        refused(&mut operator, "delete from tidegate.kind where name = 'direct'")
+            .await
+            .code
     });
     until_blocked(&database, 1).await;
     run(&mut caller, "commit").await;
@@ -166,10 +176,7 @@ async fn live_requests_keep_flow_and_queue_when_their_kind_is_pointed_elsewhere(
     run(&mut session, "update tidegate.kind set flow = 'direct', readiness_queue = null, response_threshold = 1 where name = 'public_decrypt'").await;
     run(
         &mut session,
-        &format!(
-            "select tidegate.settle_receipt({}, array['r'])",
-            leases(&sends)
-        ),
+        &format!("select tidegate.settle_receipt({}, array['r'])", leases(&sends)),
     )
     .await;
     assert_eq!(
@@ -207,20 +214,13 @@ async fn nothing_is_accepted_before_the_nominal_times_are_set_and_then_it_is() {
     )
     .await;
     assert_eq!(
-        value(
-            &mut session,
-            "select outcome from tidegate.submit('direct', '{}')"
-        )
-        .await,
+        value(&mut session, "select outcome from tidegate.submit('direct', '{}')").await,
         "accepted"
     );
     assert_eq!(
-        refused(
-            &mut session,
-            "select tidegate.submit('public_decrypt', '{}')"
-        )
-        .await
-        .code,
+        refused(&mut session, "select tidegate.submit('public_decrypt', '{}')")
+            .await
+            .code,
         "TG003",
         "a check's time is missing"
     );
@@ -244,7 +244,14 @@ async fn initialise_sets_what_is_unset_once_and_leaves_later_changes_alone() {
     );
     let configuration = "select jsonb_build_array((select jsonb_agg(q order by name) from tidegate.queue as q), (select jsonb_agg(k order by name) from tidegate.kind as k),
        (select jsonb_agg(g order by queue) from tidegate.gate as g), (select jsonb_agg(s) from tidegate.setting as s))";
-    assert_eq!(column(&mut session, "select name || ' ' || coalesce(per_seconds, max_concurrency) from tidegate.queue order by 1").await, ["readiness 50", "tx 3"]);
+    assert_eq!(
+        column(
+            &mut session,
+            "select name || ' ' || coalesce(per_seconds, max_concurrency) from tidegate.queue order by 1"
+        )
+        .await,
+        ["readiness 50", "tx 3"]
+    );
 
     // Changed later: to other values, and to no limit at all.
     run(
@@ -308,10 +315,7 @@ async fn a_policy_stays_as_long_as_its_kind() {
         .await
         .unwrap_err();
 
-    assert!(
-        refused.to_string().contains("stays as long as the kind"),
-        "{refused}"
-    );
+    assert!(refused.to_string().contains("stays as long as the kind"), "{refused}");
     database
         .execute("delete from tidegate.kind where name = 'short_lived'")
         .await;
@@ -329,9 +333,7 @@ async fn a_kind_that_comes_again_goes_on_with_the_versions_of_its_name() {
     let add = "insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms)
                values ('again', 'direct', 'tx', 1, 1)";
     database.execute(add).await;
-    database
-        .execute("delete from tidegate.kind where name = 'again'")
-        .await;
+    database.execute("delete from tidegate.kind where name = 'again'").await;
     database.execute(add).await;
     assert_eq!(
         database

@@ -62,9 +62,7 @@ async fn since_change(database: &TestDatabase) -> f64 {
 
 /// The number of the last recorded change.
 async fn last_change(database: &TestDatabase) -> i64 {
-    database
-        .number("select max(id) from tidegate.config_change")
-        .await
+    database.number("select max(id) from tidegate.config_change").await
 }
 
 /// Seconds of the database's clock since the first change after number `last`; none before there is one.
@@ -102,13 +100,7 @@ async fn the_eta_of_a_waiting_request_follows_every_change_at_every_node_within_
             15,
         ),
         (Door::Http, "direct_processing_seconds", "12", &waiting, 27),
-        (
-            Door::CommandLine,
-            "tx_confirmation_ms",
-            "3000",
-            &waiting,
-            30,
-        ),
+        (Door::CommandLine, "tx_confirmation_ms", "3000", &waiting, 30),
         (Door::Function, "safety_margin", "0", &waiting, 25),
         (Door::Http, "max_seconds", "20", &waiting, 20),
         (Door::CommandLine, "max_seconds", "1000", &waiting, 25),
@@ -118,20 +110,8 @@ async fn the_eta_of_a_waiting_request_follows_every_change_at_every_node_within_
         (Door::Http, "tx.paused", "false", &waiting, 25),
         // ceil(4/C + 11/1 + 4 + 3): a check counts as a second.
         (Door::Http, "readiness.max_concurrency", "4", &queued, 19),
-        (
-            Door::CommandLine,
-            "readiness.max_concurrency",
-            "1",
-            &queued,
-            22,
-        ),
-        (
-            Door::Function,
-            "readiness.max_concurrency",
-            "none",
-            &queued,
-            18,
-        ),
+        (Door::CommandLine, "readiness.max_concurrency", "1", &queued, 22),
+        (Door::Function, "readiness.max_concurrency", "none", &queued, 18),
         (
             Door::HandSql("select tidegate.pause('readiness')"),
             "",
@@ -171,10 +151,7 @@ impl Transact for Instant {
         })
     }
 
-    async fn find_receipt(
-        &self,
-        _: &Request,
-    ) -> Result<Option<Receipt>, tidegate::request::RequestError> {
+    async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, tidegate::request::RequestError> {
         Ok(None)
     }
 }
@@ -227,10 +204,7 @@ impl Fleet {
 
 /// How many sends began between so many seconds after the last change.
 async fn sends(database: &TestDatabase, from: f64, to: f64) -> i64 {
-    eventually("the time has passed", || async {
-        since_change(database).await > to
-    })
-    .await;
+    eventually("the time has passed", || async { since_change(database).await > to }).await;
     database
         .number(&format!(
             "select count(*) from tidegate.request_event as e, (select max(at) as at from tidegate.config_change) as c
@@ -243,9 +217,7 @@ async fn sends(database: &TestDatabase, from: f64, to: f64) -> i64 {
 async fn all_workers_keep_the_pace_of_a_new_rate_within_a_second_of_its_change() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
-    Door::Function
-        .set(&database, &api, "tx.per_seconds", "1")
-        .await;
+    Door::Function.set(&database, &api, "tx.per_seconds", "1").await;
     submit_many(&database, "direct", 400).await;
     let _fleet = Fleet::of(&database, 2, &Arc::default());
     eventually("they have begun", || async {
@@ -273,10 +245,7 @@ async fn all_workers_keep_the_pace_of_a_new_rate_within_a_second_of_its_change()
     ] {
         door.set(&database, &api, "tx.per_seconds", value).await;
         let sent = sends(&database, 1.0, 3.0).await;
-        assert!(
-            (least..=most).contains(&sent),
-            "{door:?} {value}: {sent} sends"
-        );
+        assert!((least..=most).contains(&sent), "{door:?} {value}: {sent} sends");
     }
 }
 
@@ -284,9 +253,7 @@ async fn all_workers_keep_the_pace_of_a_new_rate_within_a_second_of_its_change()
 async fn all_workers_stop_and_go_on_within_a_second_of_a_pause() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
-    Door::Function
-        .set(&database, &api, "tx.per_seconds", "20")
-        .await;
+    Door::Function.set(&database, &api, "tx.per_seconds", "20").await;
     submit_many(&database, "direct", 400).await;
     let _fleet = Fleet::of(&database, 2, &Arc::default());
 
@@ -308,24 +275,14 @@ async fn all_workers_check_as_many_at_once_as_a_new_limit_allows_within_a_second
     submit_many(&database, "public_decrypt", 60).await;
     let release = Arc::new(Notify::new());
     let _fleet = Fleet::of(&database, 2, &release);
-    let held = || {
-        database.number(
-            "select count(*) from tidegate.leased_request where queue = 'readiness' and in_force",
-        )
-    };
+    let held =
+        || database.number("select count(*) from tidegate.leased_request where queue = 'readiness' and in_force");
     eventually("two are checked", || async { held().await == 2 }).await;
 
-    for (door, value) in [
-        (Door::Http, 5),
-        (Door::CommandLine, 9),
-        (Door::Function, 14),
-    ] {
+    for (door, value) in [(Door::Http, 5), (Door::CommandLine, 9), (Door::Function, 14)] {
         let limit = value.to_string();
         let seen = async {
-            eventually(&format!("{value} are checked"), || async {
-                held().await == value
-            })
-            .await;
+            eventually(&format!("{value} are checked"), || async { held().await == value }).await;
             since_change(&database).await
         };
         let set = door.set(&database, &api, "readiness.max_concurrency", &limit);
@@ -334,9 +291,7 @@ async fn all_workers_check_as_many_at_once_as_a_new_limit_allows_within_a_second
     }
 
     // A lower one takes nothing away from those who hold: no other begins until they have ended.
-    Door::Http
-        .set(&database, &api, "readiness.max_concurrency", "3")
-        .await;
+    Door::Http.set(&database, &api, "readiness.max_concurrency", "3").await;
     for _ in 0..14 {
         release.notify_one();
     }

@@ -12,81 +12,337 @@ use crate::support::{
 pub const NAMES: &[(&str, &str, &str)] = &[
     ("min_seconds", "2", "(select min_seconds from tidegate.setting) = 2"),
     ("max_seconds", "600", "(select max_seconds from tidegate.setting) = 600"),
-    ("safety_margin", "0.25", "(select safety_margin from tidegate.setting) = 0.25"),
+    (
+        "safety_margin",
+        "0.25",
+        "(select safety_margin from tidegate.setting) = 0.25",
+    ),
     (
         "response_backoff",
         "0s=5,1 minute=20",
         "(select array_agg((from_elapsed, seconds)::text order by from_elapsed) from tidegate.response_backoff)
            = array['(00:00:00,5)', '(00:01:00,20)']",
     ),
-    ("readiness_check_seconds", "1.5", "(select array_agg(readiness_ms) from tidegate.kind) @> array[1500]"),
-    ("tx_confirmation_ms", "150", "(select array_agg(distinct tx_confirmation_ms) from tidegate.kind) = array[150]"),
-    ("input_proof_processing_seconds", "3", "(select processing_ms from tidegate.kind where name = 'input_proof') = 3000"),
-    ("user_decrypt_processing_seconds", "0.005", "(select processing_ms from tidegate.kind where name = 'user_decrypt') = 5"),
-    ("public_decrypt_processing_seconds", "7.25", "(select processing_ms from tidegate.kind where name = 'public_decrypt') = 7250"),
-    ("direct.processing_seconds", "9", "(select processing_ms from tidegate.kind where name = 'direct') = 9000"),
-    ("public_decrypt.eta", "observed", "(select eta from tidegate.kind where name = 'public_decrypt') = 'observed'"),
+    (
+        "readiness_check_seconds",
+        "1.5",
+        "(select array_agg(readiness_ms) from tidegate.kind) @> array[1500]",
+    ),
+    (
+        "tx_confirmation_ms",
+        "150",
+        "(select array_agg(distinct tx_confirmation_ms) from tidegate.kind) = array[150]",
+    ),
+    (
+        "input_proof_processing_seconds",
+        "3",
+        "(select processing_ms from tidegate.kind where name = 'input_proof') = 3000",
+    ),
+    (
+        "user_decrypt_processing_seconds",
+        "0.005",
+        "(select processing_ms from tidegate.kind where name = 'user_decrypt') = 5",
+    ),
+    (
+        "public_decrypt_processing_seconds",
+        "7.25",
+        "(select processing_ms from tidegate.kind where name = 'public_decrypt') = 7250",
+    ),
+    (
+        "direct.processing_seconds",
+        "9",
+        "(select processing_ms from tidegate.kind where name = 'direct') = 9000",
+    ),
+    (
+        "public_decrypt.eta",
+        "observed",
+        "(select eta from tidegate.kind where name = 'public_decrypt') = 'observed'",
+    ),
     (
         "user_decrypt.readiness_timeout",
         "10 minutes",
         "(select readiness_timeout from tidegate.kind where name = 'user_decrypt') = '600 s'",
     ),
-    ("direct.deadline", "2h", "(select deadline from tidegate.kind where name = 'direct') = '2 hours'"),
-    ("direct.response_timeout", "90", "(select response_timeout from tidegate.kind where name = 'direct') = '90 s'"),
-    ("direct.retention", "7 days", "(select retention from tidegate.kind where name = 'direct') = '7 days'"),
-    ("direct.key_mode", "proxy", "(select key_mode from tidegate.kind where name = 'direct') = 'proxy'"),
-    ("direct.key_bucket", "1 hour", "(select key_bucket from tidegate.kind where name = 'direct') = '1 hour'"),
-    ("direct.set_paths", "tags, order.items", "(select set_paths from tidegate.kind where name = 'direct') = '{tags,order.items}'"),
-    ("public_decrypt.response_threshold", "2", "(select response_threshold from tidegate.kind where name = 'public_decrypt') = 2"),
-    ("direct.tx_queue", "slow", "(select tx_queue from tidegate.kind where name = 'direct') = 'slow'"),
-    ("public_decrypt.readiness_queue", "checks", "(select readiness_queue from tidegate.kind where name = 'public_decrypt') = 'checks'"),
-    ("tx.per_seconds", "12.5", "(select per_seconds from tidegate.queue where name = 'tx') = 12.5"),
-    ("tx.burst", "3", "(select burst from tidegate.queue where name = 'tx') = 3"),
-    ("readiness.max_concurrency", "none", "(select max_concurrency is null from tidegate.queue where name = 'readiness')"),
-    ("tx.paused", "true", "(select paused from tidegate.queue where name = 'tx')"),
-    ("tx.low_water", "100", "(select low_water from tidegate.gate where queue = 'tx') = 100"),
-    ("tx.high_water", "500", "(select high_water from tidegate.gate where queue = 'tx') = 500"),
-    ("readiness.mode", "soft", "(select mode from tidegate.gate where queue = 'readiness') = 'soft'"),
-    ("direct.tx.attempts", "7", "(select attempts from tidegate.policy where kind = 'direct') = 7"),
-    ("direct.tx.base_ms", "250", "(select base_ms from tidegate.policy where kind = 'direct') = 250"),
-    ("direct.tx.factor", "1.25", "(select factor from tidegate.policy where kind = 'direct') = 1.25"),
-    ("direct.tx.cap_ms", "9000", "(select cap_ms from tidegate.policy where kind = 'direct') = 9000"),
-    ("direct.tx.jitter_ms", "0", "(select jitter_ms from tidegate.policy where kind = 'direct') = 0"),
-    ("direct.tx.timeout_ms", "4000", "(select timeout_ms from tidegate.policy where kind = 'direct') = 4000"),
-    ("direct.tx.percentile", "0.95", "(select percentile from tidegate.policy where kind = 'direct') = 0.95"),
-    ("direct.tx.safety_factor", "2", "(select safety_factor from tidegate.policy where kind = 'direct') = 2"),
-    ("direct.tx.connect_ms", "100", "(select connect_ms from tidegate.policy where kind = 'direct') = 100"),
-    ("direct.tx.first_byte_ms", "200", "(select first_byte_ms from tidegate.policy where kind = 'direct') = 200"),
-    ("direct.tx.body_ms", "300", "(select body_ms from tidegate.policy where kind = 'direct') = 300"),
-    ("direct.tx.timeout_mode", "phased", "(select timeout_mode from tidegate.policy where kind = 'direct') = 'phased'"),
-    ("direct.tx.deadline_ms", "60000", "(select deadline_ms from tidegate.policy where kind = 'direct') = 60000"),
-    ("direct.tx.margin_ms", "500", "(select margin_ms from tidegate.policy where kind = 'direct') = 500"),
-    ("direct.tx.retry_on", "5xx, reset", "(select retry_on from tidegate.policy where kind = 'direct') = '{5xx,reset}'"),
-    ("direct.tx.respect_retry_after", "false", "(select not respect_retry_after from tidegate.policy where kind = 'direct')"),
-    ("direct.tx.semantics", "exactly_once", "(select semantics from tidegate.policy where kind = 'direct') = 'exactly_once'"),
-    ("direct.tx.dedup_window", "2 days", "(select dedup_window from tidegate.policy where kind = 'direct') = '2 days'"),
-    ("direct.tx.span_reorder", "2 hours", "(select span_reorder from tidegate.policy where kind = 'direct') = '2 hours'"),
-    ("direct.tx.hedge_after_ms", "50", "(select hedge_after_ms from tidegate.policy where kind = 'direct') = 50"),
-    ("direct.tx.hedge_safe", "true", "(select hedge_safe from tidegate.policy where kind = 'direct')"),
-    ("direct.tx.hedge_max", "1", "(select hedge_max from tidegate.policy where kind = 'direct') = 1"),
-    ("direct.tx.hedge_share", "0.1", "(select hedge_share from tidegate.policy where kind = 'direct') = 0.1"),
-    ("direct.tx.breaker_error_rate", "0.5", "(select breaker_error_rate from tidegate.policy where kind = 'direct') = 0.5"),
-    ("direct.tx.breaker_latency_ms", "800", "(select breaker_latency_ms from tidegate.policy where kind = 'direct') = 800"),
-    ("direct.tx.breaker_samples_min", "10", "(select breaker_samples_min from tidegate.policy where kind = 'direct') = 10"),
-    ("direct.tx.breaker_window_ms", "5000", "(select breaker_window_ms from tidegate.policy where kind = 'direct') = 5000"),
-    ("direct.tx.breaker_open_ms", "2000", "(select breaker_open_ms from tidegate.policy where kind = 'direct') = 2000"),
-    ("direct.tx.breaker_probes", "2", "(select breaker_probes from tidegate.policy where kind = 'direct') = 2"),
-    ("direct.tx.heal_retry_rate", "0.3", "(select heal_retry_rate from tidegate.policy where kind = 'direct') = 0.3"),
-    ("direct.tx.heal_timeout_rate", "none", "(select heal_timeout_rate is null from tidegate.policy where kind = 'direct')"),
-    ("direct.tx.stretch_max", "4", "(select stretch_max from tidegate.policy where kind = 'direct') = 4"),
-    ("direct.tx.adaptive_min_ms", "5", "(select adaptive_min_ms from tidegate.policy where kind = 'direct') = 5"),
-    ("direct.tx.adaptive_slo", "0.05", "(select adaptive_slo from tidegate.policy where kind = 'direct') = 0.05"),
-    ("direct.tx.adaptive_interval_ms", "60000", "(select adaptive_interval_ms from tidegate.policy where kind = 'direct') = 60000"),
-    ("direct.tx.adaptive_k_margin", "3", "(select adaptive_k_margin from tidegate.policy where kind = 'direct') = 3"),
-    ("input_proof.tx.timeout_mode", "adaptive", "(select timeout_mode from tidegate.policy where kind = 'input_proof') = 'adaptive'"),
-    ("input_proof.tx.adaptive_slo", "none", "(select adaptive_slo is null from tidegate.policy where kind = 'input_proof')"),
-    ("event_retention", "7 days", "(select event_retention from tidegate.setting) = '7 days'"),
-    ("heal_window", "1 minute", "(select heal_window from tidegate.setting) = '1 minute'"),
+    (
+        "direct.deadline",
+        "2h",
+        "(select deadline from tidegate.kind where name = 'direct') = '2 hours'",
+    ),
+    (
+        "direct.response_timeout",
+        "90",
+        "(select response_timeout from tidegate.kind where name = 'direct') = '90 s'",
+    ),
+    (
+        "direct.retention",
+        "7 days",
+        "(select retention from tidegate.kind where name = 'direct') = '7 days'",
+    ),
+    (
+        "direct.key_mode",
+        "proxy",
+        "(select key_mode from tidegate.kind where name = 'direct') = 'proxy'",
+    ),
+    (
+        "direct.key_bucket",
+        "1 hour",
+        "(select key_bucket from tidegate.kind where name = 'direct') = '1 hour'",
+    ),
+    (
+        "direct.set_paths",
+        "tags, order.items",
+        "(select set_paths from tidegate.kind where name = 'direct') = '{tags,order.items}'",
+    ),
+    (
+        "public_decrypt.response_threshold",
+        "2",
+        "(select response_threshold from tidegate.kind where name = 'public_decrypt') = 2",
+    ),
+    (
+        "direct.tx_queue",
+        "slow",
+        "(select tx_queue from tidegate.kind where name = 'direct') = 'slow'",
+    ),
+    (
+        "public_decrypt.readiness_queue",
+        "checks",
+        "(select readiness_queue from tidegate.kind where name = 'public_decrypt') = 'checks'",
+    ),
+    (
+        "tx.per_seconds",
+        "12.5",
+        "(select per_seconds from tidegate.queue where name = 'tx') = 12.5",
+    ),
+    (
+        "tx.burst",
+        "3",
+        "(select burst from tidegate.queue where name = 'tx') = 3",
+    ),
+    (
+        "readiness.max_concurrency",
+        "none",
+        "(select max_concurrency is null from tidegate.queue where name = 'readiness')",
+    ),
+    (
+        "tx.paused",
+        "true",
+        "(select paused from tidegate.queue where name = 'tx')",
+    ),
+    (
+        "tx.low_water",
+        "100",
+        "(select low_water from tidegate.gate where queue = 'tx') = 100",
+    ),
+    (
+        "tx.high_water",
+        "500",
+        "(select high_water from tidegate.gate where queue = 'tx') = 500",
+    ),
+    (
+        "readiness.mode",
+        "soft",
+        "(select mode from tidegate.gate where queue = 'readiness') = 'soft'",
+    ),
+    (
+        "direct.tx.attempts",
+        "7",
+        "(select attempts from tidegate.policy where kind = 'direct') = 7",
+    ),
+    (
+        "direct.tx.base_ms",
+        "250",
+        "(select base_ms from tidegate.policy where kind = 'direct') = 250",
+    ),
+    (
+        "direct.tx.factor",
+        "1.25",
+        "(select factor from tidegate.policy where kind = 'direct') = 1.25",
+    ),
+    (
+        "direct.tx.cap_ms",
+        "9000",
+        "(select cap_ms from tidegate.policy where kind = 'direct') = 9000",
+    ),
+    (
+        "direct.tx.jitter_ms",
+        "0",
+        "(select jitter_ms from tidegate.policy where kind = 'direct') = 0",
+    ),
+    (
+        "direct.tx.timeout_ms",
+        "4000",
+        "(select timeout_ms from tidegate.policy where kind = 'direct') = 4000",
+    ),
+    (
+        "direct.tx.percentile",
+        "0.95",
+        "(select percentile from tidegate.policy where kind = 'direct') = 0.95",
+    ),
+    (
+        "direct.tx.safety_factor",
+        "2",
+        "(select safety_factor from tidegate.policy where kind = 'direct') = 2",
+    ),
+    (
+        "direct.tx.connect_ms",
+        "100",
+        "(select connect_ms from tidegate.policy where kind = 'direct') = 100",
+    ),
+    (
+        "direct.tx.first_byte_ms",
+        "200",
+        "(select first_byte_ms from tidegate.policy where kind = 'direct') = 200",
+    ),
+    (
+        "direct.tx.body_ms",
+        "300",
+        "(select body_ms from tidegate.policy where kind = 'direct') = 300",
+    ),
+    (
+        "direct.tx.timeout_mode",
+        "phased",
+        "(select timeout_mode from tidegate.policy where kind = 'direct') = 'phased'",
+    ),
+    (
+        "direct.tx.deadline_ms",
+        "60000",
+        "(select deadline_ms from tidegate.policy where kind = 'direct') = 60000",
+    ),
+    (
+        "direct.tx.margin_ms",
+        "500",
+        "(select margin_ms from tidegate.policy where kind = 'direct') = 500",
+    ),
+    (
+        "direct.tx.retry_on",
+        "5xx, reset",
+        "(select retry_on from tidegate.policy where kind = 'direct') = '{5xx,reset}'",
+    ),
+    (
+        "direct.tx.respect_retry_after",
+        "false",
+        "(select not respect_retry_after from tidegate.policy where kind = 'direct')",
+    ),
+    (
+        "direct.tx.semantics",
+        "exactly_once",
+        "(select semantics from tidegate.policy where kind = 'direct') = 'exactly_once'",
+    ),
+    (
+        "direct.tx.dedup_window",
+        "2 days",
+        "(select dedup_window from tidegate.policy where kind = 'direct') = '2 days'",
+    ),
+    (
+        "direct.tx.span_reorder",
+        "2 hours",
+        "(select span_reorder from tidegate.policy where kind = 'direct') = '2 hours'",
+    ),
+    (
+        "direct.tx.hedge_after_ms",
+        "50",
+        "(select hedge_after_ms from tidegate.policy where kind = 'direct') = 50",
+    ),
+    (
+        "direct.tx.hedge_safe",
+        "true",
+        "(select hedge_safe from tidegate.policy where kind = 'direct')",
+    ),
+    (
+        "direct.tx.hedge_max",
+        "1",
+        "(select hedge_max from tidegate.policy where kind = 'direct') = 1",
+    ),
+    (
+        "direct.tx.hedge_share",
+        "0.1",
+        "(select hedge_share from tidegate.policy where kind = 'direct') = 0.1",
+    ),
+    (
+        "direct.tx.breaker_error_rate",
+        "0.5",
+        "(select breaker_error_rate from tidegate.policy where kind = 'direct') = 0.5",
+    ),
+    (
+        "direct.tx.breaker_latency_ms",
+        "800",
+        "(select breaker_latency_ms from tidegate.policy where kind = 'direct') = 800",
+    ),
+    (
+        "direct.tx.breaker_samples_min",
+        "10",
+        "(select breaker_samples_min from tidegate.policy where kind = 'direct') = 10",
+    ),
+    (
+        "direct.tx.breaker_window_ms",
+        "5000",
+        "(select breaker_window_ms from tidegate.policy where kind = 'direct') = 5000",
+    ),
+    (
+        "direct.tx.breaker_open_ms",
+        "2000",
+        "(select breaker_open_ms from tidegate.policy where kind = 'direct') = 2000",
+    ),
+    (
+        "direct.tx.breaker_probes",
+        "2",
+        "(select breaker_probes from tidegate.policy where kind = 'direct') = 2",
+    ),
+    (
+        "direct.tx.heal_retry_rate",
+        "0.3",
+        "(select heal_retry_rate from tidegate.policy where kind = 'direct') = 0.3",
+    ),
+    (
+        "direct.tx.heal_timeout_rate",
+        "none",
+        "(select heal_timeout_rate is null from tidegate.policy where kind = 'direct')",
+    ),
+    (
+        "direct.tx.stretch_max",
+        "4",
+        "(select stretch_max from tidegate.policy where kind = 'direct') = 4",
+    ),
+    (
+        "direct.tx.adaptive_min_ms",
+        "5",
+        "(select adaptive_min_ms from tidegate.policy where kind = 'direct') = 5",
+    ),
+    (
+        "direct.tx.adaptive_slo",
+        "0.05",
+        "(select adaptive_slo from tidegate.policy where kind = 'direct') = 0.05",
+    ),
+    (
+        "direct.tx.adaptive_interval_ms",
+        "60000",
+        "(select adaptive_interval_ms from tidegate.policy where kind = 'direct') = 60000",
+    ),
+    (
+        "direct.tx.adaptive_k_margin",
+        "3",
+        "(select adaptive_k_margin from tidegate.policy where kind = 'direct') = 3",
+    ),
+    (
+        "input_proof.tx.timeout_mode",
+        "adaptive",
+        "(select timeout_mode from tidegate.policy where kind = 'input_proof') = 'adaptive'",
+    ),
+    (
+        "input_proof.tx.adaptive_slo",
+        "none",
+        "(select adaptive_slo is null from tidegate.policy where kind = 'input_proof')",
+    ),
+    (
+        "event_retention",
+        "7 days",
+        "(select event_retention from tidegate.setting) = '7 days'",
+    ),
+    (
+        "heal_window",
+        "1 minute",
+        "(select heal_window from tidegate.setting) = '1 minute'",
+    ),
     ("heal_pause", "5", "(select heal_pause from tidegate.setting) = '5 s'"),
     (
         "user_decrypt.readiness.attempts",
@@ -107,11 +363,7 @@ pub async fn with_more_queues() -> TestDatabase {
 /// Checks that every one of [`NAMES`] has arrived.
 pub async fn all_have_arrived(database: &TestDatabase) {
     for (name, set, holds) in NAMES {
-        assert_eq!(
-            database.text(holds).await.as_deref(),
-            Some("true"),
-            "{name} = {set}"
-        );
+        assert_eq!(database.text(holds).await.as_deref(), Some("true"), "{name} = {set}");
     }
 }
 
@@ -130,11 +382,7 @@ async fn every_documented_name_sets_its_column_and_shows_it() {
     for (name, set, holds) in NAMES {
         let changed = database.store.config_set(name, set).await.unwrap();
         assert!(!changed.is_empty(), "{name}");
-        assert_eq!(
-            database.text(holds).await.as_deref(),
-            Some("true"),
-            "{name} = {set}"
-        );
+        assert_eq!(database.text(holds).await.as_deref(), Some("true"), "{name} = {set}");
         // Shown under the name it was set by, or under the names that one stands for.
         let shown = database.store.config_get(Some(name)).await.unwrap();
         for change in changed {
@@ -152,29 +400,21 @@ async fn every_documented_name_sets_its_column_and_shows_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn all_names_change_in_one_call_and_a_second_call_changes_nothing() {
     let database = with_more_queues().await;
-    let changes = format!(
-        "select count(*) from tidegate.config_set_many('{}')",
-        all_at_once()
-    );
+    let changes = format!("select count(*) from tidegate.config_set_many('{}')", all_at_once());
 
     let changed: usize = database.value(&changes).await.parse().unwrap();
     assert!(changed >= NAMES.len(), "{changed} changed");
     all_have_arrived(&database).await;
 
-    let versions =
-        "select string_agg(version::text, ' ' order by kind, stage) from tidegate.policy";
+    let versions = "select string_agg(version::text, ' ' order by kind, stage) from tidegate.policy";
     let (version, records) = (
         database.value(versions).await,
-        database
-            .number("select count(*) from tidegate.config_change")
-            .await,
+        database.number("select count(*) from tidegate.config_change").await,
     );
     assert_eq!(database.value(&changes).await, "0");
     assert_eq!(database.value(versions).await, version);
     assert_eq!(
-        database
-            .number("select count(*) from tidegate.config_change")
-            .await,
+        database.number("select count(*) from tidegate.config_change").await,
         records
     );
 }
@@ -191,12 +431,7 @@ async fn every_setting_takes_the_value_it_shows() {
         assert_eq!(changed.unwrap(), [], "{}", setting.name);
         assert!(setting.comment.is_some(), "{}", setting.name);
     }
-    assert_eq!(
-        database
-            .number("select max(version) from tidegate.policy")
-            .await,
-        1
-    );
+    assert_eq!(database.number("select max(version) from tidegate.policy").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -228,11 +463,7 @@ async fn a_queue_a_kind_or_a_stage_names_all_its_settings() {
         ("readiness", "readiness.max_concurrency", 5),
         ("direct.tx", "direct.tx.attempts", 29),
         ("tx_confirmation_ms", "direct.tx_confirmation_ms", 4),
-        (
-            "readiness_check_seconds",
-            "public_decrypt.readiness_check_seconds",
-            2,
-        ),
+        ("readiness_check_seconds", "public_decrypt.readiness_check_seconds", 2),
         ("safety_margin", "safety_margin", 1),
     ] {
         let shown = database.store.config_get(Some(name)).await.unwrap();
@@ -322,12 +553,7 @@ async fn nonsense_is_refused_in_words_that_name_the_setting_and_what_is_allowed(
             "policy_attempts_is_one_to_a_thousand",
             "attempts >= 1",
         ),
-        (
-            "direct.tx.base_ms",
-            "-1",
-            "policy_base_is_not_negative",
-            "base_ms >= 0",
-        ),
+        ("direct.tx.base_ms", "-1", "policy_base_is_not_negative", "base_ms >= 0"),
         (
             "direct.tx.factor",
             "0.5",
@@ -418,12 +644,7 @@ async fn nonsense_is_refused_in_words_that_name_the_setting_and_what_is_allowed(
             "policy_dedup_window_covers_reordering",
             "dedup_window >= span_reorder",
         ),
-        (
-            "direct.tx.hedge_share",
-            "1.5",
-            "policy_hedge_is_bounded",
-            "hedge_share",
-        ),
+        ("direct.tx.hedge_share", "1.5", "policy_hedge_is_bounded", "hedge_share"),
         (
             "direct.tx.breaker_error_rate",
             "0",
@@ -467,24 +688,9 @@ async fn nonsense_is_refused_in_words_that_name_the_setting_and_what_is_allowed(
             "from_elapsed >=",
         ),
         // Not a constraint: the words are the reason.
-        (
-            "tx.burst",
-            "none",
-            "",
-            "tx.burst is a number (sends), and not none",
-        ),
-        (
-            "direct.tx_queue",
-            "nowhere",
-            "",
-            "there is no queue \"nowhere\"",
-        ),
-        (
-            "direct.tx_queue",
-            "readiness",
-            "",
-            "serves the readiness stage",
-        ),
+        ("tx.burst", "none", "", "tx.burst is a number (sends), and not none"),
+        ("direct.tx_queue", "nowhere", "", "there is no queue \"nowhere\""),
+        ("direct.tx_queue", "readiness", "", "serves the readiness stage"),
         (
             "tx.paused",
             "perhaps",
@@ -506,12 +712,7 @@ async fn nonsense_is_refused_in_words_that_name_the_setting_and_what_is_allowed(
         ),
         ("tx_confirmation_ms", "0.5", "", "takes no fraction of one"),
         ("tx.high_water", "2147483648", "", "beyond what it can hold"),
-        (
-            "response_backoff",
-            "0s=4,0 minutes=5",
-            "",
-            "different times",
-        ),
+        ("response_backoff", "0s=4,0 minutes=5", "", "different times"),
         ("response_backoff", "0s=4,", "", "0s=4,60s=10"),
         ("response_backoff", "0s=4.5", "", "0s=4,60s=10"),
         ("response_backoff", "none", "", "0s=4,60s=10"),
@@ -522,16 +723,10 @@ async fn nonsense_is_refused_in_words_that_name_the_setting_and_what_is_allowed(
         )
         .await;
         assert_eq!(refusal.code, "TG007", "{name} = {given}: {refusal:?}");
-        assert_eq!(
-            refusal.constraint, constraint,
-            "{name} = {given}: {refusal:?}"
-        );
+        assert_eq!(refusal.constraint, constraint, "{name} = {given}: {refusal:?}");
         let said = format!("{}; {}", refusal.message, refusal.hint);
         assert!(said.contains(words), "{name} = {given}: {said}");
-        assert!(
-            said.contains(&constraint.replace('_', " ")),
-            "{name} = {given}: {said}"
-        );
+        assert!(said.contains(&constraint.replace('_', " ")), "{name} = {given}: {said}");
         let named = name.rsplit('.').next().unwrap();
         assert!(said.contains(named), "{name} = {given}: {said}");
     }
@@ -589,10 +784,7 @@ async fn hostile_values_and_names_change_nothing_and_are_answered_in_words() {
         for given in values {
             let refused = database.store.config_set(name, given).await;
             let words = refused.expect_err(&format!("{name} = {given}")).to_string();
-            assert!(
-                words.contains(name.rsplit('.').next().unwrap()),
-                "{name}: {words}"
-            );
+            assert!(words.contains(name.rsplit('.').next().unwrap()), "{name}: {words}");
             assert!(words.len() < 1500, "{name}: {} characters", words.len());
         }
     }
@@ -665,9 +857,7 @@ async fn an_unknown_name_is_answered_with_the_names_beside_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn several_settings_only_have_to_make_sense_together() {
     let database = TestDatabase::new().await;
-    database
-        .execute("update tidegate.policy set attempts = 2")
-        .await;
+    database.execute("update tidegate.policy set attempts = 2").await;
     let refusal = database
         .refused("select tidegate.config_set('min_seconds', '400')")
         .await;
@@ -703,10 +893,7 @@ async fn a_kinds_keys_and_their_paths_change_together_and_go_together() {
             json!({"direct.key_mode": "natural", "direct.key_bucket": null, "direct.key_paths": ["op"]}),
             3,
         ),
-        (
-            json!({"direct.key_mode": "caller", "direct.key_paths": []}),
-            2,
-        ),
+        (json!({"direct.key_mode": "caller", "direct.key_paths": []}), 2),
         (json!({"direct.key_paths": null}), 1),
     ] {
         let call = format!("select count(*) from tidegate.config_set_many('{changes}')");
@@ -715,10 +902,7 @@ async fn a_kinds_keys_and_their_paths_change_together_and_go_together() {
     let refusal = database
         .refused("select tidegate.config_set('direct.key_mode', 'natural')")
         .await;
-    assert_eq!(
-        refusal.constraint,
-        "kind_has_key_paths_iff_its_keys_are_natural"
-    );
+    assert_eq!(refusal.constraint, "kind_has_key_paths_iff_its_keys_are_natural");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -767,9 +951,7 @@ async fn of_several_settings_all_change_or_none() {
         assert_eq!(refusal.code, "TG007", "{changes}");
     }
     assert_eq!(
-        database
-            .column("select * from tidegate.config_set_many('{}')")
-            .await,
+        database.column("select * from tidegate.config_set_many('{}')").await,
         [""; 0]
     );
     // What was refused left no trace in the history either.
@@ -869,9 +1051,7 @@ async fn whoever_asks_while_the_backoff_is_set_sees_the_old_one_or_the_new_one()
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_that_is_rolled_back_is_no_change_and_not_on_record() {
     let database = TestDatabase::new().await;
-    let before = database
-        .number("select count(*) from tidegate.config_change")
-        .await;
+    let before = database.number("select count(*) from tidegate.config_change").await;
     let mut session = Session::begin(&database).await;
     session
         .texts("select * from tidegate.config_set('tx.per_seconds', '77', 'ann')")
@@ -879,9 +1059,7 @@ async fn a_change_that_is_rolled_back_is_no_change_and_not_on_record() {
     session.rollback().await;
 
     assert_eq!(
-        database
-            .number("select count(*) from tidegate.config_change")
-            .await,
+        database.number("select count(*) from tidegate.config_change").await,
         before
     );
     assert_eq!(
@@ -911,25 +1089,12 @@ async fn only_an_admin_configures_and_everybody_may_look() {
     let database = TestDatabase::new().await;
     for role in ["reader", "api", "worker", "admin"] {
         let mut session = crate::access::roles::login(&database, role).await;
-        assert_ne!(
-            column(&mut session, "select name from tidegate.config")
-                .await
-                .len(),
-            0
-        );
+        assert_ne!(column(&mut session, "select name from tidegate.config").await.len(), 0);
         assert_eq!(
-            column(
-                &mut session,
-                "select name from tidegate.config_get('tx.burst')"
-            )
-            .await,
+            column(&mut session, "select name from tidegate.config_get('tx.burst')").await,
             ["tx.burst"]
         );
-        column(
-            &mut session,
-            "select setting from tidegate.config_history()",
-        )
-        .await;
+        column(&mut session, "select setting from tidegate.config_history()").await;
         for call in [
             "config_set('tx.burst', '2')",
             "config_set_many('{\"tx.burst\": 3}')",
@@ -958,11 +1123,7 @@ async fn only_an_admin_configures_and_everybody_may_look() {
             "delete from tidegate.config_change",
             "truncate tidegate.config_change",
         ] {
-            assert_eq!(
-                refused(&mut session, sql).await.code,
-                "42501",
-                "{role}: {sql}"
-            );
+            assert_eq!(refused(&mut session, sql).await.code, "42501", "{role}: {sql}");
         }
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tidegate::{
     database::{self, PoolSettings},
+    error::StoreError,
     store::Store,
 };
 
@@ -32,10 +33,7 @@ async fn many_callers_share_few_connections_and_so_do_transactions() {
             for round in 0..30 {
                 if caller % 4 == 0 {
                     let mut transaction = store.pool().begin().await.unwrap();
-                    sqlx::query("select")
-                        .execute(&mut *transaction)
-                        .await
-                        .unwrap();
+                    sqlx::query("select").execute(&mut *transaction).await.unwrap();
                 } else if (caller + round) % 5 == 0 {
                     // A caller that goes away while it waits, or in the midst of its statement.
                     let _ = tokio::time::timeout(
@@ -44,14 +42,8 @@ async fn many_callers_share_few_connections_and_so_do_transactions() {
                     )
                     .await;
                 } else {
-                    store
-                        .submit(&submission("direct", &1.into()))
-                        .await
-                        .unwrap();
-                    store
-                        .submit(&submission("unknown", &1.into()))
-                        .await
-                        .unwrap_err();
+                    store.submit(&submission("direct", &1.into())).await.unwrap();
+                    store.submit(&submission("unknown", &1.into())).await.unwrap_err();
                 }
             }
         }));
@@ -71,25 +63,16 @@ async fn statements_one_after_the_other_use_one_connection() {
     let database = TestDatabase::unlimited().await;
     let store = narrow_store(&database).await;
     for _ in 0..20 {
-        store
-            .submit(&submission("direct", &1.into()))
-            .await
-            .unwrap();
+        store.submit(&submission("direct", &1.into())).await.unwrap();
     }
     assert_eq!(database.number(SESSIONS).await, 1);
     // A connection that the server has closed fails one statement and no other.
     database
         .execute(&SESSIONS.replace("count(*)", "pg_terminate_backend(pid)"))
         .await;
-    eventually("the session ends", || async {
-        database.number(SESSIONS).await == 0
-    })
-    .await;
+    eventually("the session ends", || async { database.number(SESSIONS).await == 0 }).await;
     let _ = store.submit(&submission("direct", &1.into())).await;
-    store
-        .submit(&submission("direct", &1.into()))
-        .await
-        .unwrap();
+    store.submit(&submission("direct", &1.into())).await.unwrap();
 }
 
 #[test]
@@ -98,12 +81,21 @@ fn a_store_may_be_dropped_after_its_runtime() {
     let store = runtime.block_on(async {
         let database = TestDatabase::unlimited().await;
         let store = narrow_store(&database).await;
-        store
-            .submit(&submission("direct", &1.into()))
-            .await
-            .unwrap();
+        store.submit(&submission("direct", &1.into())).await.unwrap();
         store
     });
     drop(runtime);
     drop(store);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pool_closes_although_a_store_keeps_a_connection_of_it() {
+    let database = TestDatabase::unlimited().await;
+    database.submit("direct").await;
+
+    tokio::time::timeout(Duration::from_secs(20), database.pool.close())
+        .await
+        .expect("the store gives its connections back");
+    let refused = database.store.check_ready().await;
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
 }

@@ -16,9 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use tidegate::embedded_postgres::{
-    BinarySearch, EmbeddedPostgres, EmbeddedPostgresError, Options, keep,
-};
+use tidegate::embedded_postgres::{BinarySearch, EmbeddedPostgres, EmbeddedPostgresError, Options, keep};
 
 const KEEPER_DIRECTORY: &str = "TIDEGATE_TEST_KEEPER_DIRECTORY";
 const USER_DIRECTORY: &str = "TIDEGATE_TEST_USER_DIRECTORY";
@@ -47,11 +45,7 @@ fn start(directory: &Path) -> EmbeddedPostgres {
 
 fn psql(server: &EmbeddedPostgres, database: &str, statement: &str) -> Command {
     let beside = server.bin().join("psql");
-    let mut command = Command::new(if beside.is_file() {
-        beside
-    } else {
-        "psql".into()
-    });
+    let mut command = Command::new(if beside.is_file() { beside } else { "psql".into() });
     command
         .args(["-X", "-A", "-t", "-q"])
         .arg(server.url(database))
@@ -103,9 +97,7 @@ fn user_process() {
         let server = start(Path::new(&directory));
         let pid = server.postmaster_pid().expect("a running server");
         println!("\nserver={pid}");
-        io::stdin()
-            .read_to_end(&mut Vec::new())
-            .expect("the end of the input");
+        io::stdin().read_to_end(&mut Vec::new()).expect("the end of the input");
     }
 }
 
@@ -158,10 +150,7 @@ fn a_fresh_server_answers_and_is_gone_after_its_only_user() {
     assert_eq!(ask(&server, "postgres", "SHOW listen_addresses"), "");
     assert_eq!(ask(&server, "postgres", "SHOW server_encoding"), "UTF8");
     assert_eq!(ask(&server, "postgres", "SHOW max_connections"), "1000");
-    assert_eq!(
-        ask(&server, "postgres", "SELECT upper('ä') || length('ä')"),
-        "Ä1"
-    );
+    assert_eq!(ask(&server, "postgres", "SELECT upper('ä') || length('ä')"), "Ä1");
     let pid_file = server.directory().join("data/postmaster.pid");
     assert!(pid_file.exists());
     assert!(server.directory().join("log/postgres.log").exists());
@@ -204,8 +193,7 @@ fn a_second_start_shares_the_running_server() {
 #[test]
 fn many_who_start_at_once_get_one_server() {
     let directory = open_directory();
-    let mut processes: Vec<OtherUser> =
-        (0..2).map(|_| OtherUser::spawn(directory.path())).collect();
+    let mut processes: Vec<OtherUser> = (0..2).map(|_| OtherUser::spawn(directory.path())).collect();
     let threads: Vec<_> = (0..2)
         .map(|_| {
             let path = directory.path().to_owned();
@@ -268,8 +256,7 @@ fn a_session_that_outlives_its_server_delays_the_next_start() {
         .spawn()
         .expect("psql");
     wait_for("the session to be busy", || {
-        let count =
-            "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'DO %' AND state = 'active'";
+        let count = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'DO %' AND state = 'active'";
         ask(&server, "postgres", count) == "1"
     });
     server.kill().expect("a kill");
@@ -294,11 +281,7 @@ fn a_pid_file_that_names_a_foreign_process_is_survived() {
     let mut foreign = foreign.spawn().expect("a foreign process");
     let pid_file = data.join("postmaster.pid");
     for content in [
-        format!(
-            "{}\n{}\n1700000000\n5432\n/nowhere\n\n",
-            foreign.id(),
-            data.display()
-        ),
+        format!("{}\n{}\n1700000000\n5432\n/nowhere\n\n", foreign.id(), data.display()),
         foreign.id().to_string(),
         String::new(),
     ] {
@@ -349,11 +332,7 @@ fn a_path_that_is_long_or_holds_a_comma_gets_another_socket() {
         let server = start(&directory.path().join(name));
         let socket = ask(&server, "postgres", "SHOW unix_socket_directories");
         let socket = PathBuf::from(socket.trim_matches('"'));
-        assert!(
-            !socket.starts_with(directory.path()),
-            "{}",
-            socket.display()
-        );
+        assert!(!socket.starts_with(directory.path()), "{}", socket.display());
         let mode = fs::metadata(&socket).expect("the socket directory").mode();
         assert_eq!(mode & 0o777, 0o700);
         server.restart().expect("a restart");
@@ -376,17 +355,12 @@ fn a_directory_closed_to_the_server_is_named() {
     let error = EmbeddedPostgres::start(&options(&closed.join("inside"))).expect_err("a refusal");
     let message = error.to_string();
     assert!(message.contains("TIDEGATE_POSTGRES_DIR"), "{message}");
-    assert!(
-        message.contains(&format!("{}, which", closed.display())),
-        "{message}"
-    );
+    assert!(message.contains(&format!("{}, which", closed.display())), "{message}");
 }
 
 #[test]
 fn a_machine_without_postgres_is_told_what_to_install() {
-    let nowhere = BinarySearch::default()
-        .find(None)
-        .expect_err("nothing to find");
+    let nowhere = BinarySearch::default().find(None).expect_err("nothing to find");
     let empty = open_directory();
     let misled = BinarySearch {
         configured: Some(empty.path().to_owned()),
@@ -436,22 +410,14 @@ fn a_database_is_made_once_however_many_ask() {
 fn the_keeper_stops_the_server_when_nobody_uses_it() {
     let directory = open_directory();
     let kept = Options {
-        keeper: Some(this_program(
-            "keeper_process",
-            KEEPER_DIRECTORY,
-            directory.path(),
-        )),
+        keeper: Some(this_program("keeper_process", KEEPER_DIRECTORY, directory.path())),
         ..options(directory.path())
     };
     let server = EmbeddedPostgres::start(&kept).expect("a server");
     let pid = server.postmaster_pid();
     drop(server);
     let server = EmbeddedPostgres::start(&kept).expect("a server");
-    assert_eq!(
-        server.postmaster_pid(),
-        pid,
-        "the server outlives its user for a while"
-    );
+    assert_eq!(server.postmaster_pid(), pid, "the server outlives its user for a while");
     let mut process = OtherUser::spawn(directory.path());
     assert_eq!(Some(process.server()), pid);
     drop(server);
@@ -464,8 +430,6 @@ fn the_keeper_stops_the_server_when_nobody_uses_it() {
     let server = EmbeddedPostgres::start(&kept).expect("a server again");
     assert_ne!(server.postmaster_pid(), pid);
     assert_eq!(ask(&server, "postgres", "SELECT 1"), "1");
-    server
-        .stop()
-        .expect("a stop without waiting for the keeper");
+    server.stop().expect("a stop without waiting for the keeper");
     assert!(!pid_file.exists());
 }

@@ -30,9 +30,7 @@ async fn stage(limits: bool) -> (TestDatabase, Arc<Shared>) {
     } else {
         "per_seconds = null where name = 'tx'"
     };
-    database
-        .execute(&format!("update tidegate.queue set {limit}"))
-        .await;
+    database.execute(&format!("update tidegate.queue set {limit}")).await;
     let shared = Shared::default();
     (database, Arc::new(shared))
 }
@@ -48,9 +46,7 @@ async fn refill(session: &mut Session, shared: &Shared, jump: bool) {
             .await;
     }
     for kind in KINDS {
-        let sql = format!(
-            "select id from tidegate.submit_batch('{kind}', array_fill('{{}}'::jsonb, array[4]))"
-        );
+        let sql = format!("select id from tidegate.submit_batch('{kind}', array_fill('{{}}'::jsonb, array[4]))");
         let ids = session.texts(&sql).await;
         shared.ids.lock().unwrap().extend(accepted(&ids));
     }
@@ -153,10 +149,7 @@ async fn all_at_once(limits: bool, losses: bool, gates_flip: bool) {
     let ended = database
         .number("select count(*) from tidegate.request where finished_at is not null")
         .await;
-    assert!(
-        ended > campaign(16, 100),
-        "only {ended} requests came to their end"
-    );
+    assert!(ended > campaign(16, 100), "only {ended} requests came to their end");
     if gates_flip {
         let flips = database
             .number("select count(*) from tidegate.gate_event where cause like '%mark'")
@@ -192,9 +185,7 @@ async fn the_inbox_sweep_locks_no_request_that_is_in_a_queue() {
     let mut session = Session::open(&database).await;
     for id in &ids {
         session
-            .texts(&format!(
-                "select outcome from tidegate.respond('1', id => '{id}')"
-            ))
+            .texts(&format!("select outcome from tidegate.respond('1', id => '{id}')"))
             .await;
     }
     let mut editor = Session::begin(&database).await;
@@ -216,26 +207,18 @@ async fn no_lost_message_comes_back_while_somebody_locks_the_rows_of_several_req
     let database = TestDatabase::unlimited().await;
     let ids = submit_many(&database, "direct", 3).await;
     database
-        .execute(
-            "delete from pgmq.q_tx; update tidegate.request set deadline_at = clock_timestamp()",
-        )
+        .execute("delete from pgmq.q_tx; update tidegate.request set deadline_at = clock_timestamp()")
         .await;
 
     // A claim could take what recovery makes, and wait for rows that those who came before have locked.
     let mut recovery = Session::begin(&database).await;
-    assert_eq!(
-        recovery
-            .text("select rebuilt from tidegate.recover(1)")
-            .await,
-        "1"
-    );
+    assert_eq!(recovery.text("select rebuilt from tidegate.recover(1)").await, "1");
     let mut sweep = Session::open(&database).await;
     let expire = "select expired from tidegate.expire_by_deadline()";
     assert_eq!(sweep.text(expire).await, "0", "recovery is at it");
-    let operator = Session::open(&database).await.start(&format!(
-        "select id from tidegate.fail_tx('{{{}}}')",
-        ids[2]
-    ));
+    let operator = Session::open(&database)
+        .await
+        .start(&format!("select id from tidegate.fail_tx('{{{}}}')", ids[2]));
     until_blocked(&database, 1).await;
     recovery.commit().await;
     assert_eq!(operator.finish().await.1, [ids[2].to_string()]);
@@ -255,9 +238,7 @@ async fn no_lost_message_comes_back_while_somebody_locks_the_rows_of_several_req
 async fn what_gives_back_and_removes_at_once_waits_for_the_mark_before_it_drains() {
     let database = TestDatabase::unlimited().await;
     database
-        .execute(
-            "update tidegate.policy set semantics = 'at_most_once' where kind = 'direct' and stage = 'tx'",
-        )
+        .execute("update tidegate.policy set semantics = 'at_most_once' where kind = 'direct' and stage = 'tx'")
         .await;
     let errors = r#"array['{"code": "connect"}', '{"code": "http_400"}']::jsonb[]"#;
     for (act, queue, kind) in [
@@ -296,10 +277,7 @@ async fn what_gives_back_and_removes_at_once_waits_for_the_mark_before_it_drains
         let running = session.start(&statement);
         until_blocked(&database, 1).await;
         let free = other
-            .text(&format!(
-                "select pg_try_advisory_xact_lock({})",
-                key("drain")
-            ))
+            .text(&format!("select pg_try_advisory_xact_lock({})", key("drain")))
             .await;
         assert_eq!(free, "t", "{act} drains first");
         other.rollback().await;

@@ -24,27 +24,18 @@ struct Pooler {
 impl Pooler {
     /// `None` where there is no PgBouncer.
     async fn start(database: &TestDatabase, pool_mode: &str) -> Option<Self> {
-        let program = [
-            "/usr/sbin/pgbouncer",
-            "/usr/bin/pgbouncer",
-            "/usr/local/bin/pgbouncer",
-        ]
-        .into_iter()
-        .find(|path| std::path::Path::new(path).exists());
+        let program = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/usr/local/bin/pgbouncer"]
+            .into_iter()
+            .find(|path| std::path::Path::new(path).exists());
         let Some(program) = program else {
             eprintln!("there is no pgbouncer: nothing is tried");
             return None;
         };
         let server: PgConnectOptions = database.url.parse().unwrap();
-        let host = server.get_socket().map_or_else(
-            || server.get_host().to_owned(),
-            |path| path.display().to_string(),
-        );
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
+        let host = server
+            .get_socket()
+            .map_or_else(|| server.get_host().to_owned(), |path| path.display().to_string());
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let directory = tempfile::Builder::new()
             .permissions(PermissionsExt::from_mode(0o755))
             .tempdir()
@@ -81,9 +72,7 @@ impl Pooler {
             .spawn()
             .unwrap();
         eventually("it listens", || async {
-            tokio::net::TcpStream::connect(("127.0.0.1", port))
-                .await
-                .is_ok()
+            tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_ok()
         })
         .await;
         Some(Self {
@@ -113,11 +102,7 @@ async fn a_pooler_that_takes_no_settings_is_worked_through_with_one_warning() {
             "{words:?}: {}",
             err(&ran)
         );
-        assert!(
-            err(&ran).contains("default_transaction_isolation"),
-            "{}",
-            err(&ran)
-        );
+        assert!(err(&ran).contains("default_transaction_isolation"), "{}", err(&ran));
     }
 }
 

@@ -55,11 +55,7 @@ async fn live(database: &TestDatabase) {
     lives::run_to_the_end(database, Metrics::default()).await;
     let mut by_hand = PgConnection::connect(&database.url).await.unwrap();
     // `submit` says that it needs this; everything else takes what the session has.
-    sql::run(
-        &mut by_hand,
-        "set default_transaction_isolation = 'read committed'",
-    )
-    .await;
+    sql::run(&mut by_hand, "set default_transaction_isolation = 'read committed'").await;
     for sql in BY_HAND {
         sql::run(&mut by_hand, sql).await;
     }
@@ -120,9 +116,7 @@ async fn functions_and_operators_of_strangers_are_never_called() {
     live(&database).await;
 
     assert_eq!(
-        database
-            .number("select last_value from public.strangers_called")
-            .await,
+        database.number("select last_value from public.strangers_called").await,
         1,
         "only the one that the test called itself"
     );
@@ -233,9 +227,7 @@ async fn migrate_beside_an_open_transaction_keeps_no_submission_waiting_and_goes
         let mut holder = Session::begin(&database).await;
         holder.texts(held).await;
         let mut other = Session::begin(&database).await;
-        other
-            .execute("lock table tidegate.setting in row exclusive mode")
-            .await;
+        other.execute("lock table tidegate.setting in row exclusive mode").await;
 
         let mut migrating = tidegate(&database.url)
             .arg("migrate")
@@ -283,16 +275,7 @@ async fn a_node_says_once_that_its_database_is_away_and_once_that_it_is_back() {
     let url = url + "/v1/direct";
     let mut log = BufReader::new(node.stderr.take().unwrap()).lines();
     let client = reqwest::Client::new();
-    let post = async || {
-        client
-            .post(&url)
-            .json(&1)
-            .send()
-            .await
-            .unwrap()
-            .status()
-            .as_u16()
-    };
+    let post = async || client.post(&url).json(&1).send().await.unwrap().status().as_u16();
     assert_eq!(post().await, 202);
 
     database.cut().await;
@@ -305,10 +288,7 @@ async fn a_node_says_once_that_its_database_is_away_and_once_that_it_is_back() {
         &format!("alter database {} allow_connections true", database.name),
     )
     .await;
-    eventually("it takes submissions again", || async {
-        post().await == 202
-    })
-    .await;
+    eventually("it takes submissions again", || async { post().await == 202 }).await;
     let mut of_the_database = Vec::new();
     while of_the_database.len() < 2 {
         let line = log.next_line().await.unwrap().unwrap();
@@ -332,9 +312,7 @@ async fn a_node_says_once_that_its_database_is_away_and_once_that_it_is_back() {
 async fn what_a_killed_program_has_asked_ends_though_what_it_waits_for_does_not() {
     let database = TestDatabase::new().await;
     let mut holder = Session::begin(&database).await;
-    holder
-        .execute("lock table tidegate.request in exclusive mode")
-        .await;
+    holder.execute("lock table tidegate.request in exclusive mode").await;
     let mut killed = tidegate(&database.url)
         .args(["submit", "direct"])
         .stdout(Stdio::null())

@@ -43,45 +43,26 @@ async fn told(database: &TestDatabase, what: &str) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_few_samples_a_short_wait_is_told_the_nominal_eta_and_a_long_one_no_margin_on_the_wait()
- {
+async fn with_few_samples_a_short_wait_is_told_the_nominal_eta_and_a_long_one_no_margin_on_the_wait() {
     let database = observed().await;
 
-    for (ahead, nominal, observed) in [
-        (0, 3, 3),
-        (1, 3, 3),
-        (10, 4, 4),
-        (100, 15, 13),
-        (1000, 123, 103),
-    ] {
+    for (ahead, nominal, observed) in [(0, 3, 3), (1, 3, 3), (10, 4, 4), (100, 15, 13), (1000, 123, 103)] {
         database
             .execute(&format!(
                 "delete from pgmq.q_tx;
                  select tidegate.submit_batch('direct', array_fill('{{}}'::jsonb, array[{ahead} + 1]))"
             ))
             .await;
-        assert_eq!(
-            told(&database, "retry_after_seconds").await,
-            observed,
-            "{ahead}"
-        );
+        assert_eq!(told(&database, "retry_after_seconds").await, observed, "{ahead}");
         assert_eq!(
             database
                 .text("select o.eta_p90_ms from tidegate.request as r, tidegate.request_outlook(r.id) as o limit 1")
                 .await,
             None
         );
-        database
-            .execute("update tidegate.kind set eta = 'nominal'")
-            .await;
-        assert_eq!(
-            told(&database, "retry_after_seconds").await,
-            nominal,
-            "{ahead}"
-        );
-        database
-            .execute("update tidegate.kind set eta = 'observed'")
-            .await;
+        database.execute("update tidegate.kind set eta = 'nominal'").await;
+        assert_eq!(told(&database, "retry_after_seconds").await, nominal, "{ahead}");
+        database.execute("update tidegate.kind set eta = 'observed'").await;
     }
 }
 
@@ -157,9 +138,7 @@ async fn moves(database: &TestDatabase, begins: i32, seconds: i32, per_second: i
 /// A column of what was observed of `tx`, as text.
 async fn pace(database: &TestDatabase, what: &str) -> Option<String> {
     database
-        .text(&format!(
-            "select {what} from tidegate.queue_pace where queue = 'tx'"
-        ))
+        .text(&format!("select {what} from tidegate.queue_pace where queue = 'tx'"))
         .await
 }
 
@@ -173,16 +152,9 @@ async fn a_queue_is_as_fast_as_its_backlog_was_seen_to_move_and_idle_time_tells_
         .await;
 
     moves(&database, 20, 4, 4).await;
-    assert_eq!(
-        pace(&database, "per_second").await,
-        None,
-        "seen for too short"
-    );
+    assert_eq!(pace(&database, "per_second").await, None, "seen for too short");
     moves(&database, 24, 8, 4).await;
-    assert_eq!(
-        pace(&database, "round(per_second, 3)").await.as_deref(),
-        Some("4.000")
-    );
+    assert_eq!(pace(&database, "round(per_second, 3)").await.as_deref(), Some("4.000"));
 
     // Slower than configured: four a second is what the 452 that are left are told.
     answered_in_three_to_five_seconds(&database).await;
@@ -213,22 +185,15 @@ async fn a_standstill_is_noticed_makes_later_and_does_not_slow_the_pace_afterwar
 
     moves(&database, 12, 30, 0).await;
     assert_eq!(
-        pace(
-            &database,
-            "extract(epoch from observed_at - still_since)::int"
-        )
-        .await
-        .as_deref(),
+        pace(&database, "extract(epoch from observed_at - still_since)::int")
+            .await
+            .as_deref(),
         Some("30")
     );
     moves(&database, 42, 8, 10).await;
 
     assert_eq!(pace(&database, "still_since").await, None);
-    let after: f64 = pace(&database, "per_second")
-        .await
-        .unwrap()
-        .parse()
-        .unwrap();
+    let after: f64 = pace(&database, "per_second").await.unwrap().parse().unwrap();
     assert!((9.9..=10.1).contains(&after), "{after}");
 }
 
@@ -303,11 +268,7 @@ fn the_cheapest_poll_costs_no_more_than_any_other_second() {
     let times = prop::collection::vec(0..60_000_i64, 1..30);
 
     for_all(40, &(times, 1_u32..6000), |(times, cost)| {
-        let array = times
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join(",");
+        let array = times.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
         let chosen = database.value(&format!(
             "select tidegate.cheapest_poll(array[{array}]::float8[], {cost}, 0, 1, 300)"
         ));

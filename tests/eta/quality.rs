@@ -66,10 +66,7 @@ async fn the_share_of_p90s_that_held_counts_those_that_were_stated() {
         ends_after(&database, seconds).await;
     }
 
-    assert_eq!(
-        quality(&database, "p90_held_share").await.as_deref(),
-        Some("0.667")
-    );
+    assert_eq!(quality(&database, "p90_held_share").await.as_deref(), Some("0.667"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -88,24 +85,14 @@ async fn folding_what_is_old_changes_nothing_in_the_view() {
             .await;
         database.execute("select tidegate.observe()").await;
         assert_eq!(quality(&database, whole).await, before);
-        assert_eq!(
-            database
-                .number("select count(*) from tidegate.finish_sample")
-                .await,
-            2
-        );
+        assert_eq!(database.number("select count(*) from tidegate.finish_sample").await, 2);
     }
     database
         .execute("update tidegate.finish_sample set at = at - interval '11 minutes'; select tidegate.observe()")
         .await;
 
     assert_eq!(quality(&database, whole).await, before);
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.finish_sample")
-            .await,
-        0
-    );
+    assert_eq!(database.number("select count(*) from tidegate.finish_sample").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -122,10 +109,7 @@ async fn an_end_a_month_late_or_before_its_submission_does_no_harm() {
                  select tidegate.respond('true', id => '{id}')"
             ))
             .await;
-        assert_eq!(
-            database.status(tidegate::request::RequestId(id)).await,
-            "completed"
-        );
+        assert_eq!(database.status(tidegate::request::RequestId(id)).await, "completed");
     }
     database.execute("select tidegate.observe()").await;
 
@@ -142,10 +126,7 @@ async fn polls_of_two_nodes_add_up() {
         )
         .await;
 
-    assert_eq!(
-        quality(&database, "polls_per_request").await.as_deref(),
-        Some("1.75")
-    );
+    assert_eq!(quality(&database, "polls_per_request").await.as_deref(), Some("1.75"));
     assert_eq!(
         quality(&database, "mean_lateness_seconds").await.as_deref(),
         Some("0.25")

@@ -63,56 +63,20 @@ async fn no_rounding_before_the_last_division() {
     let database = TestDatabase::new().await;
     for (place, p, q, rest, expected) in [
         // 2500 ms × 1.2 is exactly 3 s.
-        (
-            "tx_in_flight",
-            "0",
-            "0",
-            "10, 50, 0, 2500, 0, 0.2, 1, 300",
-            "3",
-        ),
-        (
-            "tx_queue",
-            "0",
-            "0",
-            "null, 50, 0, 2400, 100, 0.2, 1, 300",
-            "3",
-        ),
+        ("tx_in_flight", "0", "0", "10, 50, 0, 2500, 0, 0.2, 1, 300", "3"),
+        ("tx_queue", "0", "0", "null, 50, 0, 2400, 100, 0.2, 1, 300", "3"),
         // Two at 3 a second and 1 s of work, × 1.2: exactly 2 s.
-        (
-            "tx_queue",
-            "2",
-            "0",
-            "3, null, 0, 900, 100, 0.2, 1, 300",
-            "2",
-        ),
-        (
-            "readiness_queue",
-            "0",
-            "2",
-            "3, 7, 0, 900, 100, 0.2, 1, 300",
-            "2",
-        ),
+        ("tx_queue", "2", "0", "3, null, 0, 900, 100, 0.2, 1, 300", "2"),
+        ("readiness_queue", "0", "2", "3, 7, 0, 900, 100, 0.2, 1, 300", "2"),
         // A third of a second three times is one.
         ("readiness_queue", "1", "2", "3, 3, 0, 0, 0, 0, 1, 300", "1"),
         ("readiness_queue", "1", "2", "3, 3, 0, 1, 0, 0, 1, 300", "2"),
         // Fractional rates.
         ("tx_queue", "1", "0", "0.1, null, 0, 0, 0, 0, 1, 300", "10"),
         ("tx_queue", "1", "0", "0.3, null, 0, 0, 0, 0.2, 1, 300", "4"),
-        (
-            "tx_queue",
-            "1000000",
-            "0",
-            "1000000, null, 0, 0, 0, 1, 1, 300",
-            "2",
-        ),
+        ("tx_queue", "1000000", "0", "1000000, null, 0, 0, 0, 1, 1, 300", "2"),
         // Limits: none, and stopped.
-        (
-            "tx_queue",
-            "1000000",
-            "0",
-            "null, 50, 0, 0, 0, 0, 1, 300",
-            "1",
-        ),
+        ("tx_queue", "1000000", "0", "null, 50, 0, 0, 0, 0, 1, 300", "1"),
         (
             "readiness_queue",
             "1000000",
@@ -129,27 +93,9 @@ async fn no_rounding_before_the_last_division() {
         ),
         ("tx_queue", "0", "0", "0, 50, 0, 0, 0, 0, 1, 300", "300"),
         ("checking", "0", "0", "0, 50, 0, 0, 0, 0, 1, 300", "300"),
-        (
-            "readiness_queue",
-            "0",
-            "0",
-            "10, 0, 0, 0, 0, 0, 1, 300",
-            "300",
-        ),
-        (
-            "readiness_queue",
-            "0",
-            "0",
-            "0, 10, 0, 0, 0, 0, 1, 300",
-            "300",
-        ),
-        (
-            "readiness_queue",
-            "0",
-            "0",
-            "null, 0, 0, 0, 0, 0, 1, 300",
-            "300",
-        ),
+        ("readiness_queue", "0", "0", "10, 0, 0, 0, 0, 0, 1, 300", "300"),
+        ("readiness_queue", "0", "0", "0, 10, 0, 0, 0, 0, 1, 300", "300"),
+        ("readiness_queue", "0", "0", "null, 0, 0, 0, 0, 0, 1, 300", "300"),
         // What is stopped does not matter to a request that is past it.
         ("checking", "0", "0", "10, 0, 2000, 2000, 0, 0, 1, 300", "4"),
         ("tx_queue", "0", "0", "10, 0, 0, 2000, 0, 0, 1, 300", "2"),
@@ -157,13 +103,7 @@ async fn no_rounding_before_the_last_division() {
         // Clamps.
         ("tx_in_flight", "0", "0", "10, 50, 0, 0, 0, 0, 1, 300", "1"),
         ("tx_in_flight", "0", "0", "10, 50, 0, 0, 0, 0, 7, 300", "7"),
-        (
-            "tx_in_flight",
-            "0",
-            "0",
-            "10, 50, 0, 86400000, 0, 1, 1, 86400",
-            "86400",
-        ),
+        ("tx_in_flight", "0", "0", "10, 50, 0, 86400000, 0, 1, 1, 86400", "86400"),
         ("tx_in_flight", "0", "0", "10, 50, 0, 5000, 0, 0, 5, 5", "5"),
         // Nothing overflows.
         (
@@ -231,21 +171,19 @@ fn cases() -> impl Strategy<Value = Case> {
         prop_oneof![Just(200i32), 0i32..=1000],
         (1i32..100, 0i32..1_000_000),
     )
-        .prop_map(
-            |(place, (p, q), d, c, (r, processing, t), m, (min, spread))| Case {
-                place,
-                p,
-                q,
-                d,
-                c,
-                r,
-                processing,
-                t,
-                m,
-                min,
-                spread,
-            },
-        )
+        .prop_map(|(place, (p, q), d, c, (r, processing, t), m, (min, spread))| Case {
+            place,
+            p,
+            q,
+            d,
+            c,
+            r,
+            processing,
+            t,
+            m,
+            min,
+            spread,
+        })
 }
 
 /// The formula as the design writes it, over exact fractions.
@@ -274,8 +212,7 @@ fn expected(case: &Case) -> i128 {
         Some(d) if case.place != 3 => (ahead * 1_000_000, i128::from(d)),
         _ => (0, 1),
     };
-    let above = (fixed * checks.1 * drain.1 + checks.0 * drain.1 + drain.0 * checks.1)
-        * (1000 + i128::from(case.m));
+    let above = (fixed * checks.1 * drain.1 + checks.0 * drain.1 + drain.0 * checks.1) * (1000 + i128::from(case.m));
     let below = checks.1 * drain.1 * 1000 * 1000;
     let seconds = above / below + i128::from(above % below != 0);
     seconds.clamp(i128::from(case.min), max)
@@ -298,18 +235,8 @@ fn any_eta_is_the_exact_fraction_rounded_up_once() {
             case.min,
             case.min + case.spread
         );
-        let asked = eta(
-            PLACES[case.place],
-            &case.p.to_string(),
-            &case.q.to_string(),
-            &rest,
-        );
-        prop_assert_eq!(
-            database.value(&asked),
-            expected(&case).to_string(),
-            "{}",
-            asked
-        );
+        let asked = eta(PLACES[case.place], &case.p.to_string(), &case.q.to_string(), &rest);
+        prop_assert_eq!(database.value(&asked), expected(&case).to_string(), "{}", asked);
         Ok(())
     });
 }
@@ -342,34 +269,19 @@ async fn waiting_for_a_response_backs_off_by_the_table_and_its_edges_belong_to_t
              insert into tidegate.response_backoff values ('10 s', 6)",
         )
         .await;
-    assert_eq!(
-        database
-            .number("tidegate.response_backoff_seconds('9 s')")
-            .await,
-        4
-    );
-    assert_eq!(
-        database
-            .number("tidegate.response_backoff_seconds('10 s')")
-            .await,
-        6
-    );
-    assert_eq!(
-        database
-            .number("tidegate.response_backoff_seconds('1 h')")
-            .await,
-        300
-    );
+    assert_eq!(database.number("tidegate.response_backoff_seconds('9 s')").await, 4);
+    assert_eq!(database.number("tidegate.response_backoff_seconds('10 s')").await, 6);
+    assert_eq!(database.number("tidegate.response_backoff_seconds('1 h')").await, 300);
 
     let id = database.request_in("direct", "receipt_received").await;
     for (ago, seconds) in [("0 s", 4), ("11 s", 6), ("61 s", 10), ("20 minutes", 300)] {
         database
-            .execute(&format!("update tidegate.request set receipt_received_at = clock_timestamp() - interval '{ago}'"))
+            .execute(&format!(
+                "update tidegate.request set receipt_received_at = clock_timestamp() - interval '{ago}'"
+            ))
             .await;
         assert_eq!(
-            database
-                .number(&format!("tidegate.request_retry_after('{id}')"))
-                .await,
+            database.number(&format!("tidegate.request_retry_after('{id}')")).await,
             seconds,
             "{ago}"
         );

@@ -31,12 +31,11 @@ async fn stage() -> TestDatabase {
 
 const STATE: &str = "select g.state || ' ' || g.depth || ' ' || g.epoch from tidegate.gate as g where g.name = 'tx'";
 
-const HISTORY: &str = "select h.signal || ' ' || h.depth from tidegate.gate_history as h where h.gate = 'tx' order by h.epoch";
+const HISTORY: &str =
+    "select h.signal || ' ' || h.depth from tidegate.gate_history as h where h.gate = 'tx' order by h.epoch";
 
 async fn outcomes(session: &mut Session, call: &str) -> Vec<String> {
-    session
-        .texts(&format!("select outcome from tidegate.{call}"))
-        .await
+    session.texts(&format!("select outcome from tidegate.{call}")).await
 }
 
 /// Serves so many requests, one by one.
@@ -102,27 +101,18 @@ async fn the_gate_closes_at_the_high_mark_and_opens_at_the_low_one() {
     let database = stage().await;
     let mut session = Session::open(&database).await;
     for _ in 0..30 {
-        assert_eq!(
-            outcomes(&mut session, "submit('direct', '{}')").await,
-            ["accepted"]
-        );
+        assert_eq!(outcomes(&mut session, "submit('direct', '{}')").await, ["accepted"]);
     }
     assert_eq!(session.text(STATE).await, "too_many_requests 30 1");
     for served in [0, 1, 13] {
         serve(&mut session, served).await;
-        assert_eq!(
-            outcomes(&mut session, "submit('direct', '{}')").await,
-            ["refused"]
-        );
+        assert_eq!(outcomes(&mut session, "submit('direct', '{}')").await, ["refused"]);
     }
 
     serve(&mut session, 1).await;
     assert_eq!(session.text(STATE).await, "accepting 15 2");
     for _ in 0..15 {
-        assert_eq!(
-            outcomes(&mut session, "submit('direct', '{}')").await,
-            ["accepted"]
-        );
+        assert_eq!(outcomes(&mut session, "submit('direct', '{}')").await, ["accepted"]);
     }
     assert_eq!(session.text(STATE).await, "too_many_requests 30 3");
     sound(&database).await;
@@ -138,37 +128,20 @@ async fn a_batch_goes_in_whole_or_not_at_all() {
         .await
         .unwrap_err();
     assert_eq!(code, "TG011");
-    assert!(
-        message.contains("40") && message.contains("30"),
-        "{message}"
-    );
+    assert!(message.contains("40") && message.contains("30"), "{message}");
 
-    assert_eq!(
-        outcomes(&mut session, &batch("direct", 15)).await,
-        ["accepted"; 15]
-    );
-    assert_eq!(
-        outcomes(&mut session, &batch("direct", 20)).await,
-        ["refused"; 20]
-    );
+    assert_eq!(outcomes(&mut session, &batch("direct", 15)).await, ["accepted"; 15]);
+    assert_eq!(outcomes(&mut session, &batch("direct", 20)).await, ["refused"; 20]);
     // Nothing closed: there is room for others.
     assert_eq!(session.text(STATE).await, "accepting 0 0");
-    assert_eq!(
-        outcomes(&mut session, &batch("direct", 15)).await,
-        ["accepted"; 15]
-    );
+    assert_eq!(outcomes(&mut session, &batch("direct", 15)).await, ["accepted"; 15]);
     assert_eq!(session.text(STATE).await, "too_many_requests 30 1");
     let (code, _) = session
         .attempt(&format!("select * from tidegate.{}", batch("direct", 31)))
         .await
         .unwrap_err();
     assert_eq!(code, "TG011");
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request")
-            .await,
-        30
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request").await, 30);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -209,9 +182,7 @@ async fn what_is_put_off_is_waited_for() {
         )
         .await;
     }
-    session
-        .execute("update tidegate.setting set max_seconds = 1000")
-        .await;
+    session.execute("update tidegate.setting set max_seconds = 1000").await;
     // 15 have to go; 12 can now, and the third delayed one in three minutes.
     let told = "select retry_after_seconds from tidegate.submit('direct', '{}')";
     let copied = "select still_wait from tidegate.gate_copy() where name = 'tx'";
@@ -221,9 +192,7 @@ async fn what_is_put_off_is_waited_for() {
         let passed = began.elapsed().as_secs() + 1;
         assert!((180 - passed..=180).contains(&seconds), "{told}: {seconds}");
     }
-    session
-        .execute("update tidegate.setting set max_seconds = 100")
-        .await;
+    session.execute("update tidegate.setting set max_seconds = 100").await;
     assert_eq!(session.text(told).await, "100");
     session
         .execute("update pgmq.q_tx set vt = '-infinity' where vt < clock_timestamp() + interval '210 seconds'")
@@ -275,10 +244,7 @@ async fn replays_pass_and_take_no_room() {
     assert_eq!(outcomes_of[..20], ["replayed"; 20]);
     assert_eq!(outcomes_of[20..], ["accepted"; 10]);
     assert_eq!(session.text(STATE).await, "too_many_requests 30 1");
-    assert_eq!(
-        outcomes(&mut session, &keyed(1, 30)).await,
-        ["replayed"; 30]
-    );
+    assert_eq!(outcomes(&mut session, &keyed(1, 30)).await, ["replayed"; 30]);
     assert_eq!(outcomes(&mut session, &keyed(2, 31)).await, ["refused"; 30]);
 }
 
@@ -288,22 +254,17 @@ async fn a_group_is_let_in_as_far_as_there_is_room() {
     let mut session = Session::open(&database).await;
     outcomes(&mut session, &batch("direct", 27)).await;
     outcomes(&mut session, "submit('direct', '1', 'one')").await;
-    let group =
-        "submit_group('direct', '{5,1,2,2,3,4}', array[null, 'one', 'two', 'two', null, 'four'])";
+    let group = "submit_group('direct', '{5,1,2,2,3,4}', array[null, 'one', 'two', 'two', null, 'four'])";
     let replayed = "replayed";
     // Room for two: the first, and the second's two submissions of one key, which are one request.
     assert_eq!(
         outcomes(&mut session, group).await,
-        [
-            "accepted", replayed, "accepted", replayed, "refused", "refused"
-        ]
+        ["accepted", replayed, "accepted", replayed, "refused", "refused"]
     );
     assert_eq!(session.text(STATE).await, "too_many_requests 30 1");
     assert_eq!(
         outcomes(&mut session, group).await,
-        [
-            "refused", replayed, replayed, replayed, "refused", "refused"
-        ]
+        ["refused", replayed, replayed, replayed, "refused", "refused"]
     );
 }
 
@@ -329,10 +290,7 @@ async fn a_group_that_has_waited_for_a_key_takes_the_room_that_there_is_then() {
     holder.rollback().await;
 
     let (_, told) = group.finish().await;
-    assert_eq!(
-        told,
-        ["accepted", "accepted", "accepted", "accepted", "accepted"]
-    );
+    assert_eq!(told, ["accepted", "accepted", "accepted", "accepted", "accepted"]);
     assert_eq!(
         session
             .text("select g.state || ' ' || g.epoch from tidegate.gate as g where g.name = 'tx'")
@@ -354,8 +312,10 @@ async fn those_whom_a_group_leaves_no_room_are_told_of_the_gate_that_it_closes()
     // At 30 it closes, and opens at 15: 15 s, with a margin of 0.2.
     assert_eq!(
         session
-            .texts("select outcome || case when outcome = 'refused' then ' ' || retry_after_seconds else '' end
-                    from tidegate.submit_group('direct', '{1,2,3,4}')")
+            .texts(
+                "select outcome || case when outcome = 'refused' then ' ' || retry_after_seconds else '' end
+                    from tidegate.submit_group('direct', '{1,2,3,4}')"
+            )
             .await,
         ["accepted", "accepted", "refused 18", "refused 18"]
     );
@@ -365,30 +325,19 @@ async fn those_whom_a_group_leaves_no_room_are_told_of_the_gate_that_it_closes()
 async fn promised_work_goes_in_and_closes_the_gate() {
     let database = stage().await;
     let mut session = Session::open(&database).await;
-    let promised =
-        "submit_batch('direct', array_fill('{}'::jsonb, array[20]), admission => 'accepted')";
+    let promised = "submit_batch('direct', array_fill('{}'::jsonb, array[20]), admission => 'accepted')";
     for _ in 0..2 {
         assert_eq!(outcomes(&mut session, promised).await, ["accepted"; 20]);
     }
     assert_eq!(session.text(STATE).await, "too_many_requests 40 1");
     assert_eq!(outcomes(&mut session, promised).await, ["accepted"; 20]);
-    assert_eq!(
-        outcomes(&mut session, "submit('direct', '{}')").await,
-        ["refused"]
-    );
+    assert_eq!(outcomes(&mut session, "submit('direct', '{}')").await, ["refused"]);
     // And waits for nobody's lock: somebody submits and does not commit.
     serve(&mut session, 45).await;
     let mut other = Session::begin(&database).await;
+    assert_eq!(outcomes(&mut other, "submit('direct', '{}')").await, ["accepted"]);
     assert_eq!(
-        outcomes(&mut other, "submit('direct', '{}')").await,
-        ["accepted"]
-    );
-    assert_eq!(
-        outcomes(
-            &mut session,
-            "submit('direct', '{}', admission => 'accepted')"
-        )
-        .await,
+        outcomes(&mut session, "submit('direct', '{}', admission => 'accepted')").await,
         ["accepted"]
     );
 }
@@ -397,20 +346,14 @@ async fn promised_work_goes_in_and_closes_the_gate() {
 async fn a_decrypt_enters_by_its_first_queue_and_closes_the_second_by_passing() {
     let database = stage().await;
     let mut session = Session::open(&database).await;
-    assert_eq!(
-        outcomes(&mut session, &batch("direct", 29)).await,
-        ["accepted"; 29]
-    );
+    assert_eq!(outcomes(&mut session, &batch("direct", 29)).await, ["accepted"; 29]);
     assert_eq!(
         outcomes(&mut session, &batch("public_decrypt", 29)).await,
         ["accepted"; 29]
     );
     let held = session.claim("readiness", 5).await;
     session
-        .texts(&format!(
-            "select id from tidegate.settle_passed({})",
-            leases(&held)
-        ))
+        .texts(&format!("select id from tidegate.settle_passed({})", leases(&held)))
         .await;
     // Promised work: never refused, so beyond the mark.
     assert_eq!(session.text(STATE).await, "too_many_requests 34 1");
@@ -450,16 +393,11 @@ async fn a_gate_that_is_held_by_hand_stays_until_it_is_released() {
     session
         .execute("select tidegate.gate_force('tx', 'accepting', 'ann')")
         .await;
-    assert_eq!(
-        outcomes(&mut session, &batch("direct", 100)).await,
-        ["accepted"; 100]
-    );
+    assert_eq!(outcomes(&mut session, &batch("direct", 100)).await, ["accepted"; 100]);
     session.execute("select tidegate.look_at_gates()").await;
     assert_eq!(session.text(STATE).await, "accepting 0 1");
     // Above the mark it closes as it is let go.
-    session
-        .execute("select tidegate.gate_force('tx', null)")
-        .await;
+    session.execute("select tidegate.gate_force('tx', null)").await;
     assert_eq!(session.text(STATE).await, "too_many_requests 100 2");
     session
         .execute("select tidegate.gate_force('tx', 'too_many_requests')")
@@ -467,9 +405,7 @@ async fn a_gate_that_is_held_by_hand_stays_until_it_is_released() {
     serve(&mut session, 100).await;
     session.execute("select tidegate.look_at_gates()").await;
     assert_eq!(session.text(STATE).await, "too_many_requests 100 3");
-    session
-        .execute("select tidegate.gate_force('tx', null)")
-        .await;
+    session.execute("select tidegate.gate_force('tx', null)").await;
     assert_eq!(session.text(STATE).await, "accepting 0 4");
     assert_eq!(
         session
@@ -489,9 +425,7 @@ async fn strict_admission_needs_a_snapshot_of_now() {
     let database = stage().await;
     let mut session = Session::open(&database).await;
     for level in ["repeatable read", "serializable"] {
-        session
-            .execute(&format!("begin isolation level {level}"))
-            .await;
+        session.execute(&format!("begin isolation level {level}")).await;
         let (code, message) = session
             .attempt("select * from tidegate.submit('direct', '{}')")
             .await
@@ -499,15 +433,9 @@ async fn strict_admission_needs_a_snapshot_of_now() {
         assert_eq!(code, "TG007");
         assert!(message.contains("READ COMMITTED"), "{message}");
         session.rollback().await;
-        session
-            .execute(&format!("begin isolation level {level}"))
-            .await;
+        session.execute(&format!("begin isolation level {level}")).await;
         assert_eq!(
-            outcomes(
-                &mut session,
-                "submit('direct', '{}', admission => 'accepted')"
-            )
-            .await,
+            outcomes(&mut session, "submit('direct', '{}', admission => 'accepted')").await,
             ["accepted"]
         );
         session.commit().await;
@@ -523,10 +451,7 @@ async fn open_submissions_take_room_and_keep_nothing_waiting() {
     let mut other = Session::open(&database).await;
     other.execute("set lock_timeout = '2s'").await;
     for _ in 0..20 {
-        assert_eq!(
-            outcomes(&mut other, "submit('direct', '{}')").await,
-            ["accepted"]
-        );
+        assert_eq!(outcomes(&mut other, "submit('direct', '{}')").await, ["accepted"]);
     }
     // What is open may still be taken back: the gate stays as it is, and the wait is the shortest.
     assert_eq!(
@@ -538,10 +463,7 @@ async fn open_submissions_take_room_and_keep_nothing_waiting() {
     assert_eq!(other.text(STATE).await, "accepting 0 0");
 
     open.rollback().await;
-    assert_eq!(
-        outcomes(&mut other, &batch("direct", 10)).await,
-        ["accepted"; 10]
-    );
+    assert_eq!(outcomes(&mut other, &batch("direct", 10)).await, ["accepted"; 10]);
     assert_eq!(other.text(STATE).await, "too_many_requests 30 1");
     sound(&database).await;
 }
@@ -597,9 +519,9 @@ async fn a_group_that_is_let_in_in_part_closes_the_gate_even_if_workers_drain_me
     outcomes(&mut session, &batch("direct", 28)).await;
     let takes = "tidegate.kind, text, tidegate.request_status, integer";
     let holder = hold(&database, "eta_inputs", takes, "tidegate.eta_terms").await;
-    let group = Session::open(&database).await.start(
-        "select outcome from tidegate.submit_group('direct', array_fill('{}'::jsonb, array[5]))",
-    );
+    let group = Session::open(&database)
+        .await
+        .start("select outcome from tidegate.submit_group('direct', array_fill('{}'::jsonb, array[5]))");
     group.until_blocked_by(&database, &holder).await;
     serve(&mut session, 1).await;
     holder.close().await;
@@ -624,16 +546,10 @@ async fn a_cap_whose_lock_is_kept_for_too_long_is_named_and_costs_others_five_se
         .await
         .unwrap_err();
     assert_eq!(code, "55P03");
-    assert!(
-        message.contains("gate \"kind direct\" is busy"),
-        "{message}"
-    );
+    assert!(message.contains("gate \"kind direct\" is busy"), "{message}");
     assert_eq!(other.text("show lock_timeout").await, "100ms");
     holder.rollback().await;
-    assert_eq!(
-        outcomes(&mut other, "submit('direct', '{}')").await,
-        ["accepted"]
-    );
+    assert_eq!(outcomes(&mut other, "submit('direct', '{}')").await, ["accepted"]);
 }
 
 /// With a cap that never limits: but its submissions come one after the other.
@@ -650,9 +566,7 @@ async fn what_is_known_already_passes_no_gate() {
     let keyed = "submit('direct', '{}', 'k')";
     outcomes(&mut session, keyed).await;
     // At another isolation level.
-    session
-        .execute("begin isolation level repeatable read")
-        .await;
+    session.execute("begin isolation level repeatable read").await;
     assert_eq!(outcomes(&mut session, keyed).await, ["replayed"]);
     session.commit().await;
     // While a cap's lock is kept.
@@ -698,10 +612,7 @@ async fn a_settle_that_fills_a_closed_queue_keeps_nobody_waiting() {
     let held = session.claim("readiness", 1).await;
     session.execute("begin").await;
     session
-        .texts(&format!(
-            "select id from tidegate.settle_passed({})",
-            leases(&held)
-        ))
+        .texts(&format!("select id from tidegate.settle_passed({})", leases(&held)))
         .await;
     assert_eq!(
         session
@@ -714,9 +625,7 @@ async fn a_settle_that_fills_a_closed_queue_keeps_nobody_waiting() {
 
 /// What was heard on the gates' channel, and whether there is nothing more.
 async fn heard(listener: &mut PgListener, database: &TestDatabase) -> Vec<String> {
-    database
-        .execute("select pg_notify('tidegate_gate', 'over')")
-        .await;
+    database.execute("select pg_notify('tidegate_gate', 'over')").await;
     let mut heard = Vec::new();
     loop {
         let said = listener.recv().await.unwrap().payload().to_owned();
@@ -725,11 +634,7 @@ async fn heard(listener: &mut PgListener, database: &TestDatabase) -> Vec<String
         }
         let said: serde_json::Value = serde_json::from_str(&said).unwrap();
         assert_eq!(said["queue"], "tx", "{said}");
-        heard.push(format!(
-            "{} {}",
-            said["signal"].as_str().unwrap(),
-            said["depth"]
-        ));
+        heard.push(format!("{} {}", said["signal"].as_str().unwrap(), said["depth"]));
     }
 }
 
@@ -780,10 +685,7 @@ async fn a_hundred_at_once_never_pass_the_mark_and_every_flip_is_told_once() {
                     0 => batch("direct", 7),
                     _ => "submit('direct', '{}')".to_owned(),
                 };
-                match session
-                    .attempt(&format!("select outcome from tidegate.{call}"))
-                    .await
-                {
+                match session.attempt(&format!("select outcome from tidegate.{call}")).await {
                     Ok(said) => taken += said.iter().filter(|said| *said == "accepted").count(),
                     // On a slow machine some wait too long for their turn at the gate.
                     Err((code, _)) => assert_eq!(code, "55P03"),
@@ -792,11 +694,7 @@ async fn a_hundred_at_once_never_pass_the_mark_and_every_flip_is_told_once() {
             taken
         }));
     }
-    let taken: usize = join_all(submitters)
-        .await
-        .into_iter()
-        .map(Result::unwrap)
-        .sum();
+    let taken: usize = join_all(submitters).await.into_iter().map(Result::unwrap).sum();
     let queue_is_empty = || async { database.number(DEPTH).await == 0 };
     eventually("everything has been served", queue_is_empty).await;
     over.store(true, Ordering::SeqCst);
@@ -818,18 +716,11 @@ async fn a_hundred_at_once_never_pass_the_mark_and_every_flip_is_told_once() {
             continue;
         }
         // A settle that began while the gate was open, and commits after others have come near the mark, takes it below.
-        let depth: i32 = flip
-            .strip_prefix("ACCEPTING_REQUESTS ")
-            .unwrap()
-            .parse()
-            .unwrap();
+        let depth: i32 = flip.strip_prefix("ACCEPTING_REQUESTS ").unwrap().parse().unwrap();
         assert!(depth <= 15, "{history:?}");
         at_the_mark += i32::from(depth == 15);
     }
-    assert!(
-        at_the_mark * 4 > i32::try_from(history.len()).unwrap(),
-        "{history:?}"
-    );
+    assert!(at_the_mark * 4 > i32::try_from(history.len()).unwrap(), "{history:?}");
     assert_eq!(heard(&mut listener, &database).await, history);
     let problems = crate::support::invariants::violations(&database.pool).await;
     assert_eq!(problems, NOTHING);
@@ -838,26 +729,15 @@ async fn a_hundred_at_once_never_pass_the_mark_and_every_flip_is_told_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_soft_gate_waits_for_nobody() {
     let database = stage().await;
-    database
-        .execute("update tidegate.gate set mode = 'soft'")
-        .await;
+    database.execute("update tidegate.gate set mode = 'soft'").await;
     let mut one = Session::begin(&database).await;
     let mut two = Session::open(&database).await;
     submit_many(&database, "direct", 29).await;
-    assert_eq!(
-        outcomes(&mut one, "submit('direct', '{}')").await,
-        ["accepted"]
-    );
+    assert_eq!(outcomes(&mut one, "submit('direct', '{}')").await, ["accepted"]);
     // Over the mark by what is in flight.
-    assert_eq!(
-        outcomes(&mut two, "submit('direct', '{}')").await,
-        ["accepted"]
-    );
+    assert_eq!(outcomes(&mut two, "submit('direct', '{}')").await, ["accepted"]);
     one.commit().await;
-    assert_eq!(
-        outcomes(&mut two, "submit('direct', '{}')").await,
-        ["refused"]
-    );
+    assert_eq!(outcomes(&mut two, "submit('direct', '{}')").await, ["refused"]);
     assert_eq!(two.text(DEPTH).await, "31");
     assert_eq!(
         two.text("select state || ' ' || epoch from tidegate.gate where name = 'tx'")

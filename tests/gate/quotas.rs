@@ -18,12 +18,7 @@ async fn stage(caps: &[&str]) -> (TestDatabase, Session) {
     let database = TestDatabase::unlimited().await;
     let mut session = Session::open(&database).await;
     for cap in caps {
-        assert_eq!(
-            session
-                .text(&format!("select tidegate.cap_set({cap})"))
-                .await,
-            "t"
-        );
+        assert_eq!(session.text(&format!("select tidegate.cap_set({cap})")).await, "t");
     }
     (database, session)
 }
@@ -32,9 +27,7 @@ const DIRECT: &str = "kind => 'direct', high_water => 6, low_water => 3";
 const ANN: &str = "submitter => 'ann', high_water => 4, low_water => 2";
 
 async fn outcomes(session: &mut Session, call: &str) -> Vec<String> {
-    session
-        .texts(&format!("select outcome from tidegate.{call}"))
-        .await
+    session.texts(&format!("select outcome from tidegate.{call}")).await
 }
 
 fn batch(kind: &str, count: usize) -> String {
@@ -42,9 +35,7 @@ fn batch(kind: &str, count: usize) -> String {
 }
 
 fn promised(kind: &str, count: usize) -> String {
-    format!(
-        "submit_batch('{kind}', array_fill('{{}}'::jsonb, array[{count}]), admission => 'accepted')"
-    )
+    format!("submit_batch('{kind}', array_fill('{{}}'::jsonb, array[{count}]), admission => 'accepted')")
 }
 
 /// State, depth at the last flip, epoch.
@@ -59,9 +50,7 @@ async fn state(session: &mut Session, gate: &str) -> String {
 /// How many a cap counts.
 async fn counted(session: &mut Session, gate: &str) -> String {
     session
-        .text(&format!(
-            "select depth from tidegate.gate_overview('{gate}')"
-        ))
+        .text(&format!("select depth from tidegate.gate_overview('{gate}')"))
         .await
 }
 
@@ -69,41 +58,22 @@ async fn counted(session: &mut Session, gate: &str) -> String {
 async fn a_cap_closes_and_opens_at_its_marks_and_stops_its_kind_only() {
     let (database, mut session) = stage(&[DIRECT]).await;
     for _ in 0..6 {
-        assert_eq!(
-            outcomes(&mut session, "submit('direct', '{}')").await,
-            ["accepted"]
-        );
+        assert_eq!(outcomes(&mut session, "submit('direct', '{}')").await, ["accepted"]);
     }
-    assert_eq!(
-        state(&mut session, "kind direct").await,
-        "too_many_requests 6 1"
-    );
+    assert_eq!(state(&mut session, "kind direct").await, "too_many_requests 6 1");
     let held = session.claim("tx", 6).await;
     for count in [0, 2] {
-        session
-            .texts(&settle("settle_receipt", &held[..count], ""))
-            .await;
-        assert_eq!(
-            outcomes(&mut session, "submit('direct', '{}')").await,
-            ["refused"]
-        );
+        session.texts(&settle("settle_receipt", &held[..count], "")).await;
+        assert_eq!(outcomes(&mut session, "submit('direct', '{}')").await, ["refused"]);
         assert_eq!(
             outcomes(&mut session, "submit('input_proof', '{}')").await,
             ["accepted"]
         );
     }
-    session
-        .texts(&settle("settle_receipt", &held[2..3], ""))
-        .await;
+    session.texts(&settle("settle_receipt", &held[2..3], "")).await;
     assert_eq!(state(&mut session, "kind direct").await, "accepting 3 2");
-    assert_eq!(
-        outcomes(&mut session, &batch("direct", 3)).await,
-        ["accepted"; 3]
-    );
-    assert_eq!(
-        state(&mut session, "kind direct").await,
-        "too_many_requests 6 3"
-    );
+    assert_eq!(outcomes(&mut session, &batch("direct", 3)).await, ["accepted"; 3]);
+    assert_eq!(state(&mut session, "kind direct").await, "too_many_requests 6 3");
     sound(&database).await;
 }
 
@@ -111,11 +81,7 @@ async fn a_cap_closes_and_opens_at_its_marks_and_stops_its_kind_only() {
 async fn a_request_counts_once_from_its_first_queue_to_its_receipt() {
     let (database, mut session) = stage(&["kind => 'public_decrypt', high_water => 9", ANN]).await;
     let cap = "kind public_decrypt";
-    outcomes(
-        &mut session,
-        "submit('public_decrypt', '{}', submitter => 'ann')",
-    )
-    .await;
+    outcomes(&mut session, "submit('public_decrypt', '{}', submitter => 'ann')").await;
     assert_eq!(counted(&mut session, cap).await, "1");
     let checked = session.claim("readiness", 1).await;
     session.texts(&settle("settle_passed", &checked, "")).await;
@@ -144,22 +110,15 @@ async fn every_way_out_of_the_queues_is_counted() {
             "array(select id from tidegate.request where kind = '{kind}' and req_status = '{status}' order by id limit 2)"
         )
     };
-    let at_once =
-        "update tidegate.policy set semantics = 'at_most_once', attempts = 1 where stage = 'tx'";
+    let at_once = "update tidegate.policy set semantics = 'at_most_once', attempts = 1 where stage = 'tx'";
     for out in [
         format!(
             "select tidegate.cancel(id) from unnest({}) as id",
             some("direct", "processing")
         ),
         format!("select tidegate.fail_tx({})", some("direct", "processing")),
-        format!(
-            "select tidegate.fail_internal({})",
-            some("user_decrypt", "queued")
-        ),
-        format!(
-            "select tidegate.time_out({})",
-            some("user_decrypt", "queued")
-        ),
+        format!("select tidegate.fail_internal({})", some("user_decrypt", "queued")),
+        format!("select tidegate.time_out({})", some("user_decrypt", "queued")),
         format!(
             "update tidegate.request set deadline_at = clock_timestamp() where id = any({})",
             some("direct", "processing")
@@ -188,11 +147,7 @@ async fn every_way_out_of_the_queues_is_counted() {
     }
     session.texts("select tidegate.remove_strays('tx')").await;
     for name in ["settle_rejected", "settle_failed"] {
-        let queue = if name == "settle_failed" {
-            "readiness"
-        } else {
-            "tx"
-        };
+        let queue = if name == "settle_failed" { "readiness" } else { "tx" };
         let held = session.claim(queue, 2).await;
         session.texts(&settle(name, &held, "null")).await;
         sound_but_strays(&mut session, name).await;
@@ -218,9 +173,7 @@ async fn every_way_out_of_the_queues_is_counted() {
     sound_but_strays(&mut session, "a claim that ends what it finds").await;
     assert!(
         database
-            .number(
-                "select count(distinct cause) from tidegate.request where finished_at is not null"
-            )
+            .number("select count(distinct cause) from tidegate.request where finished_at is not null")
             .await
             >= 9
     );
@@ -256,15 +209,9 @@ async fn the_tightest_of_several_gates_decides() {
     }
     assert_eq!(outcomes(&mut session, by_ann).await, ["refused"]);
     for _ in 0..2 {
-        assert_eq!(
-            outcomes(&mut session, "submit('direct', '{}')").await,
-            ["accepted"]
-        );
+        assert_eq!(outcomes(&mut session, "submit('direct', '{}')").await, ["accepted"]);
     }
-    assert_eq!(
-        outcomes(&mut session, "submit('direct', '{}')").await,
-        ["refused"]
-    );
+    assert_eq!(outcomes(&mut session, "submit('direct', '{}')").await, ["refused"]);
     // Of a group, as many as all of them have room for.
     session
         .texts("select tidegate.cancel(id) from (select id from tidegate.request where submitter = 'ann' order by id limit 3) as a")
@@ -277,9 +224,7 @@ async fn the_tightest_of_several_gates_decides() {
             "submit_group('direct', array_fill('{}'::jsonb, array[6]), submitters => array_fill('ann'::text, array[6]))"
         )
         .await,
-        [
-            "accepted", "accepted", "accepted", "refused", "refused", "refused"
-        ]
+        ["accepted", "accepted", "accepted", "refused", "refused", "refused"]
     );
     assert_eq!(
         outcomes(&mut session, "submit('input_proof', '{}')").await,
@@ -299,21 +244,12 @@ async fn a_batch_goes_in_whole_or_not_at_all_and_replays_always() {
     assert!(message.contains("\"kind direct\""), "{message}");
     let keyed = "submit_batch('direct', '{1,2,3,4}', '{a,b,c,d}')";
     assert_eq!(outcomes(&mut session, keyed).await, ["accepted"; 4]);
-    assert_eq!(
-        outcomes(&mut session, &batch("direct", 3)).await,
-        ["refused"; 3]
-    );
+    assert_eq!(outcomes(&mut session, &batch("direct", 3)).await, ["refused"; 3]);
     assert_eq!(state(&mut session, "kind direct").await, "accepting 0 0");
-    assert_eq!(
-        outcomes(&mut session, &batch("direct", 2)).await,
-        ["accepted"; 2]
-    );
+    assert_eq!(outcomes(&mut session, &batch("direct", 2)).await, ["accepted"; 2]);
     assert_eq!(outcomes(&mut session, keyed).await, ["replayed"; 4]);
     // What was promised goes in, and counts.
-    assert_eq!(
-        outcomes(&mut session, &promised("direct", 3)).await,
-        ["accepted"; 3]
-    );
+    assert_eq!(outcomes(&mut session, &promised("direct", 3)).await, ["accepted"; 3]);
     assert_eq!(counted(&mut session, "kind direct").await, "9");
     sound(&database).await;
 }
@@ -339,10 +275,7 @@ async fn submitters_at_once_never_exceed_a_cap() {
                 } else {
                     format!("submit_batch('direct', '{{1,2,3}}', submitter => {submitter})")
                 };
-                match session
-                    .attempt(&format!("select outcome from tidegate.{call}"))
-                    .await
-                {
+                match session.attempt(&format!("select outcome from tidegate.{call}")).await {
                     Ok(said) => taken += said.iter().filter(|said| *said == "accepted").count(),
                     // On a slow machine some wait too long for their turn at the gate.
                     Err((code, _)) => assert_eq!(code, "55P03"),
@@ -422,14 +355,8 @@ async fn what_is_in_queues_already_counts_from_the_first_moment() {
         "too_many_requests 3 1"
     );
     assert_eq!(state(&mut session, "kind direct").await, "accepting 0 0");
-    assert_eq!(
-        outcomes(&mut session, &batch("direct", 2)).await,
-        ["refused"; 2]
-    );
-    assert_eq!(
-        outcomes(&mut session, &batch("direct", 1)).await,
-        ["accepted"]
-    );
+    assert_eq!(outcomes(&mut session, &batch("direct", 2)).await, ["refused"; 2]);
+    assert_eq!(outcomes(&mut session, &batch("direct", 1)).await, ["accepted"]);
     sound(&database).await;
 }
 
@@ -441,9 +368,7 @@ async fn what_is_submitted_or_ends_while_a_cap_is_made_is_counted_right() {
     outcomes(&mut submitting, &batch("direct", 2)).await;
     let mut ending = Session::begin(&database).await;
     let held = ending.claim("tx", 1).await;
-    ending
-        .texts(&settle("settle_rejected", &held, "null"))
-        .await;
+    ending.texts(&settle("settle_rejected", &held, "null")).await;
     let mut making = Session::begin(&database).await;
     making
         .execute("select tidegate.cap_set(kind => 'direct', high_water => 20)")
@@ -506,9 +431,7 @@ async fn a_cap_that_is_made_in_a_storm_counts_right_in_the_end() {
                     outcomes(&mut session, &promised("direct", 3)).await;
                 } else {
                     let held = session.claim("tx", 4).await;
-                    session
-                        .texts(&settle("settle_rejected", &held, "null"))
-                        .await;
+                    session.texts(&settle("settle_rejected", &held, "null")).await;
                 }
             }
         }
@@ -516,21 +439,19 @@ async fn a_cap_that_is_made_in_a_storm_counts_right_in_the_end() {
     let making = async {
         for round in 0..30 {
             session
-                .execute("select tidegate.cap_set(kind => 'direct', high_water => 1000); select tidegate.count_members(7)")
+                .execute(
+                    "select tidegate.cap_set(kind => 'direct', high_water => 1000); select tidegate.count_members(7)",
+                )
                 .await;
             if round < 29 {
-                session
-                    .execute("select tidegate.cap_remove('kind direct')")
-                    .await;
+                session.execute("select tidegate.cap_remove('kind direct')").await;
             }
         }
         done.store(true, Ordering::Relaxed);
     };
     tokio::join!(join_all((0..4).map(busy)), making);
     for _ in 0..3 {
-        database
-            .execute("select tidegate.count_members(100000)")
-            .await;
+        database.execute("select tidegate.count_members(100000)").await;
     }
     sound(&database).await;
 }
@@ -547,10 +468,7 @@ async fn maintenance_goes_round_a_deep_queue_in_a_hurry_after_a_cap_was_made() {
     while session.text("select is_new from tidegate.gate_round").await != "f" {
         session.execute("call tidegate.maintain()").await;
     }
-    assert_eq!(
-        counted(&mut session, "kind direct").await,
-        server::DEEP.to_string()
-    );
+    assert_eq!(counted(&mut session, "kind direct").await, server::DEEP.to_string());
     session.execute("select tidegate.look_at_gates()").await;
     let closed = state(&mut session, "kind direct").await;
     assert!(closed.starts_with("too_many_requests 2000"), "{closed}");
@@ -569,19 +487,13 @@ async fn maintenance_opens_a_cap_that_counted_what_is_in_no_queue() {
              update tidegate.gate set state = 'too_many_requests' where kind = 'direct'",
         )
         .await;
-    assert_eq!(
-        outcomes(&mut session, "submit('direct', '{}')").await,
-        ["refused"]
-    );
+    assert_eq!(outcomes(&mut session, "submit('direct', '{}')").await, ["refused"]);
     session
         .execute("update tidegate.maintenance set ran_at = '-infinity'")
         .await;
     session.execute("call tidegate.maintain()").await;
     assert_eq!(state(&mut session, "kind direct").await, "accepting 0 3");
-    assert_eq!(
-        outcomes(&mut session, "submit('direct', '{}')").await,
-        ["accepted"]
-    );
+    assert_eq!(outcomes(&mut session, "submit('direct', '{}')").await, ["accepted"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -598,52 +510,29 @@ async fn a_cap_that_is_removed_stops_nobody() {
         ["accepted"]
     );
     let mut removing = Session::begin(&database).await;
-    for (name, removed) in [
-        ("kind direct", "t"),
-        ("kind direct", "f"),
-        ("submitter ann", "t"),
-    ] {
+    for (name, removed) in [("kind direct", "t"), ("kind direct", "f"), ("submitter ann", "t")] {
         let remove = format!("select tidegate.cap_remove('{name}', 'bob')");
         assert_eq!(removing.text(&remove).await, removed);
     }
     // Nobody waits for it.
-    assert_eq!(
-        outcomes(&mut session, &promised("direct", 1)).await,
-        ["accepted"]
-    );
+    assert_eq!(outcomes(&mut session, &promised("direct", 1)).await, ["accepted"]);
     removing.commit().await;
     other.commit().await;
-    assert_eq!(
-        outcomes(&mut session, &batch("direct", 10)).await,
-        ["accepted"; 10]
-    );
+    assert_eq!(outcomes(&mut session, &batch("direct", 10)).await, ["accepted"; 10]);
     assert_eq!(
         session
             .texts("select distinct on_behalf_of, operation, subject from tidegate.config_history('kind direct') where operation = 'delete'")
             .await,
         ["bob delete gate kind direct"]
     );
-    let (code, _) = session
-        .attempt("select tidegate.cap_remove('tx')")
-        .await
-        .unwrap_err();
+    let (code, _) = session.attempt("select tidegate.cap_remove('tx')").await.unwrap_err();
     assert_eq!(code, "TG007");
     // What it counted goes with the next round; a new one of its name counts anew, and goes on in the history.
     let held = session.claim("tx", 2).await;
-    session
-        .texts(&settle("settle_rejected", &held, "null"))
-        .await;
-    assert_eq!(
-        session
-            .text(&format!("select tidegate.cap_set({DIRECT})"))
-            .await,
-        "t"
-    );
+    session.texts(&settle("settle_rejected", &held, "null")).await;
+    assert_eq!(session.text(&format!("select tidegate.cap_set({DIRECT})")).await, "t");
     assert_eq!(counted(&mut session, "kind direct").await, "16");
-    assert_eq!(
-        state(&mut session, "kind direct").await,
-        "too_many_requests 16 3"
-    );
+    assert_eq!(state(&mut session, "kind direct").await, "too_many_requests 16 3");
     assert_eq!(
         session
             .texts(
@@ -657,13 +546,10 @@ async fn a_cap_that_is_removed_stops_nobody() {
             "TOO_MANY_REQUESTS 16 high-water mark owner t"
         ]
     );
-    session.execute("select tidegate.cap_remove('kind direct'); select tidegate.count_members(), tidegate.count_members()").await;
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.gate_member")
-            .await,
-        0
-    );
+    session
+        .execute("select tidegate.cap_remove('kind direct'); select tidegate.count_members(), tidegate.count_members()")
+        .await;
+    assert_eq!(database.number("select count(*) from tidegate.gate_member").await, 0);
     sound(&database).await;
 }
 
@@ -678,9 +564,7 @@ async fn the_cap_of_a_kind_goes_with_the_kind() {
         )
         .await;
     assert_eq!(
-        session
-            .texts("select name from tidegate.gate order by name")
-            .await,
+        session.texts("select name from tidegate.gate order by name").await,
         ["readiness", "tx"]
     );
     sound(&database).await;
@@ -706,21 +590,13 @@ async fn a_cap_is_changed_as_far_as_it_is_named_and_nonsense_is_refused_in_words
         ("'direct', 'ann', 3", "TG007", "name one of them"),
         ("'nope', high_water => 3", "TG002", "no kind \"nope\""),
         ("submitter => 'ann'", "TG007", "high_water"),
-        (
-            "submitter => '', high_water => 3",
-            "TG007",
-            "1 to 200 characters",
-        ),
+        ("submitter => '', high_water => 3", "TG007", "1 to 200 characters"),
         (
             "submitter => repeat('x', 201), high_water => 3",
             "TG007",
             "1 to 200 characters",
         ),
-        (
-            "'direct', high_water => 2",
-            "TG007",
-            "low water is below high water",
-        ),
+        ("'direct', high_water => 2", "TG007", "low water is below high water"),
         (
             "submitter => 'ann', high_water => 0",
             "TG007",
@@ -740,10 +616,7 @@ async fn a_cap_is_changed_as_far_as_it_is_named_and_nonsense_is_refused_in_words
     session
         .execute("select tidegate.cap_set('direct', high_water => 5)")
         .await;
-    assert_eq!(
-        state(&mut session, "kind direct").await,
-        "too_many_requests 5 1"
-    );
+    assert_eq!(state(&mut session, "kind direct").await, "too_many_requests 5 1");
     session
         .execute("select tidegate.config_set_many('{\"kind direct.high_water\": 50, \"kind direct.low_water\": 10}'); select tidegate.look_at_gates()")
         .await;
@@ -776,11 +649,7 @@ async fn a_cap_is_held_by_hand_as_a_gate_is() {
     session
         .execute("select tidegate.gate_force('submitter ann', 'too_many_requests')")
         .await;
-    for (submitter, outcome) in [
-        ("'ann'", "refused"),
-        ("'bob'", "accepted"),
-        ("null", "accepted"),
-    ] {
+    for (submitter, outcome) in [("'ann'", "refused"), ("'bob'", "accepted"), ("null", "accepted")] {
         assert_eq!(
             outcomes(
                 &mut session,
@@ -812,12 +681,7 @@ async fn a_cap_that_is_removed_while_a_submission_waits_for_it_refuses_nobody() 
         .await
         .start(&format!("select outcome from tidegate.{submit}"));
     second.until_blocked_by(&database, &first).await;
-    assert_eq!(
-        session
-            .text("select tidegate.cap_remove('kind direct')")
-            .await,
-        "t"
-    );
+    assert_eq!(session.text("select tidegate.cap_remove('kind direct')").await, "t");
     first.commit().await;
 
     assert_eq!(second.finish().await.1, ["accepted"]);

@@ -50,11 +50,7 @@ async fn stored(database: &TestDatabase) -> i64 {
 async fn a_kind_is_refused_when_the_gate_of_any_queue_it_will_pass_is_closed() {
     let database = TestDatabase::new().await;
     for (closed, refused, taken) in [
-        (
-            "tx",
-            vec!["direct", "input_proof", "public_decrypt"],
-            vec![],
-        ),
+        ("tx", vec!["direct", "input_proof", "public_decrypt"], vec![]),
         (
             "readiness",
             vec!["public_decrypt", "user_decrypt"],
@@ -69,18 +65,11 @@ async fn a_kind_is_refused_when_the_gate_of_any_queue_it_will_pass_is_closed() {
         }
         for kind in taken {
             let call = format!("submit('{kind}', '{{}}')");
-            assert_eq!(
-                told(&database, &call).await,
-                ["accepted  f f f"],
-                "{closed}: {kind}"
-            );
+            assert_eq!(told(&database, &call).await, ["accepted  f f f"], "{closed}: {kind}");
         }
     }
     open(&database).await;
-    assert_eq!(
-        told(&database, "submit('direct', '{}')").await,
-        ["accepted  f f f"]
-    );
+    assert_eq!(told(&database, "submit('direct', '{}')").await, ["accepted  f f f"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -102,10 +91,7 @@ async fn a_refused_submission_leaves_nothing_behind() {
     assert_eq!(stored(&database).await, 0);
     // The key is free.
     open(&database).await;
-    assert_eq!(
-        told(&database, "submit('direct', '7', 'k')").await,
-        ["accepted  f f f"]
-    );
+    assert_eq!(told(&database, "submit('direct', '7', 'k')").await, ["accepted  f f f"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -134,11 +120,7 @@ async fn what_a_full_queue_has_no_room_for_gives_its_keys_back() {
             assert!(refused.starts_with("refused "), "{call}: {refused}");
         }
         assert_eq!(database.text(keys).await.unwrap(), "", "{call}");
-        assert_eq!(
-            database.text(gate).await.unwrap(),
-            "too_many_requests 30",
-            "{call}"
-        );
+        assert_eq!(database.text(gate).await.unwrap(), "too_many_requests 30", "{call}");
     }
 
     database
@@ -193,7 +175,9 @@ async fn a_replay_is_answered_as_ever_at_a_closed_gate() {
     }
     assert_eq!(
         database
-            .value(&format!("{replayed}submit_batch('direct', array['{{\"a\":1}}', '{{\"a\":1}}']::jsonb[], '{{k,k}}')"))
+            .value(&format!(
+                "{replayed}submit_batch('direct', array['{{\"a\":1}}', '{{\"a\":1}}']::jsonb[], '{{k,k}}')"
+            ))
             .await,
         format!("replayed {first} replayed {first}")
     );
@@ -209,16 +193,11 @@ async fn a_replay_is_answered_as_ever_at_a_closed_gate() {
         .unwrap_err();
     assert_eq!(code, "TG004");
     database
-        .execute(&format!(
-            "select tidegate.fail_internal(array['{first}'::uuid])"
-        ))
+        .execute(&format!("select tidegate.fail_internal(array['{first}'::uuid])"))
         .await;
     // The queue is empty, so the gate has opened.
     close(&database, "tx").await;
-    assert_eq!(
-        told(&database, "submit('direct', '{\"a\": 1}', 'k')").await,
-        [REFUSED]
-    );
+    assert_eq!(told(&database, "submit('direct', '{\"a\": 1}', 'k')").await, [REFUSED]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -248,19 +227,10 @@ async fn a_batch_is_refused_whole_and_a_group_one_by_one() {
     let before = stored(&database).await;
     let requests = "('direct', '{1,3,2,4,4}', array['one', 'three', 'two', null, 'three'])";
 
-    assert_eq!(
-        told(&database, &format!("submit_batch{requests}")).await,
-        [REFUSED; 5]
-    );
+    assert_eq!(told(&database, &format!("submit_batch{requests}")).await, [REFUSED; 5]);
     assert_eq!(
         told(&database, &format!("submit_group{requests}")).await,
-        [
-            "replayed  f f f",
-            REFUSED,
-            "replayed  f f f",
-            REFUSED,
-            REFUSED
-        ]
+        ["replayed  f f f", REFUSED, "replayed  f f f", REFUSED, REFUSED]
     );
     assert_eq!(stored(&database).await, before);
 
@@ -287,9 +257,7 @@ async fn the_wait_is_the_time_until_the_low_water_mark() {
         .execute("update tidegate.gate set low_water = 30, high_water = 1000 where queue = 'tx'")
         .await;
     database
-        .execute(
-            "update tidegate.gate set low_water = 10, high_water = 1000 where queue = 'readiness'",
-        )
+        .execute("update tidegate.gate set low_water = 10, high_water = 1000 where queue = 'readiness'")
         .await;
     close(&database, "tx").await;
     // 100 above the mark, margin 0.2.
@@ -300,10 +268,7 @@ async fn the_wait_is_the_time_until_the_low_water_mark() {
         ("queue set per_seconds = null where name = 'tx'", 1),
         ("setting set min_seconds = 5", 5),
         ("queue set per_seconds = 0 where name = 'tx'", 300),
-        (
-            "queue set per_seconds = 100, paused = true where name = 'tx'",
-            300,
-        ),
+        ("queue set per_seconds = 100, paused = true where name = 'tx'", 300),
         ("setting set max_seconds = 200", 200),
         ("queue set paused = false where name = 'tx'", 5),
         ("setting set safety_margin = 1", 5),
@@ -311,9 +276,7 @@ async fn the_wait_is_the_time_until_the_low_water_mark() {
         ("gate set low_water = 129 where queue = 'tx'", 5),
         ("gate set low_water = 900 where queue = 'tx'", 5),
     ] {
-        database
-            .execute(&format!("update tidegate.{setting}"))
-            .await;
+        database.execute(&format!("update tidegate.{setting}")).await;
         assert_eq!(database.number(seconds).await, expected, "{setting}");
     }
     // Of two closed gates the longer wait: 30 checks above the mark, of a second each.
@@ -324,11 +287,7 @@ async fn the_wait_is_the_time_until_the_low_water_mark() {
                 "update tidegate.queue set max_concurrency = {concurrency} where name = 'readiness'"
             ))
             .await;
-        assert_eq!(
-            database.number(seconds).await,
-            expected,
-            "C = {concurrency}"
-        );
+        assert_eq!(database.number(seconds).await, expected, "C = {concurrency}");
     }
 }
 
@@ -343,13 +302,9 @@ async fn held_messages_and_such_as_wait_their_time_count_as_depth() {
         .execute("update tidegate.gate set low_water = 60, high_water = 1000 where queue = 'tx'")
         .await;
     database
-        .execute(
-            "update pgmq.q_tx set vt = clock_timestamp() + interval '1 hour' where msg_id < 50",
-        )
+        .execute("update pgmq.q_tx set vt = clock_timestamp() + interval '1 hour' where msg_id < 50")
         .await;
-    database
-        .execute("update tidegate.queue set per_seconds = null")
-        .await;
+    database.execute("update tidegate.queue set per_seconds = null").await;
     database.claim_tx(20).await;
     database
         .execute("update tidegate.queue set per_seconds = 1 where name = 'tx'")
@@ -359,9 +314,7 @@ async fn held_messages_and_such_as_wait_their_time_count_as_depth() {
     let seconds = "select retry_after_seconds from tidegate.submit('direct', '{}')";
     assert_eq!(database.number(seconds).await, 84);
     // Below the mark that claims start from, too.
-    database
-        .execute("select setval('tidegate.mark_tx', 70)")
-        .await;
+    database.execute("select setval('tidegate.mark_tx', 70)").await;
     assert_eq!(database.number(seconds).await, 84);
 }
 
@@ -403,17 +356,11 @@ async fn a_gate_that_closes_during_a_submission_refuses_the_next() {
              update tidegate.setting set jitter = 0",
         )
         .await;
-    assert_eq!(
-        told(&database, "submit('direct', '{}')").await,
-        ["accepted  f f f"]
-    );
+    assert_eq!(told(&database, "submit('direct', '{}')").await, ["accepted  f f f"]);
     operator.commit().await;
 
     // What was accepted stays so; its key is not there yet for another session.
-    assert_eq!(
-        told(&database, "submit('direct', '{}', 'k')").await,
-        [REFUSED]
-    );
+    assert_eq!(told(&database, "submit('direct', '{}', 'k')").await, [REFUSED]);
     caller.commit().await;
     assert_eq!(
         told(&database, "submit('direct', '{}', 'k')").await,
@@ -440,8 +387,5 @@ async fn misuse_is_told_before_the_gate() {
             .unwrap_err();
         assert_eq!(said, code, "{call}");
     }
-    assert_eq!(
-        told(&database, "submit_group('direct', '{}')").await,
-        NO_ROWS
-    );
+    assert_eq!(told(&database, "submit_group('direct', '{}')").await, NO_ROWS);
 }

@@ -67,17 +67,12 @@ impl Stress {
         }
     }
 
-    async fn transaction(
-        &self,
-        session: &mut PgConnection,
-        random: &mut StdRng,
-    ) -> Result<(), sqlx::Error> {
+    async fn transaction(&self, session: &mut PgConnection, random: &mut StdRng) -> Result<(), sqlx::Error> {
         session.execute("begin").await?;
         match random.random_range(0..100) {
             0..62 => {
                 let counts = [1, 1, 1, 1, 2, 5, 17];
-                let mut let_in =
-                    submit(session, *counts.choose(random).unwrap(), "enforce").await?;
+                let mut let_in = submit(session, *counts.choose(random).unwrap(), "enforce").await?;
                 if random.random_bool(0.15) {
                     session.execute("savepoint s").await?;
                     let admission = ["enforce", "accepted"].choose(random).unwrap();
@@ -136,21 +131,14 @@ impl Stress {
                 }
                 if random.random_bool(0.9) {
                     let settle = "select count(*) from tidegate.settle_receipt($1::text[]::tidegate.lease[])";
-                    sqlx::query(settle)
-                        .bind(&leases)
-                        .execute(&mut *session)
-                        .await?;
+                    sqlx::query(settle).bind(&leases).execute(&mut *session).await?;
                 }
             }
         }
         if random.random_bool(0.2) {
             pause(random).await;
         }
-        let end = if random.random_bool(0.12) {
-            "rollback"
-        } else {
-            "commit"
-        };
+        let end = if random.random_bool(0.12) { "rollback" } else { "commit" };
         session.execute(end).await?;
         Ok(())
     }
@@ -222,11 +210,7 @@ impl Stress {
 }
 
 /// How many of so many were let in; who submits is the admission's name.
-async fn submit(
-    session: &mut PgConnection,
-    count: i32,
-    admission: &str,
-) -> Result<i64, sqlx::Error> {
+async fn submit(session: &mut PgConnection, count: i32, admission: &str) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar(
         "select count(*) filter (where s.outcome = 'accepted')
          from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[$1]), null, $2, $2) as s",
@@ -313,9 +297,7 @@ async fn nextval_keeps_its_lock_until_the_top_transaction_ends() {
     let mut watch = Session::open(&database).await;
     let mut session = Session::begin(&database).await;
     session.execute("savepoint s").await;
-    session
-        .texts("select nextval('pgmq.q_tx_msg_id_seq')")
-        .await;
+    session.texts("select nextval('pgmq.q_tx_msg_id_seq')").await;
     assert_eq!(watch.text(LOCKED).await, "1");
     session.execute("rollback to s").await;
     assert_eq!(watch.text(LOCKED).await, "1");
@@ -327,9 +309,7 @@ async fn nextval_keeps_its_lock_until_the_top_transaction_ends() {
     session
         .texts("select * from tidegate_internal.queue_numbers('tx')")
         .await;
-    let id = session
-        .text("select id from tidegate.submit('direct', '{}')")
-        .await;
+    let id = session.text("select id from tidegate.submit('direct', '{}')").await;
     session.execute("commit; begin").await;
     session
         .texts(&format!("select * from tidegate.request_outlook('{id}')"))
@@ -408,10 +388,8 @@ async fn beside_thirty_open_draws_the_gate_lets_in_what_is_left() {
 async fn draws_that_stay_open_while_thousands_are_drained_take_their_room_when_they_commit() {
     let database = TestDatabase::unlimited().await;
     let mut open = Session::begin(&database).await;
-    open.texts(
-        "select id from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[10]))",
-    )
-    .await;
+    open.texts("select id from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[10]))")
+        .await;
     let mut other = Session::open(&database).await;
     for _ in 0..9 {
         submit_many(&database, "direct", 1000).await;
@@ -428,7 +406,8 @@ async fn draws_that_stay_open_while_thousands_are_drained_take_their_room_when_t
             "update tidegate.gate set high_water = {HIGH_WATER}, low_water = {HIGH_WATER} - 1 where name = 'tx'"
         ))
         .await;
-    let fill = "select 1 from tidegate.submit_group('direct', array_fill('{}'::jsonb, array[200])) where outcome = 'accepted'";
+    let fill =
+        "select 1 from tidegate.submit_group('direct', array_fill('{}'::jsonb, array[200])) where outcome = 'accepted'";
     open.commit().await;
     assert_eq!(other.texts(fill).await.len(), 90);
     sound(&database).await;
@@ -438,11 +417,10 @@ async fn draws_that_stay_open_while_thousands_are_drained_take_their_room_when_t
 async fn messages_that_are_put_back_take_the_room_of_new_ones() {
     let database = stage().await;
     let mut session = Session::open(&database).await;
-    let fill = "select 1 from tidegate.submit_group('direct', array_fill('{}'::jsonb, array[200])) where outcome = 'accepted'";
+    let fill =
+        "select 1 from tidegate.submit_group('direct', array_fill('{}'::jsonb, array[200])) where outcome = 'accepted'";
     assert_eq!(session.texts(fill).await.len(), 100);
-    session
-        .execute("delete from pgmq.q_tx where msg_id <= 40")
-        .await;
+    session.execute("delete from pgmq.q_tx where msg_id <= 40").await;
     session.execute("select tidegate.look_at_gates()").await;
     assert_eq!(session.texts(fill).await.len(), 40);
     session.execute("select tidegate.recover()").await;
@@ -462,7 +440,8 @@ async fn messages_that_are_put_back_take_the_room_of_new_ones() {
 async fn an_offset_of_another_sequence_is_replaced() {
     let database = stage().await;
     let mut session = Session::open(&database).await;
-    let fill = "select 1 from tidegate.submit_group('direct', array_fill('{}'::jsonb, array[200])) where outcome = 'accepted'";
+    let fill =
+        "select 1 from tidegate.submit_group('direct', array_fill('{}'::jsonb, array[200])) where outcome = 'accepted'";
     for change in [
         "select setval('tidegate.offset_tx', 1000000)",
         "delete from pgmq.q_tx; select pgmq.drop_queue('tx'); select tidegate.recover_storage()",
@@ -482,7 +461,8 @@ async fn an_offset_of_another_sequence_is_replaced() {
 async fn a_transaction_that_removes_messages_and_takes_it_back_leaves_the_gate_strict() {
     let database = stage().await;
     let mut session = Session::open(&database).await;
-    let fill = "select 1 from tidegate.submit_group('direct', array_fill('{}'::jsonb, array[200])) where outcome = 'accepted'";
+    let fill =
+        "select 1 from tidegate.submit_group('direct', array_fill('{}'::jsonb, array[200])) where outcome = 'accepted'";
     session
         .texts("select * from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[99]))")
         .await;

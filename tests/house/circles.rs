@@ -7,9 +7,7 @@ use super::tidy::files;
 type Path<'a> = Vec<&'a str>;
 
 /// For each folder of modules, which of its modules use which others of it; a module counts with those inside it.
-fn uses<'a>(
-    sources: &'a [(String, String)],
-) -> BTreeMap<Path<'a>, BTreeMap<&'a str, BTreeSet<&'a str>>> {
+fn uses<'a>(sources: &'a [(String, String)]) -> BTreeMap<Path<'a>, BTreeMap<&'a str, BTreeSet<&'a str>>> {
     let modules: BTreeMap<Path<'a>, &str> = sources
         .iter()
         .map(|(name, text)| (module(name), text.as_str()))
@@ -60,8 +58,7 @@ fn paths(text: &str) -> Vec<Path<'_>> {
             .filter_map(|start| rest.find(start))
             .min()
         {
-            let is_word =
-                rest[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
+            let is_word = rest[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
             let comment = rest[..at].rsplit('\n').next().unwrap().contains("//");
             if is_word || comment {
                 rest = &rest[at + 6..];
@@ -135,10 +132,7 @@ fn a_circle_is_found_however_it_is_written() {
         source("a", "use crate::{b::{self, Thing}, c};"),
         source("b", "// use crate::a;\nuse std::fmt;"),
         source("b/inner", "fn f() { super::super::c::g(); }"),
-        source(
-            "c",
-            "use crate::d::*;\n#[cfg(test)]\nmod tests { use crate::a; }",
-        ),
+        source("c", "use crate::d::*;\n#[cfg(test)]\nmod tests { use crate::a; }"),
         source("d", "fn f() -> self::e::E { todo() }"),
         source("d/e", "use crate::b::inner as i;"),
         source("d/f", "use super::e;"),

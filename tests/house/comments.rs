@@ -45,13 +45,8 @@ order by 1, 2
 async fn every_object_has_a_comment() {
     let database = TestDatabase::uninitialised().await;
 
-    let objects = sqlx::query(OBJECTS)
-        .fetch_all(&database.pool)
-        .await
-        .unwrap();
-    let name = |row: &sqlx::postgres::PgRow| {
-        format!("{} {}", row.get::<String, _>(0), row.get::<String, _>(1))
-    };
+    let objects = sqlx::query(OBJECTS).fetch_all(&database.pool).await.unwrap();
+    let name = |row: &sqlx::postgres::PgRow| format!("{} {}", row.get::<String, _>(0), row.get::<String, _>(1));
     let without: Vec<String> = objects
         .iter()
         .filter(|row| {
@@ -61,11 +56,7 @@ async fn every_object_has_a_comment() {
         .map(name)
         .collect();
 
-    assert!(
-        without.is_empty(),
-        "{} without a comment: {without:#?}",
-        without.len()
-    );
+    assert!(without.is_empty(), "{} without a comment: {without:#?}", without.len());
     // The list itself is whole: one of each sort is on it.
     for known in [
         "table request",

@@ -53,11 +53,8 @@ fn bare(code: &str, is_sql: bool) -> String {
 
 #[test]
 fn each_formula_has_the_homes_that_the_map_names() {
-    let map =
-        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/architecture.md")).unwrap();
-    let (_, table) = map
-        .split_once("| formula | home | recognised by |\n")
-        .unwrap();
+    let map = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/architecture.md")).unwrap();
+    let (_, table) = map.split_once("| formula | home | recognised by |\n").unwrap();
     let (table, _) = table.split_once("\n\n").unwrap();
     let sources: Vec<_> = [
         ("sql", "sql"),
@@ -95,8 +92,7 @@ fn each_formula_has_the_homes_that_the_map_names() {
 
 #[test]
 fn a_copy_under_other_names_is_found() {
-    let copy =
-        "v_x := p_policy.base_ms\n  * power(v_f.factor::float8, n); -- base_ms * power(factor";
+    let copy = "v_x := p_policy.base_ms\n  * power(v_f.factor::float8, n); -- base_ms * power(factor";
     let sign = bare("base_ms * power(factor", true);
     assert!(bare(copy, true).contains(&sign));
     assert!(!bare(&format!("-- {copy}"), true).starts_with(&sign));

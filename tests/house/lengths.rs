@@ -1,11 +1,11 @@
-//! Does a function fit on a screen or two? 80 lines of Rust, 120 of SQL.
+//! Does a function fit on a screen or two? 80 lines of Rust, 130 of SQL.
 
 use std::collections::BTreeSet;
 
 use super::tidy::files;
 
 const RUST_MAX: usize = 80;
-const SQL_MAX: usize = 120;
+const SQL_MAX: usize = 130;
 
 /// SQL functions that are longer, and why.
 const LONGER: [(&str, &str); 15] = [
@@ -17,10 +17,7 @@ const LONGER: [(&str, &str); 15] = [
         "claim_tx",
         "one transition: what may be claimed, the limit, the claim, the ends",
     ),
-    (
-        "contract_observe",
-        "a list: what each type of assertion asks",
-    ),
+    ("contract_observe", "a list: what each type of assertion asks"),
     ("explain_waiting", "a list: what each reason to wait says"),
     ("invariants_of_queues", "a list: one entry an invariant"),
     ("invariants_of_requests", "a list: one entry an invariant"),
@@ -30,27 +27,14 @@ const LONGER: [(&str, &str); 15] = [
     ("recover_deadlines", "one pass over the rows of a batch"),
     ("redrive", "one pass over the rows of a batch"),
     ("settle_receipt", "one transition, for every flow"),
-    (
-        "settle_retry",
-        "one transition, with every reason for its end",
-    ),
-    (
-        "submit_requests",
-        "one transition: gates, keys, messages, rows, places",
-    ),
-    (
-        "waiting_before",
-        "one count, by the survey as far as it goes",
-    ),
+    ("settle_retry", "one transition, with every reason for its end"),
+    ("submit_requests", "one transition: gates, keys, messages, rows, places"),
+    ("waiting_before", "one count, by the survey as far as it goes"),
 ];
 
 /// The names and lengths of functions: each begins with a line that `name` knows and ends with a line `end`, indented as
 /// it begins.
-fn lengths<'a>(
-    text: &'a str,
-    name: impl Fn(&'a str) -> Option<&'a str>,
-    end: &str,
-) -> Vec<(&'a str, usize)> {
+fn lengths<'a>(text: &'a str, name: impl Fn(&'a str) -> Option<&'a str>, end: &str) -> Vec<(&'a str, usize)> {
     let lines: Vec<_> = text.lines().collect();
     let indent = |line: &str| line.len() - line.trim_start().len();
     let functions = lines.iter().enumerate().filter_map(|(from, line)| {
@@ -64,9 +48,7 @@ fn lengths<'a>(
 
 /// The word that begins a text.
 fn word(text: &str) -> &str {
-    text.split(|c: char| !c.is_alphanumeric() && c != '_')
-        .next()
-        .unwrap()
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap()
 }
 
 fn rust_function(line: &str) -> Option<&str> {

@@ -64,12 +64,7 @@ async fn run(session: &mut PgConnection, block: &Block) -> Vec<Table> {
             (Ok(rows), _) => answers.push(table(&rows)),
             (Err(error), Some(code)) if is_last => {
                 let said = error.as_database_error().and_then(|error| error.code());
-                assert_eq!(
-                    said.as_deref(),
-                    Some(code.as_str()),
-                    "line {}: {error}",
-                    block.line
-                );
+                assert_eq!(said.as_deref(), Some(code.as_str()), "line {}: {error}", block.line);
             }
             (Err(error), _) => panic!("line {}: {error}: {statement}", block.line),
         }
@@ -143,9 +138,7 @@ fn statements(body: &[&str]) -> Vec<String> {
 
 /// The tables with rows among what `psql` printed: a line of names, a rule, rows, and how many.
 fn printed(body: &[&str]) -> Vec<Table> {
-    let cells = |line: &str| -> Vec<String> {
-        line.split('|').map(|cell| cell.trim().to_owned()).collect()
-    };
+    let cells = |line: &str| -> Vec<String> { line.split('|').map(|cell| cell.trim().to_owned()).collect() };
     let mut tables = Vec::new();
     for (at, line) in body.iter().enumerate() {
         if !line.starts_with("--") || line.chars().any(|c| c != '-' && c != '+') {

@@ -25,10 +25,7 @@ async fn the_diagrams_draw_exactly_the_rules() {
 
     let missing: Vec<_> = rules.difference(&drawn).collect();
     let invented: Vec<_> = drawn.difference(&rules).collect();
-    assert!(
-        missing.is_empty(),
-        "rules that no diagram draws: {missing:#?}"
-    );
+    assert!(missing.is_empty(), "rules that no diagram draws: {missing:#?}");
     assert!(invented.is_empty(), "drawn, but in no rule: {invented:#?}");
     assert!(!rules.is_empty());
 }
@@ -40,11 +37,7 @@ fn each_diagram_ends_in_the_terminal_statuses() {
             .filter(|(of, _)| of == flow)
             .filter_map(|(_, line)| line.strip_suffix(" --> [*]"))
             .collect();
-        assert_eq!(
-            ends,
-            BTreeSet::from(["completed", "failure", "timed_out"]),
-            "{flow}"
-        );
+        assert_eq!(ends, BTreeSet::from(["completed", "failure", "timed_out"]), "{flow}");
     }
 }
 
@@ -60,12 +53,7 @@ fn edges() -> BTreeSet<Edge> {
             continue;
         };
         for cause in causes.split(", ") {
-            let edge = (
-                flow.clone(),
-                from.to_owned(),
-                to.to_owned(),
-                cause.to_owned(),
-            );
+            let edge = (flow.clone(), from.to_owned(), to.to_owned(), cause.to_owned());
             assert!(edges.insert(edge), "{flow}: drawn twice: {line}");
         }
     }
@@ -80,8 +68,6 @@ fn diagram_lines() -> impl Iterator<Item = (String, &'static str)> {
             .lines()
             .find_map(|line| line.trim().strip_prefix("%% flow: "))
             .expect("a diagram names its flow");
-        diagram
-            .lines()
-            .map(move |line| (flow.to_owned(), line.trim()))
+        diagram.lines().map(move |line| (flow.to_owned(), line.trim()))
     })
 }

@@ -125,22 +125,14 @@ async fn each_call_needs_its_scope_and_admin_has_them_all() {
         (Method::POST, "/v1/responses", "respond"),
         (Method::POST, responses.as_str(), "respond"),
     ] {
-        let without = api
-            .client
-            .request(method.clone(), api.url(path))
-            .json(&json!({}));
+        let without = api.client.request(method.clone(), api.url(path)).json(&json!({}));
         answer(without).await.assert_problem(401, "unauthenticated");
         for (key, holds) in [
             (&submit, scope == "submit"),
             (&respond, scope == "respond"),
             (&admin, true),
         ] {
-            let asked = answer(
-                api.bearing(key)
-                    .ask(method.clone(), path)
-                    .json(&json!({"response": 1})),
-            )
-            .await;
+            let asked = answer(api.bearing(key).ask(method.clone(), path).json(&json!({"response": 1}))).await;
             if holds {
                 assert!(![401, 403].contains(&asked.status.as_u16()), "{asked:?}");
             } else {
@@ -191,10 +183,7 @@ async fn strange_credentials_are_refused_and_never_echoed() {
         let asking = api.client.get(api.url(SOME_JOB));
         let refused = answer(asking.header("authorization", &value)).await;
         refused.assert_problem(401, "unauthenticated");
-        assert!(
-            challenge(&refused).contains("error=\"invalid_token\""),
-            "{value}"
-        );
+        assert!(challenge(&refused).contains("error=\"invalid_token\""), "{value}");
         assert!(!format!("{refused:?}").contains("tg_'"), "{refused:?}");
     }
     let twice = api.client.get(api.url(SOME_JOB));
@@ -255,14 +244,10 @@ async fn a_key_and_its_revocation_hold_on_every_running_node_within_a_second() {
             assert!(asked_after < Duration::from_secs(1));
         }
         // No key is live, and still nobody may call without one.
-        node.get(SOME_JOB)
-            .await
-            .assert_problem(401, "unauthenticated");
+        node.get(SOME_JOB).await.assert_problem(401, "unauthenticated");
     }
     let late = Api::of(&database).await;
-    late.get(SOME_JOB)
-        .await
-        .assert_problem(401, "unauthenticated");
+    late.get(SOME_JOB).await.assert_problem(401, "unauthenticated");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -271,10 +256,7 @@ async fn a_key_is_replaced_without_a_gap() {
     let old = key_of(&database, "shop 1", &[Scope::Submit], "shop").await;
     let api = Api::of(&database).await;
     let path = api.bearing(&old).submit("direct").await;
-    let taken = api
-        .bearing(&old)
-        .post_with_key("/v1/direct", "k", &json!(1))
-        .await;
+    let taken = api.bearing(&old).post_with_key("/v1/direct", "k", &json!(1)).await;
 
     let new = key_of(&database, "shop 2", &[Scope::Submit], "shop").await;
     eventually("the node knows the new key", || async {
@@ -288,10 +270,7 @@ async fn a_key_is_replaced_without_a_gap() {
     .await;
 
     assert_eq!(api.bearing(&new).get(&path).await.status, 202);
-    let replayed = api
-        .bearing(&new)
-        .post_with_key("/v1/direct", "k", &json!(1))
-        .await;
+    let replayed = api.bearing(&new).post_with_key("/v1/direct", "k", &json!(1)).await;
     assert_eq!(replayed.body["job_id"], taken.body["job_id"]);
     assert_eq!(api.bearing(&new).delete(&path).await.status, 200);
 }
@@ -313,17 +292,13 @@ async fn a_request_is_there_for_its_submitters_keys_and_for_nobody_elses() {
         let bob = node.bearing(&bob);
         let unseen = bob.get(&path).await;
         unseen.assert_problem(404, "unknown_request");
-        bob.delete(&path)
-            .await
-            .assert_problem(404, "unknown_request");
+        bob.delete(&path).await.assert_problem(404, "unknown_request");
         // What is not there is told in the same words.
         let id = path.rsplit('/').next().unwrap();
         let missing = bob.get(SOME_JOB).await;
         assert_eq!(
             unseen.detail().replace(id, "ID"),
-            missing
-                .detail()
-                .replace(SOME_JOB.rsplit('/').next().unwrap(), "ID")
+            missing.detail().replace(SOME_JOB.rsplit('/').next().unwrap(), "ID")
         );
     }
 
@@ -473,10 +448,7 @@ async fn when_nobody_can_tell_who_may_call_the_answer_is_503_and_not_401() {
     let api = Api::start(Store::new(pool), &HttpOptions::default()).await;
     let key = ApiKey::generate().unwrap();
 
-    for asked in [
-        api.get(SOME_JOB).await,
-        api.bearing(&key).get(SOME_JOB).await,
-    ] {
+    for asked in [api.get(SOME_JOB).await, api.bearing(&key).get(SOME_JOB).await] {
         asked.assert_problem(503, "database_unavailable");
     }
 

@@ -64,16 +64,8 @@ async fn a_patch_changes_all_or_nothing() {
     );
 
     for (body, status, code) in [
-        (
-            json!({"min_seconds": 5, "tx.burst": 0}),
-            400,
-            "invalid_request",
-        ),
-        (
-            json!({"min_seconds": 5, "tx.speed": 1}),
-            404,
-            "unknown_setting",
-        ),
+        (json!({"min_seconds": 5, "tx.burst": 0}), 400, "invalid_request"),
+        (json!({"min_seconds": 5, "tx.speed": 1}), 404, "unknown_setting"),
         (json!({"min_seconds": {"to": 5}}), 400, "invalid_request"),
         (json!({"min_seconds": [5]}), 400, "invalid_request"),
         (json!({"min_seconds": true}), 400, "invalid_request"),
@@ -92,11 +84,7 @@ async fn a_patch_changes_all_or_nothing() {
         ("", 400, "malformed_json"),
         ("{\"min_seconds\": 5", 400, "malformed_json"),
         ("{\"min_seconds\": NaN}", 400, "malformed_json"),
-        (
-            "{\"min_seconds\": 5, \"min_seconds\": 6}",
-            400,
-            "invalid_body",
-        ),
+        ("{\"min_seconds\": 5, \"min_seconds\": 6}", 400, "invalid_body"),
         ("{\"min_seconds\": 1e400}", 422, "unstorable"),
         ("{\"min_seconds\": 1e300}", 400, "invalid_request"),
     ] {
@@ -105,9 +93,7 @@ async fn a_patch_changes_all_or_nothing() {
         refused.assert_problem(status, code);
     }
     let untyped = api.client.patch(api.url("/v1/admin/config")).body("{}");
-    answer(untyped)
-        .await
-        .assert_problem(415, "unsupported_media_type");
+    answer(untyped).await.assert_problem(415, "unsupported_media_type");
     assert_eq!(
         database
             .text("select min_seconds from tidegate.setting")
@@ -126,8 +112,7 @@ async fn the_history_comes_in_pages_that_meet() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
     for burst in 2..=8 {
-        api.patch("/v1/admin/config", &json!({"tx.burst": burst}))
-            .await;
+        api.patch("/v1/admin/config", &json!({"tx.burst": burst})).await;
     }
 
     let mut seen = Vec::new();
@@ -153,11 +138,7 @@ async fn the_history_comes_in_pages_that_meet() {
     let latest = api.get("/v1/admin/config/history?limit=1").await;
     let change = &latest.body["changes"][0];
     assert_eq!(
-        (
-            &change["actor"],
-            &change["on_behalf_of"],
-            &change["operation"]
-        ),
+        (&change["actor"], &change["on_behalf_of"], &change["operation"]),
         (&json!(actor), &json!("http"), &json!("update"))
     );
     for (query, code) in [
@@ -198,10 +179,7 @@ async fn queues_are_shown_paused_and_resumed() {
     ] {
         let acted = act(&api, &format!("/v1/admin/queues/tx/{action}")).await;
         assert_eq!(acted.status, 200);
-        assert_eq!(
-            acted.body,
-            json!({"queue": "tx", "paused": paused, "changed": changed})
-        );
+        assert_eq!(acted.body, json!({"queue": "tx", "paused": paused, "changed": changed}));
         let is_paused = database
             .text("select paused from tidegate.queue where name = 'tx'")
             .await;
@@ -278,8 +256,7 @@ async fn gates_are_shown_marked_held_and_released() {
     }
     let unknown = [
         api.get("/v1/admin/gates/nope").await,
-        api.patch("/v1/admin/gates/nope", &json!({"high_water": 10}))
-            .await,
+        api.patch("/v1/admin/gates/nope", &json!({"high_water": 10})).await,
         act(&api, "/v1/admin/gates/nope/close").await,
     ];
     for unknown in unknown {
@@ -311,11 +288,7 @@ async fn caps_are_made_changed_held_and_removed() {
     }
     // Any name that a submitter may have.
     let odd = "submitter/a%2Fb%20%C3%A9%22%3F%25";
-    let made = put(
-        odd,
-        json!({"high_water": 5, "low_water": 1, "mode": "soft"}),
-    )
-    .await;
+    let made = put(odd, json!({"high_water": 5, "low_water": 1, "mode": "soft"})).await;
     assert_eq!(made.body["gate"]["submitter"], "a/b \u{e9}\"?%");
     let patched = api
         .patch(&format!("/v1/admin/caps/{odd}"), &json!({"low_water": 2}))
@@ -330,10 +303,7 @@ async fn caps_are_made_changed_held_and_removed() {
         .iter()
         .map(|gate| gate["name"].as_str().unwrap())
         .collect();
-    assert_eq!(
-        names,
-        ["readiness", "tx", "kind direct", "submitter a/b \u{e9}\"?%"]
-    );
+    assert_eq!(names, ["readiness", "tx", "kind direct", "submitter a/b \u{e9}\"?%"]);
 
     for (action, state, forced) in [
         ("close", "too_many_requests", true),
@@ -356,30 +326,15 @@ async fn caps_are_made_changed_held_and_removed() {
         ("kind/nope", json!({"high_water": 9}), 404, "unknown_kind"),
         ("queue/tx", json!({"high_water": 9}), 404, "unknown_cap"),
         ("kind/direct", json!({}), 400, "invalid_body"),
-        (
-            "kind/direct",
-            json!({"high_water": 3}),
-            400,
-            "invalid_request",
-        ),
+        ("kind/direct", json!({"high_water": 3}), 400, "invalid_request"),
         (
             "kind/direct",
             json!({"high_water": 9, "low_water": null}),
             400,
             "invalid_body",
         ),
-        (
-            "submitter/%00",
-            json!({"high_water": 9}),
-            404,
-            "unknown_cap",
-        ),
-        (
-            "submitter/ann",
-            json!({"high_water": 0}),
-            400,
-            "invalid_request",
-        ),
+        ("submitter/%00", json!({"high_water": 9}), 404, "unknown_cap"),
+        ("submitter/ann", json!({"high_water": 0}), 400, "invalid_request"),
     ] {
         put(path, body).await.assert_problem(status, code);
     }
@@ -430,11 +385,7 @@ async fn the_history_of_gates_comes_in_pages_that_meet() {
             let path = format!("/v1/admin/gates/history?{gate}limit=2{before}");
             let page = api.get(&path).await;
             let changes = page.body["changes"].as_array().unwrap();
-            seen.extend(
-                changes
-                    .iter()
-                    .map(|change| change["epoch"].as_i64().unwrap()),
-            );
+            seen.extend(changes.iter().map(|change| change["epoch"].as_i64().unwrap()));
             let Some(next) = page.body["next_before"].as_i64() else {
                 break;
             };
@@ -446,12 +397,7 @@ async fn the_history_of_gates_comes_in_pages_that_meet() {
     let latest = api.get("/v1/admin/gates/history?limit=1").await;
     let change = &latest.body["changes"][0];
     assert_eq!(
-        (
-            &change["gate"],
-            &change["signal"],
-            &change["cause"],
-            &change["actor"]
-        ),
+        (&change["gate"], &change["signal"], &change["cause"], &change["actor"]),
         (
             &json!("tx"),
             &json!("ACCEPTING_REQUESTS"),
@@ -482,9 +428,7 @@ async fn nothing_below_admin_is_taken_for_a_kind() {
         "/v1/admin/config/a/b".to_owned(),
     ] {
         api.get(&path).await.assert_problem(404, "unknown_path");
-        api.post(&path, &json!({}))
-            .await
-            .assert_problem(404, "unknown_path");
+        api.post(&path, &json!({})).await.assert_problem(404, "unknown_path");
     }
     for path in ["/v1/admin/config", "/v1/admin/gates", "/v1/admin/queues"] {
         api.post(path, &json!({}))

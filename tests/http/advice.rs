@@ -44,14 +44,8 @@ async fn the_polls_of_a_request_are_told_once_when_its_end_is() {
         "one for each request"
     );
     assert_eq!(of("polls_per_request_sum{kind=\"direct\"}"), Some(4.0));
-    assert_eq!(
-        of("polls_per_request_bucket{kind=\"direct\",le=\"1\"}"),
-        Some(1.0)
-    );
-    assert_eq!(
-        of("poll_lateness_seconds_count{kind=\"direct\"}"),
-        Some(2.0)
-    );
+    assert_eq!(of("polls_per_request_bucket{kind=\"direct\",le=\"1\"}"), Some(1.0));
+    assert_eq!(of("poll_lateness_seconds_count{kind=\"direct\"}"), Some(2.0));
     let late = of("poll_lateness_seconds_sum{kind=\"direct\"}").unwrap();
     assert!((0.0..60.0).contains(&late), "{late}");
 }
@@ -72,9 +66,7 @@ async fn predictions_are_told_as_the_database_has_counted_them() {
             ))
             .await;
         database
-            .execute(&format!(
-                "select tidegate.fail_internal(array['{id}']::uuid[])"
-            ))
+            .execute(&format!("select tidegate.fail_internal(array['{id}']::uuid[])"))
             .await;
     }
 
@@ -141,9 +133,9 @@ async fn those_who_wait_are_counted_while_they_do() {
     held.abort();
     eventually("they are gone", || async {
         let figures = Figures::of(&node.api).await;
-        ["held", "stream"].iter().all(|how| {
-            figures.get(&format!("tidegate_waiting_callers{{how=\"{how}\"}}")) == Some(0.0)
-        })
+        ["held", "stream"]
+            .iter()
+            .all(|how| figures.get(&format!("tidegate_waiting_callers{{how=\"{how}\"}}")) == Some(0.0))
     })
     .await;
 }
@@ -166,8 +158,7 @@ async fn webhooks_that_are_not_delivered_are_counted() {
         let figures = Figures::of(&api).await;
         let age = figures.get("tidegate_webhook_oldest_age_seconds");
         let of = |state| figures.get(&format!("tidegate_webhook_deliveries{{state=\"{state}\"}}"));
-        (of("waiting"), of("under_way"), of("failed")) == (Some(1.0), Some(0.0), Some(0.0))
-            && age > Some(0.0)
+        (of("waiting"), of("under_way"), of("failed")) == (Some(1.0), Some(0.0), Some(0.0)) && age > Some(0.0)
     })
     .await;
 }
@@ -194,9 +185,7 @@ async fn while_the_database_is_away_figures_are_shown_by_the_keys_that_were_know
         figures.get("tidegate_database_up") == Some(0.0)
     })
     .await;
-    api.get("/metrics")
-        .await
-        .assert_problem(401, "unauthenticated");
+    api.get("/metrics").await.assert_problem(401, "unauthenticated");
     api.bearing(&ApiKey::generate().unwrap())
         .get("/metrics")
         .await

@@ -15,9 +15,7 @@ fn ids(taken: &Answer) -> Vec<&str> {
 }
 
 async fn requests(database: &TestDatabase) -> i64 {
-    database
-        .number("select count(*) from tidegate.request")
-        .await
+    database.number("select count(*) from tidegate.request").await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -89,9 +87,7 @@ async fn a_batch_of_ten_thousand_is_taken() {
     let api = Api::of(&database).await;
 
     let payloads: Vec<_> = (0..10_000).collect();
-    let taken = api
-        .post_with_key("/v1/direct/batch", "large", &json!(payloads))
-        .await;
+    let taken = api.post_with_key("/v1/direct/batch", "large", &json!(payloads)).await;
 
     assert_eq!(ids(&taken).len(), 10_000);
     assert_eq!(taken.retry_after(), 300);
@@ -119,9 +115,7 @@ async fn a_repeated_batch_is_the_same_batch() {
 async fn a_key_with_another_batch_is_refused_and_nothing_of_it_stored() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
-    let first = api
-        .post_with_key("/v1/direct/batch", "k", &json!([1, 2, 3]))
-        .await;
+    let first = api.post_with_key("/v1/direct/batch", "k", &json!([1, 2, 3])).await;
     assert_eq!(ids(&first).len(), 3);
 
     for other in [
@@ -200,10 +194,7 @@ async fn one_batch_sent_many_times_at_once_over_two_nodes_is_stored_once() {
     }
 
     let (winner, ids) = won.unwrap();
-    assert_eq!(
-        ids.as_array().unwrap().len(),
-        batches[winner].as_array().unwrap().len()
-    );
+    assert_eq!(ids.as_array().unwrap().len(), batches[winner].as_array().unwrap().len());
     assert_eq!(
         requests(&database).await,
         i64::try_from(batches[winner].as_array().unwrap().len()).unwrap()
@@ -253,9 +244,6 @@ async fn a_batch_that_the_gate_refuses_is_refused_whole() {
         let refused = answer(posting).await;
         refused.assert_problem(429, "gate_closed");
         let passed = began.elapsed().as_secs() + 1;
-        assert!(
-            (42 - passed..=42).contains(&refused.retry_after()),
-            "{refused:?}"
-        );
+        assert!((42 - passed..=42).contains(&refused.retry_after()), "{refused:?}");
     }
 }

@@ -28,9 +28,7 @@ async fn a_submission_names_who_is_told_of_its_end() {
     assert_eq!(taken.body["state"], "queued");
     assert!(taken.retry_after() >= 1);
     assert_eq!(
-        database
-            .column("select callback_url from tidegate.request")
-            .await,
+        database.column("select callback_url from tidegate.request").await,
         [URL]
     );
 }
@@ -42,12 +40,7 @@ async fn a_delayed_start_and_a_callback_go_together() {
     let later = (chrono::Utc::now() + chrono::Duration::seconds(100)).to_rfc3339();
     let posting = api.posting("/v1/direct", &json!({}));
 
-    let taken = answer(
-        posting
-            .header(HEADER, URL)
-            .header("tidegate-not-before", later),
-    )
-    .await;
+    let taken = answer(posting.header(HEADER, URL).header("tidegate-not-before", later)).await;
 
     assert_eq!(taken.status, 202, "{taken:?}");
     assert!((90..=110).contains(&taken.retry_after()), "{taken:?}");
@@ -82,12 +75,7 @@ async fn a_url_that_may_not_be_named_is_refused_and_nothing_is_stored() {
     let unknown = api.posting("/v1/nothing", &json!({})).header(HEADER, URL);
     answer(unknown).await.assert_problem(404, "unknown_kind");
 
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request")
-            .await,
-        0
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,9 +104,7 @@ async fn a_replay_keeps_the_callback_of_the_first_submission() {
         assert_eq!(replayed.body["job_id"], first.body["job_id"]);
     }
     assert_eq!(
-        database
-            .column("select callback_url from tidegate.request")
-            .await,
+        database.column("select callback_url from tidegate.request").await,
         [URL]
     );
 }

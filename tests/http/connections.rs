@@ -68,10 +68,7 @@ async fn a_head_that_is_too_large_is_refused() {
             "GET /livez HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n",
             "x".repeat(20_000)
         ),
-        format!(
-            "GET /{} HTTP/1.1\r\nhost: localhost\r\n\r\n",
-            "x".repeat(20_000)
-        ),
+        format!("GET /{} HTTP/1.1\r\nhost: localhost\r\n\r\n", "x".repeat(20_000)),
         format!(
             "GET /livez HTTP/1.1\r\nhost: localhost\r\n{}\r\n",
             "x: y\r\n".repeat(200)
@@ -98,12 +95,7 @@ async fn a_connection_that_says_nothing_or_half_a_head_or_nothing_more_is_closed
     };
     let api = within(&database, options).await;
 
-    for sent in [
-        "",
-        "GET /livez HT",
-        "GET /livez HTTP/1.1\r\nhost: localhost\r\n",
-        LIVE,
-    ] {
+    for sent in ["", "GET /livez HT", "GET /livez HTTP/1.1\r\nhost: localhost\r\n", LIVE] {
         let said = read_to_end(api.raw(sent).await).await;
         let answered = if sent == LIVE { "HTTP/1.1 200 " } else { "" };
         assert!(said.starts_with(answered), "{sent}: {said}");
@@ -149,14 +141,9 @@ async fn a_client_who_takes_nothing_of_its_answers_is_given_up() {
         let (_unread, mut asking) = stuck.into_split();
         while asking.write_all(many.as_bytes()).await.is_ok() {}
     };
-    tokio::time::timeout(Duration::from_secs(60), given_up)
-        .await
-        .unwrap();
+    tokio::time::timeout(Duration::from_secs(60), given_up).await.unwrap();
 
-    eventually("its place is free", || async {
-        api.get("/livez").await.status == 200
-    })
-    .await;
+    eventually("its place is free", || async { api.get("/livez").await.status == 200 }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

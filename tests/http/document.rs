@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 use super::{Api, answer};
 use crate::support::TestDatabase;
 
-static DOCUMENT: LazyLock<Value> =
-    LazyLock::new(|| serde_json::to_value(tidegate::http::document()).unwrap());
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::to_value(tidegate::http::document()).unwrap());
 
 /// The headers that tell something about a request, or how to go on.
 const TELLING: [&str; 8] = [
@@ -24,13 +23,7 @@ const TELLING: [&str; 8] = [
 ];
 
 /// Checks that an answer is one that the document says this call may have.
-pub(super) fn assert_documented(
-    method: &Method,
-    path: &str,
-    status: StatusCode,
-    headers: &HeaderMap,
-    body: &Value,
-) {
+pub(super) fn assert_documented(method: &Method, path: &str, status: StatusCode, headers: &HeaderMap, body: &Value) {
     let at = format!("{method} {path}: {status}");
     let header = |name| headers.get(name).map(|value| value.to_str().unwrap());
     let media_type = header("content-type").map(|media_type| media_type.split(';').next().unwrap());
@@ -41,28 +34,17 @@ pub(super) fn assert_documented(
         assert_eq!(body["code"], "unknown_path", "{at} is not documented");
         return;
     };
-    let method = if method == Method::HEAD {
-        &Method::GET
-    } else {
-        method
-    };
+    let method = if method == Method::HEAD { &Method::GET } else { method };
     let Some(operation) = item.get(method.as_str().to_ascii_lowercase()) else {
         assert_eq!(body["code"], "method_not_allowed", "{at} is not documented");
-        assert!(
-            header("allow").is_some(),
-            "{at} does not say what is allowed"
-        );
+        assert!(header("allow").is_some(), "{at} does not say what is allowed");
         return;
     };
     let response = &operation["responses"][status.as_str()];
-    assert!(
-        !response.is_null(),
-        "{at} is not documented for {template}: {body}"
-    );
+    assert!(!response.is_null(), "{at} is not documented for {template}: {body}");
     if let Some(content) = response["content"].as_object() {
         let schema = media_type.and_then(|media_type| content.get(media_type));
-        let schema =
-            &schema.unwrap_or_else(|| panic!("{at} is not documented as {media_type:?}"))["schema"];
+        let schema = &schema.unwrap_or_else(|| panic!("{at} is not documented as {media_type:?}"))["schema"];
         let events = (media_type == Some("text/event-stream")).then(|| events(body));
         for body in events.as_deref().unwrap_or(std::slice::from_ref(body)) {
             if let Err(objection) = conforms(body, schema) {
@@ -73,8 +55,8 @@ pub(super) fn assert_documented(
         assert_eq!(body, "", "{at} is documented without a body");
     }
     for (name, _) in response["headers"].as_object().into_iter().flatten() {
-        let promised = ["Retry-After", "WWW-Authenticate"].contains(&name.as_str())
-            || (name == "Location" && status == 202);
+        let promised =
+            ["Retry-After", "WWW-Authenticate"].contains(&name.as_str()) || (name == "Location" && status == 202);
         assert!(!promised || header(name).is_some(), "{at} has no {name}");
     }
     for name in TELLING {
@@ -182,13 +164,10 @@ fn operations() -> Vec<(Method, &'static str, &'static Value)> {
     let operations: Vec<_> = paths
         .iter()
         .flat_map(|(path, item)| {
-            item.as_object()
-                .unwrap()
-                .iter()
-                .map(move |(method, operation)| {
-                    let method = method.to_ascii_uppercase().parse().unwrap();
-                    (method, path.as_str(), operation)
-                })
+            item.as_object().unwrap().iter().map(move |(method, operation)| {
+                let method = method.to_ascii_uppercase().parse().unwrap();
+                (method, path.as_str(), operation)
+            })
         })
         .collect();
     assert!(operations.len() >= 25);
@@ -202,11 +181,7 @@ fn codes() -> BTreeSet<(String, String)> {
         for (status, response) in operation["responses"].as_object().unwrap() {
             let parts = &response["content"]["application/problem+json"]["schema"]["allOf"];
             for part in parts.as_array().into_iter().flatten() {
-                for code in part["properties"]["code"]["enum"]
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                {
+                for code in part["properties"]["code"]["enum"].as_array().into_iter().flatten() {
                     codes.insert((status.clone(), code.as_str().unwrap().to_owned()));
                 }
             }
@@ -251,26 +226,14 @@ async fn the_page_is_served_with_what_it_loads_and_leads_to_the_document() {
     assert!(page.header("content-type").starts_with("text/html"));
     let page = page.body.as_str().unwrap();
     let mut loaded = 0;
-    for after in page
-        .split(['"', '\''])
-        .filter(|word| word.starts_with("./"))
-    {
-        assert_eq!(
-            api.get(&format!("/docs/{}", &after[2..])).await.status,
-            200,
-            "{after}"
-        );
+    for after in page.split(['"', '\'']).filter(|word| word.starts_with("./")) {
+        assert_eq!(api.get(&format!("/docs/{}", &after[2..])).await.status, 200, "{after}");
         loaded += 1;
     }
     assert!(loaded >= 3, "{page}");
     let start = api.get("/docs/swagger-initializer.js").await;
-    assert!(
-        start.body.as_str().unwrap().contains("/openapi.json"),
-        "{start:?}"
-    );
-    api.get("/docs/nothing.js")
-        .await
-        .assert_problem(404, "unknown_path");
+    assert!(start.body.as_str().unwrap().contains("/openapi.json"), "{start:?}");
+    api.get("/docs/nothing.js").await.assert_problem(404, "unknown_path");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -292,9 +255,9 @@ async fn every_documented_operation_answers() {
             ("{of}", "kind"),
             ("{name}", "min_seconds"),
         ];
-        let filled = filled.iter().fold(path.to_owned(), |path, (name, value)| {
-            path.replace(name, value)
-        });
+        let filled = filled
+            .iter()
+            .fold(path.to_owned(), |path, (name, value)| path.replace(name, value));
         assert!(!filled.contains('{'), "fill in what {path} needs");
         let path = filled;
         if path.ends_with("/events") {
@@ -307,10 +270,7 @@ async fn every_documented_operation_answers() {
         }
         // That the answer is documented is checked wherever an answer is read.
         let answered = answer(asking).await;
-        assert!(
-            answered.status.as_u16() < 500,
-            "{method} {path}: {answered:?}"
-        );
+        assert!(answered.status.as_u16() < 500, "{method} {path}: {answered:?}");
         let code = answered.body["code"].as_str().unwrap_or_default();
         assert!(
             !["unknown_path", "method_not_allowed"].contains(&code),
@@ -321,17 +281,15 @@ async fn every_documented_operation_answers() {
 
 #[test]
 fn an_undocumented_answer_is_noticed() {
-    let noticed =
-        |method: Method, path: &str, status: u16, media_type: &'static str, body: Value| {
-            let mut headers = HeaderMap::new();
-            headers.insert("content-type", media_type.parse().unwrap());
-            if status == 503 {
-                headers.insert("retry-after", "1".parse().unwrap());
-            }
-            let status = StatusCode::from_u16(status).unwrap();
-            std::panic::catch_unwind(|| assert_documented(&method, path, status, &headers, &body))
-                .is_err()
-        };
+    let noticed = |method: Method, path: &str, status: u16, media_type: &'static str, body: Value| {
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", media_type.parse().unwrap());
+        if status == 503 {
+            headers.insert("retry-after", "1".parse().unwrap());
+        }
+        let status = StatusCode::from_u16(status).unwrap();
+        std::panic::catch_unwind(|| assert_documented(&method, path, status, &headers, &body)).is_err()
+    };
     let alive = json!({"status": "alive"});
     let full = |code: &str| {
         json!({
@@ -343,43 +301,13 @@ fn an_undocumented_answer_is_noticed() {
 
     assert!(!noticed(Method::GET, "/livez", 200, plain, alive.clone()));
     assert!(noticed(Method::GET, "/livez", 201, plain, alive.clone()));
-    assert!(noticed(
-        Method::GET,
-        "/livez",
-        200,
-        "text/plain",
-        alive.clone()
-    ));
-    assert!(noticed(
-        Method::GET,
-        "/livez",
-        200,
-        plain,
-        json!({"status": "undead"})
-    ));
+    assert!(noticed(Method::GET, "/livez", 200, "text/plain", alive.clone()));
+    assert!(noticed(Method::GET, "/livez", 200, plain, json!({"status": "undead"})));
     assert!(noticed(Method::GET, "/livez", 200, plain, json!({})));
     assert!(noticed(Method::PUT, "/livez", 200, plain, alive.clone()));
-    assert!(noticed(
-        Method::GET,
-        "/v1/nowhere/to/be/found",
-        200,
-        plain,
-        alive
-    ));
-    assert!(!noticed(
-        Method::POST,
-        "/v1/direct",
-        503,
-        problem,
-        full("overloaded")
-    ));
-    assert!(noticed(
-        Method::POST,
-        "/v1/direct",
-        503,
-        problem,
-        full("gate_closed")
-    ));
+    assert!(noticed(Method::GET, "/v1/nowhere/to/be/found", 200, plain, alive));
+    assert!(!noticed(Method::POST, "/v1/direct", 503, problem, full("overloaded")));
+    assert!(noticed(Method::POST, "/v1/direct", 503, problem, full("gate_closed")));
     assert!(noticed(
         Method::GET,
         "/livez",
@@ -397,17 +325,11 @@ fn every_operation_says_what_it_is_and_how_it_fails() {
         let id = operation["operationId"].as_str().unwrap();
         assert!(ids.insert(id), "{id} is there twice");
         assert!(operation["summary"].is_string(), "{at} has no summary");
-        assert!(
-            operation["security"].is_array(),
-            "{at} does not say who may call it"
-        );
+        assert!(operation["security"].is_array(), "{at} does not say who may call it");
         let tags = operation["tags"].as_array().unwrap();
         for tag in tags {
             let known = DOCUMENT["tags"].as_array().unwrap();
-            assert!(
-                known.iter().any(|known| known["name"] == *tag),
-                "{at}: {tag}"
-            );
+            assert!(known.iter().any(|known| known["name"] == *tag), "{at}: {tag}");
         }
         assert_eq!(tags.len(), 1, "{at}");
         let responses = operation["responses"].as_object().unwrap();
@@ -419,9 +341,7 @@ fn every_operation_says_what_it_is_and_how_it_fails() {
             assert!(responses.contains_key(status), "{at} lacks {status}");
         }
         for (status, response) in responses {
-            let problem = response["content"]
-                .get("application/problem+json")
-                .is_some();
+            let problem = response["content"].get("application/problem+json").is_some();
             let error = status.as_str() >= "400" && !["414", "431"].contains(&status.as_str());
             assert_eq!(problem, error, "{at}: {status}");
             let comes_back = ["202", "429", "503"].contains(&status.as_str());
@@ -433,18 +353,13 @@ fn every_operation_says_what_it_is_and_how_it_fails() {
         }
         let body = operation.get("requestBody").is_some();
         for status in ["400", "413", "415"] {
-            assert!(
-                !body || responses.contains_key(status),
-                "{at} lacks {status}"
-            );
+            assert!(!body || responses.contains_key(status), "{at} lacks {status}");
         }
         for word in path.split('/').filter(|word| word.starts_with('{')) {
             let named = operation["parameters"].as_array().unwrap();
             let name = word.trim_matches(['{', '}']);
             assert!(
-                named
-                    .iter()
-                    .any(|known| known["name"] == name && known["in"] == "path"),
+                named.iter().any(|known| known["name"] == name && known["in"] == "path"),
                 "{at}: {name}"
             );
         }
@@ -453,13 +368,8 @@ fn every_operation_says_what_it_is_and_how_it_fails() {
 
 #[test]
 fn every_problem_belongs_to_an_operation() {
-    let declared = DOCUMENT["components"]["schemas"]["Code"]["enum"]
-        .as_array()
-        .unwrap();
-    let declared: BTreeSet<_> = declared
-        .iter()
-        .map(|code| code.as_str().unwrap().to_owned())
-        .collect();
+    let declared = DOCUMENT["components"]["schemas"]["Code"]["enum"].as_array().unwrap();
+    let declared: BTreeSet<_> = declared.iter().map(|code| code.as_str().unwrap().to_owned()).collect();
     let used = codes()
         .union(&codes_of_no_operation())
         .map(|(_, code)| code.clone())
@@ -475,11 +385,7 @@ fn no_route_is_made_without_its_documentation() {
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir::<std::path::PathBuf>(directory).unwrap() {
             let path = entry.unwrap().path();
-            let to = if path.is_dir() {
-                &mut directories
-            } else {
-                &mut files
-            };
+            let to = if path.is_dir() { &mut directories } else { &mut files };
             to.push(path);
         }
     }
@@ -543,8 +449,5 @@ fn the_http_page_lists_every_call_and_every_problem() {
                 .collect::<Vec<_>>()
         })
         .collect();
-    assert_eq!(
-        problems,
-        codes().union(&codes_of_no_operation()).cloned().collect()
-    );
+    assert_eq!(problems, codes().union(&codes_of_no_operation()).cloned().collect());
 }

@@ -140,7 +140,8 @@ async fn identical_posts_make_one_request_and_leave_next_to_nothing() {
         assert!(Instant::now() < deadline, "sessions that do not end");
         tokio::task::yield_now().await;
     }
-    let written = "select string_agg(format('%s +%s ~%s -%s dead %s', relname, n_tup_ins, n_tup_upd, n_tup_del, n_dead_tup), ', '
+    let written =
+        "select string_agg(format('%s +%s ~%s -%s dead %s', relname, n_tup_ins, n_tup_upd, n_tup_del, n_dead_tup), ', '
                      order by relname)
                    from pg_stat_user_tables where relname in ('request', 'dedup', 'q_tx')";
     let told = value(&mut session, written).await;
@@ -166,9 +167,7 @@ async fn kinds_that_make_their_keys_need_no_header() {
         let told = storm(&apis, kind, None, submissions).await;
         assert_one_request(&told, submissions);
         assert_eq!(
-            database
-                .number("select count(*) from tidegate.request")
-                .await,
+            database.number("select count(*) from tidegate.request").await,
             requests as i64 + 1
         );
     }

@@ -144,10 +144,7 @@ async fn a_decrypt_is_followed_through_all_its_states() {
     assert_eq!(received.data["state"], "receipt_received");
     assert!(received.data["position"].is_null());
     node.api
-        .post(
-            &format!("{path}/responses"),
-            &json!({"response": {"a": "\n"}}),
-        )
+        .post(&format!("{path}/responses"), &json!({"response": {"a": "\n"}}))
         .await;
     let result = events.state().await;
     assert_eq!(result.name, "result");
@@ -165,18 +162,11 @@ async fn whoever_comes_back_hears_what_was_missed_and_nothing_twice() {
     let database = TestDatabase::unlimited().await;
     let node = Listening::of(&database).await;
     let path = node.api.submit("public-decrypt").await;
-    let queued = Events::open(&node.api, &path, None)
-        .await
-        .expect("state")
-        .await;
+    let queued = Events::open(&node.api, &path, None).await.expect("state").await;
     send_all(&database, "0x1").await;
 
     let mut events = Events::open(&node.api, &path, Some(queued.id)).await;
-    for (state, id) in [
-        ("processing", 2),
-        ("tx_in_flight", 3),
-        ("receipt_received", 4),
-    ] {
+    for (state, id) in [("processing", 2), ("tx_in_flight", 3), ("receipt_received", 4)] {
         let event = events.expect("state").await;
         assert_eq!((event.data["state"].as_str(), event.id), (Some(state), id));
     }
@@ -185,10 +175,7 @@ async fn whoever_comes_back_hears_what_was_missed_and_nothing_twice() {
     // Nothing has changed since: no state again, but how long it may take from here.
     let mut events = Events::open(&node.api, &path, Some(4)).await;
     node.until_waiting(1).await;
-    node.api
-        .delete(&path)
-        .await
-        .assert_problem(409, "not_cancellable");
+    node.api.delete(&path).await.assert_problem(409, "not_cancellable");
     node.api
         .post(&format!("{path}/responses"), &json!({"response": 1}))
         .await;
@@ -271,10 +258,7 @@ async fn there_is_nothing_to_follow_of_what_does_not_exist() {
         "/v1/direct/7/events".to_owned(),
         format!("{}/events", path.replace("direct", "input-proof")),
     ] {
-        node.api
-            .get(&path)
-            .await
-            .assert_problem(404, "unknown_request");
+        node.api.get(&path).await.assert_problem(404, "unknown_request");
         let head = client.head(node.api.url(&path)).send().await.unwrap();
         assert_eq!(head.status(), 404);
     }
@@ -346,8 +330,7 @@ async fn a_slow_reader_misses_no_state() {
     database.stop_clock().await;
     let node = Listening::of(&database).await;
     let path = node.api.submit("public-decrypt").await;
-    let call =
-        format!("GET {path}/events HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    let call = format!("GET {path}/events HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     let mut stream = node.api.raw(&call).await;
     node.until_waiting(1).await;
 
@@ -362,10 +345,7 @@ async fn a_slow_reader_misses_no_state() {
     let mut said = String::new();
     stream.read_to_string(&mut said).await.unwrap();
 
-    let states: Vec<_> = said
-        .lines()
-        .filter_map(|line| line.strip_prefix("id: "))
-        .collect();
+    let states: Vec<_> = said.lines().filter_map(|line| line.strip_prefix("id: ")).collect();
     assert_eq!(states, ["1", "2", "3", "4", "5"]);
     assert!(said.contains(&"x".repeat(400)));
     assert!(said.ends_with("0\r\n\r\n"), "the body is whole");
@@ -387,13 +367,10 @@ async fn a_stream_outlives_the_loss_of_every_connection() {
     .execute(&mut session)
     .await
     .unwrap();
-    sqlx::raw_sql(&format!(
-        "select tidegate.respond('1', id => '{}')",
-        id_of(&path)
-    ))
-    .execute(&mut session)
-    .await
-    .unwrap();
+    sqlx::raw_sql(&format!("select tidegate.respond('1', id => '{}')", id_of(&path)))
+        .execute(&mut session)
+        .await
+        .unwrap();
 
     assert_eq!(events.state().await.name, "result");
     assert_eq!(events.next().await, None);

@@ -75,11 +75,10 @@ impl Member {
 
     /// Whether it knows that the gate of the tx queue is open.
     fn knows(&self, open: bool) -> bool {
-        self.node.gates().all().is_some_and(|(gates, _)| {
-            gates
-                .iter()
-                .any(|gate| gate.name == "tx" && gate.accepting == open)
-        })
+        self.node
+            .gates()
+            .all()
+            .is_some_and(|(gates, _)| gates.iter().any(|gate| gate.name == "tx" && gate.accepting == open))
     }
 
     async fn stop(self) {
@@ -125,8 +124,7 @@ async fn all_say(fleet: &[Member], open: bool) {
 
 /// Counts the statements that submit, and makes each of them fail; the submitting function as it was, to put it back.
 async fn fail_submissions(database: &TestDatabase) -> String {
-    let stored =
-        "select pg_get_functiondef('tidegate_internal.submittable_kind(text)'::regprocedure)";
+    let stored = "select pg_get_functiondef('tidegate_internal.submittable_kind(text)'::regprocedure)";
     let stored = database.text(stored).await.unwrap();
     database
         .execute(
@@ -145,11 +143,7 @@ async fn fail_submissions(database: &TestDatabase) -> String {
 
 /// What a node answers by itself. One that got no CPU for a while reads its copies again before it knows what to answer:
 /// what it has left to the database until then has failed there.
-async fn answer_of_node(
-    database: &TestDatabase,
-    failed: &AtomicUsize,
-    request: impl Fn() -> RequestBuilder,
-) -> Answer {
+async fn answer_of_node(database: &TestDatabase, failed: &AtomicUsize, request: impl Fn() -> RequestBuilder) -> Answer {
     let mut known = None;
     for _ in 0..100 {
         let answered = answer(request()).await;
@@ -239,18 +233,12 @@ async fn a_killed_listener_comes_back_and_has_missed_nothing() {
         assert_eq!(database.number(&kill).await, 3);
         fill(&database).await;
         all_say(&fleet, false).await;
-        eventually("they listen again", || async {
-            nodes(&database).await == 3
-        })
-        .await;
+        eventually("they listen again", || async { nodes(&database).await == 3 }).await;
         assert_eq!(database.number(&kill).await, 3);
         drain(&database, 30 + round).await;
         drain(&database, 1000).await;
         all_say(&fleet, true).await;
-        eventually("they listen again", || async {
-            nodes(&database).await == 3
-        })
-        .await;
+        eventually("they listen again", || async { nodes(&database).await == 3 }).await;
         drain(&database, 1000).await;
     }
 }
@@ -338,8 +326,7 @@ async fn a_closed_gate_costs_no_statement_without_a_key_and_replays_are_answered
         }
     }
     // Whatever else it asks for, and whatever its body is.
-    let called_back =
-        || posting("/v1/direct").header("tidegate-callback-url", "https://example.com");
+    let called_back = || posting("/v1/direct").header("tidegate-callback-url", "https://example.com");
     let refused = answer_of_node(&database, &failed, called_back).await;
     refused.assert_problem(429, "gate_closed");
     let nonsense = || posting("/v1/direct").body("{");
@@ -433,8 +420,7 @@ async fn those_beyond_the_room_are_told_later_with_a_key_or_without() {
         let refused = if nth % 2 == 0 {
             api.post("/v1/direct", &json!({})).await
         } else {
-            api.post_with_key("/v1/direct", &format!("k{nth}"), &json!({}))
-                .await
+            api.post_with_key("/v1/direct", &format!("k{nth}"), &json!({})).await
         };
         told.push(refused.retry_after());
     }
@@ -478,9 +464,7 @@ async fn a_cap_whose_lock_is_kept_is_a_503_that_says_when_to_come_back() {
         .await;
     let member = Member::start(&database, false).await;
     let mut holder = Session::begin(&database).await;
-    holder
-        .execute("select tidegate.submit('direct', '{}')")
-        .await;
+    holder.execute("select tidegate.submit('direct', '{}')").await;
 
     for path in ["/v1/direct", "/v1/direct/batch"] {
         let busy = member.api.post(path, &json!([1])).await;
@@ -520,11 +504,7 @@ async fn a_hundred_callers_at_three_nodes_never_pass_the_mark_and_every_flip_is_
         let over = Arc::clone(&over);
         workers.push(tokio::spawn(async move {
             // Not before the callers have reached the mark: else work may keep up with them.
-            while session
-                .text("select state from tidegate.gate where name = 'tx'")
-                .await
-                == "accepting"
-            {
+            while session.text("select state from tidegate.gate where name = 'tx'").await == "accepting" {
                 rest().await;
             }
             while !over.load(Ordering::SeqCst) {
@@ -538,11 +518,7 @@ async fn a_hundred_callers_at_three_nodes_never_pass_the_mark_and_every_flip_is_
     let taken = Arc::new(AtomicUsize::new(0));
     let callers = (0..100).map(|number: usize| {
         let api = &fleet[number % 3].api;
-        let (client, single, batch) = (
-            api.client.clone(),
-            api.url("/v1/direct"),
-            api.url("/v1/direct/batch"),
-        );
+        let (client, single, batch) = (api.client.clone(), api.url("/v1/direct"), api.url("/v1/direct/batch"));
         let taken = Arc::clone(&taken);
         tokio::spawn(async move {
             let mut round = 0;
@@ -552,10 +528,7 @@ async fn a_hundred_callers_at_three_nodes_never_pass_the_mark_and_every_flip_is_
                     0 => (client.post(&batch).json(&vec![1; 7]), 7),
                     1 => {
                         let key = format!("{number}-{round}");
-                        (
-                            client.post(&single).header("idempotency-key", key).json(&1),
-                            1,
-                        )
+                        (client.post(&single).header("idempotency-key", key).json(&1), 1)
                     }
                     _ => (client.post(&single).json(&1), 1),
                 };
@@ -597,11 +570,7 @@ async fn a_hundred_callers_at_three_nodes_never_pass_the_mark_and_every_flip_is_
         };
         let depth: i64 = depth.parse().unwrap();
         let (expected, at) = [("TOO_MANY_REQUESTS", 30), ("ACCEPTING_REQUESTS", 15)][place % 2];
-        assert_eq!(
-            (signal, epoch),
-            (expected, &*(place + 1).to_string()),
-            "{history:?}"
-        );
+        assert_eq!((signal, epoch), (expected, &*(place + 1).to_string()), "{history:?}");
         // A settle that began while the gate was open, and commits after others have come near the mark, takes it below.
         assert!(depth == at || (depth < at && at == 15), "{history:?}");
         at_the_mark += i32::from(depth == at);

@@ -17,9 +17,7 @@ async fn closed() -> TestDatabase {
 /// With refusals told as computed, without jitter.
 async fn exact() -> TestDatabase {
     let database = TestDatabase::new().await;
-    database
-        .execute("update tidegate.setting set jitter = 0")
-        .await;
+    database.execute("update tidegate.setting set jitter = 0").await;
     database
 }
 
@@ -96,15 +94,9 @@ async fn a_replay_is_answered_while_the_gate_is_closed() {
     assert_eq!(replayed.body["job_id"], first.body["job_id"]);
     let other = api.post_with_key("/v1/direct", "k", &json!({"a": 2})).await;
     other.assert_problem(422, "idempotency_key_reused");
-    assert_refused(
-        &api.post_with_key("/v1/direct", "l", &json!({"a": 1})).await,
-        1,
-    );
+    assert_refused(&api.post_with_key("/v1/direct", "l", &json!({"a": 1})).await, 1);
     // The refused key took nothing.
-    assert_eq!(
-        database.number("select count(*) from tidegate.dedup").await,
-        1
-    );
+    assert_eq!(database.number("select count(*) from tidegate.dedup").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -135,12 +127,7 @@ async fn in_a_group_the_replays_pass_and_each_new_request_is_refused() {
             assert_refused(&answer, 1);
         }
     }
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request")
-            .await,
-        3
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request").await, 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -188,17 +175,9 @@ async fn a_client_that_obeys_the_429_gets_in() {
 async fn a_gate_that_is_held_closed_sends_callers_away_for_ever_longer() {
     let database = exact().await;
     let api = Api::of(&database).await;
-    assert_eq!(
-        api.post("/v1/admin/gates/tx/close", &json!({}))
-            .await
-            .status,
-        200
-    );
+    assert_eq!(api.post("/v1/admin/gates/tx/close", &json!({})).await.status, 200);
     let told = async |seconds| {
-        assert_refused(
-            &api.post_with_key("/v1/direct", "k", &json!({})).await,
-            seconds,
-        );
+        assert_refused(&api.post_with_key("/v1/direct", "k", &json!({})).await, seconds);
         eventually("the node's copy says the same", || async {
             api.post("/v1/direct", &json!({})).await.retry_after() == seconds
         })

@@ -26,11 +26,7 @@ struct Crowd {
 }
 
 /// Posts so many requests at once, with a key each, of which the first's statement is held until all others are in.
-async fn crowd(
-    database: &TestDatabase,
-    size: usize,
-    key: fn(usize) -> String,
-) -> (Arc<Api>, Crowd) {
+async fn crowd(database: &TestDatabase, size: usize, key: fn(usize) -> String) -> (Arc<Api>, Crowd) {
     let options = HttpOptions {
         concurrency_limit: size,
         ..HttpOptions::default()
@@ -74,17 +70,9 @@ async fn what_arrives_during_a_statement_shares_the_next() {
         ids.insert(answer.body["job_id"].to_string());
     }
     assert_eq!(ids.len(), 200);
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request")
-            .await,
-        200
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request").await, 200);
     let transactions = transactions(&database).await;
-    assert!(
-        transactions <= 10,
-        "{transactions} transactions for 200 requests"
-    );
+    assert!(transactions <= 10, "{transactions} transactions for 200 requests");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,17 +98,11 @@ async fn one_reused_key_among_two_hundred_costs_its_owner_only() {
             assert_eq!(answer.status, 202, "{place}: {answer:?}");
             let id = answer.body["job_id"].as_str().unwrap();
             // Nobody has got a neighbour's request.
-            let payload =
-                format!("select payload ->> 'place' from tidegate.request where id = '{id}'");
+            let payload = format!("select payload ->> 'place' from tidegate.request where id = '{id}'");
             assert_eq!(database.text(&payload).await.unwrap(), place.to_string());
         }
     }
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request")
-            .await,
-        200
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request").await, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,12 +124,7 @@ async fn one_unstorable_payload_in_a_group_costs_its_owner_only() {
     for answer in join_all(good.into_iter().chain([first])).await {
         assert_eq!(answer.unwrap().status, 202);
     }
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request")
-            .await,
-        20
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request").await, 20);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -160,11 +137,7 @@ async fn a_key_that_a_group_repeats_is_one_request_and_one_acceptance() {
 
     let_go(crowd.held).await;
 
-    let rest: Vec<_> = join_all(crowd.rest)
-        .await
-        .into_iter()
-        .map(Result::unwrap)
-        .collect();
+    let rest: Vec<_> = join_all(crowd.rest).await.into_iter().map(Result::unwrap).collect();
     // They are nineteen payloads, so one is taken and the others are refused, whatever the order.
     let taken = rest.iter().filter(|answer| answer.status == 202).count();
     let refused = rest
@@ -188,17 +161,10 @@ async fn a_crowd_of_one_key_and_payload_is_one_request_and_the_rest_replays() {
     let rest: Vec<_> = (0..30).map(|_| post("same")).collect();
     let_go(held).await;
 
-    let rest: Vec<_> = join_all(rest)
-        .await
-        .into_iter()
-        .map(Result::unwrap)
-        .collect();
+    let rest: Vec<_> = join_all(rest).await.into_iter().map(Result::unwrap).collect();
     assert_eq!(first.await.unwrap().status, 202);
     assert!(rest.iter().all(|answer| answer.status == 202), "{rest:?}");
-    let ids: HashSet<_> = rest
-        .iter()
-        .map(|answer| answer.body["job_id"].to_string())
-        .collect();
+    let ids: HashSet<_> = rest.iter().map(|answer| answer.body["job_id"].to_string()).collect();
     assert_eq!(ids.len(), 1);
     let new = rest
         .iter()
@@ -251,18 +217,10 @@ async fn a_statement_whose_session_is_killed_answers_503_and_the_next_goes_throu
         )
         .await;
 
-    posting
-        .await
-        .unwrap()
-        .assert_problem(503, "database_unavailable");
+    posting.await.unwrap().assert_problem(503, "database_unavailable");
     let_go(held).await;
     api.submit("direct").await;
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request")
-            .await,
-        1
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request").await, 1);
 }
 
 /// A node that admits so many calls at once, and so many submitters with a key each.
@@ -275,10 +233,7 @@ async fn strangers(database: &TestDatabase, limit: usize, count: usize) -> (Arc<
     for place in 0..count {
         keys.push(key(database, &format!("s{place}"), &[Scope::Submit]).await);
     }
-    (
-        Arc::new(Api::start(database.store.clone(), &options).await),
-        keys,
-    )
+    (Arc::new(Api::start(database.store.clone(), &options).await), keys)
 }
 
 /// Posts with a submitter's key and an idempotency key.
@@ -318,8 +273,7 @@ async fn strangers_share_a_statement_and_their_idempotency_keys_are_their_own() 
         assert_eq!(answer.status, 202, "{answer:?}");
         assert_eq!(answer.header("idempotency-replayed"), "");
     }
-    let owned =
-        "select count(*) from tidegate.request where submitter = 's' || (payload ->> 'place')";
+    let owned = "select count(*) from tidegate.request where submitter = 's' || (payload ->> 'place')";
     assert_eq!(database.number(owned).await, 40);
     let transactions = transactions(&database).await;
     assert!(transactions <= 5, "{transactions} transactions");
@@ -344,12 +298,7 @@ async fn one_waits(database: &TestDatabase, hold: &str) -> Answer {
     let mut others = Vec::new();
     for round in 0..5 {
         for (place, submitter) in keys.iter().enumerate().filter(|&(place, _)| place != 7) {
-            others.push(posting(
-                &api,
-                submitter,
-                &format!("k{place}-{round}"),
-                place,
-            ));
+            others.push(posting(&api, submitter, &format!("k{place}-{round}"), place));
         }
     }
     for answer in join_all(others).await {

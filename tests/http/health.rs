@@ -46,8 +46,7 @@ async fn without_the_database_everything_but_livez_answers_503() {
         api.delete(&job).await,
         api.post("/v1/direct", &json!({})).await,
         api.post_with_key("/v1/direct", "k", &json!({})).await,
-        api.post("/v1/responses", &json!({"job_id": id, "response": 1}))
-            .await,
+        api.post("/v1/responses", &json!({"job_id": id, "response": 1})).await,
     ] {
         answer.assert_problem(503, "database_unavailable");
         assert_eq!(answer.body["retryable"], true);
@@ -63,8 +62,7 @@ async fn a_database_that_is_not_migrated_names_what_to_run() {
 
     for answer in [
         api.get("/readyz").await,
-        api.get("/v1/direct/01890000-0000-7000-8000-000000000000")
-            .await,
+        api.get("/v1/direct/01890000-0000-7000-8000-000000000000").await,
         api.post("/v1/direct", &json!({})).await,
         api.post("/v1/responses", &json!({"reference": "0x1", "response": 1}))
             .await,

@@ -70,8 +70,5 @@ async fn a_body_that_never_comes_is_given_up() {
 
     let said = read_to_end(stalled).await;
     assert!(said.starts_with("HTTP/1.1 503 "), "{said}");
-    assert!(
-        said.to_ascii_lowercase().contains("\r\nretry-after: "),
-        "{said}"
-    );
+    assert!(said.to_ascii_lowercase().contains("\r\nretry-after: "), "{said}");
 }

@@ -144,9 +144,7 @@ async fn what_a_list_does_not_take_is_refused() {
         let refused = api.get(&format!("/v1/direct?{query}")).await;
         refused.assert_problem(400, "invalid_parameter");
     }
-    api.get("/v1/teleport")
-        .await
-        .assert_problem(404, "unknown_kind");
+    api.get("/v1/teleport").await.assert_problem(404, "unknown_kind");
     assert_eq!(api.get("/v1/direct?").await.status, 200);
 }
 
@@ -185,10 +183,7 @@ async fn a_list_shows_the_callers_own_requests_and_everybodys_to_an_admin() {
     for (key, submitters) in [
         (&alice, vec!["alice"; 3]),
         (&bob, vec!["bob"; 3]),
-        (
-            &admin,
-            vec!["", "bob", "alice", "bob", "alice", "bob", "alice"],
-        ),
+        (&admin, vec!["", "bob", "alice", "bob", "alice", "bob", "alice"]),
     ] {
         let mut listed = Vec::new();
         let mut path = Some("/v1/direct?limit=2".to_owned());
@@ -209,7 +204,5 @@ async fn a_list_shows_the_callers_own_requests_and_everybodys_to_an_admin() {
         .get("/v1/direct")
         .await
         .assert_problem(403, "insufficient_scope");
-    api.get("/v1/direct")
-        .await
-        .assert_problem(401, "unauthenticated");
+    api.get("/v1/direct").await.assert_problem(401, "unauthenticated");
 }

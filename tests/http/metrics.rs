@@ -39,9 +39,7 @@ impl Figures {
                 assert!(twice.is_none(), "{name} is there twice");
             } else if !line.starts_with('#') {
                 let (sample, value) = line.rsplit_once(' ').unwrap();
-                let twice = figures
-                    .samples
-                    .insert(sample.to_owned(), value.parse().unwrap());
+                let twice = figures.samples.insert(sample.to_owned(), value.parse().unwrap());
                 assert!(twice.is_none(), "{sample} is there twice");
             }
         }
@@ -51,11 +49,7 @@ impl Figures {
     pub(super) async fn of(api: &Api) -> Self {
         let answered = api.get("/metrics").await;
         assert_eq!(answered.status, 200, "{answered:?}");
-        assert!(
-            answered
-                .header("content-type")
-                .starts_with("text/plain; version=0.0.4")
-        );
+        assert!(answered.header("content-type").starts_with("text/plain; version=0.0.4"));
         Self::read(answered.body.as_str().unwrap())
     }
 
@@ -78,11 +72,7 @@ impl Figures {
             let name = ["_bucket", "_sum", "_count"]
                 .iter()
                 .filter_map(|suffix| name.strip_suffix(suffix))
-                .find(|name| {
-                    self.forms
-                        .get(*name)
-                        .is_some_and(|form| form == "histogram")
-                })
+                .find(|name| self.forms.get(*name).is_some_and(|form| form == "histogram"))
                 .unwrap_or(name);
             let labels = labels.trim_end_matches('}').split("\",");
             let labels = labels
@@ -120,9 +110,7 @@ async fn worker_figures(database: &TestDatabase) -> Figures {
 #[test]
 fn the_operations_page_lists_every_figure() {
     let page = fs::read_to_string("docs/operations.md").unwrap();
-    let section = page
-        .split("\n## ")
-        .find(|section| section.starts_with("Metrics\n"));
+    let section = page.split("\n## ").find(|section| section.starts_with("Metrics\n"));
     let listed: BTreeSet<_> = section
         .unwrap()
         .lines()
@@ -131,11 +119,7 @@ fn the_operations_page_lists_every_figure() {
         .collect();
     let known = catalogue::ALL.iter().map(|metric| {
         let form = format!("{:?}", metric.form).to_lowercase();
-        let labels: Vec<_> = metric
-            .labels
-            .iter()
-            .map(|label| format!("`{label}`"))
-            .collect();
+        let labels: Vec<_> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
         format!(
             "| `{}` | {} | {} | {} |",
             metric.name,
@@ -178,10 +162,7 @@ async fn every_figure_is_there_and_no_other() {
     assert_eq!(seen, catalogued());
     for (name, ..) in catalogued() {
         // `Threads` are the names of the policies' source document.
-        assert!(
-            name.starts_with("tidegate_") || name.starts_with("Threads_"),
-            "{name}"
-        );
+        assert!(name.starts_with("tidegate_") || name.starts_with("Threads_"), "{name}");
     }
 }
 
@@ -201,23 +182,11 @@ async fn calls_submissions_and_polls_are_counted_by_what_became_of_them() {
     let figures = Figures::of(&api).await;
 
     for (sample, count) in [
-        (
-            "submissions_total{kind=\"user_decrypt\",outcome=\"accepted\"}",
-            1.0,
-        ),
-        (
-            "submissions_total{kind=\"direct\",outcome=\"accepted\"}",
-            1.0,
-        ),
-        (
-            "submissions_total{kind=\"direct\",outcome=\"replayed\"}",
-            1.0,
-        ),
+        ("submissions_total{kind=\"user_decrypt\",outcome=\"accepted\"}", 1.0),
+        ("submissions_total{kind=\"direct\",outcome=\"accepted\"}", 1.0),
+        ("submissions_total{kind=\"direct\",outcome=\"replayed\"}", 1.0),
         ("submissions_total{kind=\"direct\",outcome=\"failed\"}", 1.0),
-        (
-            "polls_total{kind=\"user_decrypt\",answer=\"in_progress\"}",
-            1.0,
-        ),
+        ("polls_total{kind=\"user_decrypt\",answer=\"in_progress\"}", 1.0),
         ("polls_total{kind=\"user_decrypt\",answer=\"ended\"}", 2.0),
         (
             "http_requests_total{route=\"/v1/{kind}\",method=\"POST\",status=\"202\"}",
@@ -239,21 +208,12 @@ async fn calls_submissions_and_polls_are_counted_by_what_became_of_them() {
         ("submission_group_size_sum", 4.0),
         ("http_requests_in_flight", 0.0),
     ] {
-        assert_eq!(
-            figures.get(&format!("tidegate_{sample}")),
-            Some(count),
-            "{sample}"
-        );
+        assert_eq!(figures.get(&format!("tidegate_{sample}")), Some(count), "{sample}");
     }
     // Another node of the same process has counted none of it.
     let other = Api::of(&database).await;
     let figures = Figures::of(&other).await;
-    assert!(
-        figures
-            .of_metric("tidegate_http_requests_total")
-            .next()
-            .is_none()
-    );
+    assert!(figures.of_metric("tidegate_http_requests_total").next().is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -264,8 +224,7 @@ async fn adaptive_timeouts_are_told_in_seconds_as_they_were_last_folded() {
         .await;
     let api = Api::of(&database).await;
     let of = "{kind=\"direct\",stage=\"tx\"}";
-    let figure =
-        |figures: &Figures, name: &str| figures.get(&format!("tidegate_adaptive_{name}{of}"));
+    let figure = |figures: &Figures, name: &str| figures.get(&format!("tidegate_adaptive_{name}{of}"));
 
     let figures = Figures::of(&api).await;
     assert_eq!(figure(&figures, "timeout_seconds"), Some(10.0), "the bound");
@@ -323,11 +282,7 @@ async fn what_callers_make_up_makes_no_new_figures() {
         "http_requests_total{route=\"/livez\",method=\"other\",status=\"405\"}",
         "http_requests_total{route=\"/docs\",method=\"GET\",status=\"404\"}",
     ] {
-        assert_eq!(
-            after.get(&format!("tidegate_{sample}")),
-            Some(21.0),
-            "{sample}"
-        );
+        assert_eq!(after.get(&format!("tidegate_{sample}")), Some(21.0), "{sample}");
     }
 }
 
@@ -339,10 +294,7 @@ async fn the_database_s_figures_follow_what_happens_there() {
         api.submit("direct").await;
     }
     let becomes = async |sample: &str, value: Option<f64>| {
-        eventually(sample, || async {
-            Figures::of(&api).await.get(sample) == value
-        })
-        .await;
+        eventually(sample, || async { Figures::of(&api).await.get(sample) == value }).await;
     };
 
     becomes("tidegate_queue_waiting{queue=\"tx\"}", Some(3.0)).await;
@@ -355,17 +307,9 @@ async fn the_database_s_figures_follow_what_happens_there() {
         figures.get("tidegate_queue_rate_limit_per_second{queue=\"tx\"}"),
         Some(10.0)
     );
-    assert_eq!(
-        figures.get("tidegate_queue_concurrency_limit{queue=\"tx\"}"),
-        None
-    );
+    assert_eq!(figures.get("tidegate_queue_concurrency_limit{queue=\"tx\"}"), None);
     assert_eq!(figures.get("tidegate_database_up"), Some(1.0));
-    assert!(
-        figures
-            .get("tidegate_queue_oldest_age_seconds{queue=\"tx\"}")
-            .unwrap()
-            > 0.0
-    );
+    assert!(figures.get("tidegate_queue_oldest_age_seconds{queue=\"tx\"}").unwrap() > 0.0);
     assert_eq!(
         figures.get("tidegate_queue_oldest_age_seconds{queue=\"readiness\"}"),
         Some(0.0)
@@ -374,7 +318,11 @@ async fn the_database_s_figures_follow_what_happens_there() {
     database
         .execute("update tidegate.queue set per_seconds = null, paused = true where name = 'tx'")
         .await;
-    database.execute("update tidegate.maintenance set ran_at = clock_timestamp() - interval '1 day' where duty = 'fold_counts'").await;
+    database
+        .execute(
+            "update tidegate.maintenance set ran_at = clock_timestamp() - interval '1 day' where duty = 'fold_counts'",
+        )
+        .await;
     database
         .execute("select tidegate.worker_seen('w', '{tx}', '{tx}')")
         .await;
@@ -408,15 +356,10 @@ async fn without_the_database_a_node_tells_what_it_knows_itself() {
             >= 1.0
     );
     assert_eq!(
-        figures.get(
-            "tidegate_http_requests_total{route=\"/v1/{kind}\",method=\"POST\",status=\"503\"}"
-        ),
+        figures.get("tidegate_http_requests_total{route=\"/v1/{kind}\",method=\"POST\",status=\"503\"}"),
         Some(1.0)
     );
-    let version = format!(
-        "tidegate_build_info{{version=\"{}\"}}",
-        env!("CARGO_PKG_VERSION")
-    );
+    let version = format!("tidegate_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
     assert_eq!(figures.get(&version), Some(1.0));
     assert!(figures.of_metric("tidegate_queue_depth").next().is_none());
 }
@@ -430,9 +373,7 @@ async fn an_admin_reads_figures_while_the_database_is_away_and_a_stranger_never_
         acquire_timeout: Duration::from_millis(200),
         ..PoolSettings::default()
     };
-    let pool = tidegate::database::connect(&database.url, &settings)
-        .await
-        .unwrap();
+    let pool = tidegate::database::connect(&database.url, &settings).await.unwrap();
     let api = Api::start(Store::new(pool), &HttpOptions::default()).await;
     assert_eq!(api.bearing(&admin).get("/metrics").await.status, 200);
 

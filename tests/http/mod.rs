@@ -72,28 +72,17 @@ impl Api {
         Self::start_within(store, options, ConnectionOptions::default()).await
     }
 
-    async fn start_within(
-        store: Store,
-        options: &HttpOptions,
-        connections: ConnectionOptions,
-    ) -> Self {
+    async fn start_within(store: Store, options: &HttpOptions, connections: ConnectionOptions) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
         let router = router(store, options);
         let stopped = shutdown.clone();
-        let served =
-            tokio::spawn(
-                async move { serve_within(listener, router, &connections, stopped).await },
-            );
+        let served = tokio::spawn(async move { serve_within(listener, router, &connections, stopped).await });
         Self::of_server(address, shutdown, served)
     }
 
-    fn of_server(
-        address: SocketAddr,
-        shutdown: CancellationToken,
-        served: JoinHandle<std::io::Result<()>>,
-    ) -> Self {
+    fn of_server(address: SocketAddr, shutdown: CancellationToken, served: JoinHandle<std::io::Result<()>>) -> Self {
         Self {
             address,
             client: Client::builder().no_proxy().build().unwrap(),
@@ -114,12 +103,7 @@ impl Api {
     /// Posts text that need not be JSON, as JSON.
     async fn post_text(&self, path: &str, body: impl Into<reqwest::Body>) -> Answer {
         let posting = self.client.post(self.url(path));
-        answer(
-            posting
-                .header("content-type", "application/json")
-                .body(body),
-        )
-        .await
+        answer(posting.header("content-type", "application/json").body(body)).await
     }
 
     pub async fn post(&self, path: &str, body: &Value) -> Answer {
@@ -159,9 +143,7 @@ impl Api {
 
 impl Answer {
     fn header(&self, name: &str) -> &str {
-        self.headers
-            .get(name)
-            .map_or("", |value| value.to_str().unwrap())
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
     fn retry_after(&self) -> u64 {
@@ -200,11 +182,7 @@ pub async fn answer(request: RequestBuilder) -> Answer {
     let text = response.text().await.unwrap();
     let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
     document::assert_documented(&method, &path, status, &headers, &body);
-    Answer {
-        status,
-        headers,
-        body,
-    }
+    Answer { status, headers, body }
 }
 
 /// All that a server says before it closes the connection.
@@ -218,12 +196,10 @@ async fn read_to_end(mut stream: TcpStream) -> String {
 /// Holds every submission at its first statement until the session commits.
 async fn hold_submissions(database: &TestDatabase) -> PgConnection {
     let mut session = database.session().await;
-    sqlx::raw_sql(
-        "begin; lock table tidegate.kind, tidegate.submit_terms in access exclusive mode",
-    )
-    .execute(&mut session)
-    .await
-    .unwrap();
+    sqlx::raw_sql("begin; lock table tidegate.kind, tidegate.submit_terms in access exclusive mode")
+        .execute(&mut session)
+        .await
+        .unwrap();
     session
 }
 

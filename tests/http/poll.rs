@@ -125,9 +125,7 @@ async fn what_is_not_a_request_of_the_kind_is_unknown() {
         "/v1/direct/%00".to_owned(),
     ] {
         api.get(&path).await.assert_problem(404, "unknown_request");
-        api.delete(&path)
-            .await
-            .assert_problem(404, "unknown_request");
+        api.delete(&path).await.assert_problem(404, "unknown_request");
         let response = json!({"response": 1});
         let refused = api.post(&format!("{path}/responses"), &response).await;
         refused.assert_problem(404, "unknown_request");
@@ -184,9 +182,7 @@ async fn all_who_cancel_at_once_hear_the_same() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_nominal_eta_has_no_jitter_and_header_and_body_tell_it() {
     let database = TestDatabase::new().await;
-    let awaited = database
-        .request_in("public_decrypt", "receipt_received")
-        .await;
+    let awaited = database.request_in("public_decrypt", "receipt_received").await;
     database
         .execute(
             "select tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[1000]));
@@ -252,9 +248,7 @@ async fn a_request_that_was_submitted_again_says_as_what() {
     let path = api.submit("direct").await;
     let id = path.rsplit('/').next().unwrap();
     database
-        .execute(&format!(
-            "select tidegate.fail_internal(array['{id}']::uuid[])"
-        ))
+        .execute(&format!("select tidegate.fail_internal(array['{id}']::uuid[])"))
         .await;
     assert_eq!(api.get(&path).await.body.get("redriven_as"), None);
 

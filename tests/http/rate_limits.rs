@@ -93,9 +93,7 @@ async fn a_change_of_the_marks_is_told_within_seconds_and_a_paused_queue_tells_n
     api.submit("direct").await;
 
     database
-        .execute(
-            "update tidegate.gate set high_water = 50, low_water = 20; select tidegate.pause()",
-        )
+        .execute("update tidegate.gate set high_water = 50, low_water = 20; select tidegate.pause()")
         .await;
 
     eventually("the copy is read again", || async {
@@ -151,9 +149,7 @@ async fn the_gates_are_read_every_two_seconds_however_many_ask() {
     }
 
     let seconds = i64::try_from(began.elapsed().as_secs()).unwrap();
-    let readings = database
-        .number("select last_value from public.readings")
-        .await;
+    let readings = database.number("select last_value from public.readings").await;
     assert!(readings <= 1 + seconds / 2, "{readings} in {seconds} s");
 }
 

@@ -49,15 +49,9 @@ async fn a_body_that_is_not_plain_json_is_refused() {
             .assert_problem(415, "unsupported_media_type");
     }
     let untyped = api.client.post(api.url("/v1/direct")).body("{}");
-    answer(untyped)
-        .await
-        .assert_problem(415, "unsupported_media_type");
-    let packed = api
-        .posting("/v1/direct", &json!({}))
-        .header("content-encoding", "gzip");
-    answer(packed)
-        .await
-        .assert_problem(415, "unsupported_media_type");
+    answer(untyped).await.assert_problem(415, "unsupported_media_type");
+    let packed = api.posting("/v1/direct", &json!({})).header("content-encoding", "gzip");
+    answer(packed).await.assert_problem(415, "unsupported_media_type");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -79,12 +73,7 @@ async fn what_postgres_or_a_stage_could_not_hold_is_refused() {
         let refused = api.post_text("/v1/direct", body.to_owned()).await;
         refused.assert_problem(422, "unstorable");
     }
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request")
-            .await,
-        0
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -96,10 +85,7 @@ async fn the_database_itself_refuses_what_its_stack_cannot_hold() {
 
     let refused = database.store.submit(&submission).await;
 
-    assert!(
-        matches!(refused, Err(StoreError::Unstorable(_))),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(StoreError::Unstorable(_))), "{refused:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -115,9 +101,7 @@ async fn a_kind_that_does_not_exist_is_unknown() {
         "/v1/%ff",
         "/v1/-",
     ] {
-        api.post(path, &json!({}))
-            .await
-            .assert_problem(404, "unknown_kind");
+        api.post(path, &json!({})).await.assert_problem(404, "unknown_kind");
     }
 }
 
@@ -151,11 +135,7 @@ async fn unknown_paths_and_wrong_methods_are_problems_too() {
         ("PUT", "/v1/direct", "POST"),
         ("GET", "/v1/responses", "POST"),
         ("BREW", "/v1/direct", "POST"),
-        (
-            "POST",
-            "/v1/direct/01890000-0000-7000-8000-000000000000",
-            "DELETE",
-        ),
+        ("POST", "/v1/direct/01890000-0000-7000-8000-000000000000", "DELETE"),
         ("OPTIONS", "/livez", "GET"),
     ] {
         let asking = api.client.request(method.parse().unwrap(), api.url(path));
@@ -203,9 +183,7 @@ async fn a_body_that_is_announced_too_large_is_refused_before_it_comes() {
     let api = Api::of(&database).await;
     let head = "POST /v1/direct HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
     for sent in ["", "[1,"] {
-        let stream = api
-            .raw(&format!("{head}content-length: 10000000\r\n\r\n{sent}"))
-            .await;
+        let stream = api.raw(&format!("{head}content-length: 10000000\r\n\r\n{sent}")).await;
         let said = read_to_end(stream).await;
         assert!(said.starts_with("HTTP/1.1 413 "), "{said}");
         assert!(said.contains("payload_too_large"), "{said}");
@@ -236,10 +214,7 @@ async fn a_head_that_is_too_large_gets_414_or_431_without_a_body() {
 
     for (head, status) in [
         (format!("GET /{long} HTTP/1.1\r\nhost: localhost\r\n"), 404),
-        (
-            format!("GET /{longer} HTTP/1.1\r\nhost: localhost\r\n"),
-            414,
-        ),
+        (format!("GET /{longer} HTTP/1.1\r\nhost: localhost\r\n"), 414),
         (
             format!("GET /livez HTTP/1.1\r\nhost: localhost\r\na: {longest}\r\n"),
             431,
@@ -259,33 +234,18 @@ async fn a_content_length_that_lies_costs_its_own_sender_only() {
     let head = "POST /v1/direct HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n";
 
     // Too long: the connection ends in the middle of the body.
-    let mut short = api
-        .raw(&format!("{head}content-length: 100\r\n\r\n{{}}"))
-        .await;
+    let mut short = api.raw(&format!("{head}content-length: 100\r\n\r\n{{}}")).await;
     short.shutdown().await.unwrap();
     let said = read_to_end(short).await;
     assert!(!said.starts_with("HTTP/1.1 2"), "{said}");
     // Too short: the rest is no request.
-    let said = read_to_end(
-        api.raw(&format!("{head}content-length: 1\r\n\r\n{{}}"))
-            .await,
-    )
-    .await;
+    let said = read_to_end(api.raw(&format!("{head}content-length: 1\r\n\r\n{{}}")).await).await;
     assert!(said.starts_with("HTTP/1.1 400 "), "{said}");
     // No number at all.
-    let said = read_to_end(
-        api.raw(&format!("{head}content-length: -1\r\n\r\n{{}}"))
-            .await,
-    )
-    .await;
+    let said = read_to_end(api.raw(&format!("{head}content-length: -1\r\n\r\n{{}}")).await).await;
     assert!(said.starts_with("HTTP/1.1 400 "), "{said}");
 
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request")
-            .await,
-        0
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request").await, 0);
     api.submit("direct").await;
 }
 

@@ -14,15 +14,9 @@ pub(super) async fn send_all(database: &TestDatabase, reference: &str) {
         .claim(Stage::Readiness, "readiness", "test", 100, lease, None)
         .await
         .unwrap();
-    let passed: Vec<_> = checked
-        .iter()
-        .map(|claimed| Settle::new(claimed.lease, ()))
-        .collect();
+    let passed: Vec<_> = checked.iter().map(|claimed| Settle::new(claimed.lease, ())).collect();
     store.settle_passed("readiness", &passed).await.unwrap();
-    let taken = store
-        .claim(Stage::Tx, "tx", "test", 100, lease, None)
-        .await
-        .unwrap();
+    let taken = store.claim(Stage::Tx, "tx", "test", 100, lease, None).await.unwrap();
     let receipts: Vec<_> = taken
         .iter()
         .enumerate()
@@ -49,10 +43,7 @@ async fn a_response_by_reference_answers_the_request() {
     send_all(&database, "0xabc").await;
 
     let stored = api
-        .post(
-            "/v1/responses",
-            &json!({"reference": "0xabc", "response": "plain"}),
-        )
+        .post("/v1/responses", &json!({"reference": "0xabc", "response": "plain"}))
         .await;
 
     assert_eq!(stored.status, 200, "{stored:?}");
@@ -117,10 +108,7 @@ async fn shares_by_reference_are_collected_up_to_the_threshold() {
 
     // The first comes before its receipt, and counts.
     let early = api.post("/v1/responses", &share("a")).await;
-    assert_eq!(
-        (early.status.as_u16(), &early.body["outcome"]),
-        (202, &json!("early"))
-    );
+    assert_eq!((early.status.as_u16(), &early.body["outcome"]), (202, &json!("early")));
     send_all(&database, "0x5").await;
     for (part, outcome) in [
         ("a", "duplicate"),
@@ -145,10 +133,7 @@ async fn shares_by_reference_are_collected_up_to_the_threshold() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_verdict_by_reference_ends_a_proof_either_way_even_before_its_receipt() {
-    for (accept, outcome, status) in [
-        (true, "completed", "succeeded"),
-        (false, "rejected", "failed"),
-    ] {
+    for (accept, outcome, status) in [(true, "completed", "succeeded"), (false, "rejected", "failed")] {
         for early in [false, true] {
             let database = TestDatabase::unlimited().await;
             let api = Api::of(&database).await;
@@ -178,14 +163,8 @@ async fn a_verdict_by_reference_ends_a_proof_either_way_even_before_its_receipt(
 async fn a_response_by_reference_that_does_not_fit_the_flow_is_refused() {
     for (kind, body) in [
         ("input-proof", json!({"reference": "0x3", "response": 1})),
-        (
-            "direct",
-            json!({"reference": "0x3", "accept": true, "response": 1}),
-        ),
-        (
-            "direct",
-            json!({"reference": "0x3", "part": "a", "response": 1}),
-        ),
+        ("direct", json!({"reference": "0x3", "accept": true, "response": 1})),
+        ("direct", json!({"reference": "0x3", "part": "a", "response": 1})),
         ("user-decrypt", json!({"reference": "0x3", "response": 1})),
     ] {
         let database = TestDatabase::unlimited().await;
@@ -215,9 +194,7 @@ async fn an_early_response_is_kept_and_answered_with_202() {
         by_reference.body,
         json!({"outcome": "early", "job_id": null, "state": null})
     );
-    let by_path = api
-        .post(&format!("{path}/responses"), &json!({"response": 2}))
-        .await;
+    let by_path = api.post(&format!("{path}/responses"), &json!({"response": 2})).await;
     assert_eq!(by_path.status, 202);
     assert_eq!(by_path.body["state"], "processing");
 
@@ -264,9 +241,7 @@ async fn a_response_without_a_clear_address_or_shape_is_refused() {
             .assert_problem(400, "invalid_body");
     }
     let addressed_twice = json!({"job_id": id, "response": 1});
-    let refused = api
-        .post(&format!("{path}/responses"), &addressed_twice)
-        .await;
+    let refused = api.post(&format!("{path}/responses"), &addressed_twice).await;
     refused.assert_problem(400, "invalid_body");
     assert!(refused.detail().contains("job_id"));
 }
@@ -292,8 +267,6 @@ async fn text_with_a_nul_character_is_refused_wherever_it_is() {
         json!({"reference": "\0", "response": 1}),
         json!({"reference": "0x1", "part": "\0", "response": 1}),
     ] {
-        api.post("/v1/responses", &body)
-            .await
-            .assert_problem(422, "unstorable");
+        api.post("/v1/responses", &body).await.assert_problem(422, "unstorable");
     }
 }

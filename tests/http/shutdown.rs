@@ -24,10 +24,5 @@ async fn a_shutdown_finishes_what_is_in_flight_and_takes_nothing_new() {
 
     assert_eq!(in_flight.await.unwrap().status, 202);
     api.served.await.unwrap().unwrap();
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request")
-            .await,
-        1
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request").await, 1);
 }

@@ -19,9 +19,7 @@ async fn each_kind_is_submitted_under_its_kebab_case_path() {
         database
             .execute("delete from pgmq.q_readiness; delete from pgmq.q_tx")
             .await;
-        let taken = api
-            .post(&format!("/v1/{path}"), &json!({"a": [1, null]}))
-            .await;
+        let taken = api.post(&format!("/v1/{path}"), &json!({"a": [1, null]})).await;
 
         assert_eq!(taken.status, 202, "{taken:?}");
         assert!(taken.retry_after() >= seconds, "{taken:?}");
@@ -33,8 +31,7 @@ async fn each_kind_is_submitted_under_its_kebab_case_path() {
         assert_eq!(taken.body["state"], state);
         assert_eq!(taken.body["eta_seconds"], taken.retry_after());
         assert!(taken.body["position"].is_i64());
-        let stored =
-            format!("select kind || payload::text from tidegate.request where id = '{id}'");
+        let stored = format!("select kind || payload::text from tidegate.request where id = '{id}'");
         assert_eq!(
             database.text(&stored).await.unwrap(),
             format!("{kind}{{\"a\": [1, null]}}")
@@ -47,16 +44,7 @@ async fn any_json_value_is_a_payload() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
 
-    for payload in [
-        "null",
-        "true",
-        "0",
-        "-1.5e3",
-        "\"\"",
-        "[]",
-        " {} ",
-        "\"\u{1f30a}\"",
-    ] {
+    for payload in ["null", "true", "0", "-1.5e3", "\"\"", "[]", " {} ", "\"\u{1f30a}\""] {
         let taken = api.post_text("/v1/direct", payload).await;
         assert_eq!(taken.status, 202, "{payload}: {taken:?}");
     }
@@ -96,14 +84,10 @@ async fn the_position_tells_how_many_wait_before() {
 async fn a_replay_answers_as_a_poll_and_says_so() {
     let database = TestDatabase::unlimited().await;
     let api = Api::of(&database).await;
-    let first = api
-        .post_with_key("/v1/direct", "k", &json!({"a": 1, "b": 2}))
-        .await;
+    let first = api.post_with_key("/v1/direct", "k", &json!({"a": 1, "b": 2})).await;
     assert_eq!(first.header("idempotency-replayed"), "");
 
-    let replayed = api
-        .post_with_key("/v1/direct", "k", &json!({"b": 2, "a": 1}))
-        .await;
+    let replayed = api.post_with_key("/v1/direct", "k", &json!({"b": 2, "a": 1})).await;
 
     assert_eq!(replayed.status, 202, "{replayed:?}");
     assert_eq!(replayed.header("idempotency-replayed"), "true");
@@ -111,12 +95,7 @@ async fn a_replay_answers_as_a_poll_and_says_so() {
     assert!(replayed.retry_after() >= 1);
     assert_eq!(replayed.body["job_id"], first.body["job_id"]);
     assert!(replayed.body["elapsed_seconds"].is_u64());
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request")
-            .await,
-        1
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -154,9 +133,7 @@ async fn the_same_key_of_two_kinds_is_two_requests() {
     let api = Api::of(&database).await;
 
     for kind in ["direct", "input-proof"] {
-        let taken = api
-            .post_with_key(&format!("/v1/{kind}"), "k", &json!(kind))
-            .await;
+        let taken = api.post_with_key(&format!("/v1/{kind}"), "k", &json!(kind)).await;
         assert_eq!(taken.status, 202);
         assert_eq!(taken.header("idempotency-replayed"), "");
     }
@@ -197,8 +174,6 @@ async fn headers_that_make_no_sense_are_refused() {
         .header("idempotency-key", "a")
         .header("idempotency-key", "b");
     answer(twice).await.assert_problem(400, "invalid_header");
-    let longest = api
-        .post_with_key("/v1/direct", &long[1..], &json!({}))
-        .await;
+    let longest = api.post_with_key("/v1/direct", &long[1..], &json!({})).await;
     assert_eq!(longest.status, 202);
 }

@@ -80,9 +80,7 @@ pub(super) struct Elsewhere {
 impl Elsewhere {
     pub(super) async fn start(database: &TestDatabase, listening_before: i64) -> Self {
         let settings = tidegate::database::PoolSettings::default();
-        let pool = tidegate::database::connect(&database.url, &settings)
-            .await
-            .unwrap();
+        let pool = tidegate::database::connect(&database.url, &settings).await.unwrap();
         let store = Store::new(pool.clone());
         let teller = Teller::new(store.clone());
         let stop = CancellationToken::new();
@@ -226,10 +224,7 @@ async fn a_submission_waits_for_its_result_and_so_does_its_replay() {
     }
     // What has ended is there at once.
     let late = posting(30).await.unwrap();
-    assert_eq!(
-        (late.status.as_u16(), late.body["result"].as_u64()),
-        (200, Some(7))
-    );
+    assert_eq!((late.status.as_u16(), late.body["result"].as_u64()), (200, Some(7)));
     assert_eq!(node.node.waiters().waiting().waiters, 0);
 }
 
@@ -308,13 +303,10 @@ async fn a_node_that_loses_every_connection_goes_on_waiting() {
         sqlx::raw_sql(cut).execute(&mut session).await.unwrap();
         node.until_looked().await;
     }
-    sqlx::raw_sql(&format!(
-        "select tidegate.respond('1', id => '{}')",
-        id_of(&path)
-    ))
-    .execute(&mut session)
-    .await
-    .unwrap();
+    sqlx::raw_sql(&format!("select tidegate.respond('1', id => '{}')", id_of(&path)))
+        .execute(&mut session)
+        .await
+        .unwrap();
 
     assert_eq!(waiting.await.unwrap().status, 200);
     until_listening(&database, 1).await;
@@ -327,10 +319,7 @@ async fn a_database_that_is_away_at_the_end_leaves_the_answer_that_was_held_back
         .await
         .unwrap();
     let node = Listening::deaf(&Store::new(pool.clone()), &HttpOptions::default()).await;
-    let posting = node
-        .api
-        .posting("/v1/direct", &json!({}))
-        .header("prefer", "wait=60");
+    let posting = node.api.posting("/v1/direct", &json!({})).header("prefer", "wait=60");
     let waiting = tokio::spawn(answer(posting));
     node.until_waiting(1).await;
 
@@ -377,14 +366,7 @@ async fn who_does_not_want_to_wait_or_asks_for_nothing_known_is_answered_at_once
     let database = TestDatabase::unlimited().await;
     let node = Listening::of(&database).await;
     let path = node.api.submit("direct").await;
-    let get = |path: &str, prefer: &str| {
-        answer(
-            node.api
-                .client
-                .get(node.api.url(path))
-                .header("prefer", prefer),
-        )
-    };
+    let get = |path: &str, prefer: &str| answer(node.api.client.get(node.api.url(path)).header("prefer", prefer));
 
     for (prefer, applied) in [
         ("wait=0", "wait=0"),

@@ -31,9 +31,7 @@ fn over_http() -> usize {
 /// Statements are transactions here, as nobody opens one. The server counts them with a delay of up to ten seconds.
 async fn statements(database: &TestDatabase) -> i64 {
     database
-        .number(
-            "select xact_commit + xact_rollback from pg_stat_database where datname = current_database()",
-        )
+        .number("select xact_commit + xact_rollback from pg_stat_database where datname = current_database()")
         .await
 }
 
@@ -107,10 +105,7 @@ async fn thousands_who_wait_cost_a_few_statements_and_all_get_their_answer() {
         per_look.last() <= Some(&10),
         "statements a second, in windows of three: {per_look:?}"
     );
-    assert!(
-        answers.try_join_next().is_none(),
-        "one answer came too early"
-    );
+    assert!(answers.try_join_next().is_none(), "one answer came too early");
 
     let before = statements(&database).await;
     let began = tokio::time::Instant::now();
@@ -122,9 +117,7 @@ async fn thousands_who_wait_cost_a_few_statements_and_all_get_their_answer() {
         .unwrap();
     let ended = began.elapsed();
     // More than may be announced: the rest is found by looking.
-    elsewhere
-        .teller
-        .note(ids.iter().map(|id| (*id, Status::Failure)));
+    elsewhere.teller.note(ids.iter().map(|id| (*id, Status::Failure)));
 
     join_all(waiters.into_iter().map(|mut waiter| async move {
         waiter.ended().await;

@@ -54,9 +54,7 @@ async fn every_kind_of_damage_is_noticed() {
     let done = receipt(&database, "direct", Some("ref-2")).await;
     let mut session = a_bit_of_everything(&database).await;
     session
-        .texts(&format!(
-            "select outcome from tidegate.respond('1', id => '{done}')"
-        ))
+        .texts(&format!("select outcome from tidegate.respond('1', id => '{done}')"))
         .await;
     // What each damage is done to, so that it can be undone.
     let tables = [
@@ -70,15 +68,11 @@ async fn every_kind_of_damage_is_noticed() {
         "tidegate.response_part",
         "tidegate.gate_member",
     ];
-    session
-        .execute("set session_replication_role = replica")
-        .await;
+    session.execute("set session_replication_role = replica").await;
     session.execute(STORE_HISTORY).await;
     for table in tables {
         session
-            .execute(&format!(
-                "create table public.\"{table}\" as select * from {table}"
-            ))
+            .execute(&format!("create table public.\"{table}\" as select * from {table}"))
             .await;
     }
     assert_eq!(violations(&database.pool).await, NOTHING);

@@ -95,9 +95,7 @@ async fn a_slice_is_read_once_for_all_invariants() {
 /// Does SQL past every trigger, looks, and undoes it; what can be looked for in slices is found in slices, too.
 async fn found_after(session: &mut Session, sql: &str) -> Vec<String> {
     session.execute("begin").await;
-    session
-        .execute("set local session_replication_role = replica")
-        .await;
+    session.execute("set local session_replication_role = replica").await;
     session.execute(sql).await;
     let whole = "select v.name || ' ' || v.violations || case when i.by_request then ' by request' else '' end
                  from tidegate.invariant_violation as v join tidegate.invariant as i on i.name = v.name order by v.name";
@@ -610,10 +608,7 @@ async fn every_inconsistency_is_found_by_its_name_and_nothing_else_is() {
 
     let names = session.texts("select name from tidegate.invariant").await;
     for name in names {
-        assert!(
-            SEEDS.iter().any(|(seed, ..)| *seed == name),
-            "nothing seeds {name}"
-        );
+        assert!(SEEDS.iter().any(|(seed, ..)| *seed == name), "nothing seeds {name}");
     }
 }
 
@@ -779,10 +774,7 @@ async fn the_command_line_names_what_is_wrong_and_shows_the_query() {
     assert_eq!(wrong.status.code(), Some(3));
     let said: Value = serde_json::from_slice(&wrong.stdout).unwrap();
     assert_eq!(said["sound"], false);
-    assert_eq!(
-        said["violations"][0]["name"],
-        "live_request_without_message"
-    );
+    assert_eq!(said["violations"][0]["name"], "live_request_without_message");
     assert!(said["violations"][0]["violations"].as_i64() > Some(0));
 
     run(&database.url, &["recover"]).await;

@@ -30,7 +30,11 @@ async fn prepare_duties(database: &TestDatabase) {
     )
     .await;
     let early = database.request_in_no_queue("input_proof").await;
-    run(session, &format!("insert into tidegate.response_inbox (request_id, accept, response) values ('{early}', true, '{{}}')")).await;
+    run(
+        session,
+        &format!("insert into tidegate.response_inbox (request_id, accept, response) values ('{early}', true, '{{}}')"),
+    )
+    .await;
 }
 
 /// All that `prepare_duties` has left to do is done.
@@ -141,9 +145,7 @@ async fn early_responses_that_must_still_wait_do_not_keep_the_sweep_from_the_oth
     assert_eq!(database.number("tidegate.sweep_inbox(3)").await, 1);
     assert_eq!(
         database
-            .value(&format!(
-                "select req_status from tidegate.request where id = '{ready}'"
-            ))
+            .value(&format!("select req_status from tidegate.request where id = '{ready}'"))
             .await,
         "completed"
     );
@@ -173,12 +175,7 @@ async fn a_queue_whose_table_is_gone_keeps_no_duty_from_running() {
             .await,
         0
     );
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.queue_overview")
-            .await,
-        3
-    );
+    assert_eq!(database.number("select count(*) from tidegate.queue_overview").await, 3);
     database
         .execute("delete from tidegate.queue where name = 'extra'")
         .await;

@@ -78,9 +78,7 @@ async fn aged(session: &mut Session, kind: &str, status: &str, submitted: i32, e
 }
 
 async fn kept(session: &mut Session) -> Vec<Uuid> {
-    let ids = session
-        .texts("select id from tidegate.request order by id")
-        .await;
+    let ids = session.texts("select id from tidegate.request order by id").await;
     ids.iter().map(|id| id.parse().unwrap()).collect()
 }
 
@@ -144,16 +142,8 @@ async fn all_that_belongs_to_a_request_goes_with_it_and_nothing_of_others() {
         ("dedup", "request_id", 0),
     ] {
         let sql = format!("select count(*) from tidegate.{table} where {column} = ");
-        assert_eq!(
-            database.number(&format!("{sql} '{young}'")).await,
-            left,
-            "{table}"
-        );
-        assert_eq!(
-            database.number(&format!("{sql} '{old}'")).await,
-            0,
-            "{table}"
-        );
+        assert_eq!(database.number(&format!("{sql} '{young}'")).await, left, "{table}");
+        assert_eq!(database.number(&format!("{sql} '{old}'")).await, 0, "{table}");
     }
     sound(&database).await;
 }
@@ -232,17 +222,10 @@ async fn without_a_retention_nothing_is_deleted() {
     database.execute("call tidegate.maintain()").await;
 
     assert_eq!(kept(&mut session).await.len(), 1);
+    assert_eq!(session.text("select count(*) from tidegate.gate_event").await, "3");
     assert_eq!(
         session
-            .text("select count(*) from tidegate.gate_event")
-            .await,
-        "3"
-    );
-    assert_eq!(
-        session
-            .text(&format!(
-                "select to_regclass('tidegate.{partition}') is not null"
-            ))
+            .text(&format!("select to_regclass('tidegate.{partition}') is not null"))
             .await,
         "t"
     );
@@ -266,24 +249,18 @@ async fn a_partition_of_the_history_goes_when_its_requests_are_gone_and_nobody_i
     let drop = "select tidegate.drop_partitions()";
 
     let mut reader = Session::begin(&database).await;
-    reader
-        .execute("select count(*) from tidegate.request_event")
-        .await;
+    reader.execute("select count(*) from tidegate.request_event").await;
     assert_eq!(session.text(drop).await, "", "a reader is in the way");
     database.submit("direct").await;
     reader.rollback().await;
 
     assert_eq!(session.text(drop).await, empty);
     assert_eq!(session.text(drop).await, "");
-    session
-        .texts("select expired from tidegate.expire_requests()")
-        .await;
+    session.texts("select expired from tidegate.expire_requests()").await;
     assert_eq!(session.text(drop).await, full);
     assert_eq!(session.text(drop).await, "");
     assert_eq!(
-        session
-            .text(&format!("select count(*) from tidegate.{kept_day}"))
-            .await,
+        session.text(&format!("select count(*) from tidegate.{kept_day}")).await,
         "2"
     );
     assert_eq!(session.texts(VIOLATIONS).await, NOTHING);
@@ -315,9 +292,7 @@ async fn what_gates_breakers_and_policies_went_through_is_forgotten_but_for_the_
             "update tidegate.policy_change set at = at - interval '100 days' where kind in ('direct', 'input_proof') and version <= 3",
         )
         .await;
-    let changes = database
-        .number("select count(*) from tidegate.config_change")
-        .await;
+    let changes = database.number("select count(*) from tidegate.config_change").await;
 
     assert_eq!(session.text("select tidegate.expire_events(3)").await, "3");
     assert_eq!(
@@ -333,12 +308,7 @@ async fn what_gates_breakers_and_policies_went_through_is_forgotten_but_for_the_
             .await,
         ["kind gone 7 9", "tx 7 9"]
     );
-    assert_eq!(
-        session
-            .texts("select epoch from tidegate.breaker_event")
-            .await,
-        ["5"]
-    );
+    assert_eq!(session.texts("select epoch from tidegate.breaker_event").await, ["5"]);
     assert_eq!(
         session
             .texts("select kind, min(version), max(version) from tidegate.policy_change where kind in ('direct', 'input_proof') and stage = 'tx' group by kind order by kind")
@@ -347,9 +317,7 @@ async fn what_gates_breakers_and_policies_went_through_is_forgotten_but_for_the_
         "a kind that keeps its requests keeps what they are judged by"
     );
     assert_eq!(
-        database
-            .number("select count(*) from tidegate.config_change")
-            .await,
+        database.number("select count(*) from tidegate.config_change").await,
         changes
     );
 }
@@ -393,10 +361,7 @@ async fn two_at_once_and_a_caller_in_the_way_delete_each_request_once() {
     caller.rollback().await;
     eventually("the one in the way goes with the next round", || async {
         database.execute("select tidegate.expire_requests(2)").await;
-        database
-            .number("select count(*) from tidegate.request")
-            .await
-            == 0
+        database.number("select count(*) from tidegate.request").await == 0
     })
     .await;
     assert_eq!(session.texts(VIOLATIONS).await, NOTHING);

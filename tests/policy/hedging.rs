@@ -74,12 +74,7 @@ impl SlowAtFirst {
     }
 
     fn calls_of(&self, id: RequestId) -> u32 {
-        self.calls
-            .lock()
-            .unwrap()
-            .get(&id)
-            .copied()
-            .unwrap_or_default()
+        self.calls.lock().unwrap().get(&id).copied().unwrap_or_default()
     }
 }
 
@@ -139,10 +134,7 @@ async fn the_first_answer_settles_and_the_slow_call_is_dropped() {
     let metrics = Metrics::new();
     let running = Running::start(&database.store, stages, counted_in(&metrics));
 
-    let (decrypt, direct) = (
-        database.submit("public_decrypt").await,
-        database.submit("direct").await,
-    );
+    let (decrypt, direct) = (database.submit("public_decrypt").await, database.submit("direct").await);
 
     until(&database, direct, "completed").await;
     until(&database, decrypt, "receipt_received").await;
@@ -152,10 +144,7 @@ async fn the_first_answer_settles_and_the_slow_call_is_dropped() {
         let name = format!("tidegate_worker_hedges_total{{queue=\"{queue}\"}}");
         assert_eq!(sample(&metrics, &name), 1.0);
     }
-    assert_eq!(
-        database.causes(direct).await,
-        ["submitted", "claimed", "receipt"]
-    );
+    assert_eq!(database.causes(direct).await, ["submitted", "claimed", "receipt"]);
     running.stop().await;
     assert_eq!(reported(&database).await, 2);
 }

@@ -9,9 +9,7 @@ use crate::support::TestDatabase;
 
 /// The whole range of what a policy may say, and small numbers, where the edges are.
 fn random_backoff(random: &mut StdRng) -> (i32, f64, i32, i32) {
-    let most = *[3, 1000, 3_600_000, i32::MAX]
-        .get(random.random_range(0..4))
-        .unwrap();
+    let most = *[3, 1000, 3_600_000, i32::MAX].get(random.random_range(0..4)).unwrap();
     let base = random.random_range(0..=most);
     let factor = match random.random_range(0..4) {
         0 => 1.0,
@@ -30,8 +28,7 @@ async fn the_library_and_the_database_give_the_same_backoff() {
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
     let (mut attempts, mut draws) = (Vec::new(), Vec::new());
-    let (mut bases, mut factors, mut caps, mut jitters) =
-        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut bases, mut factors, mut caps, mut jitters) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for case in 0..CASES {
         let (base, factor, cap, jitter) = random_backoff(&mut random);
         bases.push(base);

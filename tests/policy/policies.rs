@@ -31,25 +31,14 @@ async fn a_policy_over_its_budget_is_refused_with_the_inequality_by_every_door()
     assert_eq!(refusal.code, "TG013");
     assert!(refusal.message.contains(INEQUALITY), "{}", refusal.message);
 
-    let ran = run(
-        &database.url,
-        &["config", "set", "direct.tx.attempts", "20"],
-    )
-    .await;
+    let ran = run(&database.url, &["config", "set", "direct.tx.attempts", "20"]).await;
     assert!(!ran.status.success());
     assert!(err(&ran).contains(INEQUALITY), "{}", err(&ran));
 
     let api = Api::of(&database).await;
-    let refused = api
-        .patch("/v1/admin/config", &json!({"direct.tx.attempts": 20}))
-        .await;
+    let refused = api.patch("/v1/admin/config", &json!({"direct.tx.attempts": 20})).await;
     refused.assert_problem(422, "policy_refused");
-    assert!(
-        refused.body["detail"]
-            .as_str()
-            .unwrap()
-            .contains(INEQUALITY)
-    );
+    assert!(refused.body["detail"].as_str().unwrap().contains(INEQUALITY));
 
     // What fits together may change together, and nothing of what was refused has changed.
     assert_eq!(
@@ -72,12 +61,8 @@ async fn the_budget_is_exact_at_its_edge() {
     // 3 · 1000 + (600 + 1100) = 4700.
     let set = "update tidegate.policy set attempts = 3, timeout_ms = 1000, base_ms = 500, factor = 2, jitter_ms = 100, \
                cap_ms = 5000, margin_ms = 300, deadline_ms =";
-    database
-        .execute(&format!("{set} 5000 where kind = 'direct'"))
-        .await;
-    let refusal = database
-        .refused(&format!("{set} 4999 where kind = 'direct'"))
-        .await;
+    database.execute(&format!("{set} 5000 where kind = 'direct'")).await;
+    let refusal = database.refused(&format!("{set} 4999 where kind = 'direct'")).await;
     assert!(
         refusal
             .message
@@ -147,13 +132,7 @@ async fn a_kinds_deadline_holds_its_stages_one_after_the_other() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kind_with_a_short_deadline_comes_with_policies_that_fit() {
     let database = TestDatabase::new().await;
-    for deadline in [
-        "10 milliseconds",
-        "1 second",
-        "59 seconds",
-        "9 minutes",
-        "11 minutes",
-    ] {
+    for deadline in ["10 milliseconds", "1 second", "59 seconds", "9 minutes", "11 minutes"] {
         database
             .execute(&format!(
                 "insert into tidegate.kind (name, flow, readiness_queue, tx_queue, deadline, readiness_timeout)
@@ -177,9 +156,7 @@ async fn a_policy_against_its_semantics_is_refused() {
         ("retry_on = '{http_422}'", "http_422"),
     ] {
         let refusal = database
-            .refused(&format!(
-                "update tidegate.policy set {change} where kind = 'direct'"
-            ))
+            .refused(&format!("update tidegate.policy set {change} where kind = 'direct'"))
             .await;
         assert_eq!(refusal.code, "TG013", "{change}");
         assert!(refusal.message.contains(words), "{}", refusal.message);
@@ -196,11 +173,7 @@ async fn after(database: &TestDatabase, error: &str, more: &str) -> String {
     let mut session = Session::open(database).await;
     let held = session.claim("tx", 1).await;
     assert_eq!(held.len(), 1);
-    let settle = settle(
-        "settle_retry",
-        &held,
-        &format!("array['{error}'::jsonb]{more}"),
-    );
+    let settle = settle("settle_retry", &held, &format!("array['{error}'::jsonb]{more}"));
     session.execute(&settle).await;
     let id = held[0].id;
     let became = database
@@ -234,11 +207,7 @@ async fn only_what_may_succeed_is_sent_again() {
         ("http_404", false, "failure rejected http_404"),
         ("http_422", true, "failure rejected http_422"),
         ("connect", false, "failure rejected connect"),
-        (
-            "connection_lost",
-            true,
-            "failure outcome_unknown outcome_unknown",
-        ),
+        ("connection_lost", true, "failure outcome_unknown outcome_unknown"),
         ("theirs", true, "failure outcome_unknown outcome_unknown"),
         ("theirs", false, "failure rejected theirs"),
     ] {
@@ -266,23 +235,11 @@ async fn the_downstreams_own_wish_is_respected_and_never_outlives_a_deadline() {
     for (wish, becomes) in [
         ("null::interval", "processing send_retried http_503 in 7"),
         ("'33 s'::interval", "processing send_retried http_503 in 33"),
-        (
-            "'0 s'::interval",
-            "processing send_retried http_503 at once",
-        ),
-        (
-            "'-5 s'::interval",
-            "processing send_retried http_503 at once",
-        ),
+        ("'0 s'::interval", "processing send_retried http_503 at once"),
+        ("'-5 s'::interval", "processing send_retried http_503 at once"),
         // The stage has 120 seconds, from its first attempt on, and leaves one as its margin.
-        (
-            "'118 s'::interval",
-            "processing send_retried http_503 in 118",
-        ),
-        (
-            "'119 s'::interval",
-            "failure deadline_exceeded deadline_exceeded",
-        ),
+        ("'118 s'::interval", "processing send_retried http_503 in 118"),
+        ("'119 s'::interval", "failure deadline_exceeded deadline_exceeded"),
     ] {
         assert_eq!(
             after(&database, busy, &format!(", array[{wish}]")).await,
@@ -340,7 +297,9 @@ async fn lengthened_backoffs_take_no_attempt_away() {
     submit_many(&database, "direct", 1).await;
     let mut session = Session::open(&database).await;
     database
-        .execute("select tidegate_internal.put_in_force('direct', 'tx', 8, true, 'retry_rate', null, clock_timestamp())")
+        .execute(
+            "select tidegate_internal.put_in_force('direct', 'tx', 8, true, 'retry_rate', null, clock_timestamp())",
+        )
         .await;
     let again = r#"array['{"code": "http_503"}'::jsonb], array['0 s'::interval]"#;
     for _ in 0..4 {
@@ -370,9 +329,7 @@ async fn wait_after(database: &TestDatabase, passed: &str) -> Option<f64> {
         ))
         .await;
     let failed = r#"array['{"code": "http_503"}'::jsonb]"#;
-    session
-        .execute(&settle("settle_retry", &held, failed))
-        .await;
+    session.execute(&settle("settle_retry", &held, failed)).await;
     if database.status(held[0].id).await == "failure" {
         return None;
     }
@@ -407,10 +364,7 @@ async fn a_lengthened_backoff_ends_nothing_that_the_declared_one_would_carry_on(
         let waited = wait_after(&database, passed).await;
         match (waited, waits) {
             (Some(waited), Some(waits)) => {
-                assert!(
-                    (waits - 1.5..=waits).contains(&waited),
-                    "{passed}: {waited} s"
-                );
+                assert!((waits - 1.5..=waits).contains(&waited), "{passed}: {waited} s");
             }
             (waited, waits) => assert_eq!(waited, waits, "{passed}"),
         }
@@ -422,26 +376,18 @@ async fn what_certainly_did_not_leave_uses_no_attempt() {
     let database = TestDatabase::unlimited().await.with_short_policies().await;
     submit_many(&database, "direct", 1).await;
     let mut session = Session::open(&database).await;
-    let refused = |left: bool| {
-        format!(r#"array['{{"code": "connect"}}'::jsonb], array['0 s'::interval], array[{left}]"#)
-    };
+    let refused =
+        |left: bool| format!(r#"array['{{"code": "connect"}}'::jsonb], array['0 s'::interval], array[{left}]"#);
     for attempt in 1..=30 {
         let held = session.claim("tx", 1).await;
-        assert_eq!(
-            (held[0].attempt, held[0].attempts_max),
-            (attempt, 4 + attempt)
-        );
-        session
-            .execute(&settle("settle_retry", &held, &refused(false)))
-            .await;
+        assert_eq!((held[0].attempt, held[0].attempts_max), (attempt, 4 + attempt));
+        session.execute(&settle("settle_retry", &held, &refused(false))).await;
     }
     // Those that may have left do, and their number is the policy's.
     for _ in 0..5 {
         let held = session.claim("tx", 1).await;
         assert_eq!(held[0].attempts_max, 35);
-        session
-            .execute(&settle("settle_retry", &held, &refused(true)))
-            .await;
+        session.execute(&settle("settle_retry", &held, &refused(true))).await;
     }
     let ended = database
         .column("select req_status || ' ' || cause || ' ' || tx_attempt || ' ' || tx_unsent from tidegate.request")
@@ -458,9 +404,7 @@ async fn what_certainly_did_not_leave_uses_no_attempt() {
             held[0].id
         ))
         .await;
-    session
-        .execute(&settle("settle_retry", &held, &refused(false)))
-        .await;
+    session.execute(&settle("settle_retry", &held, &refused(false))).await;
     assert_eq!(
         database.causes(held[0].id).await.last().map(String::as_str),
         Some("deadline_exceeded")
@@ -482,9 +426,7 @@ async fn not_yet_is_waiting_and_a_failed_check_is_an_attempt() {
     let mut check = async |error: &str| {
         let held = session.claim("readiness", 1).await;
         let outcome = format!("array['0 s'::interval], array[{error}]::jsonb[]");
-        session
-            .execute(&settle("settle_not_yet", &held, &outcome))
-            .await;
+        session.execute(&settle("settle_not_yet", &held, &outcome)).await;
         database.status(held[0].id).await
     };
     for _ in 0..60 {
@@ -503,12 +445,11 @@ async fn not_yet_is_waiting_and_a_failed_check_is_an_attempt() {
     assert_eq!(check("null").await, "queued");
     assert_eq!(check(failed).await, "timed_out");
     let ended = database
-        .column("select readiness_attempt || ' ' || readiness_waits || ' ' || (error ->> 'message') from tidegate.request")
+        .column(
+            "select readiness_attempt || ' ' || readiness_waits || ' ' || (error ->> 'message') from tidegate.request",
+        )
         .await;
-    assert_eq!(
-        ended,
-        ["124 121 not ready after 124 checks; the last: away"]
-    );
+    assert_eq!(ended, ["124 121 not ready after 124 checks; the last: away"]);
     assert_eq!(
         crate::support::invariants::violations(&database.pool).await,
         Vec::<String>::new()
@@ -535,14 +476,8 @@ async fn failing_checks_have_the_time_of_their_policy_and_waiting_ones_that_of_t
                 held[0].id
             ))
             .await;
-        session
-            .execute(&settle("settle_not_yet", &held, answer))
-            .await;
-        assert_eq!(
-            database.status(held[0].id).await,
-            becomes,
-            "{since} {answer}"
-        );
+        session.execute(&settle("settle_not_yet", &held, answer)).await;
+        assert_eq!(database.status(held[0].id).await, becomes, "{since} {answer}");
         let failing = format!(
             "select checks_failing_since is not null from tidegate.request where id = '{}'",
             held[0].id
@@ -594,9 +529,7 @@ async fn in_force(database: &TestDatabase) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn backoffs_lengthen_while_a_stage_fails_and_relax_when_it_works_again() {
     let database = TestDatabase::new().await.with_short_policies().await;
-    let adjust = |after: &str| {
-        format!("select tidegate.adjust_policies(clock_timestamp() + interval '{after}')")
-    };
+    let adjust = |after: &str| format!("select tidegate.adjust_policies(clock_timestamp() + interval '{after}')");
     assert_eq!(in_force(&database).await, "1 false 5 500 30000");
     calls(&database, "clock_timestamp() + interval '5 s'", 100, 30, 0).await;
 
@@ -609,11 +542,7 @@ async fn backoffs_lengthen_while_a_stage_fails_and_relax_when_it_works_again() {
     assert_eq!(database.value(&adjust("32 s")).await, "1");
     assert_eq!(in_force(&database).await, "8 false 5 4000 240000");
     calls(&database, "clock_timestamp() + interval '40 s'", 100, 30, 0).await;
-    assert_eq!(
-        database.value(&adjust("43 s")).await,
-        "0",
-        "as far as it goes"
-    );
+    assert_eq!(database.value(&adjust("43 s")).await, "0", "as far as it goes");
 
     for (after, stretch) in [("75 s", "4"), ("86 s", "2"), ("97 s", "1")] {
         calls(
@@ -625,12 +554,7 @@ async fn backoffs_lengthen_while_a_stage_fails_and_relax_when_it_works_again() {
         )
         .await;
         assert_eq!(database.value(&adjust(after)).await, "1", "{after}");
-        assert!(
-            in_force(&database)
-                .await
-                .starts_with(&format!("{stretch} ")),
-            "{after}"
-        );
+        assert!(in_force(&database).await.starts_with(&format!("{stretch} ")), "{after}");
     }
     assert_eq!(in_force(&database).await, "1 false 5 500 30000");
     assert_eq!(
@@ -652,15 +576,9 @@ async fn backoffs_lengthen_while_a_stage_fails_and_relax_when_it_works_again() {
 async fn timeouts_lengthen_backoffs_too_and_few_calls_tell_nothing() {
     let database = TestDatabase::new().await;
     calls(&database, "clock_timestamp()", 10, 9, 9).await;
-    assert_eq!(
-        database.value("select tidegate.adjust_policies()").await,
-        "0"
-    );
+    assert_eq!(database.value("select tidegate.adjust_policies()").await, "0");
     calls(&database, "clock_timestamp()", 90, 0, 0).await;
-    assert_eq!(
-        database.value("select tidegate.adjust_policies()").await,
-        "1"
-    );
+    assert_eq!(database.value("select tidegate.adjust_policies()").await, "1");
     assert_eq!(
         database
             .value("select cause || ' ' || (figures ->> 'timeout_rate') from tidegate.policy_change where cause <> 'declared'")
@@ -693,10 +611,7 @@ async fn a_congested_queue_has_longer_backoffs_until_it_passes() {
             "null, array_fill('1'::jsonb, array[20])",
         ))
         .await;
-    assert_eq!(
-        database.value("select tidegate.adjust_policies()").await,
-        "4"
-    );
+    assert_eq!(database.value("select tidegate.adjust_policies()").await, "4");
     assert_eq!(in_force(&database).await, "1 false 5 500 30000");
     assert_eq!(
         database
@@ -712,9 +627,7 @@ async fn as_much_coming_as_may_leave_is_congestion_even_below_the_mark() {
     database
         .execute("update tidegate.queue set per_seconds = 2 where name = 'tx'")
         .await;
-    let adjust = |after: &str| {
-        format!("select tidegate.adjust_policies(clock_timestamp() + interval '{after}')")
-    };
+    let adjust = |after: &str| format!("select tidegate.adjust_policies(clock_timestamp() + interval '{after}')");
     database.execute(&adjust("0 s")).await;
     submit_many(&database, "direct", 25).await;
     database.execute(&adjust("11 s")).await;
@@ -784,11 +697,7 @@ async fn indicators_are_there_in_sql_under_both_names() {
     let expected = "(4,4,0.250000,0.250000,0.250000,0.005000,20,900,1,t)";
     assert_eq!(database.value(shown).await, expected);
     database.execute("select tidegate.fold_calls()").await;
-    assert_eq!(
-        database.value(shown).await,
-        expected,
-        "folded, it says the same"
-    );
+    assert_eq!(database.value(shown).await, expected, "folded, it says the same");
     assert_eq!(
         database
             .column("select name || ' ' || trim_scale(value) from tidegate.sli_alias where kind = 'direct'")

@@ -85,8 +85,7 @@ fn attempt(
     let latency = random.random_range(0..timeout / 4) + random.random_range(0..timeout / 2);
     let class = [Class::ServerError, Class::Connect, Class::Throttled][random.random_range(0..3)];
     let deadline = u64::try_from(policy.deadline.as_millis()).unwrap();
-    let wish = (trouble.wishes && random.random_bool(0.5))
-        .then(|| milliseconds(random.random_range(0..=deadline + 1)));
+    let wish = (trouble.wishes && random.random_bool(0.5)).then(|| milliseconds(random.random_range(0..=deadline + 1)));
     async move {
         if silent {
             return pending().await;
@@ -164,8 +163,7 @@ async fn accepted_policies_keep_within_w_retry_and_succeed_as_often_as_they_say(
         let measured = simulate(&mut random, &policy, trouble).await;
         let p_drop = trouble.p_drop;
 
-        let (expected_ok, expected_attempts) =
-            (policy.p_ok(p_drop), policy.expected_attempts(p_drop));
+        let (expected_ok, expected_attempts) = (policy.p_ok(p_drop), policy.expected_attempts(p_drop));
         let share = f64::from(measured.succeeded) / f64::from(REQUESTS);
         let average = f64::from(measured.attempts) / f64::from(REQUESTS);
         println!(
@@ -178,12 +176,8 @@ async fn accepted_policies_keep_within_w_retry_and_succeed_as_often_as_they_say(
         );
         assert!(measured.longest <= policy.w_retry(), "{policy:?}");
         let (below, above) = tails(1.0 - expected_ok, REQUESTS - measured.succeeded);
-        assert!(
-            below > 0.0005 && above > 0.0005,
-            "{share} is not {expected_ok}"
-        );
-        let error =
-            DEVIATIONS * deviation(policy.attempts, p_drop) / f64::from(REQUESTS).sqrt() + 1e-9;
+        assert!(below > 0.0005 && above > 0.0005, "{share} is not {expected_ok}");
+        let error = DEVIATIONS * deviation(policy.attempts, p_drop) / f64::from(REQUESTS).sqrt() + 1e-9;
         assert!(
             (average - expected_attempts).abs() <= error,
             "{average} is not {expected_attempts}, give or take {error}"
@@ -202,9 +196,6 @@ async fn whatever_a_downstream_wishes_for_no_request_outlives_its_deadline() {
             wishes: true,
         };
         let measured = simulate(&mut random, &policy, trouble).await;
-        assert!(
-            measured.longest <= policy.budget(),
-            "{policy:?}: {measured:?}"
-        );
+        assert!(measured.longest <= policy.budget(), "{policy:?}: {measured:?}");
     }
 }

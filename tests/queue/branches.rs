@@ -6,8 +6,7 @@ const NEW: &str = "insert into tidegate.queue (name, stage) values ('later', 'tx
      insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms)
      values ('later', 'direct', 'later', 1, 1)";
 
-const OUTDATED: &str =
-    "select f.signature from tidegate_internal.queue_functions() as f where f.body <> f.wanted";
+const OUTDATED: &str = "select f.signature from tidegate_internal.queue_functions() as f where f.body <> f.wanted";
 
 const NONE: [&str; 0] = [];
 
@@ -24,9 +23,7 @@ fn served(queue: &str) -> String {
 async fn a_queue_is_served_by_sessions_that_were_there_before_it() {
     let database = TestDatabase::new().await;
     let mut earlier = Session::open(&database).await;
-    earlier
-        .texts("select * from tidegate.submit('direct', '{}')")
-        .await;
+    earlier.texts("select * from tidegate.submit('direct', '{}')").await;
     assert_eq!(earlier.text(&served("tx")).await, "1");
 
     // Two at once: the second waits for the first, and knows both.
@@ -114,10 +111,7 @@ async fn plans_are_kept(queue: &str, kind: &str, status: &str, calls: &[&str]) {
         session.execute(&format!("vacuum analyze {table}")).await;
     }
     let submit = format!("select * from tidegate.submit('{kind}', '{{}}')");
-    let mut all = vec![
-        submit.clone(),
-        format!("select tidegate.claim_wait_ms('{queue}')"),
-    ];
+    let mut all = vec![submit.clone(), format!("select tidegate.claim_wait_ms('{queue}')")];
     all.extend(calls.iter().map(|call| {
         format!(
             "select count(*)
@@ -147,9 +141,7 @@ async fn plans_are_kept(queue: &str, kind: &str, status: &str, calls: &[&str]) {
         ))
         .await;
     for statement in &all {
-        let read = session
-            .reads(&format!("q_{queue}|request"), statement)
-            .await;
+        let read = session.reads(&format!("q_{queue}|request"), statement).await;
         assert_eq!(read.scans, 0, "{statement} scans a table");
         assert!(read.rows_by_index < 12_000, "{statement}: {read:?}");
     }

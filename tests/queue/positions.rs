@@ -36,10 +36,7 @@ impl State {
     }
 
     fn leased(self) -> bool {
-        matches!(
-            self,
-            Self::LeaseRanOut | Self::Held | Self::HeldBeyondItsLease
-        )
+        matches!(self, Self::LeaseRanOut | Self::Held | Self::HeldBeyondItsLease)
     }
 
     fn waits(self) -> bool {
@@ -108,10 +105,7 @@ fn any_mixture_of_messages_has_the_positions_of_a_count_by_hand() {
     let database = Asked::new();
     for_all(40, &(states(), states()), |(ready, tx)| {
         database.run("rollback; begin");
-        for (kind, queue, states) in [
-            ("public_decrypt", "readiness", &ready),
-            ("direct", "tx", &tx),
-        ] {
+        for (kind, queue, states) in [("public_decrypt", "readiness", &ready), ("direct", "tx", &tx)] {
             fill(&database, kind, queue, states);
             let expected: Vec<String> = states
                 .iter()
@@ -119,15 +113,13 @@ fn any_mixture_of_messages_has_the_positions_of_a_count_by_hand() {
                 .map(|(place, state)| match state {
                     State::Missing => String::new(),
                     State::Held => "0".to_owned(),
-                    _ => states[..place]
-                        .iter()
-                        .filter(|state| state.waits())
-                        .count()
-                        .to_string(),
+                    _ => states[..place].iter().filter(|state| state.waits()).count().to_string(),
                 })
                 .collect();
             let asked = |what: &str, view: &str| {
-                database.column(&format!("select {what} from tidegate.request as r {view} where r.kind = '{kind}' order by r.msg_id"))
+                database.column(&format!(
+                    "select {what} from tidegate.request as r {view} where r.kind = '{kind}' order by r.msg_id"
+                ))
             };
             prop_assert_eq!(&asked("tidegate.request_position(r.id)", ""), &expected);
             prop_assert_eq!(
@@ -197,9 +189,7 @@ fn the_view_of_all_requests_and_the_answer_for_one_agree_in_every_status() {
 async fn settings_changed_at_run_time_change_the_answer_of_those_who_wait() {
     let database = TestDatabase::new().await;
     database
-        .execute(
-            "select tidegate.submit_batch('public_decrypt', array_fill('{}'::jsonb, array[101]))",
-        )
+        .execute("select tidegate.submit_batch('public_decrypt', array_fill('{}'::jsonb, array[101]))")
         .await;
     let last = "(select max(id::text)::uuid from tidegate.request where req_status = 'queued')";
     // p = 100 of C = 50, nothing in tx: 2 s + 4 s + 0.1 s, × 1.2.
@@ -226,10 +216,7 @@ async fn settings_changed_at_run_time_change_the_answer_of_those_who_wait() {
             50,
         ),
         ("select tidegate.pause(paused => false)", 40),
-        (
-            "update tidegate.queue set per_seconds = 0 where name = 'tx'",
-            50,
-        ),
+        ("update tidegate.queue set per_seconds = 0 where name = 'tx'", 50),
         (
             "update tidegate.queue set per_seconds = 1, max_concurrency = null where name = 'tx'",
             40,
@@ -237,14 +224,14 @@ async fn settings_changed_at_run_time_change_the_answer_of_those_who_wait() {
     ] {
         database.execute(change).await;
         assert_eq!(
-            database
-                .number(&format!("tidegate.request_retry_after({last})"))
-                .await,
+            database.number(&format!("tidegate.request_retry_after({last})")).await,
             seconds,
             "{change}"
         );
         // A newcomer is told by the same settings.
-        let told = database.value("select id || ' ' || retry_after_seconds from tidegate.submit('public_decrypt', '{}')").await;
+        let told = database
+            .value("select id || ' ' || retry_after_seconds from tidegate.submit('public_decrypt', '{}')")
+            .await;
         let (id, told) = told.split_once(' ').unwrap();
         assert_eq!(
             database
@@ -253,9 +240,7 @@ async fn settings_changed_at_run_time_change_the_answer_of_those_who_wait() {
             told,
             "{change}"
         );
-        database
-            .execute(&format!("select tidegate.cancel('{id}')"))
-            .await;
+        database.execute(&format!("select tidegate.cancel('{id}')")).await;
     }
 }
 
@@ -263,9 +248,8 @@ async fn settings_changed_at_run_time_change_the_answer_of_those_who_wait() {
 async fn a_held_check_is_told_the_time_of_a_check_and_not_of_the_queue() {
     let database = TestDatabase::new().await;
     let id = database.submit("public_decrypt").await;
-    let told = format!(
-        "select row(place, queue_position, retry_after_seconds)::text from tidegate.request_outlook('{id}')"
-    );
+    let told =
+        format!("select row(place, queue_position, retry_after_seconds)::text from tidegate.request_outlook('{id}')");
     assert_eq!(database.value(&told).await, "(readiness_queue,0,5)");
 
     database.claim_readiness(1).await;
@@ -294,23 +278,14 @@ async fn a_request_not_to_start_before_its_time_is_not_told_to_come_back_earlier
             let asked = database
                 .value(&format!("select tidegate.request_retry_after('{id}')"))
                 .await;
-            let least = if kind == "direct" {
-                least
-            } else {
-                least.max(5)
-            };
+            let least = if kind == "direct" { least } else { least.max(5) };
             let most = if kind == "direct" { most } else { most.max(6) };
             for seconds in [told, &asked] {
                 let seconds: i32 = seconds.parse().unwrap();
-                assert!(
-                    (least..=most).contains(&seconds),
-                    "{kind} in {delay}: {seconds}"
-                );
+                assert!((least..=most).contains(&seconds), "{kind} in {delay}: {seconds}");
             }
             database
-                .execute(
-                    "select tidegate.cancel(id) from tidegate.request where finished_at is null",
-                )
+                .execute("select tidegate.cancel(id) from tidegate.request where finished_at is null")
                 .await;
         }
     }
@@ -331,7 +306,12 @@ async fn an_unknown_request_has_no_place() {
             .await,
         NO_ROWS
     );
-    assert_eq!(database.value("select row(tidegate.request_position(gen_random_uuid()), tidegate.request_retry_after(null))::text").await, "(,)");
+    assert_eq!(
+        database
+            .value("select row(tidegate.request_position(gen_random_uuid()), tidegate.request_retry_after(null))::text")
+            .await,
+        "(,)"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

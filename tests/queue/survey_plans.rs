@@ -21,24 +21,17 @@ async fn nobody_who_asks_for_a_position_reads_the_queue() {
                     900,
                 ),
                 (format!("select tidegate.request_position('{id}')"), 900),
-                (
-                    format!("select * from tidegate.request_eta where id = '{id}'"),
-                    900,
-                ),
+                (format!("select * from tidegate.request_eta where id = '{id}'"), 900),
                 (
                     "select queue_position from tidegate.submit('direct', '{}')".to_owned(),
                     900,
                 ),
                 (
-                    "select retry_after_seconds from tidegate.submit('public_decrypt', '{}')"
-                        .to_owned(),
+                    "select retry_after_seconds from tidegate.submit('public_decrypt', '{}')".to_owned(),
                     900,
                 ),
                 // Head, tail and one stretch in turn.
-                (
-                    "select tidegate.survey_queue('tx', 1)".to_owned(),
-                    5 * 16384,
-                ),
+                ("select tidegate.survey_queue('tx', 1)".to_owned(), 5 * 16384),
             ] {
                 let read = session.reads("q_tx", &call).await;
                 assert_eq!(read.scans, 0, "{call} scans the queue");

@@ -49,9 +49,7 @@ async fn survey(database: &TestDatabase) {
 }
 
 async fn rows(database: &TestDatabase) -> i64 {
-    database
-        .number("select count(*) from tidegate.queue_survey")
-        .await
+    database.number("select count(*) from tidegate.queue_survey").await
 }
 
 /// What happens to a deep queue. The numbers are thousandths of the queue, or how many.
@@ -87,7 +85,8 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     vec(event, 5..25)
 }
 
-const HELD: &str = "array(select row('tx', l.token, l.id)::tidegate.lease from tidegate.leased_request as l where l.in_force)";
+const HELD: &str =
+    "array(select row('tx', l.token, l.id)::tidegate.lease from tidegate.leased_request as l where l.in_force)";
 
 impl Event {
     fn sql(self) -> String {
@@ -115,9 +114,7 @@ impl Event {
             Self::Retry => format!(
                 "select count(*) from tidegate.settle_retry({HELD}, null, array_fill(interval '1 hour', array[cardinality({HELD})]))"
             ),
-            Self::ComeDue => {
-                "update pgmq.q_tx set vt = clock_timestamp() where vt > clock_timestamp()".to_owned()
-            }
+            Self::ComeDue => "update pgmq.q_tx set vt = clock_timestamp() where vt > clock_timestamp()".to_owned(),
             Self::Survey => "select tidegate.survey_queue('tx')".to_owned(),
             Self::Step => "select tidegate.survey_queue('tx', 1)".to_owned(),
             Self::Rescan => "select tidegate.rescan_queue('tx')".to_owned(),
@@ -199,8 +196,7 @@ async fn a_decrypt_is_told_the_size_of_a_deep_tx_queue() {
     // (40,000 / 1000 + 4.1 s) × 1.2.
     let told = "select retry_after_seconds from tidegate.submit('public_decrypt', '{}')";
     assert_eq!(database.number(told).await, 53);
-    let polled =
-        "select tidegate.request_retry_after(id) from tidegate.request where req_status = 'queued'";
+    let polled = "select tidegate.request_retry_after(id) from tidegate.request where req_status = 'queued'";
     assert_eq!(database.number(polled).await, 53);
 }
 
@@ -214,9 +210,7 @@ async fn without_maintenance_a_position_is_exact_all_the_same_and_a_poll_tells_n
         .await;
 
     assert_eq!(
-        database
-            .number(&format!("tidegate.request_position({last})"))
-            .await,
+        database.number(&format!("tidegate.request_position({last})")).await,
         38_999
     );
     let polled = format!("select queue_position from tidegate.request_outlook({last})");
@@ -231,9 +225,7 @@ async fn without_maintenance_a_position_is_exact_all_the_same_and_a_poll_tells_n
         )
         .await;
     assert_eq!(
-        database
-            .number(&format!("tidegate.request_position({last})"))
-            .await,
+        database.number(&format!("tidegate.request_position({last})")).await,
         38_999
     );
 }
@@ -261,9 +253,7 @@ async fn maintenance_surveys_deep_queues_and_forgets_those_that_are_deep_no_more
         if held.is_empty() {
             break;
         }
-        session
-            .texts(&settle("settle_rejected", &held, "null"))
-            .await;
+        session.texts(&settle("settle_rejected", &held, "null")).await;
     }
     submit_many(&database, "direct", 100).await;
     assert_exact(&database).await;
@@ -301,25 +291,15 @@ async fn a_survey_that_is_killed_leaves_the_one_before() {
     survey(&database).await;
     let mut session = Session::open(&database).await;
     let held = session.claim("tx", 500).await;
-    session
-        .texts(&settle("settle_rejected", &held, "null"))
-        .await;
-    let before =
-        "select md5(string_agg(s::text, ' ' order by s.stretch)) from tidegate.queue_survey as s";
+    session.texts(&settle("settle_rejected", &held, "null")).await;
+    let before = "select md5(string_agg(s::text, ' ' order by s.stretch)) from tidegate.queue_survey as s";
     let untouched = database.value(before).await;
 
     let mut killed = Session::begin(&database).await;
     killed.texts("select tidegate.survey_queue('tx')").await;
-    assert_ne!(
-        killed.text(before).await,
-        untouched,
-        "it had something to write"
-    );
+    assert_ne!(killed.text(before).await, untouched, "it had something to write");
     database
-        .execute(&format!(
-            "select pg_terminate_backend({}, 10000)",
-            killed.pid
-        ))
+        .execute(&format!("select pg_terminate_backend({}, 10000)", killed.pid))
         .await;
 
     assert_eq!(database.value(before).await, untouched);
@@ -339,9 +319,7 @@ async fn a_transaction_that_stays_open_changes_no_position() {
     let mut session = Session::open(&database).await;
     for _ in 0..campaign(2, 5) {
         let held = session.claim("tx", 3000).await;
-        session
-            .texts(&settle("settle_rejected", &held, "null"))
-            .await;
+        session.texts(&settle("settle_rejected", &held, "null")).await;
         submit_many(&database, "direct", 3000).await;
         session.texts("select tidegate.survey_queue('tx', 8)").await;
     }
@@ -355,10 +333,8 @@ async fn a_transaction_that_stays_open_changes_no_position() {
 async fn a_submission_that_commits_late_is_counted_in_its_place() {
     let database = TestDatabase::deep().await;
     let mut late = Session::begin(&database).await;
-    late.texts(
-        "select count(*) from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[700]))",
-    )
-    .await;
+    late.texts("select count(*) from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[700]))")
+        .await;
     fill(&database, 2).await;
     survey(&database).await;
     assert_exact(&database).await;
@@ -366,9 +342,7 @@ async fn a_submission_that_commits_late_is_counted_in_its_place() {
     late.commit().await;
 
     for _ in 0..5 {
-        database
-            .execute("select tidegate.survey_queue('tx', 1)")
-            .await;
+        database.execute("select tidegate.survey_queue('tx', 1)").await;
     }
     assert_exact(&database).await;
     assert_eq!(violations(&database.pool).await, NO_ROWS);
@@ -382,9 +356,7 @@ async fn a_release_far_below_the_head_lowers_everybody_by_one() {
     let mut session = Session::open(&database).await;
     for _ in 0..4 {
         let held = session.claim("tx", 5000).await;
-        session
-            .texts(&settle("settle_rejected", &held, "null"))
-            .await;
+        session.texts(&settle("settle_rejected", &held, "null")).await;
         session.texts("select tidegate.survey_queue('tx', 8)").await;
     }
     let mark = database
@@ -406,16 +378,12 @@ async fn a_release_far_below_the_head_lowers_everybody_by_one() {
 async fn thousands_that_come_due_far_below_the_mark_are_counted() {
     let database = TestDatabase::deep().await;
     database
-        .execute(
-            "update pgmq.q_tx set vt = clock_timestamp() + interval '1 hour' where msg_id <= 2000",
-        )
+        .execute("update pgmq.q_tx set vt = clock_timestamp() + interval '1 hour' where msg_id <= 2000")
         .await;
     let mut session = Session::open(&database).await;
     for _ in 0..4 {
         let held = session.claim("tx", 5000).await;
-        session
-            .texts(&settle("settle_rejected", &held, "null"))
-            .await;
+        session.texts(&settle("settle_rejected", &held, "null")).await;
     }
     survey(&database).await;
     assert_exact(&database).await;
@@ -428,9 +396,7 @@ async fn thousands_that_come_due_far_below_the_mark_are_counted() {
             ))
             .await;
         for _ in 0..3 {
-            database
-                .execute("select tidegate.survey_queue('tx', 8)")
-                .await;
+            database.execute("select tidegate.survey_queue('tx', 8)").await;
         }
         assert_exact(&database).await;
     }
@@ -445,9 +411,7 @@ async fn a_queue_that_waits_for_one_instant_is_counted_once_it_has_come() {
     survey(&database).await;
     assert_exact(&database).await;
 
-    database
-        .execute("update pgmq.q_tx set vt = clock_timestamp()")
-        .await;
+    database.execute("update pgmq.q_tx set vt = clock_timestamp()").await;
 
     survey(&database).await;
     assert_exact(&database).await;
@@ -458,9 +422,7 @@ async fn a_queue_emptied_by_hand_or_made_again_has_the_positions_of_what_it_hold
     let database = TestDatabase::deep().await;
     survey(&database).await;
 
-    database
-        .execute("truncate pgmq.q_tx restart identity")
-        .await;
+    database.execute("truncate pgmq.q_tx restart identity").await;
     submit_many(&database, "direct", 300).await;
     assert_exact(&database).await;
     survey(&database).await;
@@ -480,10 +442,7 @@ async fn a_queue_that_goes_takes_its_survey_with_it_and_waits_for_one_under_way(
         )
         .await;
     let mut surveyor = Session::begin(&database).await;
-    assert_eq!(
-        surveyor.text("select tidegate.survey_queue('extra')").await,
-        "1"
-    );
+    assert_eq!(surveyor.text("select tidegate.survey_queue('extra')").await, "1");
     surveyor.execute("truncate pgmq.q_extra").await;
     let removal = Session::open(&database)
         .await
@@ -513,8 +472,7 @@ async fn a_queue_that_goes_takes_its_survey_with_it_and_waits_for_one_under_way(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_submission_to_a_drained_queue_is_told_that_it_is_first_whatever_the_last_survey_counted()
-{
+async fn a_submission_to_a_drained_queue_is_told_that_it_is_first_whatever_the_last_survey_counted() {
     let database = TestDatabase::unlimited().await;
     fill(&database, 10).await;
     survey(&database).await;

@@ -22,9 +22,7 @@ async fn drive_up(database: &TestDatabase) -> i64 {
 
 async fn drain(session: &mut Session, batch: i32) {
     let held = session.claim("tx", batch).await;
-    session
-        .texts(&settle("settle_rejected", &held, "null"))
-        .await;
+    session.texts(&settle("settle_rejected", &held, "null")).await;
 }
 
 async fn mark(database: &TestDatabase) -> i64 {
@@ -52,10 +50,7 @@ async fn a_message_given_back_below_the_mark_is_claimed_next() {
         assert!(mark_above > 4000, "{mark_above}");
         let behind = database.submit("direct").await;
 
-        assert_eq!(
-            holder.texts(&settle(function, &held, more)).await,
-            [first.to_string()]
-        );
+        assert_eq!(holder.texts(&settle(function, &held, more)).await, [first.to_string()]);
 
         assert_eq!(
             ids(&holder.claim("tx", 2).await),
@@ -90,11 +85,7 @@ async fn a_message_that_comes_due_below_the_mark_is_claimed_in_its_turn() {
     holder.claim("tx", 1).await;
     let held = holder.claim("tx", 1).await;
     holder
-        .texts(&settle(
-            "settle_retry",
-            &held,
-            "null, array[interval '1 minute']",
-        ))
+        .texts(&settle("settle_retry", &held, "null, array[interval '1 minute']"))
         .await;
     let delayed = holder
         .text("select id from tidegate.submit('direct', '{}', not_before => clock_timestamp() + interval '1 minute')")
@@ -174,25 +165,17 @@ async fn almost_driven_up(database: &TestDatabase) -> Session {
 async fn a_submission_that_commits_thousands_of_numbers_late_is_found_by_the_rescan() {
     let database = TestDatabase::unlimited().await;
     let mut late = Session::begin(&database).await;
-    let id = late
-        .text("select id from tidegate.submit('direct', '{}')")
-        .await;
+    let id = late.text("select id from tidegate.submit('direct', '{}')").await;
     let mark_above = drive_up(&database).await;
     late.commit().await;
     let number = database.number("select min(msg_id) from pgmq.q_tx").await;
     assert!(number < mark_above, "it must lie below the mark");
     let mut session = Session::open(&database).await;
 
-    assert_eq!(
-        session.text("select tidegate.rescan_queue('tx')").await,
-        "1"
-    );
+    assert_eq!(session.text("select tidegate.rescan_queue('tx')").await, "1");
 
     assert_eq!(ids(&session.claim("tx", 1).await), [id]);
-    assert_eq!(
-        session.text("select tidegate.rescan_queue('tx')").await,
-        "0"
-    );
+    assert_eq!(session.text("select tidegate.rescan_queue('tx')").await, "0");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -202,9 +185,7 @@ async fn the_mark_passes_no_number_whose_transaction_is_open() {
     submit_many(&database, "direct", 3000).await;
     drain(&mut session, 3000).await;
     let mut late = Session::begin(&database).await;
-    let id = late
-        .text("select id from tidegate.submit('direct', '{}')")
-        .await;
+    let id = late.text("select id from tidegate.submit('direct', '{}')").await;
     for _ in 0..4 {
         submit_many(&database, "direct", 500).await;
         drain(&mut session, 500).await;
@@ -224,9 +205,7 @@ async fn the_mark_passes_no_number_whose_transaction_is_open() {
 async fn two_looks_at_the_newest_draw_do_not_take_it_for_ended() {
     let database = TestDatabase::unlimited().await;
     let mut late = Session::begin(&database).await;
-    let id = late
-        .text("select id from tidegate.submit('direct', '{}')")
-        .await;
+    let id = late.text("select id from tidegate.submit('direct', '{}')").await;
     for _ in 0..3 {
         database
             .execute("select tidegate_internal.raise_mark('tx', 3000)")
@@ -237,9 +216,7 @@ async fn two_looks_at_the_newest_draw_do_not_take_it_for_ended() {
     late.commit().await;
     let mut session = Session::open(&database).await;
     assert_eq!(ids(&session.claim("tx", 1).await), [id]);
-    session
-        .texts("select tidegate_internal.raise_mark('tx', 3000)")
-        .await;
+    session.texts("select tidegate_internal.raise_mark('tx', 3000)").await;
     assert_eq!(database.number(ended).await, 1);
 }
 
@@ -248,12 +225,10 @@ async fn the_mark_rises_though_some_draw_is_open_at_every_moment() {
     let database = TestDatabase::unlimited().await;
     let mut open = Session::begin(&database).await;
     for _ in 0..3 {
-        open.texts("select id from tidegate.submit('direct', '{}')")
-            .await;
+        open.texts("select id from tidegate.submit('direct', '{}')").await;
         drive_up(&database).await;
         let mut next = Session::begin(&database).await;
-        next.texts("select id from tidegate.submit('direct', '{}')")
-            .await;
+        next.texts("select id from tidegate.submit('direct', '{}')").await;
         open.commit().await;
         open = next;
     }
@@ -277,19 +252,13 @@ async fn a_rescan_takes_nothing_from_a_live_holder_and_frees_a_hold_longer_than_
     submit_many(&database, "direct", 2).await;
     let mut session = Session::open(&database).await;
     let held = session.claim("tx", 2).await;
-    assert_eq!(
-        session.text("select tidegate.rescan_queue('tx')").await,
-        "0"
-    );
+    assert_eq!(session.text("select tidegate.rescan_queue('tx')").await, "0");
 
     // The clock stepped back by an hour since these were taken.
     session
         .execute("update tidegate.claim set until = until + interval '1 hour'")
         .await;
-    assert_eq!(
-        session.text("select tidegate.rescan_queue('tx')").await,
-        "1"
-    );
+    assert_eq!(session.text("select tidegate.rescan_queue('tx')").await, "1");
     let again = session.claim("tx", 2).await;
     assert_eq!(ids(&again), ids(&held));
 }
@@ -310,11 +279,5 @@ async fn a_rescan_takes_nothing_from_a_lease_that_begins_just_then() {
 
     assert_eq!(rescan.finish().await.1, ["0"]);
     assert!(worker.claim("tx", 1).await.is_empty());
-    assert_eq!(
-        worker
-            .texts(&settle("settle_receipt", &held, ""))
-            .await
-            .len(),
-        1
-    );
+    assert_eq!(worker.texts(&settle("settle_receipt", &held, "")).await.len(), 1);
 }

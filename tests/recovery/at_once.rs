@@ -4,9 +4,7 @@ use tidegate::request::RequestId;
 
 use crate::support::{
     TestDatabase, eventually,
-    race::{
-        Session, a_bit_of_everything, expire_leases, history, leases, settle, sound, submit_many,
-    },
+    race::{Session, a_bit_of_everything, expire_leases, history, leases, settle, sound, submit_many},
     until_blocked,
 };
 
@@ -16,21 +14,15 @@ const RECOVER: &str = "select examined, reset, ended, rebuilt, renumbered from t
 async fn live_claimers_and_recovery_at_once_claim_each_request_once() {
     let database = TestDatabase::unlimited().await;
     let ids = submit_many(&database, "direct", 800).await;
-    database
-        .execute("delete from pgmq.q_tx where msg_id % 3 <> 0")
-        .await;
+    database.execute("delete from pgmq.q_tx where msg_id % 3 <> 0").await;
     let mut recoverers = Vec::new();
     for _ in 0..2 {
         let mut session = Session::open(&database).await;
         recoverers.push(tokio::spawn(async move {
             for _ in 0..30 {
-                session
-                    .texts("select examined from tidegate.recover(50)")
-                    .await;
+                session.texts("select examined from tidegate.recover(50)").await;
                 session.texts(RECOVER).await;
-                session
-                    .texts("select removed from tidegate.remove_strays('tx')")
-                    .await;
+                session.texts("select removed from tidegate.remove_strays('tx')").await;
             }
         }));
     }
@@ -44,10 +36,7 @@ async fn live_claimers_and_recovery_at_once_claim_each_request_once() {
                 let held = session.claim("tx", 9).await;
                 empty = if held.is_empty() { empty + 1 } else { 0 };
                 if !held.is_empty() {
-                    settled += session
-                        .texts(&settle("settle_receipt", &held, ""))
-                        .await
-                        .len();
+                    settled += session.texts(&settle("settle_receipt", &held, "")).await.len();
                 }
             }
             settled
@@ -63,10 +52,7 @@ async fn live_claimers_and_recovery_at_once_claim_each_request_once() {
     // What was rebuilt after the claimers had gone.
     let mut session = Session::open(&database).await;
     let rest = session.claim("tx", 1000).await;
-    settled += session
-        .texts(&settle("settle_receipt", &rest, ""))
-        .await
-        .len();
+    settled += session.texts(&settle("settle_receipt", &rest, "")).await.len();
 
     assert_eq!(settled, ids.len());
     for id in ids {
@@ -106,10 +92,7 @@ async fn recovery_leaves_alone_what_moved_on_while_it_waited() {
 #[tokio::test(flavor = "multi_thread")]
 async fn recovery_waits_for_nothing_that_is_sound() {
     let database = TestDatabase::unlimited().await;
-    let (moving, extended) = (
-        database.submit("public_decrypt").await,
-        database.submit("direct").await,
-    );
+    let (moving, extended) = (database.submit("public_decrypt").await, database.submit("direct").await);
     let mut holder = Session::open(&database).await;
     let held = holder.claim("tx", 1).await;
     assert_eq!(held[0].id, extended);
@@ -175,10 +158,7 @@ async fn recovery_leaves_alone_a_lease_that_is_being_extended() {
     let mut worker = Session::open(&database).await;
     let held = worker.claim_for("tx", 1, "1 second").await;
     worker.execute("begin").await;
-    let extend = format!(
-        "select e from tidegate.extend({}, '1 hour') as e",
-        leases(&held)
-    );
+    let extend = format!("select e from tidegate.extend({}, '1 hour') as e", leases(&held));
     assert_eq!(worker.texts(&extend).await.len(), 1);
     // Others still see the old end, and it passes.
     eventually("the lease would have run out", || async {
@@ -192,13 +172,7 @@ async fn recovery_leaves_alone_a_lease_that_is_being_extended() {
     assert_eq!(operator.texts(RECOVER).await, ["1 0 0 0 0"]);
     worker.commit().await;
 
-    assert_eq!(
-        worker
-            .texts(&settle("settle_receipt", &held, ""))
-            .await
-            .len(),
-        1
-    );
+    assert_eq!(worker.texts(&settle("settle_receipt", &held, "")).await.len(), 1);
     sound(&database).await;
 }
 
@@ -214,9 +188,7 @@ async fn an_old_holder_that_settles_during_a_recovery_moves_nothing() {
         assert_eq!(recovery.texts(RECOVER).await, ["1 1 0 0 0"]);
         let settling = worker.start(&settle("settle_receipt", &held, ""));
         settling.until_blocked_by(&database, &recovery).await;
-        recovery
-            .execute(if commits { "commit" } else { "rollback" })
-            .await;
+        recovery.execute(if commits { "commit" } else { "rollback" }).await;
 
         let moved = settling.finish().await.1;
         assert_eq!(moved.len(), usize::from(!commits));
@@ -236,14 +208,16 @@ async fn of_two_recoveries_at_once_one_rebuilds() {
     let mut first = a_bit_of_everything(&database).await;
     first.texts("select pgmq.purge_queue('tx')").await;
     // One number is taken, so that one request is renumbered too.
-    let taken = first.text("select min(msg_id) from tidegate.request where req_status = 'processing' and queue = 'tx'").await;
+    let taken = first
+        .text("select min(msg_id) from tidegate.request where req_status = 'processing' and queue = 'tx'")
+        .await;
     first
-        .execute(&format!("insert into pgmq.q_tx (msg_id, vt, message) overriding system value values ({taken}, '-infinity', '[]')"))
+        .execute(&format!(
+            "insert into pgmq.q_tx (msg_id, vt, message) overriding system value values ({taken}, '-infinity', '[]')"
+        ))
         .await;
     first.execute("begin").await;
-    let done = first
-        .text("select rebuilt, renumbered from tidegate.recover()")
-        .await;
+    let done = first.text("select rebuilt, renumbered from tidegate.recover()").await;
     assert!(done.ends_with(" 1"), "{done}");
     let second = Session::open(&database)
         .await
@@ -252,9 +226,7 @@ async fn of_two_recoveries_at_once_one_rebuilds() {
     first.commit().await;
 
     assert_eq!(second.finish().await.1, ["0 0"]);
-    first
-        .texts("select removed from tidegate.remove_strays('tx')")
-        .await;
+    first.texts("select removed from tidegate.remove_strays('tx')").await;
     sound(&database).await;
 }
 
@@ -274,9 +246,7 @@ async fn overdue_requests_without_messages_are_ended_beside_a_sweep() {
     // Both are the sweep's; recovery ends the second for another reason, and before the first.
     let mut holder = Session::begin(&database).await;
     holder
-        .execute(&format!(
-            "select from tidegate.request where id = '{first}' for update"
-        ))
+        .execute(&format!("select from tidegate.request where id = '{first}' for update"))
         .await;
     let sweep = Session::open(&database)
         .await
@@ -290,9 +260,8 @@ async fn overdue_requests_without_messages_are_ended_beside_a_sweep() {
 
     assert_eq!(sweep.finish().await.1, ["2"]);
     assert_eq!(recovery.finish().await.1, ["0"]);
-    let ended = format!(
-        "select count(*) from tidegate.request where id in ('{first}', '{second}') and req_status = 'failure'"
-    );
+    let ended =
+        format!("select count(*) from tidegate.request where id in ('{first}', '{second}') and req_status = 'failure'");
     assert_eq!(database.number(&ended).await, 2);
     sound(&database).await;
 }
@@ -310,9 +279,7 @@ async fn a_dry_run_takes_no_message_for_a_stray_that_is_settled_beside_it() {
         .await
         .start("select removed from tidegate.remove_strays('tx', dry_run => true)");
     recovery.until_blocked_by(&database, &caller).await;
-    caller
-        .execute(&format!("select tidegate.cancel('{id}')"))
-        .await;
+    caller.execute(&format!("select tidegate.cancel('{id}')")).await;
     caller.commit().await;
 
     assert_eq!(recovery.finish().await.1, ["0"]);

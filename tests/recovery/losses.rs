@@ -65,10 +65,7 @@ async fn live_leases_are_left_alone_and_lost_ones_reset() {
     );
     let again = session.claim("tx", 3).await;
     assert_eq!(
-        again
-            .iter()
-            .map(|held| (held.id, held.attempt))
-            .collect::<Vec<_>>(),
+        again.iter().map(|held| (held.id, held.attempt)).collect::<Vec<_>>(),
         [(ids[1], 2), (ids[2], 2)]
     );
     assert_eq!(session.texts(RECOVER).await, ["2 0 0 0 0"]);
@@ -88,15 +85,9 @@ async fn reset_all_takes_live_leases_too() {
         ["1"]
     );
 
-    assert_eq!(
-        session.texts(&settle("settle_receipt", &held, "")).await,
-        NOTHING
-    );
+    assert_eq!(session.texts(&settle("settle_receipt", &held, "")).await, NOTHING);
     assert_eq!(session.claim("tx", 1).await[0].attempt, 2);
-    assert_eq!(
-        history(&database, id).await,
-        "submitted claimed recovered claimed"
-    );
+    assert_eq!(history(&database, id).await, "submitted claimed recovered claimed");
     sound(&database).await;
 }
 
@@ -122,10 +113,7 @@ async fn lost_senders_of_at_most_once_kinds_end_as_outcome_unknown() {
     assert_eq!(session.texts(RECOVER).await, ["4 0 2 1 0"]);
 
     for id in &ids[..2] {
-        assert_eq!(
-            history(&database, *id).await,
-            "submitted claimed outcome_unknown"
-        );
+        assert_eq!(history(&database, *id).await, "submitted claimed outcome_unknown");
     }
     assert_eq!(history(&database, ids[2]).await, "submitted claimed");
     assert_eq!(history(&database, ids[3]).await, "submitted");
@@ -175,9 +163,7 @@ async fn a_dry_run_says_the_same_and_changes_nothing() {
 
     assert_eq!(dump(&mut session).await, before);
     assert_eq!(
-        session
-            .texts("select removed from tidegate.remove_strays('tx')")
-            .await,
+        session.texts("select removed from tidegate.remove_strays('tx')").await,
         strays
     );
     assert_eq!(
@@ -217,12 +203,7 @@ async fn batches_cover_everything_once_and_a_kind_leaves_the_others_alone() {
             .await;
         let step: Vec<_> = step.split(' ').collect();
         examined += step[0].parse::<usize>().unwrap();
-        ids.extend(
-            step[1]
-                .split(',')
-                .filter(|id| !id.is_empty())
-                .map(ToOwned::to_owned),
-        );
+        ids.extend(step[1].split(',').filter(|id| !id.is_empty()).map(ToOwned::to_owned));
         if step[2] == "-" {
             break;
         }

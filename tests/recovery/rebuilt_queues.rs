@@ -11,10 +11,7 @@ const RECOVER: &str = "select examined, reset, ended, rebuilt, renumbered from t
 async fn purged_queues_are_rebuilt_with_their_numbers_and_order() {
     let database = TestDatabase::unlimited().await;
     let mut session = a_bit_of_everything(&database).await;
-    let before = (
-        line(&mut session, "readiness").await,
-        line(&mut session, "tx").await,
-    );
+    let before = (line(&mut session, "readiness").await, line(&mut session, "tx").await);
     session
         .texts("with gone as (delete from tidegate.claim) select pgmq.purge_queue('tx'), pgmq.purge_queue('readiness')")
         .await;
@@ -23,10 +20,7 @@ async fn purged_queues_are_rebuilt_with_their_numbers_and_order() {
     assert_eq!(session.texts(RECOVER).await, ["10 2 0 10 0"]);
 
     assert_eq!(
-        (
-            line(&mut session, "readiness").await,
-            line(&mut session, "tx").await
-        ),
+        (line(&mut session, "readiness").await, line(&mut session, "tx").await),
         before
     );
     sound(&database).await;
@@ -63,12 +57,7 @@ async fn a_queue_dropped_and_made_again_goes_on_numbering_behind_the_old_request
     let newcomer = database.submit("direct").await;
 
     assert_eq!(line(&mut session, "tx").await[..7], before);
-    let order: Vec<_> = session
-        .claim("tx", 10)
-        .await
-        .iter()
-        .map(|held| held.id)
-        .collect();
+    let order: Vec<_> = session.claim("tx", 10).await.iter().map(|held| held.id).collect();
     assert_eq!(order, [ids, vec![newcomer]].concat());
     sound(&database).await;
 }
@@ -86,9 +75,8 @@ async fn only_requests_whose_number_was_taken_are_renumbered_whatever_the_batch(
 
         let (mut renumbered, mut after) = (0, "null".to_owned());
         loop {
-            let sql = format!(
-                "select renumbered, coalesce(next_after::text, '-') from tidegate.recover({batch}, {after})"
-            );
+            let sql =
+                format!("select renumbered, coalesce(next_after::text, '-') from tidegate.recover({batch}, {after})");
             let step = session.text(&sql).await;
             let (count, next) = step.split_once(' ').unwrap();
             renumbered += count.parse::<usize>().unwrap();
@@ -100,17 +88,8 @@ async fn only_requests_whose_number_was_taken_are_renumbered_whatever_the_batch(
 
         assert_eq!(renumbered, 3, "batch {batch}");
         assert_eq!(line(&mut session, "tx").await[3..9], before[3..]);
-        let order: Vec<_> = session
-            .claim("tx", 20)
-            .await
-            .iter()
-            .map(|held| held.id)
-            .collect();
-        assert_eq!(
-            order,
-            [&newcomers[..], &ids[3..], &ids[..3]].concat(),
-            "batch {batch}"
-        );
+        let order: Vec<_> = session.claim("tx", 20).await.iter().map(|held| held.id).collect();
+        assert_eq!(order, [&newcomers[..], &ids[3..], &ids[..3]].concat(), "batch {batch}");
         sound(&database).await;
     }
 }
@@ -120,9 +99,7 @@ async fn strays_are_removed_and_a_message_of_an_uncommitted_submit_is_not() {
     let database = TestDatabase::unlimited().await;
     let ids = submit_many(&database, "direct", 2).await;
     let mut submitter = Session::begin(&database).await;
-    submitter
-        .texts("select id from tidegate.submit('direct', '{}')")
-        .await;
+    submitter.texts("select id from tidegate.submit('direct', '{}')").await;
     let mut session = Session::open(&database).await;
     let before = line(&mut session, "tx").await;
     session
@@ -150,9 +127,7 @@ async fn strays_are_removed_and_a_message_of_an_uncommitted_submit_is_not() {
     assert_eq!(line(&mut session, "tx").await, before);
     submitter.commit().await;
     assert_eq!(
-        session
-            .texts("select removed from tidegate.remove_strays('tx')")
-            .await,
+        session.texts("select removed from tidegate.remove_strays('tx')").await,
         ["0"]
     );
     assert_eq!(session.claim("tx", 9).await.len(), 3);

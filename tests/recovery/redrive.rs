@@ -51,9 +51,7 @@ async fn what_has_failed_is_submitted_again_as_it_was_and_linked_both_ways() {
     let database = TestDatabase::unlimited().await;
     let mut session = Session::open(&database).await;
     let old: RequestId = session
-        .text(
-            r#"select id from tidegate.submit('public_decrypt', '{"b": [1, 2.50], "a": "ä"}', submitter => 'ann')"#,
-        )
+        .text(r#"select id from tidegate.submit('public_decrypt', '{"b": [1, 2.50], "a": "ä"}', submitter => 'ann')"#)
         .await
         .parse()
         .unwrap();
@@ -112,9 +110,7 @@ async fn a_redriven_request_that_fails_too_may_be_redriven_in_its_turn() {
     session.texts(REDRIVE).await;
     let second = redriven_as(&mut session, first).await;
     database
-        .execute(&format!(
-            "select tidegate.fail_internal(array['{second}']::uuid[])"
-        ))
+        .execute(&format!("select tidegate.fail_internal(array['{second}']::uuid[])"))
         .await;
 
     assert_eq!(session.texts(REDRIVE).await, ["1 0"]);
@@ -169,9 +165,7 @@ async fn what_was_begun_to_be_sent_at_most_once_is_redriven_only_when_its_code_i
     let taken = RequestId(database.request_in("direct", "receipt_received").await);
     let other = RequestId(database.request_in("input_proof", "tx_in_flight").await);
     database
-        .execute(
-            "select tidegate.fail_internal(array(select id from tidegate.request where finished_at is null))",
-        )
+        .execute("select tidegate.fail_internal(array(select id from tidegate.request where finished_at is null))")
         .await;
     let left = async |arguments: &[&str]| {
         let (_, dry) = redrive(&database, &[&["--dry-run"], arguments].concat()).await;
@@ -209,9 +203,7 @@ async fn one_that_cannot_be_submitted_any_more_says_why_and_keeps_none_from_its_
         let database = TestDatabase::unlimited().await;
         let mut session = Session::open(&database).await;
         database
-            .execute(
-                "update tidegate.kind set key_mode = 'natural', key_paths = '{order}' where name = 'direct'",
-            )
+            .execute("update tidegate.kind set key_mode = 'natural', key_paths = '{order}' where name = 'direct'")
             .await;
         // A caller has corrected the second in vain, and brought a key of their own for the third.
         for (payload, key) in [
@@ -222,12 +214,12 @@ async fn one_that_cannot_be_submitted_any_more_says_why_and_keeps_none_from_its_
             (r#"{"order": 4}"#, "null"),
         ] {
             session
-                .texts(&format!(
-                    "select id from tidegate.submit('direct', '{payload}', {key})"
-                ))
+                .texts(&format!("select id from tidegate.submit('direct', '{payload}', {key})"))
                 .await;
             session
-                .texts("select tidegate.fail_internal(array(select id from tidegate.request where finished_at is null))")
+                .texts(
+                    "select tidegate.fail_internal(array(select id from tidegate.request where finished_at is null))",
+                )
                 .await;
         }
         failed(&database, "input_proof", 1).await;
@@ -272,7 +264,8 @@ async fn kinds_times_and_limits_narrow_it_and_a_dry_run_changes_nothing() {
             early[0]
         ))
         .await;
-    let state = "select concat_ws(' ', (select count(*) from tidegate.request), (select count(*) from tidegate.redrive),
+    let state =
+        "select concat_ws(' ', (select count(*) from tidegate.request), (select count(*) from tidegate.redrive),
         (select last_value from pgmq.q_tx_msg_id_seq), (select count(*) from tidegate.request_count_delta))";
     let before = session.text(state).await;
 
@@ -312,11 +305,7 @@ async fn kinds_and_submitters_that_alternate_all_get_their_turn_whatever_the_bat
         let database = TestDatabase::unlimited().await;
         let mut session = Session::open(&database).await;
         for number in 0..12 {
-            let (kind, submitter) = [
-                ("direct", "'ann'"),
-                ("direct", "'bob'"),
-                ("input_proof", "null"),
-            ][number % 3];
+            let (kind, submitter) = [("direct", "'ann'"), ("direct", "'bob'"), ("input_proof", "null")][number % 3];
             session
                 .texts(&format!(
                     "select id from tidegate.submit('{kind}', '{number}', submitter => {submitter})"
@@ -420,9 +409,7 @@ async fn a_repeated_key_is_answered_with_the_redriven_request() {
     let submitted = session.text(submit).await;
     let old: RequestId = submitted.split(' ').next().unwrap().parse().unwrap();
     database
-        .execute(&format!(
-            "select tidegate.fail_internal(array['{old}']::uuid[])"
-        ))
+        .execute(&format!("select tidegate.fail_internal(array['{old}']::uuid[])"))
         .await;
     session.texts(REDRIVE).await;
     let new = redriven_as(&mut session, old).await;
@@ -434,9 +421,7 @@ async fn a_repeated_key_is_answered_with_the_redriven_request() {
         .unwrap_err();
     assert_eq!(state, "TG004");
     database
-        .execute(&format!(
-            "select tidegate.fail_internal(array['{new}']::uuid[])"
-        ))
+        .execute(&format!("select tidegate.fail_internal(array['{new}']::uuid[])"))
         .await;
     assert!(session.text(submit).await.ends_with(" accepted"));
 }
@@ -454,12 +439,7 @@ async fn a_kind_that_makes_keys_finds_what_was_submitted_since() {
     assert_eq!(session.texts(REDRIVE).await, ["1 0"]);
 
     assert_eq!(redriven_as(&mut session, old).await, since);
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request")
-            .await,
-        2
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request").await, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -527,9 +507,7 @@ async fn one_that_dies_half_way_has_submitted_what_it_linked_and_no_more() {
         .await;
     other.rollback().await;
 
-    let linked = database
-        .number("select count(*) from tidegate.redrive")
-        .await;
+    let linked = database.number("select count(*) from tidegate.redrive").await;
     assert_eq!(linked, 50);
     assert_eq!(
         database
@@ -565,10 +543,5 @@ async fn the_link_goes_with_the_old_request_and_outlives_the_new_one() {
     database
         .execute(&format!("delete from tidegate.request where id = '{old}'"))
         .await;
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.redrive")
-            .await,
-        0
-    );
+    assert_eq!(database.number("select count(*) from tidegate.redrive").await, 0);
 }

@@ -8,9 +8,7 @@ use crate::{
     cli::commands::{err, out, run, tidegate},
     support::{
         TestDatabase, eventually,
-        race::{
-            Session, a_bit_of_everything, expire_leases, history, line, receipt, sound, submit_many,
-        },
+        race::{Session, a_bit_of_everything, expire_leases, history, line, receipt, sound, submit_many},
     },
 };
 
@@ -29,9 +27,7 @@ fn figures(summary: &Value) -> Vec<String> {
         .filter(|(name, _)| !["run", "examined"].contains(&name.as_str()))
         .filter_map(|(name, value)| match value {
             Value::Number(count) if count.as_i64() != Some(0) => Some(format!("{name} {count}")),
-            Value::Array(list)
-                if ["counts", "storages"].contains(&name.as_str()) && !list.is_empty() =>
-            {
+            Value::Array(list) if ["counts", "storages"].contains(&name.as_str()) && !list.is_empty() => {
                 Some(format!("{name} {}", list.len()))
             }
             _ => None,
@@ -94,10 +90,7 @@ async fn everything_that_is_wrong_is_put_right_and_on_record() {
          from tidegate.recovery where id = {}",
         summary["run"]
     );
-    assert_eq!(
-        database.text(&figures_of).await.as_deref(),
-        Some("6 2 true 1000")
-    );
+    assert_eq!(database.text(&figures_of).await.as_deref(), Some("6 2 true 1000"));
     // And there is nothing left to do.
     let (code, summary) = recover(&database, &[]).await;
     assert_eq!(code, Some(0), "{summary:#}");
@@ -116,8 +109,7 @@ async fn a_dry_run_says_all_of_it_and_leaves_no_trace() {
         )
         .await
         .unwrap();
-    let everything =
-        format!("select string_agg(x, '\n' order by x) from ({tables}) as all_of_it(x)");
+    let everything = format!("select string_agg(x, '\n' order by x) from ({tables}) as all_of_it(x)");
     let before = database.text(&everything).await;
 
     let (code, summary) = recover(&database, &["--dry-run"]).await;
@@ -125,10 +117,7 @@ async fn a_dry_run_says_all_of_it_and_leaves_no_trace() {
     assert_eq!(code, Some(3));
     assert_eq!(figures(&summary), FOUND, "{summary:#}");
     assert_eq!(summary["run"], Value::Null);
-    assert!(
-        database.text(&everything).await == before,
-        "it left a trace"
-    );
+    assert!(database.text(&everything).await == before, "it left a trace");
     let (_, done) = recover(&database, &[]).await;
     let sorted = |summary: &Value| {
         let mut ids: Vec<_> = summary["ids"]
@@ -197,9 +186,7 @@ async fn a_kind_or_a_limit_narrows_it() {
 async fn a_queue_whose_sequence_was_set_back_takes_messages_again() {
     let database = TestDatabase::unlimited().await;
     submit_many(&database, "direct", 3).await;
-    database
-        .execute("select setval('pgmq.q_tx_msg_id_seq', 1)")
-        .await;
+    database.execute("select setval('pgmq.q_tx_msg_id_seq', 1)").await;
     let mut session = Session::open(&database).await;
     session
         .attempt("select tidegate.submit('direct', '{}')")
@@ -207,10 +194,7 @@ async fn a_queue_whose_sequence_was_set_back_takes_messages_again() {
         .unwrap_err();
 
     let (status, summary) = recover(&database, &["--dry-run"]).await;
-    assert_eq!(
-        (status, figures(&summary)),
-        (Some(3), vec!["storages 1".to_owned()])
-    );
+    assert_eq!((status, figures(&summary)), (Some(3), vec!["storages 1".to_owned()]));
     let (_, summary) = recover(&database, &[]).await;
     assert_eq!(figures(&summary), ["storages 1"]);
 
@@ -252,9 +236,7 @@ async fn two_at_once_with_workers_beside_them_bring_each_request_back_once() {
     session.claim("tx", 200).await;
     expire_leases(&database, "tx").await;
     let before = line(&mut session, "tx").await;
-    database
-        .execute("delete from pgmq.q_tx where msg_id % 2 = 0")
-        .await;
+    database.execute("delete from pgmq.q_tx where msg_id % 2 = 0").await;
     let mut worker = Session::open(&database).await;
     let claims = tokio::spawn(async move {
         let mut claimed = 0;
@@ -265,10 +247,7 @@ async fn two_at_once_with_workers_beside_them_bring_each_request_back_once() {
     });
 
     let arguments = ["--batch", "50"];
-    let ((_, one), (_, other)) = tokio::join!(
-        recover(&database, &arguments),
-        recover(&database, &arguments)
-    );
+    let ((_, one), (_, other)) = tokio::join!(recover(&database, &arguments), recover(&database, &arguments));
     let claimed = claims.await.unwrap();
 
     let rebuilt = one["rebuilt"].as_i64().unwrap() + other["rebuilt"].as_i64().unwrap();
@@ -344,16 +323,9 @@ async fn one_that_breaks_off_says_what_it_has_done_and_is_on_record_as_ended() {
         "{}",
         out(&refused)
     );
-    assert!(
-        err(&refused).contains("under live leases"),
-        "{}",
-        err(&refused)
-    );
+    assert!(err(&refused).contains("under live leases"), "{}", err(&refused));
     let unknown = run(&database.url, &["recover", "--kind", "nope"]).await;
-    assert_eq!(
-        (unknown.status.code(), out(&unknown).as_str()),
-        (Some(1), "")
-    );
+    assert_eq!((unknown.status.code(), out(&unknown).as_str()), (Some(1), ""));
     assert_eq!(
         session
             .texts("select ended_at is not null from tidegate.recovery where options is not null")

@@ -495,15 +495,9 @@ async fn every_nonsense_is_refused_by_its_named_constraint() {
          order by conname collate \"C\"",
     )
     .await;
-    let gone: Vec<_> = tried
-        .iter()
-        .filter(|constraint| !there.contains(constraint))
-        .collect();
+    let gone: Vec<_> = tried.iter().filter(|constraint| !there.contains(constraint)).collect();
     assert!(gone.is_empty(), "gone: {gone:?}");
-    let untried: Vec<_> = there
-        .iter()
-        .filter(|constraint| !tried.contains(constraint))
-        .collect();
+    let untried: Vec<_> = there.iter().filter(|constraint| !tried.contains(constraint)).collect();
     assert!(untried.is_empty(), "not tried: {untried:?}");
 }
 
@@ -536,43 +530,19 @@ async fn the_wrong_stage_a_rename_and_a_claim_from_the_wrong_side_are_refused() 
             "update tidegate.kind set readiness_queue = 'tx' where name = 'public_decrypt'",
             "TG005",
         ),
-        (
-            "update tidegate.kind set name = 'other' where name = 'direct'",
-            "TG002",
-        ),
-        (
-            "update tidegate.queue set name = 'other' where name = 'tx'",
-            "TG005",
-        ),
+        ("update tidegate.kind set name = 'other' where name = 'direct'", "TG002"),
+        ("update tidegate.queue set name = 'other' where name = 'tx'", "TG005"),
         (
             "update tidegate.queue set stage = 'readiness' where name = 'tx'",
             "TG005",
         ),
         ("delete from tidegate.queue where name = 'tx'", "23503"),
-        (
-            "select * from tidegate.claim_tx('readiness', 'w', 1, '30 s')",
-            "TG005",
-        ),
-        (
-            "select * from tidegate.claim_readiness('tx', 'w', 1, '30 s')",
-            "TG005",
-        ),
-        (
-            "select * from tidegate.claim_tx('nowhere', 'w', 1, '30 s')",
-            "TG005",
-        ),
-        (
-            "select * from tidegate.claim_tx(null, 'w', 1, '30 s')",
-            "TG005",
-        ),
-        (
-            "select * from tidegate.claim_tx('tx', 'w', 1, '9 ms')",
-            "TG007",
-        ),
-        (
-            "select * from tidegate.claim_tx('tx', 'w', 1, '25 hours')",
-            "TG007",
-        ),
+        ("select * from tidegate.claim_tx('readiness', 'w', 1, '30 s')", "TG005"),
+        ("select * from tidegate.claim_readiness('tx', 'w', 1, '30 s')", "TG005"),
+        ("select * from tidegate.claim_tx('nowhere', 'w', 1, '30 s')", "TG005"),
+        ("select * from tidegate.claim_tx(null, 'w', 1, '30 s')", "TG005"),
+        ("select * from tidegate.claim_tx('tx', 'w', 1, '9 ms')", "TG007"),
+        ("select * from tidegate.claim_tx('tx', 'w', 1, '25 hours')", "TG007"),
         (
             "select * from tidegate.claim_readiness('readiness', 'w', 1, null)",
             "TG007",
@@ -632,8 +602,7 @@ async fn a_kind_keeps_its_requests_as_long_as_their_keys() {
             "{nonsense}: {refusal:?}"
         );
         assert!(
-            refusal.message.contains(" < dedup_window ")
-                && refusal.hint.contains("may change together"),
+            refusal.message.contains(" < dedup_window ") && refusal.hint.contains("may change together"),
             "{refusal:?}"
         );
     }

@@ -56,10 +56,7 @@ impl Sweep {
     /// Runs one batch; returns `(expired,more)`.
     async fn run(&self, database: &TestDatabase, batch: i32) -> String {
         database
-            .value(&format!(
-                "select row(s.*)::text from {}({batch}) as s",
-                self.function
-            ))
+            .value(&format!("select row(s.*)::text from {}({batch}) as s", self.function))
             .await
     }
 
@@ -74,10 +71,7 @@ impl Sweep {
         if self.status == "receipt_received" {
             let claims = database.claim_tx(count).await;
             database
-                .execute(&format!(
-                    "select tidegate.settle_receipt({})",
-                    leases(&claims)
-                ))
+                .execute(&format!("select tidegate.settle_receipt({})", leases(&claims)))
                 .await;
         }
     }
@@ -93,18 +87,8 @@ async fn a_sweep_ends_what_is_due_and_only_that_with_its_cause_and_its_error() {
         let soon = "= any(array(select id from tidegate.request order by id offset 4))";
         database.execute(&sweep.due(soon, "-1 minute")).await;
 
-        assert_eq!(
-            sweep.run(&database, 1000).await,
-            "(2,f)",
-            "{}",
-            sweep.function
-        );
-        assert_eq!(
-            sweep.run(&database, 1000).await,
-            "(0,f)",
-            "{}",
-            sweep.function
-        );
+        assert_eq!(sweep.run(&database, 1000).await, "(2,f)", "{}", sweep.function);
+        assert_eq!(sweep.run(&database, 1000).await, "(0,f)", "{}", sweep.function);
 
         assert_eq!(
             database
@@ -137,29 +121,17 @@ async fn thousands_that_are_due_at_the_same_instant_end_batch_by_batch() {
             let database = TestDatabase::unlimited().await;
             sweep.fill(&database, 2500).await;
             let at = database
-                .value(&format!(
-                    "select quote_literal(clock_timestamp() - interval '{ago}')"
-                ))
+                .value(&format!("select quote_literal(clock_timestamp() - interval '{ago}')"))
                 .await;
             database
-                .execute(
-                    &sweep
-                        .due
-                        .replace("{at}", &at)
-                        .replace("{ids}", "is not null"),
-                )
+                .execute(&sweep.due.replace("{at}", &at).replace("{ids}", "is not null"))
                 .await;
 
             let mut told = Vec::new();
             for _ in 0..3 {
                 told.push(sweep.run(&database, 1000).await);
             }
-            assert_eq!(
-                told,
-                ["(1000,t)", "(1000,t)", "(500,f)"],
-                "{} {ago}",
-                sweep.function
-            );
+            assert_eq!(told, ["(1000,t)", "(1000,t)", "(500,f)"], "{} {ago}", sweep.function);
             assert!(sweep.run(&database, 1000).await.starts_with("(0,"));
             assert_eq!(
                 database
@@ -202,11 +174,7 @@ async fn a_request_that_is_committed_after_its_deadline_was_swept_is_found_by_th
         sweep.fill(&database, 1).await;
         run(&mut slow, "begin").await;
         if sweep.status != "receipt_received" {
-            run(
-                &mut slow,
-                &format!("select tidegate.submit('{}', '{{}}')", sweep.kind),
-            )
-            .await;
+            run(&mut slow, &format!("select tidegate.submit('{}', '{{}}')", sweep.kind)).await;
         }
         run(&mut slow, &sweep.due("is not null", "1 s")).await;
 
@@ -218,12 +186,7 @@ async fn a_request_that_is_committed_after_its_deadline_was_swept_is_found_by_th
         } else {
             "(2,f)"
         };
-        assert_eq!(
-            sweep.run(&database, 1000).await,
-            expected,
-            "{}",
-            sweep.function
-        );
+        assert_eq!(sweep.run(&database, 1000).await, expected, "{}", sweep.function);
     }
 }
 
@@ -267,9 +230,7 @@ async fn a_held_request_ends_by_its_deadline_and_its_holder_settles_nothing() {
         (BY_DEADLINE, "settle_receipt"),
     ] {
         let tx = settle == "settle_receipt";
-        database
-            .submit(if tx { "direct" } else { "public_decrypt" })
-            .await;
+        database.submit(if tx { "direct" } else { "public_decrypt" }).await;
         let claims = if tx {
             database.claim_tx(1).await
         } else {
@@ -282,10 +243,7 @@ async fn a_held_request_ends_by_its_deadline_and_its_holder_settles_nothing() {
         assert_eq!(sweep.run(&database, 1000).await, "(1,f)");
 
         for call in [settle, "release"] {
-            let sql = format!(
-                "select s.id::text from tidegate.{call}({}) as s",
-                leases(&claims)
-            );
+            let sql = format!("select s.id::text from tidegate.{call}({}) as s", leases(&claims));
             assert_eq!(database.column(&sql).await, NO_ROWS, "{sql}");
         }
         let extended = format!(
@@ -302,9 +260,7 @@ async fn a_request_that_moves_on_while_a_sweep_waits_for_it_ends_all_the_same() 
     let database = TestDatabase::unlimited().await;
     let id = database.submit("public_decrypt").await;
     let claims = database.claim_readiness(1).await;
-    database
-        .execute(&BY_DEADLINE.due("is not null", "10 minutes"))
-        .await;
+    database.execute(&BY_DEADLINE.due("is not null", "10 minutes")).await;
     let mut worker = database.session().await;
     run(
         &mut worker,

@@ -27,10 +27,7 @@ async fn a_cancel_that_meets_a_claim_waits_and_comes_too_late_or_wins() {
             } else {
                 // A check that runs is cancelled too; its outcome finds nothing to settle.
                 assert_eq!(said, ["cancelled failure"]);
-                assert_eq!(
-                    claimer.texts(&settle("settle_passed", &held, "")).await,
-                    NOTHING
-                );
+                assert_eq!(claimer.texts(&settle("settle_passed", &held, "")).await, NOTHING);
             }
             sound(&database).await;
         }
@@ -47,9 +44,7 @@ async fn a_claim_passes_over_what_is_being_cancelled() {
             assert_eq!(canceller.texts(&cancel(id)).await, ["cancelled failure"]);
             let mut claimer = Session::open(&database).await;
             assert!(claimer.claim(queue, 1).await.is_empty());
-            canceller
-                .execute(if commits { "commit" } else { "rollback" })
-                .await;
+            canceller.execute(if commits { "commit" } else { "rollback" }).await;
 
             assert_eq!(claimer.claim(queue, 1).await.len(), usize::from(!commits));
             sound(&database).await;
@@ -93,13 +88,7 @@ async fn a_check_that_passes_during_a_cancel_moves_nothing() {
         let mut canceller = Session::begin(&database).await;
         canceller.texts(&cancel(id)).await;
 
-        let moved = against(
-            &database,
-            &mut canceller,
-            commits,
-            &settle("settle_passed", &held, ""),
-        )
-        .await;
+        let moved = against(&database, &mut canceller, commits, &settle("settle_passed", &held, "")).await;
         assert_eq!(moved.len(), usize::from(!commits));
         sound(&database).await;
     }
@@ -165,19 +154,14 @@ async fn a_deadline_is_enforced_though_the_request_changed_its_queue_just_then()
     )
     .await;
     for _ in 0..4 {
-        checker
-            .execute("select tidegate.expire_by_deadline(1)")
-            .await;
+        checker.execute("select tidegate.expire_by_deadline(1)").await;
     }
 
     assert_eq!(
         history(&database, id).await,
         "submitted readiness_passed deadline_exceeded"
     );
-    assert_eq!(
-        history(&database, after).await,
-        "submitted deadline_exceeded"
-    );
+    assert_eq!(history(&database, after).await, "submitted deadline_exceeded");
     sound(&database).await;
 }
 

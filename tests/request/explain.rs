@@ -20,9 +20,7 @@ async fn reasons(session: &mut Session, id: RequestId) -> Vec<String> {
 
 async fn sentence(session: &mut Session, id: RequestId) -> String {
     session
-        .text(&format!(
-            "select sentence from tidegate.explain('{id}') limit 1"
-        ))
+        .text(&format!("select sentence from tidegate.explain('{id}') limit 1"))
         .await
 }
 
@@ -77,10 +75,7 @@ async fn the_rate_and_the_concurrency_are_named_when_they_are_used_up() {
     assert_eq!(session.claim("tx", 5).await.len(), 1);
     assert_eq!(session.claim("readiness", 5).await.len(), 1);
 
-    assert_eq!(
-        reasons(&mut session, sends[1]).await,
-        ["rate_limited", "next"]
-    );
+    assert_eq!(reasons(&mut session, sends[1]).await, ["rate_limited", "next"]);
     assert_eq!(
         reasons(&mut session, sends[2]).await,
         ["rate_limited", "waiting_behind"]
@@ -107,9 +102,7 @@ async fn a_queue_that_is_paused_or_stopped_says_so() {
     let id = database.submit("direct").await;
     let check = database.submit("public_decrypt").await;
     database
-        .execute(
-            "select tidegate.pause('tx'); update tidegate.queue set max_concurrency = 0 where name = 'readiness'",
-        )
+        .execute("select tidegate.pause('tx'); update tidegate.queue set max_concurrency = 0 where name = 'readiness'")
         .await;
 
     assert_eq!(reasons(&mut session, id).await, ["paused", "next"]);
@@ -174,10 +167,7 @@ async fn backoffs_and_delayed_starts_are_told_apart() {
         said.starts_with("backing off after attempt 1 (http_503: busy): its next send is due at"),
         "{said}"
     );
-    assert_eq!(
-        reasons(&mut session, delayed.parse().unwrap()).await,
-        ["not_before"]
-    );
+    assert_eq!(reasons(&mut session, delayed.parse().unwrap()).await, ["not_before"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -201,9 +191,7 @@ async fn a_row_that_names_no_queue_or_one_of_the_wrong_stage_has_lost_its_place(
         assert_eq!(reasons(&mut session, id).await, ["no_message"], "{queue}");
         assert_eq!(
             sentence(&mut session, id).await,
-            format!(
-                "it is processing, and has no message in {words}: `tidegate recover` makes it again"
-            )
+            format!("it is processing, and has no message in {words}: `tidegate recover` makes it again")
         );
         let said = run(&database.url, &["explain", &id.to_string()]).await;
         assert!(said.status.success(), "{queue}: {}", err(&said));
@@ -245,10 +233,7 @@ async fn a_lost_send_is_told_its_end_where_the_next_claim_ends_it() {
     }
     // Nobody claims from a queue that is paused.
     database.execute("select tidegate.pause('tx')").await;
-    assert_eq!(
-        reasons(&mut session, once).await,
-        ["paused", "lost", "next"]
-    );
+    assert_eq!(reasons(&mut session, once).await, ["paused", "lost", "next"]);
 
     database.execute("select tidegate.pause('tx', false)").await;
     session.claim("tx", 2).await;
@@ -292,10 +277,7 @@ async fn what_backs_off_under_an_open_breaker_is_told_both() {
         )
         .await;
 
-    assert_eq!(
-        reasons(&mut session, id).await,
-        ["breaker_open", "backing_off"]
-    );
+    assert_eq!(reasons(&mut session, id).await, ["breaker_open", "backing_off"]);
     assert_eq!(
         reasons(&mut session, delayed.parse().unwrap()).await,
         ["breaker_open", "not_before"]
@@ -348,8 +330,7 @@ async fn what_was_sent_awaits_its_response_and_what_has_ended_says_how() {
     assert_eq!(reasons(&mut session, awaiting).await, ["awaiting_response"]);
     let said = sentence(&mut session, awaiting).await;
     assert!(
-        said.starts_with("awaiting its response until 2")
-            && said.ends_with("as ref-1; 1 of 3 shares are here"),
+        said.starts_with("awaiting its response until 2") && said.ends_with("as ref-1; 1 of 3 shares are here"),
         "{said}"
     );
     assert_eq!(reasons(&mut session, completed).await, ["completed"]);
@@ -418,16 +399,10 @@ async fn an_error_of_the_downstream_forges_no_line_and_commands_no_terminal() {
     let mut session = Session::open(&database).await;
     let held = session.claim("tx", 1).await;
     let error = r#"array['{"code": "no", "message": "a\nask again in 0 s\u001b[2J", "retryable": false}'::jsonb]"#;
-    session
-        .execute(&settle("settle_rejected", &held, error))
-        .await;
+    session.execute(&settle("settle_rejected", &held, error)).await;
 
     for command in ["explain", "get", "audit replay"] {
-        let words: Vec<_> = command
-            .split(' ')
-            .map(str::to_owned)
-            .chain([id.to_string()])
-            .collect();
+        let words: Vec<_> = command.split(' ').map(str::to_owned).chain([id.to_string()]).collect();
         let words: Vec<_> = words.iter().map(String::as_str).collect();
         let said = out(&run(&database.url, &words).await);
         assert!(!said.contains('\u{1b}'), "{command}: {said}");

@@ -212,9 +212,7 @@ fn is_live(status: &str) -> bool {
 }
 
 /// A request of each flow in each status it can have, driven there by the public functions.
-async fn requests(
-    database: &TestDatabase,
-) -> Vec<(&'static str, &'static str, &'static str, Uuid)> {
+async fn requests(database: &TestDatabase) -> Vec<(&'static str, &'static str, &'static str, Uuid)> {
     let mut requests = Vec::new();
     // The furthest first: what waits is claimed by nobody then.
     for status in STATUSES.iter().rev() {
@@ -330,10 +328,7 @@ async fn every_movement_moves_what_its_guard_names_and_nothing_else() {
             } else {
                 assert_eq!((moved.as_str(), now.as_str()), ("0", *status), "{what}");
                 let after = everything(&mut session).await;
-                let (before, after) = (
-                    without(&before, movement.aside),
-                    without(&after, movement.aside),
-                );
+                let (before, after) = (without(&before, movement.aside), without(&after, movement.aside));
                 assert!(before == after, "{what}: {}", difference(&before, &after));
             }
             run(&mut session, "rollback").await;

@@ -38,9 +38,7 @@ async fn a_hand_edit_that_sets_nothing_but_the_status_is_completed_and_labelled(
         );
     }
     assert_eq!(
-        database
-            .number("select count(*) from tidegate.awaiting_response")
-            .await,
+        database.number("select count(*) from tidegate.awaiting_response").await,
         0
     );
 }
@@ -80,19 +78,18 @@ async fn without_a_status_change_the_history_fields_are_put_back() {
 
     assert_eq!(
         database
-            .value(&format!("select row(transition_no, cause, worker)::text from tidegate.request where id = '{id}'"))
+            .value(&format!(
+                "select row(transition_no, cause, worker)::text from tidegate.request where id = '{id}'"
+            ))
             .await,
         "(2,claimed,me)"
     );
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request_event")
-            .await,
-        2
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request_event").await, 2);
     // And the next transition is numbered on from there.
     database
-        .execute(&format!("update tidegate.request set req_status = 'failure', transition_no = 99 where id = '{id}'"))
+        .execute(&format!(
+            "update tidegate.request set req_status = 'failure', transition_no = 99 where id = '{id}'"
+        ))
         .await;
     assert_eq!(
         database
@@ -117,9 +114,7 @@ async fn identity_never_changes_and_live_rows_are_never_lost() {
     ] {
         for id in [live.0, done] {
             let refusal = database
-                .refused(&format!(
-                    "update tidegate.request set {set} where id = '{id}'"
-                ))
+                .refused(&format!("update tidegate.request set {set} where id = '{id}'"))
                 .await;
             assert_eq!(refusal.code, "TG001", "{set}");
             assert!(refusal.message.contains(&id.to_string()), "{refusal:?}");
@@ -133,20 +128,10 @@ async fn identity_never_changes_and_live_rows_are_never_lost() {
     ] {
         assert_eq!(database.refused(&sql).await.code, "TG001", "{sql}");
     }
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request")
-            .await,
-        2
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request").await, 2);
 
     database
         .execute(&format!("delete from tidegate.request where id = '{done}'"))
         .await;
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request")
-            .await,
-        1
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request").await, 1);
 }

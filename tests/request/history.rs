@@ -116,11 +116,7 @@ async fn the_events_of_random_lives_replay_to_their_requests() {
     )
     .await;
     assert_eq!(reached.len(), STATUSES.len(), "{reached:?}");
-    let causes = column(
-        &mut session,
-        "select distinct cause from tidegate.request_event",
-    )
-    .await;
+    let causes = column(&mut session, "select distinct cause from tidegate.request_event").await;
     assert!(causes.len() >= 15, "{causes:?}");
 }
 
@@ -215,12 +211,12 @@ async fn a_transition_stays_on_record_as_it_was_made_whatever_is_edited_afterwar
             };
             let id = database.request_in(kind, status).await;
             forge(&mut session, forgery, &format!("'{id}'")).await;
-            run(&mut session, "select tidegate.fail_internal(array(select id from tidegate.request where finished_at is null))").await;
-            assert_eq!(
-                differing(&mut session).await,
-                NO_VIOLATIONS,
-                "{status}: {forgery}"
-            );
+            run(
+                &mut session,
+                "select tidegate.fail_internal(array(select id from tidegate.request where finished_at is null))",
+            )
+            .await;
+            assert_eq!(differing(&mut session).await, NO_VIOLATIONS, "{status}: {forgery}");
         }
     }
     for seed in 0..4 {
@@ -245,11 +241,7 @@ async fn a_plain_life_stores_no_event_and_a_deleted_request_leaves_its_history()
     let mut session = database.session().await;
     for (kind, stored, told) in [
         ("direct", "", "submitted claimed receipt response"),
-        (
-            "input_proof",
-            "",
-            "submitted claimed receipt verdict_accepted",
-        ),
+        ("input_proof", "", "submitted claimed receipt verdict_accepted"),
         (
             "public_decrypt",
             "readiness_passed",
@@ -265,11 +257,7 @@ async fn a_plain_life_stores_no_event_and_a_deleted_request_leaves_its_history()
         assert_eq!(value(&mut session, &causes("stored_event")).await, stored);
         assert_eq!(value(&mut session, &causes("request_event")).await, told);
 
-        run(
-            &mut session,
-            &format!("delete from tidegate.request where id = '{id}'"),
-        )
-        .await;
+        run(&mut session, &format!("delete from tidegate.request where id = '{id}'")).await;
 
         assert_eq!(value(&mut session, &causes("request_event")).await, told);
     }
@@ -328,24 +316,15 @@ async fn an_insert_that_turns_into_an_update_is_recorded_as_what_it_did() {
     .await;
 
     assert_eq!(history_violations(&mut session).await, NO_VIOLATIONS);
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request_event")
-            .await,
-        3
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request_event").await, 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_removed_request_takes_its_shares_and_references_along_and_is_not_counted() {
     let database = TestDatabase::unlimited().await;
     let mut session = database.session().await;
-    let id = database
-        .request_in("user_decrypt", "receipt_received")
-        .await;
-    let other = database
-        .request_in("user_decrypt", "receipt_received")
-        .await;
+    let id = database.request_in("user_decrypt", "receipt_received").await;
+    let other = database.request_in("user_decrypt", "receipt_received").await;
     for part in ["a", "b", "c"] {
         run(
             &mut session,
@@ -359,11 +338,7 @@ async fn a_removed_request_takes_its_shares_and_references_along_and_is_not_coun
         .await;
     }
 
-    run(
-        &mut session,
-        &format!("delete from tidegate.request where id = '{id}'"),
-    )
-    .await;
+    run(&mut session, &format!("delete from tidegate.request where id = '{id}'")).await;
 
     for (table, left) in [
         ("response_part", 3),
@@ -428,17 +403,14 @@ async fn four_writers_at_once_keep_at_least_95_percent_of_the_updates_hot() {
     }
     assert_eq!(writers.join_all().await.into_iter().sum::<i64>(), requests);
 
-    let updates =
-        "select n_tup_upd from pg_stat_user_tables where relid = 'tidegate.request'::regclass";
+    let updates = "select n_tup_upd from pg_stat_user_tables where relid = 'tidegate.request'::regclass";
     eventually("the statistics have arrived", || async {
         database.number(updates).await >= 2 * requests
     })
     .await;
-    let hot = "select 100 * n_tup_hot_upd / n_tup_upd from pg_stat_user_tables where relid = 'tidegate.request'::regclass";
+    let hot =
+        "select 100 * n_tup_hot_upd / n_tup_upd from pg_stat_user_tables where relid = 'tidegate.request'::regclass";
     let hot = database.number(hot).await;
     assert!(hot >= 95, "{hot} % of the updates are HOT");
-    assert_eq!(
-        violations(&mut database.session().await).await,
-        NO_VIOLATIONS
-    );
+    assert_eq!(violations(&mut database.session().await).await, NO_VIOLATIONS);
 }

@@ -57,10 +57,7 @@ async fn every_request_is_on_one_page_whatever_the_bounds() {
             "'direct', '{failure}', page => 5, examine => 6",
             "req_status = 'failure'",
         ),
-        (
-            "'direct', '{processing,failure}', page => 50, examine => 50",
-            "true",
-        ),
+        ("'direct', '{processing,failure}', page => 50, examine => 50", "true"),
         ("'direct', '{completed}', page => 1, examine => 1", "false"),
         ("'direct', '{}'", "false"),
     ] {
@@ -92,8 +89,7 @@ async fn a_list_begins_at_a_time_and_takes_any_time() {
         ("1969-12-31", "7"),
         ("20000-01-01", "0"),
     ] {
-        let sql =
-            format!("select count(*) from tidegate.list_requests('direct', since => '{since}')");
+        let sql = format!("select count(*) from tidegate.list_requests('direct', since => '{since}')");
         assert_eq!(database.value(&sql).await, found, "{since}");
     }
     let unknown = database
@@ -108,15 +104,15 @@ async fn where_a_page_ends_tells_no_id_of_a_request_that_may_not_be_seen() {
     submit_many(&database, "direct", 50).await;
 
     let next = database
-        .value("select next_before from tidegate.list_requests('direct', submitter => 'alice', page => 1, examine => 10)")
+        .value(
+            "select next_before from tidegate.list_requests('direct', submitter => 'alice', page => 1, examine => 10)",
+        )
         .await;
 
     assert!(next.ends_with("-0000-000000000000"), "{next}");
     let next: Uuid = next.parse().unwrap();
     let seen = database
-        .number(&format!(
-            "select count(*) from tidegate.request where id >= '{next}'"
-        ))
+        .number(&format!("select count(*) from tidegate.request where id >= '{next}'"))
         .await;
     assert!((10..50).contains(&seen), "{seen}");
 }
@@ -160,10 +156,7 @@ async fn a_page_of_a_large_table_reads_little_more_than_it_shows() {
                 .await
             ),
         );
-        sqlx::raw_sql("commit; begin")
-            .execute(&mut session)
-            .await
-            .unwrap();
+        sqlx::raw_sql("commit; begin").execute(&mut session).await.unwrap();
         let read = "select coalesce(sum(seq_tup_read), 0) || ' ' || coalesce(sum(idx_tup_fetch), 0)
              from pg_stat_xact_user_tables where schemaname = 'tidegate' and relname = 'request'";
         let at_first = value(&mut session, read).await;
@@ -173,9 +166,7 @@ async fn a_page_of_a_large_table_reads_little_more_than_it_shows() {
         )
         .await;
         let at_last = value(&mut session, read).await;
-        let number = |text: &str, place: usize| -> i64 {
-            text.split(' ').nth(place).unwrap().parse().unwrap()
-        };
+        let number = |text: &str, place: usize| -> i64 { text.split(' ').nth(place).unwrap().parse().unwrap() };
         assert_eq!(
             number(&at_last, 0),
             number(&at_first, 0),
@@ -183,9 +174,6 @@ async fn a_page_of_a_large_table_reads_little_more_than_it_shows() {
         );
         let fetched = number(&at_last, 1) - number(&at_first, 1);
         assert!(fetched <= most, "{arguments} fetches {fetched}");
-        sqlx::raw_sql("rollback")
-            .execute(&mut session)
-            .await
-            .unwrap();
+        sqlx::raw_sql("rollback").execute(&mut session).await.unwrap();
     }
 }

@@ -9,9 +9,7 @@ use crate::support::{
 async fn no_everyday_function_scans_the_requests() {
     let database = TestDatabase::large().await;
     let mut session = Session::open(&database).await;
-    let id = session
-        .text("select id from tidegate.submit('direct', '{}')")
-        .await;
+    let id = session.text("select id from tidegate.submit('direct', '{}')").await;
     let waiting = session
         .text("select request_id from tidegate.awaiting_response limit 1")
         .await;
@@ -24,7 +22,8 @@ async fn no_everyday_function_scans_the_requests() {
             format!("select tidegate.request_retry_after('{id}')"),
             format!("select outcome from tidegate.submit('direct', '{{}}', idempotency_key => 'key-{round}')"),
             format!("select outcome from tidegate.submit('direct', '{{}}', idempotency_key => 'key-{round}')"),
-            "select count(*) from tidegate.submit_batch('public_decrypt', array_fill('{}'::jsonb, array[50]))".to_owned(),
+            "select count(*) from tidegate.submit_batch('public_decrypt', array_fill('{}'::jsonb, array[50]))"
+                .to_owned(),
             format!("select outcome from tidegate.respond('1', id => '{waiting}')"),
             format!("select outcome from tidegate.respond('1', reference => 'ref-{round}-1')"),
             "select expired from tidegate.expire_by_deadline()".to_owned(),
@@ -46,22 +45,18 @@ async fn no_everyday_function_scans_the_requests() {
                 _ => settle("settle_failed", &held, "null"),
             });
             let held = session.claim("tx", batch).await;
-            let references = format!(
-                "(select array_agg('ref-{round}-' || n) from generate_series(1, {batch}) as n)"
-            );
+            let references = format!("(select array_agg('ref-{round}-' || n) from generate_series(1, {batch}) as n)");
             calls.push(match round % 4 {
                 0 => settle("settle_receipt", &held, &references),
                 1 => settle("settle_retry", &held, "null"),
                 2 => settle("settle_rejected", &held, "null"),
                 _ => settle("release", &held, ""),
             });
-            let cancelled = session
-                .text("select message ->> 'id' from pgmq.q_tx limit 1")
-                .await;
+            let cancelled = session.text("select message ->> 'id' from pgmq.q_tx limit 1").await;
+            calls.push(format!("select outcome from tidegate.cancel('{cancelled}')"));
             calls.push(format!(
-                "select outcome from tidegate.cancel('{cancelled}')"
+                "select count(*) from tidegate.fail_internal(array['{cancelled}'::uuid, '{waiting}'])"
             ));
-            calls.push(format!("select count(*) from tidegate.fail_internal(array['{cancelled}'::uuid, '{waiting}'])"));
         }
         for sql in calls {
             let read = session.reads("request|awaiting_response", &sql).await;

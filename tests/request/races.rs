@@ -24,13 +24,7 @@ async fn an_old_holder_that_settles_during_a_new_claim_moves_nothing() {
             let new = claimer.claim("tx", 1).await;
             assert_eq!(new[0].id, id);
 
-            let moved = against(
-                &database,
-                &mut claimer,
-                commits,
-                &settle(function, &old, more),
-            )
-            .await;
+            let moved = against(&database, &mut claimer, commits, &settle(function, &old, more)).await;
 
             if commits {
                 assert_eq!(moved, NOTHING, "{function}");
@@ -53,18 +47,12 @@ async fn an_old_holder_that_extends_during_a_new_claim_has_lost_its_lease() {
     let database = TestDatabase::unlimited().await;
     let (_, old) = in_flight(&database).await;
     expire_leases(&database, "tx").await;
-    let extend = format!(
-        "select (e).id from tidegate.extend({}, '30 s') as e",
-        leases(&old)
-    );
+    let extend = format!("select (e).id from tidegate.extend({}, '30 s') as e", leases(&old));
     let mut claimer = Session::begin(&database).await;
     assert_eq!(claimer.texts(&extend).await, NOTHING, "it has run out");
     let new = claimer.claim("tx", 1).await;
 
-    assert_eq!(
-        against(&database, &mut claimer, true, &extend).await,
-        NOTHING
-    );
+    assert_eq!(against(&database, &mut claimer, true, &extend).await, NOTHING);
     assert_eq!(
         claimer
             .texts(&format!(
@@ -82,10 +70,7 @@ async fn a_claim_passes_over_what_is_being_extended() {
     let (_, held) = in_flight(&database).await;
     let mut holder = Session::begin(&database).await;
     holder
-        .execute(&format!(
-            "select tidegate.extend({}, '30 s')",
-            leases(&held)
-        ))
+        .execute(&format!("select tidegate.extend({}, '30 s')", leases(&held)))
         .await;
     let mut claimer = Session::open(&database).await;
     assert!(claimer.claim("tx", 1).await.is_empty());
@@ -105,18 +90,10 @@ async fn a_settle_waits_for_a_hand_edit_and_obeys_it() {
         let (id, held) = in_flight(&database).await;
         let mut editor = Session::begin(&database).await;
         editor
-            .execute(&format!(
-                "update tidegate.request set {edit} where id = '{id}'"
-            ))
+            .execute(&format!("update tidegate.request set {edit} where id = '{id}'"))
             .await;
 
-        let moved = against(
-            &database,
-            &mut editor,
-            true,
-            &settle("settle_receipt", &held, ""),
-        )
-        .await;
+        let moved = against(&database, &mut editor, true, &settle("settle_receipt", &held, "")).await;
 
         assert_eq!(moved.len(), usize::from(settled), "{edit}");
         // The lease ends with the row's move only.
@@ -133,9 +110,7 @@ async fn two_submissions_with_one_key_at_once_make_one_request() {
     for commits in [true, false] {
         let database = TestDatabase::unlimited().await;
         let submit = |payload: &str| {
-            format!(
-                "select id, outcome from tidegate.submit('direct', '{payload}', idempotency_key => 'key')"
-            )
+            format!("select id, outcome from tidegate.submit('direct', '{payload}', idempotency_key => 'key')")
         };
         let mut first = Session::begin(&database).await;
         let one = first.text(&submit("{}")).await;
@@ -146,20 +121,8 @@ async fn two_submissions_with_one_key_at_once_make_one_request() {
         } else {
             assert!(two[0].ends_with("accepted"), "{two:?}");
         }
-        assert_eq!(
-            database
-                .number("select count(*) from tidegate.request")
-                .await,
-            1
-        );
-        assert_eq!(
-            first
-                .attempt(&submit("{\"other\": 1}"))
-                .await
-                .unwrap_err()
-                .0,
-            "TG004"
-        );
+        assert_eq!(database.number("select count(*) from tidegate.request").await, 1);
+        assert_eq!(first.attempt(&submit("{\"other\": 1}")).await.unwrap_err().0, "TG004");
         sound(&database).await;
     }
 }
@@ -173,11 +136,7 @@ async fn a_pause_and_a_claim_do_not_wait_for_each_other() {
     assert_eq!(claimer.claim("tx", 1).await.len(), 1);
     let mut operator = Session::begin(&database).await;
     operator.texts("select tidegate.pause('tx')").await;
-    assert_eq!(
-        claimer.claim("tx", 1).await.len(),
-        1,
-        "the pause is not committed yet"
-    );
+    assert_eq!(claimer.claim("tx", 1).await.len(), 1, "the pause is not committed yet");
     operator.commit().await;
     claimer.rollback().await;
 
@@ -195,26 +154,18 @@ async fn a_claim_that_waited_for_another_obeys_a_pause_made_meanwhile() {
     ] {
         let database = TestDatabase::unlimited().await;
         database
-            .execute(&format!(
-                "update tidegate.queue set {limit} where name = '{queue}'"
-            ))
+            .execute(&format!("update tidegate.queue set {limit} where name = '{queue}'"))
             .await;
         database.submit(kind).await;
         database.submit(kind).await;
         let mut first = Session::begin(&database).await;
         assert_eq!(first.claim(queue, 1).await.len(), 1);
-        let function = if queue == "tx" {
-            "claim_tx"
-        } else {
-            "claim_readiness"
-        };
+        let function = if queue == "tx" { "claim_tx" } else { "claim_readiness" };
         let second = Session::open(&database).await.start(&format!(
             "select id from tidegate.{function}('{queue}', 'w', 1, '30 s')"
         ));
         second.until_blocked_by(&database, &first).await;
-        database
-            .execute(&format!("select tidegate.pause('{queue}')"))
-            .await;
+        database.execute(&format!("select tidegate.pause('{queue}')")).await;
         first.commit().await;
 
         assert_eq!(second.finish().await.1, NOTHING, "{queue}");
@@ -251,20 +202,14 @@ async fn a_claim_that_a_crash_forgot_leaves_its_holder_without_a_lease() {
         .await;
     sound(&database).await;
 
-    assert_eq!(
-        crash.texts(&settle("settle_receipt", &forgotten, "")).await,
-        NOTHING
-    );
+    assert_eq!(crash.texts(&settle("settle_receipt", &forgotten, "")).await, NOTHING);
     let again = crash.claim("tx", 1).await;
     // The very request and number that the forgotten holder has: only the token tells them apart.
     assert_eq!(
         (again[0].id, again[0].msg_id, again[0].attempt),
         (id, forgotten[0].msg_id, 1)
     );
-    assert_eq!(
-        crash.texts(&settle("settle_receipt", &forgotten, "")).await,
-        NOTHING
-    );
+    assert_eq!(crash.texts(&settle("settle_receipt", &forgotten, "")).await, NOTHING);
     assert_eq!(
         crash.texts(&settle("settle_receipt", &again, "")).await,
         [id.to_string()]

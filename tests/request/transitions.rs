@@ -27,12 +27,7 @@ fn causes(flow: &str, from: &str, to: &str) -> &'static [&'static str] {
     match (from, to) {
         ("queued", "processing") => &["readiness_passed"],
         ("queued", "timed_out") => &["readiness_timed_out"],
-        ("queued", "failure") => &[
-            "readiness_failed",
-            "cancelled",
-            "internal_error",
-            "deadline_exceeded",
-        ],
+        ("queued", "failure") => &["readiness_failed", "cancelled", "internal_error", "deadline_exceeded"],
         ("processing", "tx_in_flight") => &["claimed"],
         ("processing", "failure") => &[
             "send_refused",
@@ -56,9 +51,7 @@ fn causes(flow: &str, from: &str, to: &str) -> &'static [&'static str] {
             _ => &["response"],
         },
         // "Internal failure: any non-terminal", so a proof too.
-        ("receipt_received", "failure") if flow == "proof" => {
-            &["verdict_rejected", "internal_error"]
-        }
+        ("receipt_received", "failure") if flow == "proof" => &["verdict_rejected", "internal_error"],
         ("receipt_received", "failure") => &["internal_error"],
         ("receipt_received", "timed_out") => &["response_timed_out"],
         _ => unreachable!(),
@@ -121,10 +114,7 @@ async fn a_plain_update_moves_a_request_exactly_along_the_specified_edges() {
                 if *from == to || is_legal(flow, from, to) {
                     assert_eq!(outcome, "ok", "{flow}: {from} to {to}");
                 } else {
-                    assert!(
-                        outcome.starts_with("TG001 "),
-                        "{flow}: {from} to {to}: {outcome}"
-                    );
+                    assert!(outcome.starts_with("TG001 "), "{flow}: {from} to {to}: {outcome}");
                     for word in [id.as_str(), from, to] {
                         assert!(outcome.contains(word), "{flow}: {from} to {to}: {outcome}");
                     }
@@ -156,10 +146,7 @@ async fn an_announced_update_is_allowed_only_with_a_cause_listed_for_its_edge() 
         for (s, from) in STATUSES.iter().enumerate() {
             for to in STATUSES.iter().filter(|to| *to != from) {
                 // To the guard, and past it if the trigger's condition lets it.
-                let in_full = format!(
-                    ", previous_status = ''{from}'', {} = ''2001-01-01''",
-                    entered(to)
-                );
+                let in_full = format!(", previous_status = ''{from}'', {} = ''2001-01-01''", entered(to));
                 for announced in ["", in_full.as_str()] {
                     let allowed = column(
                         &mut session,
@@ -227,11 +214,7 @@ async fn a_step_that_is_announced_in_full_is_not_guarded_and_anything_less_is() 
         ),
     ] {
         run(&mut session, "begin").await;
-        assert_eq!(
-            value(&mut session, &told(&change)).await,
-            expected,
-            "{change}"
-        );
+        assert_eq!(value(&mut session, &told(&change)).await, expected, "{change}");
         run(&mut session, "rollback").await;
     }
 
@@ -241,8 +224,7 @@ async fn a_step_that_is_announced_in_full_is_not_guarded_and_anything_less_is() 
         "begin; delete from tidegate.transition_rule where flow = 'direct' and cause = 'claimed'",
     )
     .await;
-    let change =
-        format!("{claimed}, transition_no = transition_no + 1, previous_status = 'processing'");
+    let change = format!("{claimed}, transition_no = transition_no + 1, previous_status = 'processing'");
     let refusal = refused(&mut session, &told(&change)).await;
     assert_eq!(refusal.code, "TG001", "{refusal:?}");
     run(&mut session, "rollback").await;
@@ -275,27 +257,13 @@ async fn an_entry_starts_only_where_its_flow_starts() {
                 "insert into tidegate.request (id, kind, flow, req_status, cause, deadline_at, payload)
                  values (''00000000-0000-7000-8000-00000000ffff'', ''{kind}'', ''{flow}'', ''{status}'', ''submitted'', now(), ''{{}}'')"
             );
-            let outcome = value(
-                &mut session,
-                &format!("select pg_temp.attempt('{statement}')"),
-            )
-            .await;
-            let expected = if flow == "decrypt" {
-                "queued"
-            } else {
-                "processing"
-            };
+            let outcome = value(&mut session, &format!("select pg_temp.attempt('{statement}')")).await;
+            let expected = if flow == "decrypt" { "queued" } else { "processing" };
             if status == expected {
                 assert_eq!(outcome, "ok", "{flow} as {status}");
             } else {
-                assert!(
-                    outcome.starts_with("TG001 "),
-                    "{flow} as {status}: {outcome}"
-                );
-                assert!(
-                    outcome.contains("00ffff") && outcome.contains(status),
-                    "{outcome}"
-                );
+                assert!(outcome.starts_with("TG001 "), "{flow} as {status}: {outcome}");
+                assert!(outcome.contains("00ffff") && outcome.contains(status), "{outcome}");
             }
         }
     }
@@ -342,12 +310,7 @@ async fn a_forged_entry_is_refused_with_all_of_its_statement() {
         .await;
         assert_eq!(refusal.code, "TG001", "{kind} {flow} {status}");
         assert!(refusal.message.contains("00ffff"), "{refusal:?}");
-        assert_eq!(
-            database
-                .number("select count(*) from tidegate.request")
-                .await,
-            0
-        );
+        assert_eq!(database.number("select count(*) from tidegate.request").await, 0);
     }
 }
 

@@ -7,12 +7,7 @@ use crate::support::{
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_early_response_waits_for_its_receipt_by_reference_and_by_id() {
-    for (address, before_claim) in [
-        ("reference", true),
-        ("reference", false),
-        ("id", true),
-        ("id", false),
-    ] {
+    for (address, before_claim) in [("reference", true), ("reference", false), ("id", true), ("id", false)] {
         let database = TestDatabase::unlimited().await;
         let id = database.submit("direct").await;
         let mut session = Session::open(&database).await;
@@ -30,19 +25,12 @@ async fn an_early_response_waits_for_its_receipt_by_reference_and_by_id() {
             assert_eq!(session.text(&respond).await, "early");
         }
 
-        session
-            .texts(&settle("settle_receipt", &held, "array['ref-1']"))
-            .await;
+        session.texts(&settle("settle_receipt", &held, "array['ref-1']")).await;
 
-        assert_eq!(
-            history(&database, id).await,
-            "submitted claimed receipt response"
-        );
+        assert_eq!(history(&database, id).await, "submitted claimed receipt response");
         assert_eq!(
             database
-                .text(&format!(
-                    "select response from tidegate.request where id = '{id}'"
-                ))
+                .text(&format!("select response from tidegate.request where id = '{id}'"))
                 .await
                 .as_deref(),
             Some("42")
@@ -63,8 +51,7 @@ async fn a_response_and_its_receipt_at_once_meet_in_both_orders() {
     for address in ["reference", "id"] {
         for response_first in [true, false] {
             for first_commits in [true, false] {
-                let case =
-                    format!("{address}, response first {response_first}, commits {first_commits}");
+                let case = format!("{address}, response first {response_first}, commits {first_commits}");
                 let database = TestDatabase::unlimited().await;
                 let id = database.submit("direct").await;
                 let mut holder = Session::open(&database).await;
@@ -74,8 +61,7 @@ async fn a_response_and_its_receipt_at_once_meet_in_both_orders() {
                 } else {
                     "ref-1".to_owned()
                 };
-                let respond =
-                    format!("select outcome from tidegate.respond('42', {address} => '{name}')");
+                let respond = format!("select outcome from tidegate.respond('42', {address} => '{name}')");
                 let settle = settle("settle_receipt", &held, "array['ref-1']");
                 let (one, two) = if response_first {
                     (&respond, &settle)
@@ -104,9 +90,7 @@ async fn a_response_and_its_receipt_at_once_meet_in_both_orders() {
                     "{case}"
                 );
                 assert_eq!(
-                    database
-                        .number("select count(*) from tidegate.response_inbox")
-                        .await,
+                    database.number("select count(*) from tidegate.response_inbox").await,
                     0,
                     "{case}"
                 );
@@ -133,9 +117,7 @@ async fn late_responses_are_kept_and_marked() {
     );
     assert_eq!(
         session
-            .text(&format!(
-                "select outcome from tidegate.respond('2', id => '{id}')"
-            ))
+            .text(&format!("select outcome from tidegate.respond('2', id => '{id}')"))
             .await,
         "late"
     );

@@ -15,18 +15,15 @@ async fn a_verdict_accepts_or_rejects_and_nothing_else_answers_a_proof() {
     ] {
         let id = receipt(&database, "input_proof", None).await;
         let missing = session
-            .attempt(&format!(
-                "select outcome from tidegate.respond('{{}}', id => '{id}')"
-            ))
+            .attempt(&format!("select outcome from tidegate.respond('{{}}', id => '{id}')"))
             .await;
         assert_eq!(missing.unwrap_err().0, "TG007");
         let said = session
-            .text(&format!("select outcome from tidegate.respond('{{\"why\": 1}}', id => '{id}', accept => {accept})"))
+            .text(&format!(
+                "select outcome from tidegate.respond('{{\"why\": 1}}', id => '{id}', accept => {accept})"
+            ))
             .await;
-        assert_eq!(
-            (said.as_str(), database.status(id).await.as_str()),
-            (outcome, status)
-        );
+        assert_eq!((said.as_str(), database.status(id).await.as_str()), (outcome, status));
         assert_eq!(database.causes(id).await.pop().as_deref(), Some(cause));
     }
     sound(&database).await;
@@ -71,18 +68,11 @@ async fn responses_that_do_not_fit_are_refused_and_change_nothing() {
         ("'1', id => '00000000-0000-7000-8000-000000000000'", "TG006"),
     ] {
         let said = session
-            .attempt(&format!(
-                "select outcome from tidegate.respond({arguments})"
-            ))
+            .attempt(&format!("select outcome from tidegate.respond({arguments})"))
             .await;
         assert_eq!(said.unwrap_err().0, state, "{arguments}");
     }
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.response_inbox")
-            .await,
-        0
-    );
+    assert_eq!(database.number("select count(*) from tidegate.response_inbox").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -100,11 +90,7 @@ async fn a_response_that_came_with_the_receipt_is_applied_in_each_flow() {
             "receipt_received",
             "submitted readiness_passed claimed receipt",
         ),
-        (
-            "input_proof",
-            "receipt_received",
-            "submitted claimed receipt",
-        ),
+        ("input_proof", "receipt_received", "submitted claimed receipt"),
     ] {
         let database = TestDatabase::unlimited().await;
         let mut session = Session::open(&database).await;
@@ -141,9 +127,7 @@ async fn a_response_that_came_with_the_receipt_is_applied_in_each_flow() {
         if status == "completed" {
             assert_eq!(
                 database
-                    .text(&format!(
-                        "select response from tidegate.request where id = '{id}'"
-                    ))
+                    .text(&format!("select response from tidegate.request where id = '{id}'"))
                     .await
                     .as_deref(),
                 Some("{\"a\": 1}")

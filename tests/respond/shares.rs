@@ -9,17 +9,12 @@ use crate::support::{
 };
 
 fn share(id: RequestId, part: &str) -> String {
-    format!(
-        "select outcome from tidegate.respond('{{\"share\": \"{part}\"}}', id => '{id}', part => '{part}')"
-    )
+    format!("select outcome from tidegate.respond('{{\"share\": \"{part}\"}}', id => '{id}', part => '{part}')")
 }
 
 async fn threshold_reached_times(database: &TestDatabase, id: RequestId) -> usize {
     let causes = database.causes(id).await;
-    causes
-        .iter()
-        .filter(|cause| *cause == "threshold_reached")
-        .count()
+    causes.iter().filter(|cause| *cause == "threshold_reached").count()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -51,21 +46,16 @@ async fn four_shares_in_any_order_complete_at_the_third() {
         for part in order {
             outcomes.extend(session.texts(&share(id, &part.to_string())).await);
         }
-        assert_eq!(
-            outcomes,
-            ["stored", "stored", "completed", "late"],
-            "{order:?}"
-        );
+        assert_eq!(outcomes, ["stored", "stored", "completed", "late"], "{order:?}");
         assert_eq!(threshold_reached_times(&database, id).await, 1);
         let shares = session
-            .texts(&format!("select jsonb_object_keys(response -> 'shares') from tidegate.request where id = '{id}' order by 1"))
+            .texts(&format!(
+                "select jsonb_object_keys(response -> 'shares') from tidegate.request where id = '{id}' order by 1"
+            ))
             .await;
         let mut first = order[..3].to_vec();
         first.sort_unstable();
-        assert_eq!(
-            shares,
-            first.iter().map(ToString::to_string).collect::<Vec<_>>()
-        );
+        assert_eq!(shares, first.iter().map(ToString::to_string).collect::<Vec<_>>());
     }
     sound(&database).await;
 }
@@ -173,11 +163,6 @@ async fn early_shares_and_their_duplicates_count_when_the_receipt_comes() {
     session.texts(&settle("settle_receipt", &held, "")).await;
 
     assert_eq!(database.status(id).await, "receipt_received");
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.response_inbox")
-            .await,
-        0
-    );
+    assert_eq!(database.number("select count(*) from tidegate.response_inbox").await, 0);
     assert_eq!(session.text(&share(id, "3")).await, "completed");
 }

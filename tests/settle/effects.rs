@@ -42,12 +42,7 @@ impl Transact for Ledger {
 }
 
 impl Effect for Ledger {
-    async fn write(
-        &self,
-        transaction: &mut PgConnection,
-        request: &Request,
-        _: &Receipt,
-    ) -> Result<(), sqlx::Error> {
+    async fn write(&self, transaction: &mut PgConnection, request: &Request, _: &Receipt) -> Result<(), sqlx::Error> {
         sqlx::query("insert into public.ledger (request_id) values ($1)")
             .bind(request.id.0)
             .execute(&mut *transaction)
@@ -111,9 +106,7 @@ async fn submit(database: &TestDatabase, fate: &str) -> RequestId {
 
 async fn ended(database: &TestDatabase) -> i64 {
     database
-        .number(
-            "select count(*) from tidegate.request where req_status in ('completed', 'failure')",
-        )
+        .number("select count(*) from tidegate.request where req_status in ('completed', 'failure')")
         .await
 }
 
@@ -161,10 +154,7 @@ async fn run_until_ended(database: &TestDatabase, requests: i64, options: Worker
     let stop = CancellationToken::new();
     let store = database.store.clone();
     let running = tokio::spawn(worker::run(store, stages(), options, stop.clone()));
-    eventually("every request ends", || async {
-        ended(database).await == requests
-    })
-    .await;
+    eventually("every request ends", || async { ended(database).await == requests }).await;
     stop.cancel();
     running.await.unwrap().unwrap();
 }
@@ -199,10 +189,7 @@ async fn each_effect_happens_once_however_many_workers_are_killed() {
         *doomed = worker_process(&database);
     }
 
-    assert!(
-        killed > campaign(0, 10),
-        "only {killed} workers were killed"
-    );
+    assert!(killed > campaign(0, 10), "only {killed} workers were killed");
     let completed = "select count(*) from tidegate.request where req_status = 'completed'";
     assert!(database.number(completed).await > all * 3 / 4);
     assert_exactly_once(&database).await;
@@ -245,15 +232,7 @@ async fn a_worker_killed_between_settle_and_commit_leaves_neither_and_another_ma
 async fn an_effect_that_fails_takes_no_other_with_it() {
     let database = with_ledger().await;
     let mut bad = Vec::new();
-    for fate in [
-        "failing",
-        "plain",
-        "swallowed",
-        "plain",
-        "ending",
-        "panicking",
-        "plain",
-    ] {
+    for fate in ["failing", "plain", "swallowed", "plain", "ending", "panicking", "plain"] {
         let id = submit(&database, fate).await;
         if fate != "plain" {
             bad.push((id, fate));
@@ -296,12 +275,7 @@ async fn a_request_that_its_own_worker_claims_again_before_it_is_settled_has_one
         ..options()
     };
     let stop = CancellationToken::new();
-    let running = tokio::spawn(worker::run(
-        database.store.clone(),
-        stages(),
-        options,
-        stop.clone(),
-    ));
+    let running = tokio::spawn(worker::run(database.store.clone(), stages(), options, stop.clone()));
     // Its settle waits, and so does whatever is to be settled after it.
     submit(&database, "held").await;
     until_blocked(&database, 1).await;
@@ -325,10 +299,7 @@ async fn a_request_that_its_own_worker_claims_again_before_it_is_settled_has_one
     eventually("it is claimed once more", || attempts(4)).await;
     lock.rollback().await.unwrap();
 
-    eventually("every request ends", || async {
-        ended(&database).await == 2
-    })
-    .await;
+    eventually("every request ends", || async { ended(&database).await == 2 }).await;
     stop.cancel();
     running.await.unwrap().unwrap();
     assert_exactly_once(&database).await;
@@ -352,12 +323,11 @@ async fn effects_of_a_batch_are_written_in_the_order_of_its_messages() {
         run_until_ended(&database, 200 * round, options).await;
 
         assert_exactly_once(&database).await;
-        let written: Vec<(uuid::Uuid, String)> = sqlx::query_as(
-            "select request_id, transaction::text from public.ledger order by place",
-        )
-        .fetch_all(&database.pool)
-        .await
-        .unwrap();
+        let written: Vec<(uuid::Uuid, String)> =
+            sqlx::query_as("select request_id, transaction::text from public.ledger order by place")
+                .fetch_all(&database.pool)
+                .await
+                .unwrap();
         let number = |id| ids.iter().position(|other| *other == id).unwrap();
         let mut together = 0;
         for pair in written.windows(2) {
@@ -376,10 +346,7 @@ async fn effects_of_a_batch_are_written_in_the_order_of_its_messages() {
 #[tokio::test(flavor = "multi_thread")]
 async fn receipts_settle_in_a_transaction_of_the_embedders_own() {
     let database = TestDatabase::unlimited().await;
-    let (one, other) = (
-        database.submit("direct").await,
-        database.submit("direct").await,
-    );
+    let (one, other) = (database.submit("direct").await, database.submit("direct").await);
     let lease = Duration::from_secs(30);
     let claimed = database.store.claim(Stage::Tx, "tx", "own", 2, lease, None);
     let claimed = claimed.await.unwrap();

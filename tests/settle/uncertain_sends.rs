@@ -27,9 +27,7 @@ use crate::{
 
 async fn ended(database: &TestDatabase) -> i64 {
     database
-        .number(
-            "select count(*) from tidegate.request where req_status in ('completed', 'failure')",
-        )
+        .number("select count(*) from tidegate.request where req_status in ('completed', 'failure')")
         .await
 }
 
@@ -48,11 +46,7 @@ impl Transact for LostHalfWay {
         } else {
             let _ = self.second.acquire().await.unwrap();
         }
-        let code = if may_have_left {
-            "connection_lost"
-        } else {
-            "connect"
-        };
+        let code = if may_have_left { "connection_lost" } else { "connect" };
         Sent::Retry {
             error: RequestError::new(code, "no answer", true),
             after: may_have_left.then_some(Duration::from_secs(3000)),
@@ -101,9 +95,7 @@ async fn a_hedged_send_may_have_left_when_any_of_its_calls_may() {
 async fn a_send_begun_at_most_once_is_not_repeated_when_the_policy_changes_meanwhile() {
     let database = TestDatabase::unlimited().await;
     let semantics = |semantics: &str| {
-        format!(
-            "update tidegate.policy set semantics = '{semantics}' where kind = 'direct' and stage = 'tx'"
-        )
+        format!("update tidegate.policy set semantics = '{semantics}' where kind = 'direct' and stage = 'tx'")
     };
     let mut lives = Vec::new();
     for recovered in [false, true] {
@@ -170,15 +162,8 @@ impl Transact for Slow {
 }
 
 impl Effect for Slow {
-    async fn write(
-        &self,
-        transaction: &mut PgConnection,
-        _: &Request,
-        _: &Receipt,
-    ) -> Result<(), sqlx::Error> {
-        sqlx::query("select pg_sleep(0.05)")
-            .execute(transaction)
-            .await?;
+    async fn write(&self, transaction: &mut PgConnection, _: &Request, _: &Receipt) -> Result<(), sqlx::Error> {
+        sqlx::query("select pg_sleep(0.05)").execute(transaction).await?;
         Ok(())
     }
 }
@@ -292,9 +277,7 @@ async fn what_is_not_retried_may_have_left_with_an_earlier_attempt() {
              where kind = 'direct' and stage = 'tx'",
         )
         .await;
-    let life = Script::of(&["timeout", "connect"], &["none"])
-        .play(&database)
-        .await;
+    let life = Script::of(&["timeout", "connect"], &["none"]).play(&database).await;
     assert!(life.ends_with("outcome_unknown"), "{life}");
 }
 

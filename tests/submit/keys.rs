@@ -35,7 +35,11 @@ async fn a_key_used_again_with_the_same_payload_is_the_same_request_wherever_it_
     ] {
         let mut session = database.session().await;
         run(&mut session, &step.replace("temporary ", "")).await;
-        let told = value(&mut session, "select row(s.*)::text from tidegate.submit('direct', '{\"b\": [1.0, 2], \"a\": 1e0}', 'k') as s").await;
+        let told = value(
+            &mut session,
+            "select row(s.*)::text from tidegate.submit('direct', '{\"b\": [1.0, 2], \"a\": 1e0}', 'k') as s",
+        )
+        .await;
         let expected = value(
             &mut session,
             &format!("select row(id, 'replayed', req_status, queue, queue_position, retry_after_seconds)::text from tidegate.request_outlook('{id}')"),
@@ -43,12 +47,7 @@ async fn a_key_used_again_with_the_same_payload_is_the_same_request_wherever_it_
         .await;
         assert_eq!(told, expected, "{step}");
     }
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request")
-            .await,
-        1
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -63,9 +62,7 @@ async fn a_key_used_again_with_another_payload_is_refused_and_names_the_request(
         "{}",
     ] {
         let refusal = database
-            .refused(&format!(
-                "select * from tidegate.submit('direct', '{other}', 'k')"
-            ))
+            .refused(&format!("select * from tidegate.submit('direct', '{other}', 'k')"))
             .await;
         assert_eq!(refusal.code, "TG004", "{other}");
         assert!(
@@ -91,26 +88,18 @@ async fn a_key_belongs_to_its_kind_and_its_submitter() {
     .iter()
     .enumerate()
     {
-        assert_eq!(
-            submit(&database, arguments).await.0,
-            "accepted",
-            "{place}: {arguments}"
-        );
+        assert_eq!(submit(&database, arguments).await.0, "accepted", "{place}: {arguments}");
     }
-    assert_eq!(
-        submit(&database, "'direct', '4', 'k', 'you'").await.0,
-        "replayed"
-    );
-    assert_eq!(
-        submit(&database, "'direct', '8', repeat('é', 255)").await.0,
-        "accepted"
-    );
+    assert_eq!(submit(&database, "'direct', '4', 'k', 'you'").await.0, "replayed");
+    assert_eq!(submit(&database, "'direct', '8', repeat('é', 255)").await.0, "accepted");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_is_free_again_exactly_when_its_window_ends() {
     let database = TestDatabase::unlimited().await;
-    database.execute("update tidegate.policy set dedup_window = '2 hours' where kind = 'direct' and stage = 'tx'").await;
+    database
+        .execute("update tidegate.policy set dedup_window = '2 hours' where kind = 'direct' and stage = 'tx'")
+        .await;
     let (_, first) = submit(&database, "'direct', '1', 'k'").await;
     assert_eq!(
         database
@@ -157,10 +146,7 @@ async fn a_key_is_free_again_after_its_request_failed_timed_out_or_was_removed()
         ("select tidegate.cancel('{id}')", "1"),
         ("select tidegate.fail_internal(array['{id}'::uuid])", "2"),
         ("select tidegate.time_out(array['{id}'::uuid])", "1"),
-        (
-            "select tidegate.cancel('{id}'); delete from tidegate.request",
-            "1",
-        ),
+        ("select tidegate.cancel('{id}'); delete from tidegate.request", "1"),
         (
             "select tidegate.time_out(array['{id}'::uuid]); delete from tidegate.request",
             "2",
@@ -174,8 +160,7 @@ async fn a_key_is_free_again_after_its_request_failed_timed_out_or_was_removed()
         let (_, first) = submit(&database, "'public_decrypt', '1', 'k'").await;
         database.execute(&end.replace("{id}", &first)).await;
 
-        let (outcome, second) =
-            submit(&database, &format!("'public_decrypt', '{payload}', 'k'")).await;
+        let (outcome, second) = submit(&database, &format!("'public_decrypt', '{payload}', 'k'")).await;
 
         assert_eq!(outcome, "accepted", "{end}");
         assert_ne!(first, second);
@@ -196,11 +181,7 @@ async fn of_two_first_arrivals_at_once_one_makes_the_request_and_the_other_finds
     ] {
         let database = TestDatabase::unlimited().await;
         let mut first = database.session().await;
-        run(
-            &mut first,
-            "begin; select tidegate.submit('direct', '1', 'k')",
-        )
-        .await;
+        run(&mut first, "begin; select tidegate.submit('direct', '1', 'k')").await;
 
         let mut second = database.session().await;
         let sql = format!("select outcome from tidegate.submit('direct', '{payload}', 'k')");
@@ -215,12 +196,7 @@ async fn of_two_first_arrivals_at_once_one_makes_the_request_and_the_other_finds
         run(&mut first, first_ends).await;
 
         assert_eq!(arrival.await.unwrap(), expected, "{first_ends}");
-        assert_eq!(
-            database
-                .number("select count(*) from tidegate.request")
-                .await,
-            1
-        );
+        assert_eq!(database.number("select count(*) from tidegate.request").await, 1);
         assert_eq!(violations(&mut first).await, NO_ROWS);
     }
 }
@@ -229,34 +205,20 @@ async fn of_two_first_arrivals_at_once_one_makes_the_request_and_the_other_finds
 async fn of_two_re_acceptances_at_once_one_wins() {
     let database = TestDatabase::unlimited().await;
     let (_, id) = submit(&database, "'direct', '1', 'k'").await;
-    database
-        .execute(&format!("select tidegate.cancel('{id}')"))
-        .await;
+    database.execute(&format!("select tidegate.cancel('{id}')")).await;
     let mut first = database.session().await;
-    run(
-        &mut first,
-        "begin; select tidegate.submit('direct', '1', 'k')",
-    )
-    .await;
+    run(&mut first, "begin; select tidegate.submit('direct', '1', 'k')").await;
 
     let mut second = database.session().await;
-    let arrival = tokio::spawn(async move {
-        value(
-            &mut second,
-            "select outcome from tidegate.submit('direct', '1', 'k')",
-        )
-        .await
-    });
+    let arrival =
+        tokio::spawn(
+            async move { value(&mut second, "select outcome from tidegate.submit('direct', '1', 'k')").await },
+        );
     until_blocked(&database, 1).await;
     run(&mut first, "commit").await;
 
     assert_eq!(arrival.await.unwrap(), "replayed");
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request")
-            .await,
-        2
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request").await, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -271,20 +233,9 @@ async fn a_key_twice_in_a_batch_is_one_request_accepted_once() {
         .await;
     assert_eq!(
         told,
-        [
-            "accepted 1",
-            "replayed 1",
-            "accepted 2",
-            "accepted 3",
-            "replayed 2"
-        ]
+        ["accepted 1", "replayed 1", "accepted 2", "accepted 3", "replayed 2"]
     );
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request")
-            .await,
-        3
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request").await, 3);
 
     let refusal = database
         .refused("select * from tidegate.submit_batch('direct', array['1', '2']::jsonb[], array['c', 'c'])")
@@ -292,7 +243,9 @@ async fn a_key_twice_in_a_batch_is_one_request_accepted_once() {
     assert_eq!(refusal.code, "TG004");
     assert_eq!(
         database
-            .column("select s.outcome from tidegate.submit_batch('direct', array['2', '9']::jsonb[], array['b', 'd']) as s")
+            .column(
+                "select s.outcome from tidegate.submit_batch('direct', array['2', '9']::jsonb[], array['b', 'd']) as s"
+            )
             .await,
         ["replayed", "accepted"]
     );
@@ -305,7 +258,8 @@ async fn a_thousand_duplicates_write_nothing_and_take_no_transaction_id() {
     let mut session = database.session().await;
     let first = "select outcome from tidegate.submit('direct', '{\"a\": 1}', 'k')";
     assert_eq!(value(&mut session, first).await, "accepted");
-    let written = "select string_agg(relname || ' ' || n_tup_ins + n_tup_upd + n_tup_del + n_dead_tup, ', ' order by relname)
+    let written =
+        "select string_agg(relname || ' ' || n_tup_ins + n_tup_upd + n_tup_del + n_dead_tup, ', ' order by relname)
                    from pg_stat_user_tables where n_tup_ins + n_tup_upd + n_tup_del + n_dead_tup > 0";
     run(
         &mut session,
@@ -335,10 +289,7 @@ async fn a_thousand_duplicates_write_nothing_and_take_no_transaction_id() {
             value(&mut session, "select bool_and(s.outcome = 'replayed') from tidegate.submit_batch('direct', array_fill('{\"a\": 1}'::jsonb, array[4]), array_fill('k'::text, array[4])) as s").await,
             "t"
         );
-        assert_eq!(
-            value(&mut session, "select txid_current_if_assigned()").await,
-            ""
-        );
+        assert_eq!(value(&mut session, "select txid_current_if_assigned()").await, "");
         run(&mut session, "commit").await;
     }
 
@@ -359,36 +310,27 @@ async fn a_thousand_duplicates_write_nothing_and_take_no_transaction_id() {
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_group_each_submitter_has_keys_of_its_own() {
     let database = TestDatabase::unlimited().await;
-    let outcomes = |requests: &str| {
-        format!("select s.outcome from tidegate.submit_group('direct', {requests}) as s")
-    };
+    let outcomes = |requests: &str| format!("select s.outcome from tidegate.submit_group('direct', {requests}) as s");
     let several = outcomes("'{1,2,1,3}', '{k,k,k,k}', '{ann,bob,ann,null}'");
     assert_eq!(
         database.column(&several).await,
         ["accepted", "accepted", "replayed", "accepted"]
     );
     assert_eq!(database.column(&several).await, ["replayed"; 4]);
-    let owned = "select string_agg(coalesce(submitter, '-') || (payload #>> '{}'), ' ' order by id) from tidegate.request";
+    let owned =
+        "select string_agg(coalesce(submitter, '-') || (payload #>> '{}'), ' ' order by id) from tidegate.request";
     assert_eq!(database.text(owned).await.unwrap(), "ann1 bob2 -3");
     for (requests, code) in [
         ("'{2,2}', '{k,k}', '{ann,bob}'", "TG004"),
         ("'{1,2}', '{l,l}', '{eve,eve}'", "TG004"),
         ("'{1,2}', '{l,l}', '{eve}'", "TG007"),
     ] {
-        assert_eq!(
-            database.refused(&outcomes(requests)).await.code,
-            code,
-            "{requests}"
-        );
+        assert_eq!(database.refused(&outcomes(requests)).await.code, code, "{requests}");
     }
 
     // A key that an open transaction has just used.
     let mut first = database.session().await;
-    run(
-        &mut first,
-        "begin; select tidegate.submit('direct', '1', 'n', 'ann')",
-    )
-    .await;
+    run(&mut first, "begin; select tidegate.submit('direct', '1', 'n', 'ann')").await;
     let both = outcomes("'{1,2}', '{n,o}', '{ann,bob}', key_patience_ms => 20");
     assert_eq!(database.refused(&both).await.code, "55P03");
     let other = outcomes("'{1,2}', '{n,o}', '{eve,bob}', key_patience_ms => 20");
@@ -400,31 +342,21 @@ async fn in_a_group_each_submitter_has_keys_of_its_own() {
     database
         .execute("update tidegate.gate set high_water = (select count(*) from pgmq.q_tx) + 2, low_water = 0 where queue = 'tx'")
         .await;
-    run(
-        &mut first,
-        "begin; select tidegate.submit('direct', '1', 'p', 'ann')",
-    )
-    .await;
+    run(&mut first, "begin; select tidegate.submit('direct', '1', 'p', 'ann')").await;
     let both = outcomes("'{1,2}', '{p,q}', '{ann,bob}', key_patience_ms => 20");
     assert_eq!(database.refused(&both).await.code, "55P03");
     run(&mut first, "commit").await;
     assert_eq!(database.column(&both).await, ["replayed", "accepted"]);
-    database
-        .execute("select tidegate.gate_force('tx', 'accepting')")
-        .await;
+    database.execute("select tidegate.gate_force('tx', 'accepting')").await;
 
     // Whose cap is locked would keep the others waiting.
     database
         .execute("select tidegate.cap_set(submitter => 'ann', high_water => 10, low_water => 5)")
         .await;
-    let refused = database
-        .refused(&outcomes("'{1,2}', null, '{ann,bob}'"))
-        .await;
+    let refused = database.refused(&outcomes("'{1,2}', null, '{ann,bob}'")).await;
     assert_eq!(refused.code, "TG007");
     assert_eq!(
-        database
-            .column(&outcomes("'{1,2}', null, '{ann,ann}'"))
-            .await,
+        database.column(&outcomes("'{1,2}', null, '{ann,ann}'")).await,
         ["accepted", "accepted"]
     );
 }

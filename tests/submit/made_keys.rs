@@ -37,9 +37,7 @@ async fn submit(database: &TestDatabase, arguments: &str) -> (String, String) {
 }
 
 async fn requests(database: &TestDatabase) -> i64 {
-    database
-        .number("select count(*) from tidegate.request")
-        .await
+    database.number("select count(*) from tidegate.request").await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -51,10 +49,7 @@ async fn a_natural_key_is_the_kind_the_submitter_and_the_values_at_its_paths() {
         ask,
         "'orders', '{\"note\": [1.0], \"op\": \"pay\", \"order\": {\"id\": 10e-1}}'",
     ] {
-        assert_eq!(
-            submit(&database, same).await,
-            ("replayed".to_owned(), id.clone())
-        );
+        assert_eq!(submit(&database, same).await, ("replayed".to_owned(), id.clone()));
     }
     for other in [
         "'orders', '{\"order\": {\"id\": 2}, \"op\": \"pay\"}'",
@@ -105,9 +100,7 @@ async fn a_payload_without_a_value_of_its_natural_key_is_refused_by_path_and_kin
         assert_eq!(submit(&database, &keyed).await.0, "accepted");
     }
     let refusal = database
-        .refused(
-            "select tidegate.submit_batch('orders', array['{\"order\": {\"id\": 1}, \"op\": 1}', '{}']::jsonb[])",
-        )
+        .refused("select tidegate.submit_batch('orders', array['{\"order\": {\"id\": 1}, \"op\": 1}', '{}']::jsonb[])")
         .await;
     assert!(refusal.message.contains("at place 2"), "{refusal:?}");
 }
@@ -122,10 +115,7 @@ async fn a_proxy_key_is_the_whole_payload_and_its_submitter() {
             ask,
             "'orders', '{\"tags\": [\"y\", \"x\"], \"list\": [1.0, 2], \"a\": 1e0}'",
         ] {
-            assert_eq!(
-                submit(&database, same).await,
-                ("replayed".to_owned(), id.clone())
-            );
+            assert_eq!(submit(&database, same).await, ("replayed".to_owned(), id.clone()));
         }
         for other in [
             "'orders', '{\"a\": 1, \"list\": [2, 1], \"tags\": [\"x\", \"y\"]}'",
@@ -140,10 +130,8 @@ async fn a_proxy_key_is_the_whole_payload_and_its_submitter() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_order_of_a_set_makes_no_difference_to_callers_keys_and_natural_keys_either() {
-    let database = with_keys(
-        "key_mode = 'natural', key_paths = '{order.items}', set_paths = '{order.items,tags}'",
-    )
-    .await;
+    let database =
+        with_keys("key_mode = 'natural', key_paths = '{order.items}', set_paths = '{order.items,tags}'").await;
     let (_, id) = submit(
         &database,
         "'orders', '{\"order\": {\"items\": [1, 2]}, \"tags\": [3, 4]}'",
@@ -228,10 +216,7 @@ async fn a_made_key_is_free_again_after_a_failure_or_timeout_and_stands_for_the_
             let (outcome, id) = submit(&database, ask).await;
             assert_eq!(outcome, "accepted", "{columns}");
             assert!(!before.contains(&id));
-            assert_eq!(
-                submit(&database, ask).await,
-                ("replayed".to_owned(), id.clone())
-            );
+            assert_eq!(submit(&database, ask).await, ("replayed".to_owned(), id.clone()));
             database.execute(&end.replace("{id}", &id)).await;
             before.push(id);
         }
@@ -285,10 +270,7 @@ async fn duplicates_within_a_batch_are_one_request_and_keys_of_both_sorts_go_tog
             "{columns}"
         );
         let again = database.column(&batch).await;
-        assert!(
-            again.iter().all(|told| told.starts_with("replayed")),
-            "{again:?}"
-        );
+        assert!(again.iter().all(|told| told.starts_with("replayed")), "{again:?}");
         assert_eq!(requests(&database).await, 4);
     }
 
@@ -329,14 +311,9 @@ async fn behind_a_closed_gate_duplicates_are_answered_and_new_ones_refused() {
                 format!("submit_group('orders', array['{new}', '{known}', '{new}']::jsonb[])"),
                 "refused replayed refused",
             ),
-            (
-                format!("submit_with_callback('orders', '{known}', null)"),
-                "replayed",
-            ),
+            (format!("submit_with_callback('orders', '{known}', null)"), "replayed"),
         ] {
-            let outcomes = database
-                .column(&format!("select outcome from tidegate.{call}"))
-                .await;
+            let outcomes = database.column(&format!("select outcome from tidegate.{call}")).await;
             assert_eq!(outcomes.join(" "), told, "{columns}: {call}");
         }
         // With room for one more, a key that comes twice needs room once.
@@ -384,10 +361,7 @@ async fn a_duplicate_of_a_made_key_writes_nothing_waits_for_nobody_and_takes_no_
                 let told = format!("select string_agg(distinct outcome, ' ') from tidegate.{call}");
                 assert_eq!(value(&mut session, &told).await, "replayed", "{columns}");
             }
-            assert_eq!(
-                value(&mut session, "select pg_current_xact_id_if_assigned()").await,
-                ""
-            );
+            assert_eq!(value(&mut session, "select pg_current_xact_id_if_assigned()").await, "");
             let sum = "select coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0) from pg_stat_xact_user_tables";
             assert_eq!(value(&mut session, sum).await, "0", "{columns}");
             run(&mut session, "commit").await;
@@ -406,27 +380,17 @@ async fn the_built_in_kinds_make_no_keys() {
     );
     for kind in crate::support::actors::KINDS {
         for _ in 0..2 {
-            assert_eq!(
-                submit(&database, &format!("'{kind}', '{{}}'")).await.0,
-                "accepted"
-            );
+            assert_eq!(submit(&database, &format!("'{kind}', '{{}}'")).await.0, "accepted");
         }
     }
-    assert_eq!(
-        database.number("select count(*) from tidegate.dedup").await,
-        0
-    );
+    assert_eq!(database.number("select count(*) from tidegate.dedup").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn above_read_committed_time_buckets_are_refused() {
     let database = with_keys(BUCKETS).await;
     let mut session = database.session().await;
-    run(
-        &mut session,
-        "begin isolation level repeatable read; select 1",
-    )
-    .await;
+    run(&mut session, "begin isolation level repeatable read; select 1").await;
     let refusal = refused(
         &mut session,
         "select tidegate.submit('orders', '{}', admission => 'accepted')",

@@ -41,13 +41,9 @@ async fn told(kind: &str, key: &str, setup: &str) -> [(Said, Vec<String>, Vec<St
     ] {
         let database = TestDatabase::unlimited().await;
         let mut session = Session::open(&database).await;
-        session
-            .execute("update tidegate.setting set jitter = 0")
-            .await;
+        session.execute("update tidegate.setting set jitter = 0").await;
         // Behind one that waits.
-        session
-            .texts("select * from tidegate.submit('direct', '{}')")
-            .await;
+        session.texts("select * from tidegate.submit('direct', '{}')").await;
         session.execute(setup).await;
         // Of a replay a group tells no more.
         let said = session
@@ -59,7 +55,13 @@ async fn told(kind: &str, key: &str, setup: &str) -> [(Said, Vec<String>, Vec<St
             ))
             .await
             // It names a request.
-            .map_err(|(code, message)| if code == "TG004" { (code, String::new()) } else { (code, message) });
+            .map_err(|(code, message)| {
+                if code == "TG004" {
+                    (code, String::new())
+                } else {
+                    (code, message)
+                }
+            });
         let stored = (session.texts(RECORDED).await, session.texts(KEYS).await);
         sound(&database).await;
         told.push((said, stored.0, stored.1));
@@ -79,29 +81,14 @@ async fn a_plain_submission_is_answered_and_recorded_as_any_other() {
         // These are for the other path.
         ("user_decrypt", rated),
         ("direct", "update tidegate.gate set mode = 'soft'"),
-        (
-            "direct",
-            "select tidegate.gate_force('tx', 'accepting', 'ann')",
-        ),
-        (
-            "direct",
-            "select tidegate.gate_force('tx', 'too_many_requests', 'ann')",
-        ),
+        ("direct", "select tidegate.gate_force('tx', 'accepting', 'ann')"),
+        ("direct", "select tidegate.gate_force('tx', 'too_many_requests', 'ann')"),
         ("direct", "select tidegate.pause('tx')"),
-        (
-            "direct",
-            "update tidegate.queue set per_seconds = 0 where name = 'tx'",
-        ),
+        ("direct", "update tidegate.queue set per_seconds = 0 where name = 'tx'"),
         ("direct", "update tidegate.kind set eta = 'observed'"),
         ("direct", "update tidegate.kind set processing_ms = null"),
-        (
-            "direct",
-            "select tidegate.cap_set(submitter => 'me', high_water => 3)",
-        ),
-        (
-            "direct",
-            "select tidegate.cap_set(kind => 'direct', high_water => 1)",
-        ),
+        ("direct", "select tidegate.cap_set(submitter => 'me', high_water => 3)"),
+        ("direct", "select tidegate.cap_set(kind => 'direct', high_water => 1)"),
         ("unknown", ""),
     ] {
         for key in ["null", "'k'"] {
@@ -183,12 +170,8 @@ async fn a_key_whose_number_was_drawn_in_vain_or_rolled_back_is_free() {
     database
         .execute("update tidegate.gate set high_water = 1, low_water = 0")
         .await;
-    session
-        .texts("select * from tidegate.submit('direct', '{}')")
-        .await;
-    database
-        .execute("update tidegate.gate set state = 'accepting'")
-        .await;
+    session.texts("select * from tidegate.submit('direct', '{}')").await;
+    database.execute("update tidegate.gate set state = 'accepting'").await;
     assert_eq!(session.texts(submit).await, ["refused"]);
     assert_eq!(database.number(keys).await, 0);
     sound(&database).await;
@@ -225,12 +208,7 @@ async fn a_plain_submission_that_finds_no_room_leaves_nothing_behind() {
         outcomes.extend(session.texts(submit).await);
     }
     assert_eq!(outcomes, ["accepted", "accepted", "refused", "refused"]);
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request")
-            .await,
-        2
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request").await, 2);
     let state = "select state from tidegate.gate where name = 'tx'";
     assert_eq!(database.text(state).await.unwrap(), "too_many_requests");
     // In one transaction with others, and back.

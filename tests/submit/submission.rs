@@ -21,26 +21,21 @@ async fn a_submission_answers_with_every_documented_column() {
         for (place, seconds) in [first, first.max(third), third].into_iter().enumerate() {
             let told = column(
                 &mut session,
-                &format!("select row(s.*)::text from tidegate.submit('{kind}', '{{\"a\": 1}}', submitter => 'me') as s"),
+                &format!(
+                    "select row(s.*)::text from tidegate.submit('{kind}', '{{\"a\": 1}}', submitter => 'me') as s"
+                ),
             )
             .await;
             assert_eq!(told.len(), 1);
             let id = &told[0][1..37];
-            let before = value(
-                &mut session,
-                &format!("select tidegate.request_position('{id}')"),
-            )
-            .await;
+            let before = value(&mut session, &format!("select tidegate.request_position('{id}')")).await;
             assert!(
                 told[0].starts_with(&format!("({id},accepted,{status},{queue},{before},")),
                 "{told:?}"
             );
             if kind != "user_decrypt" && kind != "direct" {
                 assert_eq!(before, place.to_string());
-                assert_eq!(
-                    told[0],
-                    format!("({id},accepted,{status},{queue},{place},{seconds})")
-                );
+                assert_eq!(told[0], format!("({id},accepted,{status},{queue},{place},{seconds})"));
             }
             assert_eq!(
                 value(
@@ -106,21 +101,9 @@ async fn what_makes_no_sense_is_refused_by_its_own_code_and_leaves_nothing() {
         ("submit('input_proof', '{}')", "TG003", "input_proof"),
         ("submit_batch('input_proof', '{}')", "TG003", "input_proof"),
         ("submit('direct', null)", "TG007", "payload"),
-        (
-            "submit('direct', '{}', admission => 'please')",
-            "TG007",
-            "please",
-        ),
-        (
-            "submit('direct', '{}', admission => null)",
-            "TG007",
-            "admission",
-        ),
-        (
-            "submit('direct', '{}', idempotency_key => '')",
-            "TG007",
-            "1 to 255",
-        ),
+        ("submit('direct', '{}', admission => 'please')", "TG007", "please"),
+        ("submit('direct', '{}', admission => null)", "TG007", "admission"),
+        ("submit('direct', '{}', idempotency_key => '')", "TG007", "1 to 255"),
         (
             "submit('direct', '{}', idempotency_key => repeat('k', 256))",
             "TG007",
@@ -160,16 +143,9 @@ async fn what_makes_no_sense_is_refused_by_its_own_code_and_leaves_nothing() {
         let refusal = refused(&mut session, &format!("select * from tidegate.{arguments}")).await;
         assert_eq!(refusal.code, code, "{arguments}: {refusal:?}");
         assert!(refusal.message.contains(says), "{arguments}: {refusal:?}");
-        assert!(
-            before == everything(&mut session).await,
-            "{arguments} left something"
-        );
+        assert!(before == everything(&mut session).await, "{arguments} left something");
     }
-    let refusal = refused(
-        &mut session,
-        "select * from tidegate.submit('input_proof', '{}')",
-    )
-    .await;
+    let refusal = refused(&mut session, "select * from tidegate.submit('input_proof', '{}')").await;
     assert!(
         refusal.hint.contains("tidegate init") && refusal.hint.contains("config set"),
         "{refusal:?}"
@@ -195,7 +171,9 @@ async fn any_json_is_a_payload_and_is_kept_as_it_came() {
         database.execute(&sql).await;
         assert_eq!(
             database
-                .value(&format!("select payload::text = '{payload}'::jsonb::text from tidegate.request order by id desc limit 1"))
+                .value(&format!(
+                    "select payload::text = '{payload}'::jsonb::text from tidegate.request order by id desc limit 1"
+                ))
                 .await,
             "t"
         );
@@ -262,11 +240,7 @@ async fn a_batch_is_taken_whole_in_its_order_and_up_to_ten_thousand() {
 async fn one_bad_element_refuses_the_whole_batch() {
     let database = TestDatabase::new().await;
     let mut session = database.session().await;
-    run(
-        &mut session,
-        "select tidegate.submit('direct', '1', 'taken')",
-    )
-    .await;
+    run(&mut session, "select tidegate.submit('direct', '1', 'taken')").await;
     let before = everything(&mut session).await;
 
     let refusal = refused(
@@ -286,38 +260,27 @@ async fn a_submission_commits_and_vanishes_with_its_callers_transaction() {
     let mut other = database.session().await;
     let before = everything(&mut other).await;
 
-    run(&mut caller, "begin; select tidegate.submit('direct', '{}', 'k'); select tidegate.submit_batch('public_decrypt', '{1,2}')").await;
+    run(
+        &mut caller,
+        "begin; select tidegate.submit('direct', '{}', 'k'); select tidegate.submit_batch('public_decrypt', '{1,2}')",
+    )
+    .await;
     assert!(
         before == everything(&mut other).await,
         "nobody else sees it before the commit"
     );
     assert_eq!(database.claim_tx(10).await.len(), 0);
     run(&mut caller, "rollback").await;
-    assert!(
-        before == everything(&mut other).await,
-        "a rollback leaves nothing"
-    );
+    assert!(before == everything(&mut other).await, "a rollback leaves nothing");
 
-    run(
-        &mut caller,
-        "begin; select tidegate.submit('direct', '{}', 'k')",
-    )
-    .await;
+    run(&mut caller, "begin; select tidegate.submit('direct', '{}', 'k')").await;
     assert_eq!(
-        value(
-            &mut caller,
-            "select outcome from tidegate.submit('direct', '{}', 'k')"
-        )
-        .await,
+        value(&mut caller, "select outcome from tidegate.submit('direct', '{}', 'k')").await,
         "replayed"
     );
     run(&mut caller, "commit").await;
     assert_eq!(
-        value(
-            &mut other,
-            "select outcome from tidegate.submit('direct', '{}', 'k')"
-        )
-        .await,
+        value(&mut other, "select outcome from tidegate.submit('direct', '{}', 'k')").await,
         "replayed"
     );
     assert_eq!(database.claim_tx(10).await.len(), 1);

@@ -8,8 +8,7 @@ use crate::support::{
 };
 
 const TERMS: &str = "select t::text from tidegate.submit_terms as t order by t.kind";
-const STATED: &str =
-    "select to_jsonb(s) - 'id' from tidegate.submit('direct', '{}', submitter => 'me') as s";
+const STATED: &str = "select to_jsonb(s) - 'id' from tidegate.submit('direct', '{}', submitter => 'me') as s";
 
 /// Changes of each source that plain submissions of `direct` have to heed.
 const CHANGES: [&str; 19] = [
@@ -41,9 +40,7 @@ async fn submissions_heed_every_change_within_its_transaction_and_after_it() {
         for way in ["within", "after", "rolled back"] {
             let database = TestDatabase::unlimited().await;
             let mut session = Session::open(&database).await;
-            session
-                .execute("update tidegate.setting set jitter = 0")
-                .await;
+            session.execute("update tidegate.setting set jitter = 0").await;
             let before = session.texts(TERMS).await;
             session.execute("begin").await;
             session.texts(change).await;
@@ -103,9 +100,7 @@ async fn of_changes_at_once_the_one_that_commits_last_sees_the_others() {
                     3 => "update tidegate.gate set high_water = high_water + 1 where queue = 'tx'",
                     _ => STATED,
                 };
-                let end = ["commit", "commit", "rollback"]
-                    .choose(&mut random)
-                    .unwrap();
+                let end = ["commit", "commit", "rollback"].choose(&mut random).unwrap();
                 session.execute("begin").await;
                 errors.extend(session.attempt(change).await.err());
                 errors.extend(session.attempt(end).await.err());
@@ -124,9 +119,7 @@ async fn no_terms_outlive_a_table_that_is_emptied_at_once() {
     for table in ["kind", "queue", "gate", "policy", "setting"] {
         let database = TestDatabase::unlimited().await;
         let mut session = Session::open(&database).await;
-        session
-            .execute(&format!("truncate tidegate.{table} cascade"))
-            .await;
+        session.execute(&format!("truncate tidegate.{table} cascade")).await;
         assert_eq!(session.texts(TERMS).await, [""; 0], "{table}");
     }
 }

@@ -40,11 +40,7 @@ pub struct Shared {
 
 impl Shared {
     fn leases(&self, queue: &str) -> &Mutex<Vec<Held>> {
-        if queue == "tx" {
-            &self.tx
-        } else {
-            &self.readiness
-        }
+        if queue == "tx" { &self.tx } else { &self.readiness }
     }
 
     /// Some leases of a queue, in any order.
@@ -137,10 +133,7 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
         let more = more.replace("$n", &held.len().max(1).to_string());
         format!(
             "select count(*) from tidegate.{}({}{more})",
-            act.split("_readiness")
-                .next()
-                .unwrap()
-                .replace("release_tx", "release"),
+            act.split("_readiness").next().unwrap().replace("release_tx", "release"),
             leases(&held)
         )
     };
@@ -157,10 +150,7 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
             random,
         ),
         "extend" => settle(queue, ", '200 milliseconds'", random),
-        "cancel" => format!(
-            "select outcome from tidegate.cancel({})",
-            shared.one_id(random)
-        ),
+        "cancel" => format!("select outcome from tidegate.cancel({})", shared.one_id(random)),
         "respond_by_id" => {
             // Whatever fits the request's flow.
             format!(
@@ -180,19 +170,14 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
         ),
         "reserve_send" => "select wait_ms from tidegate.reserve_send('tx')".to_owned(),
         "recover" => "select examined from tidegate.recover()".to_owned(),
-        "reset_all" => {
-            "select examined from tidegate.recover(reset_all => true, force => true)".to_owned()
-        }
+        "reset_all" => "select examined from tidegate.recover(reset_all => true, force => true)".to_owned(),
         "recover_deadlines" => "select examined from tidegate.recover_deadlines()".to_owned(),
         "recover_responses" => "select applied from tidegate.recover_responses()".to_owned(),
         "recover_counts" => "select count(*) from tidegate.recover_counts()".to_owned(),
         "remove_strays" => format!("select removed from tidegate.remove_strays('{queue}')"),
         "rescan_queue" => format!("select tidegate.rescan_queue('{queue}')"),
         "fail_tx" | "fail_internal" | "time_out" => {
-            format!(
-                "select count(*) from tidegate.{act}({})",
-                shared.some_ids(random)
-            )
+            format!("select count(*) from tidegate.{act}({})", shared.some_ids(random))
         }
         "submit" => format!(
             "select id from tidegate.submit('{}', '{{}}', idempotency_key => 'key-{}', submitter => {})",
@@ -264,14 +249,8 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
             },
             ["strict", "soft"][random.random_range(0..2)]
         ),
-        "cap_remove" => format!(
-            "select tidegate.cap_remove('{}')",
-            CAPPED[random.random_range(0..3)].0
-        ),
-        "count_members" => format!(
-            "select tidegate.count_members({})",
-            random.random_range(1..100)
-        ),
+        "cap_remove" => format!("select tidegate.cap_remove('{}')", CAPPED[random.random_range(0..3)].0),
+        "count_members" => format!("select tidegate.count_members({})", random.random_range(1..100)),
         "fold_timeouts" => format!(
             r#"select tidegate.fold_timeouts(
                  '{kind}', 'tx', coalesce((select e.version from tidegate.timeout_estimator as e where e.kind = '{kind}'), 0),
@@ -285,22 +264,14 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
             kind = KINDS[random.random_range(0..4)],
         ),
         "expire_by_deadline" | "expire_by_readiness" | "expire_responses" => {
-            format!(
-                "select expired from tidegate.{act}({})",
-                random.random_range(1..20)
-            )
+            format!("select expired from tidegate.{act}({})", random.random_range(1..20))
         }
         _ => format!("select tidegate.{act}()"),
     }
 }
 
 /// Does one act; what it got goes to everybody. An error is one too many, but for a response that does not fit.
-pub async fn perform(
-    act: &str,
-    session: &mut Session,
-    shared: &Shared,
-    random: &mut StdRng,
-) -> Option<String> {
+pub async fn perform(act: &str, session: &mut Session, shared: &Shared, random: &mut StdRng) -> Option<String> {
     if let Some(queue) = act.strip_prefix("claim_") {
         let held = session
             .claim_for(queue, random.random_range(1..10), "150 milliseconds")
@@ -323,21 +294,15 @@ pub async fn perform(
 
 /// The ids among what submissions said: one that is refused has none.
 pub fn accepted(rows: &[String]) -> impl Iterator<Item = RequestId> {
-    rows.iter()
-        .filter(|id| !id.is_empty())
-        .map(|id| id.parse().unwrap())
+    rows.iter().filter(|id| !id.is_empty()).map(|id| id.parse().unwrap())
 }
 
 /// Lets what the actors have left come to rest, and holds every invariant against it.
 pub async fn settle_down(database: &TestDatabase) {
-    database
-        .execute("select tidegate.pause(paused => false)")
-        .await;
+    database.execute("select tidegate.pause(paused => false)").await;
     // Round both queues: what was submitted while a cap was made.
     for _ in 0..3 {
-        database
-            .execute("select tidegate.count_members(100000)")
-            .await;
+        database.execute("select tidegate.count_members(100000)").await;
     }
     sound(database).await;
 }

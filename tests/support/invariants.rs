@@ -17,24 +17,14 @@ const EDGES: &[(&str, &str, &str, &str)] = &[
         "failure",
         "readiness_failed cancelled internal_error deadline_exceeded",
     ),
-    (
-        "decrypt proof direct",
-        "processing",
-        "tx_in_flight",
-        "claimed",
-    ),
+    ("decrypt proof direct", "processing", "tx_in_flight", "claimed"),
     (
         "decrypt proof direct",
         "processing",
         "failure",
         "send_refused cancelled internal_error deadline_exceeded attempts_exhausted",
     ),
-    (
-        "decrypt proof direct",
-        "tx_in_flight",
-        "receipt_received",
-        "receipt",
-    ),
+    ("decrypt proof direct", "tx_in_flight", "receipt_received", "receipt"),
     ("direct", "tx_in_flight", "completed", "receipt"),
     (
         "decrypt proof direct",
@@ -48,26 +38,11 @@ const EDGES: &[(&str, &str, &str, &str)] = &[
         "failure",
         "rejected outcome_unknown internal_error deadline_exceeded attempts_exhausted",
     ),
-    (
-        "decrypt direct",
-        "receipt_received",
-        "completed",
-        "response",
-    ),
-    (
-        "decrypt",
-        "receipt_received",
-        "completed",
-        "threshold_reached",
-    ),
+    ("decrypt direct", "receipt_received", "completed", "response"),
+    ("decrypt", "receipt_received", "completed", "threshold_reached"),
     ("proof", "receipt_received", "completed", "verdict_accepted"),
     ("proof", "receipt_received", "failure", "verdict_rejected"),
-    (
-        "decrypt proof direct",
-        "receipt_received",
-        "failure",
-        "internal_error",
-    ),
+    ("decrypt proof direct", "receipt_received", "failure", "internal_error"),
     (
         "decrypt proof direct",
         "receipt_received",
@@ -103,11 +78,10 @@ pub async fn violations(pool: &PgPool) -> Vec<String> {
         .unwrap();
     let mut found = Vec::new();
 
-    let queues: Vec<(String, String)> =
-        sqlx::query_as("select name, stage::text from tidegate.queue")
-            .fetch_all(&mut *transaction)
-            .await
-            .unwrap();
+    let queues: Vec<(String, String)> = sqlx::query_as("select name, stage::text from tidegate.queue")
+        .fetch_all(&mut *transaction)
+        .await
+        .unwrap();
     let mut messages: HashMap<String, Vec<Message>> = HashMap::new();
     for (queue, stage) in &queues {
         let sql = format!(
@@ -118,11 +92,7 @@ pub async fn violations(pool: &PgPool) -> Vec<String> {
              join tidegate.request as r on r.id = i.id and r.lease = c.token
              where c.queue = '{queue}'"
         );
-        for row in sqlx::query(&sql)
-            .fetch_all(&mut *transaction)
-            .await
-            .unwrap()
-        {
+        for row in sqlx::query(&sql).fetch_all(&mut *transaction).await.unwrap() {
             let id = row.get::<Option<String>, _>("id").unwrap_or_default();
             messages.entry(id).or_default().push(Message {
                 queue: queue.clone(),
@@ -142,15 +112,12 @@ pub async fn violations(pool: &PgPool) -> Vec<String> {
     .await
     .unwrap();
     for row in rows {
-        histories
-            .entry(row.get("request_id"))
-            .or_default()
-            .push(Event {
-                number: row.get("transition_no"),
-                from: row.get("old"),
-                to: row.get("new"),
-                cause: row.get("cause"),
-            });
+        histories.entry(row.get("request_id")).or_default().push(Event {
+            number: row.get("transition_no"),
+            from: row.get("old"),
+            to: row.get("new"),
+            cause: row.get("cause"),
+        });
     }
 
     let rows = sqlx::query(
@@ -184,15 +151,11 @@ pub async fn violations(pool: &PgPool) -> Vec<String> {
         let queue: Option<String> = row.get("queue");
         let msg_id: Option<i64> = row.get("msg_id");
         let named = |message: &&Message| {
-            message.stage == stage
-                && Some(&message.queue) == queue.as_ref()
-                && Some(message.msg_id) == msg_id
+            message.stage == stage && Some(&message.queue) == queue.as_ref() && Some(message.msg_id) == msg_id
         };
         match (stage, own.iter().find(named)) {
             ("", _) | (_, Some(_)) => {}
-            (_, None) => wrong(format!(
-                "has no message; the row names {queue:?} {msg_id:?}"
-            )),
+            (_, None) => wrong(format!("has no message; the row names {queue:?} {msg_id:?}")),
         }
         let times = own.iter().filter(named).count();
         if times > 1 {
@@ -202,10 +165,7 @@ pub async fn violations(pool: &PgPool) -> Vec<String> {
             wrong("is under a lease".to_owned());
         }
         for message in own.iter().filter(|message| !named(message)) {
-            wrong(format!(
-                "has a stray message {} in {}",
-                message.msg_id, message.queue
-            ));
+            wrong(format!("has a stray message {} in {}", message.msg_id, message.queue));
         }
         if let Some(message) = own.iter().find(named)
             && !edited
@@ -247,9 +207,7 @@ pub async fn violations(pool: &PgPool) -> Vec<String> {
             }
             before = &event.to;
         }
-        if before != status
-            || usize::try_from(row.get::<i32, _>("transition_no")) != Ok(history.len())
-        {
+        if before != status || usize::try_from(row.get::<i32, _>("transition_no")) != Ok(history.len()) {
             wrong(format!("events do not replay to the row: {path}"));
         }
         let ends = history
@@ -262,10 +220,7 @@ pub async fn violations(pool: &PgPool) -> Vec<String> {
         let count = |cause: &str| history.iter().filter(|event| event.cause == cause).count();
         let begun = count("claimed") - count("released").min(count("claimed"));
         if !edited && usize::try_from(row.get::<i32, _>("tx_attempt")) != Ok(begun) {
-            wrong(format!(
-                "tx_attempt is {}: {path}",
-                row.get::<i32, _>("tx_attempt")
-            ));
+            wrong(format!("tx_attempt is {}: {path}", row.get::<i32, _>("tx_attempt")));
         }
     }
 

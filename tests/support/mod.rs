@@ -113,8 +113,7 @@ impl TestDatabase {
             .execute(&mut admin)
             .await
             .unwrap();
-        let terminated =
-            "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = $1";
+        let terminated = "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = $1";
         eventually("every session has ended", || async {
             let mut admin = server::admin().await;
             let sessions: i64 = sqlx::query_scalar(terminated)
@@ -167,10 +166,7 @@ impl TestDatabase {
 
     /// Submits a request that must be accepted.
     pub async fn submit(&self, kind: &str) -> RequestId {
-        let submitted = self
-            .store
-            .submit(&submission(kind, &serde_json::json!({})))
-            .await;
+        let submitted = self.store.submit(&submission(kind, &serde_json::json!({}))).await;
         match submitted.unwrap() {
             Submitted::Accepted(ticket) => ticket.id,
             other => panic!("{other:?}"),
@@ -179,22 +175,18 @@ impl TestDatabase {
 
     /// A request's status, as its word.
     pub async fn status(&self, id: RequestId) -> String {
-        self.text(&format!(
-            "select req_status from tidegate.request where id = '{id}'"
-        ))
-        .await
-        .unwrap()
+        self.text(&format!("select req_status from tidegate.request where id = '{id}'"))
+            .await
+            .unwrap()
     }
 
     /// The causes of a request's transitions, in order.
     pub async fn causes(&self, id: RequestId) -> Vec<String> {
-        sqlx::query_scalar(
-            "select cause from tidegate.request_event where request_id = $1 order by transition_no",
-        )
-        .bind(id.0)
-        .fetch_all(&self.pool)
-        .await
-        .unwrap()
+        sqlx::query_scalar("select cause from tidegate.request_event where request_id = $1 order by transition_no")
+            .bind(id.0)
+            .fetch_all(&self.pool)
+            .await
+            .unwrap()
     }
 }
 
@@ -238,10 +230,7 @@ where
 {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
     while !holds().await {
-        assert!(
-            tokio::time::Instant::now() < deadline,
-            "never came true: {what}"
-        );
+        assert!(tokio::time::Instant::now() < deadline, "never came true: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -99,8 +99,7 @@ impl Session {
         self.texts(statement).await;
         let after = self.text(&so_far).await;
         self.commit().await;
-        let numbers =
-            |text: &str| -> Vec<i64> { text.split(' ').map(|n| n.parse().unwrap()).collect() };
+        let numbers = |text: &str| -> Vec<i64> { text.split(' ').map(|n| n.parse().unwrap()).collect() };
         let (before, after) = (numbers(&before), numbers(&after));
         Reads {
             scans: after[0] - before[0],
@@ -165,11 +164,7 @@ impl Session {
 fn columns(row: &PgRow) -> String {
     let values = (0..row.len()).map(|column| {
         let value = row.try_get_raw(column).unwrap();
-        if value.is_null() {
-            ""
-        } else {
-            value.as_str().unwrap()
-        }
+        if value.is_null() { "" } else { value.as_str().unwrap() }
     });
     values.collect::<Vec<_>>().join(" ")
 }
@@ -239,10 +234,7 @@ pub struct Held {
 
 /// `array[…]` of leases, for a settle.
 pub fn leases<'a>(held: impl IntoIterator<Item = &'a Held>) -> String {
-    let quoted: Vec<_> = held
-        .into_iter()
-        .map(|held| format!("'{}'", held.lease))
-        .collect();
+    let quoted: Vec<_> = held.into_iter().map(|held| format!("'{}'", held.lease)).collect();
     format!("array[{}]::tidegate.lease[]", quoted.join(", "))
 }
 
@@ -317,17 +309,10 @@ pub async fn sound(database: &TestDatabase) {
 }
 
 /// `first` has done its part; `sql` runs against it, waits, and goes on once `first` has ended its transaction.
-pub async fn against(
-    database: &TestDatabase,
-    first: &mut Session,
-    commits: bool,
-    sql: &str,
-) -> Vec<String> {
+pub async fn against(database: &TestDatabase, first: &mut Session, commits: bool, sql: &str) -> Vec<String> {
     let second = Session::open(database).await.start(sql);
     second.until_blocked_by(database, first).await;
-    first
-        .execute(if commits { "commit" } else { "rollback" })
-        .await;
+    first.execute(if commits { "commit" } else { "rollback" }).await;
     second.finish().await.1
 }
 
@@ -357,15 +342,9 @@ pub async fn a_bit_of_everything(database: &TestDatabase) -> Session {
     submit_many(database, "public_decrypt", 4).await;
     submit_many(database, "input_proof", 2).await;
     let held = session.claim("tx", 4).await;
-    session
-        .texts(&settle("settle_receipt", &held[..1], ""))
-        .await;
-    session
-        .texts(&settle("settle_rejected", &held[1..2], "null"))
-        .await;
+    session.texts(&settle("settle_receipt", &held[..1], "")).await;
+    session.texts(&settle("settle_rejected", &held[1..2], "null")).await;
     let checked = session.claim("readiness", 2).await;
-    session
-        .texts(&settle("settle_passed", &checked[..1], ""))
-        .await;
+    session.texts(&settle("settle_passed", &checked[..1], "")).await;
     session
 }

@@ -59,8 +59,8 @@ impl Server {
                     durable: false,
                     keeper: Some(keeper),
                 };
-                let server = EmbeddedPostgres::start(&options)
-                    .unwrap_or_else(|error| panic!("tests need PostgreSQL: {error}"));
+                let server =
+                    EmbeddedPostgres::start(&options).unwrap_or_else(|error| panic!("tests need PostgreSQL: {error}"));
                 Self::Embedded(Box::new(server))
             }
         })
@@ -152,14 +152,11 @@ const INITIALISED: &[&str] = &[
     "delete from tidegate.config_change where operation = 'insert'",
 ];
 
-const UNLIMITED: &[&str] =
-    &["update tidegate.queue set per_seconds = null, max_concurrency = null"];
+const UNLIMITED: &[&str] = &["update tidegate.queue set per_seconds = null, max_concurrency = null"];
 
-const NOT_DUE_FOR_DAYS: &str =
-    "update tidegate.kind set deadline = '10 days', readiness_timeout = '10 days'";
+const NOT_DUE_FOR_DAYS: &str = "update tidegate.kind set deadline = '10 days', readiness_timeout = '10 days'";
 
-const DUE_AS_USUAL: &str =
-    "update tidegate.kind set deadline = default, readiness_timeout = default";
+const DUE_AS_USUAL: &str = "update tidegate.kind set deadline = default, readiness_timeout = default";
 
 const TEN_THOUSAND: &str = "select count(*) from tidegate.submit_batch('direct', array_fill('{}'::jsonb, array[10000]), admission => 'accepted')";
 
@@ -224,11 +221,7 @@ impl Template {
         }
         let mut statements = DefaultHasher::new();
         self.statements().hash(&mut statements);
-        format!(
-            "tidegate_template_{}_{:08x}",
-            *SCHEMA,
-            statements.finish() >> 32
-        )
+        format!("tidegate_template_{}_{:08x}", *SCHEMA, statements.finish() >> 32)
     }
 
     /// Makes its content in a fresh database.
@@ -316,12 +309,10 @@ pub async fn create(template: Template) -> String {
         Template::Latin1 => "encoding 'LATIN1' locale 'C'",
         _ => strategy,
     };
-    sqlx::raw_sql(&format!(
-        "create database {name} template {source} {strategy}"
-    ))
-    .execute(&mut admin)
-    .await
-    .unwrap();
+    sqlx::raw_sql(&format!("create database {name} template {source} {strategy}"))
+        .execute(&mut admin)
+        .await
+        .unwrap();
     name
 }
 

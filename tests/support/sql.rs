@@ -34,9 +34,7 @@ pub struct Refusal {
 
 impl Refusal {
     fn from(sql: &str, error: &sqlx::Error) -> Self {
-        let database = error
-            .as_database_error()
-            .unwrap_or_else(|| panic!("{sql}: {error}"));
+        let database = error.as_database_error().unwrap_or_else(|| panic!("{sql}: {error}"));
         let hint = database
             .try_downcast_ref::<PgDatabaseError>()
             .and_then(PgDatabaseError::hint);
@@ -97,13 +95,7 @@ pub async fn value(session: &mut PgConnection, sql: &str) -> String {
 }
 
 /// Claims with `function` (`claim_readiness` or `claim_tx`) from `queue`, for longer than any test takes.
-pub async fn claim(
-    session: &mut PgConnection,
-    function: &str,
-    queue: &str,
-    worker: &str,
-    batch: i32,
-) -> Vec<Claim> {
+pub async fn claim(session: &mut PgConnection, function: &str, queue: &str, worker: &str, batch: i32) -> Vec<Claim> {
     let sql = format!(
         "select c.id, (select r.msg_id from tidegate.request as r where r.id = c.id),
            format('row(%L, %s, %L)::tidegate.lease', (c.lease).queue, (c.lease).token, (c.lease).id), c.attempt
@@ -192,14 +184,7 @@ impl TestDatabase {
     /// Claims up to `batch` from queue `readiness`.
     pub async fn claim_readiness(&self, batch: i32) -> Vec<Claim> {
         let mut session = self.pool.acquire().await.unwrap();
-        claim(
-            &mut session,
-            "claim_readiness",
-            "readiness",
-            "tester",
-            batch,
-        )
-        .await
+        claim(&mut session, "claim_readiness", "readiness", "tester", batch).await
     }
 
     /// Lets every lease of a queue run out now.
@@ -217,10 +202,8 @@ impl TestDatabase {
     pub async fn request_in(&self, kind: &str, status: &str) -> Uuid {
         let id = self.submit(kind).await.0;
         if status == "failure" {
-            self.execute(&format!(
-                "select tidegate.fail_internal(array['{id}']::uuid[])"
-            ))
-            .await;
+            self.execute(&format!("select tidegate.fail_internal(array['{id}']::uuid[])"))
+                .await;
         }
         let queued = self.status(tidegate::request::RequestId(id)).await == "queued";
         if queued && status == "timed_out" {
@@ -232,26 +215,16 @@ impl TestDatabase {
             let passed = format!("select tidegate.settle_passed({})", leases(&claims));
             self.execute(&passed).await;
         }
-        if ["tx_in_flight", "receipt_received", "completed"].contains(&status)
-            || (status == "timed_out" && !queued)
-        {
+        if ["tx_in_flight", "receipt_received", "completed"].contains(&status) || (status == "timed_out" && !queued) {
             let claims = self.claim_tx(1).await;
             assert_eq!(claims[0].id, id);
             if status != "tx_in_flight" {
-                let receipt = format!(
-                    "select tidegate.settle_receipt({}, array['ref-{id}'])",
-                    leases(&claims)
-                );
+                let receipt = format!("select tidegate.settle_receipt({}, array['ref-{id}'])", leases(&claims));
                 self.execute(&receipt).await;
             }
             if status == "completed" {
-                let accept = if kind == "input_proof" {
-                    "true"
-                } else {
-                    "null"
-                };
-                let respond =
-                    format!("select tidegate.respond('{{}}', id => '{id}', accept => {accept})");
+                let accept = if kind == "input_proof" { "true" } else { "null" };
+                let respond = format!("select tidegate.respond('{{}}', id => '{id}', accept => {accept})");
                 self.execute(&respond).await;
             } else if status == "timed_out" {
                 self.execute(&format!("select tidegate.time_out(array['{id}']::uuid[])"))

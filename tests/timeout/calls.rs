@@ -90,13 +90,7 @@ async fn known(store: &Store, kind: &str, stage: Stage, worker: &str) -> KnownTi
 /// What another process has learned: answers in ten milliseconds, give or take.
 async fn learned(store: &Store, kind: &str, stage: Stage) -> Duration {
     let known = known(store, kind, stage, "earlier").await;
-    let mut estimator = Estimator::new(
-        known.config.clone(),
-        known.estimate.clone(),
-        0,
-        Duration::ZERO,
-    )
-    .unwrap();
+    let mut estimator = Estimator::new(known.config.clone(), known.estimate.clone(), 0, Duration::ZERO).unwrap();
     for took in [10, 12, 10, 14, 10, 12, 10, 13, 10, 12] {
         estimator.begin();
         estimator.answered(Duration::from_millis(took));
@@ -104,9 +98,7 @@ async fn learned(store: &Store, kind: &str, stage: Stage) -> Duration {
     let report = estimator.report(Duration::from_secs(1));
     let mut estimate = known.estimate.clone();
     estimate.fold(&known.config, &report, 0.0, known.now_us);
-    let stored = store
-        .fold_timeouts(&known, stage, &estimate, &report, "earlier")
-        .await;
+    let stored = store.fold_timeouts(&known, stage, &estimate, &report, "earlier").await;
     assert!(stored.unwrap());
     Duration::from_nanos(estimate.timeout_ns)
 }
@@ -131,10 +123,7 @@ async fn a_new_process_cuts_calls_off_after_what_the_fleet_has_learned_in_both_s
     let running = Running::start(&database.store, stages, named("new"));
     let direct = database.submit("direct").await;
     let decrypt = database.submit("public_decrypt").await;
-    for (id, status, what) in [
-        (direct, "failure", "sending"),
-        (decrypt, "timed_out", "the check"),
-    ] {
+    for (id, status, what) in [(direct, "failure", "sending"), (decrypt, "timed_out", "the check")] {
         until(&database, id, status).await;
         let said = database
             .text(&format!(
@@ -203,17 +192,12 @@ async fn a_stop_in_the_middle_of_a_report_loses_no_call() {
     let running = Running::start(&database.store, stages, named("stopped"));
     eventually("the first report has arrived", || async {
         database.submit("direct").await;
-        database
-            .number("select count(*) from tidegate.timeout_report")
-            .await
-            == 1
+        database.number("select count(*) from tidegate.timeout_report").await == 1
     })
     .await;
 
     let mut other = Session::begin(&database).await;
-    other
-        .execute("select from tidegate.timeout_estimator for update")
-        .await;
+    other.execute("select from tidegate.timeout_estimator for update").await;
     let first = database.submit("direct").await;
     until(&database, first, "completed").await;
     until_blocked(&database, 1).await;
@@ -270,9 +254,7 @@ async fn a_call_that_its_request_had_no_time_for_tells_nothing() {
 async fn high_load_that_one_process_sees_is_known_to_the_fleet_at_once() {
     let database = adaptive(3_600_000).await;
     database
-        .execute(
-            "update tidegate.policy set timeout_ms = 20 where kind = 'direct' and stage = 'tx'",
-        )
+        .execute("update tidegate.policy set timeout_ms = 20 where kind = 'direct' and stage = 'tx'")
         .await;
     let stages = all_stages().transact("direct", Service::silent());
     let running = Running::start(&database.store, stages, named("first"));
@@ -315,9 +297,7 @@ async fn a_policy_that_is_adaptive_no_more_has_its_declared_timeout_and_its_esti
     assert!(said.contains("took longer than 777 ms"), "{said}");
     running.stop().await;
     assert_eq!(
-        database
-            .number("select version from tidegate.timeout_estimator")
-            .await,
+        database.number("select version from tidegate.timeout_estimator").await,
         1
     );
 }
@@ -354,9 +334,7 @@ async fn reports_that_meet_lose_nothing_and_count_once() {
                 loop {
                     let mut estimate = read.estimate.clone();
                     estimate.fold(&read.config, &report, read.others_rps, read.now_us);
-                    let folded = store
-                        .fold_timeouts(&read, Stage::Tx, &estimate, &report, &name)
-                        .await;
+                    let folded = store.fold_timeouts(&read, Stage::Tx, &estimate, &report, &name).await;
                     if folded.unwrap() {
                         break;
                     }

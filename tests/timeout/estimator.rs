@@ -45,16 +45,12 @@ fn with(mut json: Value, member: &str, value: Value) -> Value {
 
 /// The call that folds into the estimator of `direct` sends.
 fn fold(version: i64, estimate: &Value, report: &Value, worker: &str) -> String {
-    format!(
-        "select tidegate.fold_timeouts('direct', 'tx', {version}, '{estimate}', '{report}', '{worker}')"
-    )
+    format!("select tidegate.fold_timeouts('direct', 'tx', {version}, '{estimate}', '{report}', '{worker}')")
 }
 
 /// One member of what `read_timeouts` tells `worker` about `direct` sends.
 async fn told(database: &TestDatabase, member: &str, worker: &str) -> String {
-    let sql = format!(
-        "select ({member})::text from tidegate.read_timeouts('{{direct}}', 'tx', '{worker}') as t"
-    );
+    let sql = format!("select ({member})::text from tidegate.read_timeouts('{{direct}}', 'tx', '{worker}') as t");
     database.value(&sql).await
 }
 
@@ -78,10 +74,7 @@ async fn before_anything_is_folded_the_policy_says_it_all() {
              from tidegate.read_timeouts('{input_proof,direct,nowhere,direct}', 'tx', 'w') as t",
         )
         .await;
-    let rows: Vec<Value> = rows
-        .iter()
-        .map(|row| serde_json::from_str(row).unwrap())
-        .collect();
+    let rows: Vec<Value> = rows.iter().map(|row| serde_json::from_str(row).unwrap()).collect();
     let direct = json!({
         "kind": "direct", "adaptive": true, "timeout_ms": 100, "min_ms": 1, "slo": 0.01, "interval_ms": 5000,
         "k_margin": 1, "estimate": null, "sequence": null, "others_rps": 0
@@ -118,12 +111,9 @@ async fn what_is_declared_is_told_and_longer_timeouts_have_longer_intervals() {
         ("timeout_ms = 2501", "7  5002 9"),
     ] {
         database
-            .execute(&format!(
-                "update tidegate.policy set {set} where kind = 'direct'"
-            ))
+            .execute(&format!("update tidegate.policy set {set} where kind = 'direct'"))
             .await;
-        let declared =
-            "min_ms || ' ' || coalesce(slo::text, '') || ' ' || interval_ms || ' ' || k_margin";
+        let declared = "min_ms || ' ' || coalesce(slo::text, '') || ' ' || interval_ms || ' ' || k_margin";
         assert_eq!(told(&database, declared, "w").await, told_as);
     }
 }
@@ -140,11 +130,7 @@ async fn what_is_folded_is_read_as_it_was_with_the_next_version() {
         "high_load_intervals",
         json!(2),
     );
-    let unknown = with(
-        with(estimate(100), "srtt_ns", json!(null)),
-        "rttvar_ns",
-        json!(null),
-    );
+    let unknown = with(with(estimate(100), "srtt_ns", json!(null)), "rttvar_ns", json!(null));
     for (version, estimate) in [(0, estimate(40)), (1, high_load), (2, unknown)] {
         let mut folded = estimate.clone();
         // It is nobody's to say.
@@ -154,15 +140,10 @@ async fn what_is_folded_is_read_as_it_was_with_the_next_version() {
 
         let read: Value = serde_json::from_str(&told(&database, "t.estimate", "w").await).unwrap();
         assert_eq!(read, with(estimate, "version", json!(version + 1)));
-        assert_eq!(
-            told(&database, "t.sequence", "w").await,
-            (version + 5).to_string()
-        );
+        assert_eq!(told(&database, "t.sequence", "w").await, (version + 5).to_string());
     }
     assert_eq!(
-        database
-            .number("select count(*) from tidegate.timeout_report")
-            .await,
+        database.number("select count(*) from tidegate.timeout_report").await,
         1,
         "one a process"
     );
@@ -172,9 +153,7 @@ async fn what_is_folded_is_read_as_it_was_with_the_next_version() {
 async fn a_fold_that_is_repeated_or_comes_with_another_version_writes_nothing() {
     let database = adaptive().await;
     assert_eq!(
-        database
-            .value(&fold(1, &estimate(40), &report(1, 1.0), "w"))
-            .await,
+        database.value(&fold(1, &estimate(40), &report(1, 1.0), "w")).await,
         "f",
         "there is none yet"
     );
@@ -251,15 +230,8 @@ async fn many_who_fold_until_they_win_each_win_once() {
         });
     }
     all.join_all().await;
-    assert_eq!(
-        stored(&database).await,
-        "8 50 0 1 1 1 2 1 3 1 4 1 5 1 6 1 7 1"
-    );
-    assert_eq!(
-        told(&database, "t.others_rps", "3").await,
-        "17.5",
-        "seven others"
-    );
+    assert_eq!(stored(&database).await, "8 50 0 1 1 1 2 1 3 1 4 1 5 1 6 1 7 1");
+    assert_eq!(told(&database, "t.others_rps", "3").await, "17.5", "seven others");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -271,11 +243,7 @@ async fn nothing_is_folded_for_who_is_gone_or_not_adaptive_and_what_was_stays() 
         ("'tx'", "'readiness'"),
         ("'direct'", "'input_proof'"),
     ] {
-        assert_eq!(
-            database.value(&first.replace(other.0, other.1)).await,
-            "f",
-            "{other:?}"
-        );
+        assert_eq!(database.value(&first.replace(other.0, other.1)).await, "f", "{other:?}");
     }
     assert_eq!(stored(&database).await, "none");
 
@@ -291,27 +259,20 @@ async fn nothing_is_folded_for_who_is_gone_or_not_adaptive_and_what_was_stays() 
     database
         .execute("update tidegate.policy set timeout_mode = 'adaptive' where kind = 'direct'")
         .await;
-    assert_eq!(
-        database.value(&second).await,
-        "t",
-        "it goes on where it was"
-    );
+    assert_eq!(database.value(&second).await, "t", "it goes on where it was");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_estimator_goes_with_its_kind_and_a_fold_waits_for_that_without_deadlock() {
     let database = adaptive().await;
-    database
-        .value(&fold(0, &estimate(40), &report(1, 1.0), "w"))
-        .await;
+    database.value(&fold(0, &estimate(40), &report(1, 1.0), "w")).await;
     let mut operator = Session::begin(&database).await;
     operator
         .execute("delete from tidegate.kind where name = 'direct'")
         .await;
-    let running =
-        Session::open(&database)
-            .await
-            .start(&fold(1, &estimate(50), &report(2, 1.0), "another"));
+    let running = Session::open(&database)
+        .await
+        .start(&fold(1, &estimate(50), &report(2, 1.0), "another"));
     running.until_blocked_by(&database, &operator).await;
     operator.commit().await;
     assert_eq!(running.finish().await.1, ["f"]);
@@ -352,8 +313,7 @@ async fn the_load_of_others_counts_for_two_intervals_and_their_reports_go_after_
              values ('input_proof', 'tx', 'c', 1, clock_timestamp() - interval '1 day', 1, 1, 0, null, null, null, 1, 0)",
         )
         .await;
-    let reports =
-        "select kind || ' ' || worker || ' ' || sequence from tidegate.timeout_report order by 1";
+    let reports = "select kind || ' ' || worker || ' ' || sequence from tidegate.timeout_report order by 1";
     let second = fold(3, &estimate(40), &report(2, 10.0), "a");
     assert_eq!(database.value(&second).await, "t");
     assert_eq!(
@@ -389,43 +349,16 @@ async fn what_is_missing_or_makes_no_sense_is_refused_and_nothing_is_stored() {
         assert_eq!(refusal.code, "TG007");
         assert_eq!(refusal.message, format!("report has no {member}"));
     }
-    for sql in [
-        fold(0, &json!([1]), &seen, "w"),
-        fold(0, &good, &json!(null), "w"),
-    ] {
+    for sql in [fold(0, &json!([1]), &seen, "w"), fold(0, &good, &json!(null), "w")] {
         assert_eq!(database.refused(&sql).await.code, "TG007", "{sql}");
     }
     for (estimate, report, code) in [
-        (
-            with(good.clone(), "k_margin", json!(0)),
-            seen.clone(),
-            "23514",
-        ),
-        (
-            with(good.clone(), "timeout_ns", json!(null)),
-            seen.clone(),
-            "23502",
-        ),
-        (
-            with(good.clone(), "srtt_ns", json!("soon")),
-            seen.clone(),
-            "22P02",
-        ),
-        (
-            with(good.clone(), "min_ns", json!(u64::MAX)),
-            seen.clone(),
-            "22003",
-        ),
-        (
-            good.clone(),
-            with(seen.clone(), "load_rps", json!("NaN")),
-            "23514",
-        ),
-        (
-            good.clone(),
-            with(seen.clone(), "in_flight", json!(-1)),
-            "23514",
-        ),
+        (with(good.clone(), "k_margin", json!(0)), seen.clone(), "23514"),
+        (with(good.clone(), "timeout_ns", json!(null)), seen.clone(), "23502"),
+        (with(good.clone(), "srtt_ns", json!("soon")), seen.clone(), "22P02"),
+        (with(good.clone(), "min_ns", json!(u64::MAX)), seen.clone(), "22003"),
+        (good.clone(), with(seen.clone(), "load_rps", json!("NaN")), "23514"),
+        (good.clone(), with(seen.clone(), "in_flight", json!(-1)), "23514"),
     ] {
         let sql = fold(0, &estimate, &report, "w");
         assert_eq!(database.refused(&sql).await.code, code, "{sql}");
@@ -436,7 +369,8 @@ async fn what_is_missing_or_makes_no_sense_is_refused_and_nothing_is_stored() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_overview_shows_adaptive_policies_before_and_after_they_have_learned() {
     let database = adaptive().await;
-    let shown = "select (to_jsonb(o) - 'updated_at' || jsonb_build_object('is_updated', o.updated_at is not null))::text
+    let shown =
+        "select (to_jsonb(o) - 'updated_at' || jsonb_build_object('is_updated', o.updated_at is not null))::text
                  from tidegate.estimator_overview as o";
     let read = async || -> Value { serde_json::from_str(&database.value(shown).await).unwrap() };
     let before = json!({
@@ -448,19 +382,11 @@ async fn the_overview_shows_adaptive_policies_before_and_after_they_have_learned
     assert_eq!(read().await, before);
 
     let learned = with(estimate(30), "min_before_ns", json!(14_000_499));
+    database.value(&fold(0, &learned, &report(1, 1.0), "a")).await;
+    database.value(&fold(1, &learned, &report(1, 1.0), "b")).await;
+    database.value(&fold(2, &learned, &report(1, 1.0), "gone")).await;
     database
-        .value(&fold(0, &learned, &report(1, 1.0), "a"))
-        .await;
-    database
-        .value(&fold(1, &learned, &report(1, 1.0), "b"))
-        .await;
-    database
-        .value(&fold(2, &learned, &report(1, 1.0), "gone"))
-        .await;
-    database
-        .execute(
-            "update tidegate.timeout_report set at = at - interval '11 seconds' where worker = 'gone'",
-        )
+        .execute("update tidegate.timeout_report set at = at - interval '11 seconds' where worker = 'gone'")
         .await;
     let after = json!({
         "kind": "direct", "stage": "tx", "state": "normal", "srtt_ms": 20.000, "rttvar_ms": 2.500, "srto_ms": 30.000,
@@ -477,9 +403,7 @@ async fn the_overview_shows_adaptive_policies_before_and_after_they_have_learned
         ("adaptive_min_ms = 90, timeout_ms = 100", "90.000"),
     ] {
         database
-            .execute(&format!(
-                "update tidegate.policy set {set} where kind = 'direct'"
-            ))
+            .execute(&format!("update tidegate.policy set {set} where kind = 'direct'"))
             .await;
         assert_eq!(database.value(timeout).await, bounded);
     }
@@ -492,11 +416,7 @@ async fn the_overview_shows_adaptive_policies_before_and_after_they_have_learned
 #[tokio::test(flavor = "multi_thread")]
 async fn claims_say_whether_a_timeout_is_adaptive_and_how_long_it_may_be() {
     let database = TestDatabase::unlimited().await;
-    for (mode, adaptive) in [
-        ("fixed", "f 100"),
-        ("adaptive", "t 100"),
-        ("fixed", "f 100"),
-    ] {
+    for (mode, adaptive) in [("fixed", "f 100"), ("adaptive", "t 100"), ("fixed", "f 100")] {
         database
             .execute(&format!(
                 "update tidegate.policy set timeout_mode = '{mode}', timeout_ms = 100"
@@ -507,15 +427,10 @@ async fn claims_say_whether_a_timeout_is_adaptive_and_how_long_it_may_be() {
             ("public_decrypt", "claim_readiness", "readiness"),
         ] {
             database.submit(kind).await;
-            let claimed = format!(
-                "select adaptive || ' ' || timeout_ms from tidegate.{function}('{queue}', 'w', 1, '30 s')"
-            );
+            let claimed =
+                format!("select adaptive || ' ' || timeout_ms from tidegate.{function}('{queue}', 'w', 1, '30 s')");
             let expected = adaptive.replace("t ", "true ").replace("f ", "false ");
-            assert_eq!(
-                database.value(&claimed).await,
-                expected,
-                "{function}, {mode}"
-            );
+            assert_eq!(database.value(&claimed).await, expected, "{function}, {mode}");
         }
     }
 }
@@ -626,11 +541,7 @@ async fn workers_read_and_fold_everybody_looks_and_nobody_writes() {
         for table in ["timeout_estimator", "timeout_report"] {
             column(&mut session, &format!("select kind from tidegate.{table}")).await;
             is_denied(&mut session, &format!("delete from tidegate.{table}")).await;
-            is_denied(
-                &mut session,
-                &format!("insert into tidegate.{table} default values"),
-            )
-            .await;
+            is_denied(&mut session, &format!("insert into tidegate.{table} default values")).await;
         }
         let version = "select version::text from tidegate.estimator_overview";
         assert_eq!(column(&mut session, version).await.len(), 1, "{role}");
@@ -649,21 +560,13 @@ async fn status_shows_adaptive_timeouts_when_there_are_any() {
     let shown = async || {
         let status = run(&database.url, &["status"]).await;
         let all = out(&status).to_owned();
-        let row = all
-            .lines()
-            .skip_while(|line| !line.contains("adaptive timeout"))
-            .nth(1);
-        row.unwrap()
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ")
+        let row = all.lines().skip_while(|line| !line.contains("adaptive timeout")).nth(1);
+        row.unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
     };
     assert_eq!(shown().await, "direct.tx normal - - 1 100.0 ms - 1.0 % - 0");
 
     let overloaded = with(estimate(30), "state", json!("high_load"));
-    database
-        .value(&fold(0, &overloaded, &report(1, 1.0), "w"))
-        .await;
+    database.value(&fold(0, &overloaded, &report(1, 1.0), "w")).await;
     assert_eq!(
         shown().await,
         "direct.tx high load 20.0 ms 2.5 ms 2 30.0 ms 0.4 % 1.0 % 812.5 1"
@@ -678,12 +581,7 @@ async fn status_shows_adaptive_timeouts_when_there_are_any() {
             &shown["timeout_ms"],
             &shown["in_flight"]
         ),
-        (
-            &json!("direct"),
-            &json!("high_load"),
-            &json!(30.0),
-            &json!(10)
-        )
+        (&json!("direct"), &json!("high_load"), &json!(30.0), &json!(10))
     );
 }
 

@@ -48,20 +48,11 @@ fn what_is_promised_is_more_than_other_timeouts_keep() {
     };
 
     let longest = broken(&mut Fixed(max));
-    assert!(
-        longest.contains("high load in B seen after None"),
-        "{longest}"
-    );
-    assert!(
-        longest.contains("calls under way in B, more than"),
-        "{longest}"
-    );
+    assert!(longest.contains("high load in B seen after None"), "{longest}");
+    assert!(longest.contains("calls under way in B, more than"), "{longest}");
     let shortest = broken(&mut Fixed(max / 5));
     assert!(shortest.contains("% fail in A"), "{shortest}");
-    assert!(
-        shortest.contains("answers/s in B, a fixed timeout"),
-        "{shortest}"
-    );
+    assert!(shortest.contains("answers/s in B, a fixed timeout"), "{shortest}");
     let plain = broken(&mut Rfc6298::new(MIN, max));
     assert!(plain.contains("% fail in A again"), "{plain}");
 }
@@ -94,8 +85,5 @@ fn the_simulated_server_serves_in_order_and_drops_what_nobody_waits_for() {
         took(Abandoned::Dropped),
         [Some(8), None, Some(11), None, Some(7), Some(5)]
     );
-    assert_eq!(
-        took(Abandoned::Finished),
-        [Some(8), None, None, None, None, Some(5)]
-    );
+    assert_eq!(took(Abandoned::Finished), [Some(8), None, None, None, None, Some(5)]);
 }

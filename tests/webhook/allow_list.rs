@@ -114,12 +114,11 @@ async fn a_url_that_programs_read_in_different_ways_is_none() {
         "https://[fe80::1%25eth0]/",
         long.as_str(),
     ] {
-        let read: Option<String> =
-            sqlx::query_scalar("select tidegate_internal.webhook_host_port($1)")
-                .bind(url)
-                .fetch_one(&database.pool)
-                .await
-                .unwrap();
+        let read: Option<String> = sqlx::query_scalar("select tidegate_internal.webhook_host_port($1)")
+            .bind(url)
+            .fetch_one(&database.pool)
+            .await
+            .unwrap();
         // A port of six digits is not there at all; one of five may still be too large.
         assert_eq!(read, None, "{url:?}");
     }
@@ -199,10 +198,7 @@ async fn a_kinds_callback_has_to_be_on_the_list_too() {
     assert_eq!(database.refused(unknown).await.code, "TG002");
     let set = |url| format!("select tidegate.set_kind_callback('direct', {url})");
     database.execute(&set("'https://hooks.example.com/'")).await;
-    assert_eq!(
-        database.value(&set("null")).await,
-        "https://hooks.example.com/"
-    );
+    assert_eq!(database.value(&set("null")).await, "https://hooks.example.com/");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -222,11 +218,7 @@ async fn a_host_that_was_removed_meanwhile_gets_nothing_until_it_is_back() {
     assert_eq!(receiver.count(), 0);
 
     receiver.allow(&database).await;
-    let (redelivered, next) = database
-        .store
-        .webhook_redeliver_failed(10, None)
-        .await
-        .unwrap();
+    let (redelivered, next) = database.store.webhook_redeliver_failed(10, None).await.unwrap();
     assert_eq!((redelivered, next), (1, None));
     database.until_delivery_is(id, "delivered").await;
     assert_eq!(receiver.count(), 1);

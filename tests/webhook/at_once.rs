@@ -65,9 +65,7 @@ async fn stage() -> TestDatabase {
 
 async fn submit(session: &mut Session, shared: &Shared) {
     for kind in KINDS {
-        let sql = format!(
-            "select id from tidegate.submit_batch('{kind}', array_fill('{{}}'::jsonb, array[4]))"
-        );
+        let sql = format!("select id from tidegate.submit_batch('{kind}', array_fill('{{}}'::jsonb, array[4]))");
         let ids = session.texts(&sql).await;
         shared
             .ids
@@ -128,10 +126,7 @@ async fn whatever_happens_at_once_each_end_is_told_once_and_nobody_deadlocks() {
     let ended = database
         .number("select count(*) from tidegate.request_event where to_status in ('completed', 'timed_out', 'failure')")
         .await;
-    assert!(
-        ended > campaign(12, 50),
-        "only {ended} requests came to their end"
-    );
+    assert!(ended > campaign(12, 50), "only {ended} requests came to their end");
     let told = database
         .number("select count(*) from public.told join tidegate.request_event as e using (request_id) where e.to_status in ('completed', 'timed_out', 'failure')")
         .await;

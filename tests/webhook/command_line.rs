@@ -46,11 +46,7 @@ async fn an_operator_allows_a_host_names_a_callback_and_sees_what_came_of_it() {
 
     let refused = complain(&database, &["submit", "direct", "--callback-url", &url]).await;
     assert!(refused.contains("webhook hosts add"), "{refused}");
-    let added = say(
-        &database,
-        &["webhook", "hosts", "add", &host, "--allow-private"],
-    )
-    .await;
+    let added = say(&database, &["webhook", "hosts", "add", &host, "--allow-private"]).await;
     assert!(added.contains(&format!("allowed {host}")), "{added}");
     let listed = say(&database, &["webhook", "hosts", "list"]).await;
     assert!(listed.contains(&host) && listed.contains("private too"));
@@ -63,14 +59,10 @@ async fn an_operator_allows_a_host_names_a_callback_and_sees_what_came_of_it() {
     let id = id.trim();
     let told = say(&database, &["webhook", "kind", "direct", &url]).await;
     assert!(told.contains("told nobody"), "{told}");
-    database
-        .execute(&format!("select tidegate.cancel('{id}')"))
-        .await;
+    database.execute(&format!("select tidegate.cancel('{id}')")).await;
     let deliverer = Deliverer::of(&database);
     receiver.until(1).await;
-    database
-        .until_delivery_is(id.parse().unwrap(), "failed")
-        .await;
+    database.until_delivery_is(id.parse().unwrap(), "failed").await;
 
     let listed = say(&database, &["webhook", "list", "--failed", "--json"]).await;
     let listed: Value = serde_json::from_str(&listed).unwrap();
@@ -80,9 +72,7 @@ async fn an_operator_allows_a_host_names_a_callback_and_sees_what_came_of_it() {
     assert!(again.contains("was failed"), "{again}");
     let received = receiver.until(2).await;
     assert!(received.iter().all(|one| one.is_signed_with(secret)));
-    database
-        .until_delivery_is(id.parse().unwrap(), "delivered")
-        .await;
+    database.until_delivery_is(id.parse().unwrap(), "delivered").await;
     deliverer.stop().await;
     let listed = say(&database, &["webhook", "list"]).await;
     assert!(listed.contains("delivered"), "{listed}");
@@ -101,10 +91,7 @@ async fn what_makes_no_sense_is_refused_in_words() {
             &["webhook", "hosts", "add", "http://a.example.com/"][..],
             "webhook host is a name",
         ),
-        (
-            &["webhook", "hosts", "remove", "a.example.com"][..],
-            "not on the list",
-        ),
+        (&["webhook", "hosts", "remove", "a.example.com"][..], "not on the list"),
         (
             &["webhook", "secret", "rotate", "--host", "a.example.com"][..],
             "allow-list",
@@ -114,18 +101,11 @@ async fn what_makes_no_sense_is_refused_in_words() {
             "zero or more",
         ),
         (
-            &[
-                "webhook",
-                "redeliver",
-                "01890000-0000-7000-8000-000000000000",
-            ][..],
+            &["webhook", "redeliver", "01890000-0000-7000-8000-000000000000"][..],
             "no delivery",
         ),
         (&["webhook", "redeliver"][..], "required"),
-        (
-            &["webhook", "kind", "nothing", "https://a.example.com/"][..],
-            "no kind",
-        ),
+        (&["webhook", "kind", "nothing", "https://a.example.com/"][..], "no kind"),
         (
             &["webhook", "kind", "direct", "https://a.example.com/"][..],
             "allow-list",
@@ -153,11 +133,7 @@ async fn everything_that_failed_is_delivered_again_batch_by_batch() {
     let mut after = None;
     let mut batches = Vec::new();
     loop {
-        let (redelivered, next) = database
-            .store
-            .webhook_redeliver_failed(2, after)
-            .await
-            .unwrap();
+        let (redelivered, next) = database.store.webhook_redeliver_failed(2, after).await.unwrap();
         batches.push(redelivered);
         // What fails again at once is not met again.
         database

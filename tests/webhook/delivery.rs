@@ -29,10 +29,7 @@ async fn a_delivery_says_what_a_get_answers_and_who_it_is() {
     let database = TestDatabase::unlimited().await;
     let receiver = Receiver::allowed(&database).await;
     database
-        .execute(&format!(
-            "update tidegate.kind set callback_url = '{}'",
-            receiver.url()
-        ))
+        .execute(&format!("update tidegate.kind set callback_url = '{}'", receiver.url()))
         .await;
     let _deliverer = Deliverer::of(&database);
 
@@ -56,8 +53,7 @@ async fn a_delivery_says_what_a_get_answers_and_who_it_is() {
         for (name, value) in answer {
             assert_eq!(body[&name], value, "{name} of {body}");
         }
-        let finished: chrono::DateTime<chrono::Utc> =
-            body["finished_at"].as_str().unwrap().parse().unwrap();
+        let finished: chrono::DateTime<chrono::Utc> = body["finished_at"].as_str().unwrap().parse().unwrap();
         assert!((chrono::Utc::now() - finished).num_seconds() < 60);
 
         let delivery_id = database.delivery(id, "id").await.unwrap();
@@ -212,11 +208,7 @@ async fn a_node_makes_no_more_than_its_own_share_at_once() {
     quiet().await;
     assert_eq!(receiver.count(), 2);
     let held = "select count(*) from tidegate.webhook_delivery where nonce is not null";
-    assert_eq!(
-        database.value(held).await,
-        "2",
-        "nothing is held that is not under way"
-    );
+    assert_eq!(database.value(held).await, "2", "nothing is held that is not under way");
     receiver.hold.send(false).unwrap();
     receiver.until(5).await;
 }
@@ -292,10 +284,7 @@ async fn a_delivered_one_can_be_delivered_again_under_its_id() {
         received[1].header("idempotency-key")
     );
     let silent = database.submit("direct").await;
-    assert_eq!(
-        database.store.webhook_redeliver(silent).await.unwrap(),
-        None
-    );
+    assert_eq!(database.store.webhook_redeliver(silent).await.unwrap(), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -357,10 +346,7 @@ async fn a_callback_over_http_is_told_of_the_end() {
         .unwrap();
     assert_eq!(taken.status(), StatusCode::ACCEPTED);
     let taken: Value = taken.json().await.unwrap();
-    let job = format!(
-        "http://{address}/v1/direct/{}",
-        taken["job_id"].as_str().unwrap()
-    );
+    let job = format!("http://{address}/v1/direct/{}", taken["job_id"].as_str().unwrap());
     assert_eq!(client.delete(&job).send().await.unwrap().status(), 200);
 
     let body = receiver.until(1).await[0].json();

@@ -91,10 +91,7 @@ async fn a_receiver_says_when_to_come_back_within_the_policys_cap() {
     };
 
     for (asked, least, most) in [("120", 100, 121), ("999999", 580, 601), ("soon", -2, 2)] {
-        receiver.then((
-            StatusCode::SERVICE_UNAVAILABLE,
-            [(header::RETRY_AFTER, asked)],
-        ));
+        receiver.then((StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, asked)]));
         let id = database.ended_telling(&receiver.url()).await;
         eventually("the first attempt is settled", || async {
             database.delivery(id, "last_status").await.as_deref() == Some("503")
@@ -264,10 +261,7 @@ async fn a_delivery_whose_last_attempt_was_lost_with_its_deliverer_has_failed() 
 
     assert!(database.store.webhook_claim(1).await.unwrap().is_empty());
     assert_eq!(column(&database, id, "state").await, "failed");
-    assert_eq!(
-        column(&database, id, "last_error").await,
-        "no attempt is left"
-    );
+    assert_eq!(column(&database, id, "last_error").await, "no attempt is left");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -292,8 +286,7 @@ async fn deliveries_go_on_when_the_database_was_away() {
 
     // The pool's connections are cut; they are found out when they are used.
     let mut session = database.session().await;
-    let state =
-        format!("select state from tidegate.webhook_delivery where request_id = '{second}'");
+    let state = format!("select state from tidegate.webhook_delivery where request_id = '{second}'");
     let settled = async {
         while sql::column(&mut session, &state).await != ["delivered"] {
             rest().await;

@@ -78,10 +78,7 @@ struct Desk {
 }
 
 async fn receive(State(mut desk): State<Desk>, headers: HeaderMap, body: Bytes) -> Response {
-    desk.received
-        .lock()
-        .unwrap()
-        .push(Received { headers, body });
+    desk.received.lock().unwrap().push(Received { headers, body });
     let reply = desk.script.lock().unwrap().pop_front();
     let _ = desk.held.wait_for(|held| !held).await;
     match reply {
@@ -144,10 +141,7 @@ impl Receiver {
     }
 
     async fn until(&self, count: usize) -> Vec<Received> {
-        eventually("the receiver got its deliveries", || async {
-            self.count() >= count
-        })
-        .await;
+        eventually("the receiver got its deliveries", || async { self.count() >= count }).await;
         self.received()
     }
 }
@@ -171,11 +165,7 @@ impl Deliverer {
 
     fn with(database: &TestDatabase, options: Options) -> Self {
         let shutdown = CancellationToken::new();
-        let running = tokio::spawn(webhook::run(
-            database.store.clone(),
-            options,
-            shutdown.clone(),
-        ));
+        let running = tokio::spawn(webhook::run(database.store.clone(), options, shutdown.clone()));
         Self { shutdown, running }
     }
 
@@ -205,8 +195,7 @@ impl TestDatabase {
     /// A request that has ended (cancelled), with a delivery to make.
     async fn ended_telling(&self, url: &str) -> RequestId {
         let id = self.submit_telling(url).await;
-        self.execute(&format!("select tidegate.cancel('{id}')"))
-            .await;
+        self.execute(&format!("select tidegate.cancel('{id}')")).await;
         id
     }
 

@@ -43,11 +43,7 @@ async fn however_a_request_ends_there_is_one_delivery() {
             ))
             .await;
         let id = database.request_in(kind, status).await;
-        assert_eq!(
-            deliveries(&database).await,
-            [id.to_string()],
-            "{kind} {status}"
-        );
+        assert_eq!(deliveries(&database).await, [id.to_string()], "{kind} {status}");
 
         // What comes later changes nothing.
         database
@@ -58,11 +54,7 @@ async fn however_a_request_ends_there_is_one_delivery() {
             ))
             .await;
         database.execute("call tidegate.maintain()").await;
-        assert_eq!(
-            deliveries(&database).await,
-            [id.to_string()],
-            "{kind} {status}"
-        );
+        assert_eq!(deliveries(&database).await, [id.to_string()], "{kind} {status}");
     }
 }
 
@@ -73,9 +65,7 @@ async fn shares_verdicts_sweeps_and_hand_edits_write_the_outbox_too() {
         .execute(&format!("update tidegate.kind set callback_url = '{URL}'"))
         .await;
 
-    let shares = database
-        .request_in("user_decrypt", "receipt_received")
-        .await;
+    let shares = database.request_in("user_decrypt", "receipt_received").await;
     for part in ["a", "b"] {
         database
             .execute(&format!(
@@ -85,9 +75,7 @@ async fn shares_verdicts_sweeps_and_hand_edits_write_the_outbox_too() {
     }
     assert!(deliveries(&database).await.is_empty());
     database
-        .execute(&format!(
-            "select tidegate.respond('1', id => '{shares}', part => 'c')"
-        ))
+        .execute(&format!("select tidegate.respond('1', id => '{shares}', part => 'c')"))
         .await;
     assert_eq!(deliveries(&database).await, [shares.to_string()]);
 
@@ -128,10 +116,7 @@ async fn a_batch_that_ends_writes_a_delivery_for_each_that_wants_one_and_no_othe
     let claims = database.claim_tx(10).await;
     assert_eq!(claims.len(), 6);
     database
-        .execute(&format!(
-            "select tidegate.settle_rejected({}, null)",
-            leases(&claims)
-        ))
+        .execute(&format!("select tidegate.settle_rejected({}, null)", leases(&claims)))
         .await;
 
     telling.sort();
@@ -156,12 +141,7 @@ async fn a_settle_that_rolls_back_leaves_no_delivery() {
     worker.execute("begin").await;
     let receipt = settle("settle_receipt", &held, "null, array['1'::jsonb]");
     assert_eq!(worker.texts(&receipt).await.len(), 1);
-    assert_eq!(
-        worker
-            .text("select count(*) from tidegate.webhook_delivery")
-            .await,
-        "1"
-    );
+    assert_eq!(worker.text("select count(*) from tidegate.webhook_delivery").await, "1");
     worker.rollback().await;
     assert!(deliveries(&database).await.is_empty());
 
@@ -199,9 +179,7 @@ async fn a_callback_can_be_set_and_taken_back_until_the_end_and_not_after() {
     assert_eq!(database.value(&set(&id, &quoted)).await, "t");
     assert_eq!(database.value(&set(&id, "null")).await, "t");
     assert_eq!(database.value(&set(&id, &quoted)).await, "t");
-    database
-        .execute(&format!("select tidegate.cancel('{id}')"))
-        .await;
+    database.execute(&format!("select tidegate.cancel('{id}')")).await;
     assert_eq!(database.value(&set(&id, "null")).await, "f", "it has ended");
     assert_eq!(deliveries(&database).await, [id]);
 
@@ -221,19 +199,14 @@ async fn a_callback_that_meets_the_end_of_its_request_is_told_or_comes_too_late(
         let cancel = format!("select outcome from tidegate.cancel('{id}')");
         let mut caller = Session::begin(&database).await;
         assert_eq!(caller.texts(&set).await, ["t"]);
-        assert_eq!(
-            against(&database, &mut caller, commits, &cancel).await,
-            ["cancelled"]
-        );
+        assert_eq!(against(&database, &mut caller, commits, &cancel).await, ["cancelled"]);
         assert_eq!(deliveries(&database).await.len(), usize::from(commits));
 
         // The end first.
         let id = database.submit("direct").await;
         let set = format!("select tidegate.set_callback('{id}', '{URL}')");
         let mut canceller = Session::begin(&database).await;
-        canceller
-            .execute(&format!("select tidegate.cancel('{id}')"))
-            .await;
+        canceller.execute(&format!("select tidegate.cancel('{id}')")).await;
         let said = against(&database, &mut canceller, commits, &set).await;
         assert_eq!(said, [if commits { "f" } else { "t" }]);
     }
@@ -243,38 +216,25 @@ async fn a_callback_that_meets_the_end_of_its_request_is_told_or_comes_too_late(
 async fn a_submission_with_its_callback_is_all_or_nothing_and_a_replay_keeps_the_first() {
     let database = database().await;
     let submit = |url: &str, key: &str| {
-        format!(
-            "select outcome from tidegate.submit_with_callback('direct', '{{}}', '{url}', '{key}')"
-        )
+        format!("select outcome from tidegate.submit_with_callback('direct', '{{}}', '{url}', '{key}')")
     };
 
-    let refused = database
-        .refused(&submit("https://elsewhere.example/", "a"))
-        .await;
+    let refused = database.refused(&submit("https://elsewhere.example/", "a")).await;
     assert_eq!(refused.code, "TG009");
     assert!(refused.message.contains("elsewhere.example:443"));
     assert!(refused.hint.contains("webhook hosts add"));
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.request")
-            .await,
-        0
-    );
+    assert_eq!(database.number("select count(*) from tidegate.request").await, 0);
 
     assert_eq!(database.value(&submit(URL, "a")).await, "accepted");
     let other = format!("{URL}/other");
     assert_eq!(database.value(&submit(&other, "a")).await, "replayed");
     // A host that is not allowed (any more) does not keep a caller from its earlier request.
     assert_eq!(
-        database
-            .value(&submit("https://elsewhere.example/", "a"))
-            .await,
+        database.value(&submit("https://elsewhere.example/", "a")).await,
         "replayed"
     );
     assert_eq!(
-        database
-            .column("select callback_url from tidegate.request")
-            .await,
+        database.column("select callback_url from tidegate.request").await,
         [URL]
     );
 }

@@ -29,9 +29,7 @@ async fn backlog() -> TestDatabase {
              set session_replication_role = origin",
         )
         .await;
-    database
-        .execute("vacuum analyze tidegate.webhook_delivery")
-        .await;
+    database.execute("vacuum analyze tidegate.webhook_delivery").await;
     database
 }
 
@@ -54,6 +52,7 @@ async fn a_claim_steps_over_a_hosts_backlog_by_index() {
         .column("select host_port from tidegate.webhook_delivery where nonce is not null and host_port like 'h%'")
         .await;
     assert_eq!(claimed.len(), 40);
-    let poisoned = "select count(*) from tidegate.webhook_delivery where nonce is not null and host_port like 'poison%'";
+    let poisoned =
+        "select count(*) from tidegate.webhook_delivery where nonce is not null and host_port like 'poison%'";
     assert_eq!(database.number(poisoned).await, 8);
 }

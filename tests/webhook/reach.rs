@@ -22,9 +22,7 @@ impl Resolve for Names {
     fn resolve(&self, _: Name) -> Resolving {
         let asked = self.asked.fetch_add(1, Ordering::SeqCst);
         let answer = self.answers[asked.min(self.answers.len() - 1)].clone();
-        let addresses = answer
-            .into_iter()
-            .map(|address| SocketAddr::new(address, 0));
+        let addresses = answer.into_iter().map(|address| SocketAddr::new(address, 0));
         Box::pin(async move { Ok(Box::new(addresses) as _) })
     }
 }
@@ -91,11 +89,7 @@ async fn a_name_with_one_address_that_may_not_be_reached_gets_nothing() {
         let database = TestDatabase::unlimited().await;
         let receiver = Receiver::start().await;
         let host = format!("hooks.example.com:{}", receiver.port);
-        database
-            .store
-            .webhook_host_add(&host, allow_private)
-            .await
-            .unwrap();
+        database.store.webhook_host_add(&host, allow_private).await.unwrap();
         let id = database.ended_telling(&format!("http://{host}/done")).await;
         let (options, _) = names(&[answer]);
         let _deliverer = Deliverer::with(&database, options);
@@ -140,11 +134,7 @@ async fn an_address_in_the_url_is_judged_too() {
         ("169.254.169.254".to_owned(), true),
         ("2130706433".to_owned(), true),
     ] {
-        database
-            .store
-            .webhook_host_add(&host, allow_private)
-            .await
-            .unwrap();
+        database.store.webhook_host_add(&host, allow_private).await.unwrap();
         let id = database.ended_telling(&format!("http://{host}/done")).await;
         let _deliverer = Deliverer::of(&database);
         database.until_delivery_is(id, "failed").await;
@@ -161,9 +151,7 @@ async fn a_name_that_has_no_address_is_tried_again() {
         .webhook_host_add("hooks.example.com", false)
         .await
         .unwrap();
-    let id = database
-        .ended_telling("https://hooks.example.com/done")
-        .await;
+    let id = database.ended_telling("https://hooks.example.com/done").await;
     let (options, _) = names(&[&[]]);
     let _deliverer = Deliverer::with(&database, options);
 

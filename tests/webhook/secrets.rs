@@ -114,9 +114,7 @@ async fn rotations_at_once_leave_one_current_secret() {
 async fn nothing_is_sent_unsigned() {
     let database = TestDatabase::unlimited().await;
     let receiver = Receiver::allowed(&database).await;
-    database
-        .execute("delete from tidegate.webhook_secret")
-        .await;
+    database.execute("delete from tidegate.webhook_secret").await;
     let id = database.ended_telling(&receiver.url()).await;
     let _deliverer = Deliverer::of(&database);
     crate::support::eventually("it says what is missing", || async {
@@ -155,11 +153,7 @@ async fn nobody_but_the_owner_reads_a_secret_and_only_operators_allow_hosts() {
         }
         let ids = "select id, host, created_at, expires_at from tidegate.webhook_secret";
         assert_eq!(column(&mut session, ids).await.len(), 1);
-        column(
-            &mut session,
-            "select o::text from tidegate.webhook_overview as o",
-        )
-        .await;
+        column(&mut session, "select o::text from tidegate.webhook_overview as o").await;
 
         let deliver = [
             "select * from tidegate.webhook_claim(1)",

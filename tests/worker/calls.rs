@@ -60,11 +60,12 @@ impl Transact for Endless {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_call_of_a_request_that_has_ended_is_dropped_long_before_its_lease_is_to_be_prolonged()
-{
+async fn the_call_of_a_request_that_has_ended_is_dropped_long_before_its_lease_is_to_be_prolonged() {
     let database = TestDatabase::unlimited().await;
     database
-        .execute("update tidegate.policy set timeout_ms = 60000, attempts = 1 where kind in ('public_decrypt', 'direct')")
+        .execute(
+            "update tidegate.policy set timeout_ms = 60000, attempts = 1 where kind in ('public_decrypt', 'direct')",
+        )
         .await;
     let (checks, sends) = (Endless::default(), Endless::default());
     let stages = all_stages()
@@ -81,16 +82,8 @@ async fn the_call_of_a_request_that_has_ended_is_dropped_long_before_its_lease_i
     );
     for (kind, calls, end) in [
         ("public_decrypt", &checks, "tidegate.cancel('{id}')"),
-        (
-            "public_decrypt",
-            &checks,
-            "tidegate.time_out(array['{id}'::uuid])",
-        ),
-        (
-            "direct",
-            &sends,
-            "tidegate.fail_tx(array['{id}'::uuid], '{}')",
-        ),
+        ("public_decrypt", &checks, "tidegate.time_out(array['{id}'::uuid])"),
+        ("direct", &sends, "tidegate.fail_tx(array['{id}'::uuid], '{}')"),
     ] {
         let (begun, dropped) = (calls.begun.clone(), calls.dropped.load(Ordering::SeqCst));
         let before = begun.load(Ordering::SeqCst);
@@ -139,10 +132,7 @@ async fn what_is_still_held_is_told_without_waiting_for_anybody() {
             "update tidegate.request set req_status = 'failure' where id = '{}'",
             claims[0].id
         ),
-        format!(
-            "update tidegate.request set lease = 1 where id = '{}'",
-            claims[1].id
-        ),
+        format!("update tidegate.request set lease = 1 where id = '{}'", claims[1].id),
         format!(
             "update tidegate.claim set until = clock_timestamp() where '{}' = any(ids)",
             claims[2].id
@@ -156,10 +146,7 @@ async fn what_is_still_held_is_told_without_waiting_for_anybody() {
     claims.extend(database.claim_readiness(1).await);
     for (leases, code) in [
         (leases(&claims), "TG007"),
-        (
-            "array[row('nowhere', 1, null)::tidegate.lease]".to_owned(),
-            "TG005",
-        ),
+        ("array[row('nowhere', 1, null)::tidegate.lease]".to_owned(), "TG005"),
     ] {
         let sql = format!("select * from tidegate.still_held({leases})");
         assert_eq!(refused(&mut session, &sql).await.code, code);
@@ -170,23 +157,16 @@ async fn what_is_still_held_is_told_without_waiting_for_anybody() {
 async fn who_does_not_wish_for_a_time_waits_as_the_policy_says() {
     let database = TestDatabase::unlimited().await;
     database
-        .execute(
-            "update tidegate.policy set base_ms = 4000, factor = 1, jitter_ms = 0, attempts = 3",
-        )
+        .execute("update tidegate.policy set base_ms = 4000, factor = 1, jitter_ms = 0, attempts = 3")
         .await;
     let waits = |queue: &str| {
-        format!(
-            "select count(*) from pgmq.q_{queue} where vt > now() + interval '2 s' and vt < now() + interval '6 s'"
-        )
+        format!("select count(*) from pgmq.q_{queue} where vt > now() + interval '2 s' and vt < now() + interval '6 s'")
     };
     for kind in ["direct", "public_decrypt"] {
         database.submit(kind).await;
         database.submit(kind).await;
     }
-    let (checks, sends) = (
-        database.claim_readiness(2).await,
-        database.claim_tx(2).await,
-    );
+    let (checks, sends) = (database.claim_readiness(2).await, database.claim_tx(2).await);
     for wishes in ["null", "array[null, null]::interval[]"] {
         let at = usize::from(wishes != "null");
         let (check, send) = (leases(&checks[at..=at]), leases(&sends[at..=at]));
@@ -214,7 +194,9 @@ impl Readiness for Checks {
 async fn a_check_that_failed_is_told_apart_from_one_that_said_no() {
     let database = TestDatabase::unlimited().await;
     database
-        .execute("update tidegate.policy set base_ms = 10000, factor = 1, jitter_ms = 0, attempts = 3, timeout_ms = 200")
+        .execute(
+            "update tidegate.policy set base_ms = 10000, factor = 1, jitter_ms = 0, attempts = 3, timeout_ms = 200",
+        )
         .await;
     let expected = [
         (Checks(|_| Check::NotYet { after: None }), [0, 0]),
@@ -227,12 +209,7 @@ async fn a_check_that_failed_is_told_apart_from_one_that_said_no() {
         ),
     ];
     for (checks, counts) in expected {
-        run_checks(
-            &database,
-            all_stages().readiness("public_decrypt", checks),
-            counts,
-        )
-        .await;
+        run_checks(&database, all_stages().readiness("public_decrypt", checks), counts).await;
     }
     let put_off = "select count(*) from pgmq.q_readiness where vt > now() + interval '50 s'";
     assert_eq!(database.number(put_off).await, 1);

@@ -134,10 +134,7 @@ async fn requests_of_every_kind_go_their_way() {
     until(&database, direct, "completed").await;
     until(&database, proof, "receipt_received").await;
     until(&database, public, "receipt_received").await;
-    assert_eq!(
-        database.causes(direct).await,
-        ["submitted", "claimed", "receipt"]
-    );
+    assert_eq!(database.causes(direct).await, ["submitted", "claimed", "receipt"]);
     assert_eq!(
         database.causes(public).await,
         ["submitted", "readiness_passed", "claimed", "receipt"]
@@ -152,14 +149,8 @@ async fn a_panicking_stage_harms_only_its_own_request_and_not_for_ever() {
         .execute("update tidegate.policy set base_ms = 1, cap_ms = 1, jitter_ms = 0")
         .await;
     let stages = all_stages()
-        .readiness(
-            "user_decrypt",
-            Checks(|_: &Request| -> Check { panic!("poison") }),
-        )
-        .transact(
-            "input_proof",
-            Sends(|_: &Request| -> Sent { panic!("poison") }),
-        );
+        .readiness("user_decrypt", Checks(|_: &Request| -> Check { panic!("poison") }))
+        .transact("input_proof", Sends(|_: &Request| -> Sent { panic!("poison") }));
     let running = Running::start(&database.store, stages, options());
 
     let poisoned_check = database.submit("user_decrypt").await;
@@ -170,14 +161,7 @@ async fn a_panicking_stage_harms_only_its_own_request_and_not_for_ever() {
     until(&database, poisoned_check, "failure").await;
     until(&database, poisoned_send, "failure").await;
     for id in [poisoned_check, poisoned_send] {
-        let error = database
-            .store
-            .outlook(id)
-            .await
-            .unwrap()
-            .unwrap()
-            .error
-            .unwrap();
+        let error = database.store.outlook(id).await.unwrap().unwrap().error.unwrap();
         assert!(error.message.contains("poison"), "{error:?}");
     }
     let causes = database.causes(poisoned_send).await;
@@ -248,10 +232,7 @@ async fn a_lease_is_prolonged_while_its_call_runs() {
         options(),
     );
     let id = database.submit("direct").await;
-    eventually("the send begins", || async {
-        gated.begun.load(Ordering::SeqCst) == 1
-    })
-    .await;
+    eventually("the send begins", || async { gated.begun.load(Ordering::SeqCst) == 1 }).await;
 
     eventually("the lease is prolonged three times its length", || async {
         database
@@ -264,10 +245,7 @@ async fn a_lease_is_prolonged_while_its_call_runs() {
 
     until(&database, id, "completed").await;
     assert_eq!(gated.begun.load(Ordering::SeqCst), 1);
-    assert_eq!(
-        database.causes(id).await,
-        ["submitted", "claimed", "receipt"]
-    );
+    assert_eq!(database.causes(id).await, ["submitted", "claimed", "receipt"]);
     running.stop().await;
 }
 
@@ -281,10 +259,7 @@ async fn a_call_whose_lease_is_taken_away_is_dropped_and_settles_nothing() {
         options(),
     );
     let id = database.submit("direct").await;
-    eventually("the send begins", || async {
-        gated.begun.load(Ordering::SeqCst) == 1
-    })
-    .await;
+    eventually("the send begins", || async { gated.begun.load(Ordering::SeqCst) == 1 }).await;
 
     database.execute("call tidegate.maintain()").await;
     database
@@ -325,10 +300,7 @@ async fn a_stop_lets_running_calls_finish_and_gives_the_rest_back() {
         all_stages().transact("direct", gated.clone()),
         options(),
     );
-    eventually("a send begins", || async {
-        gated.begun.load(Ordering::SeqCst) >= 1
-    })
-    .await;
+    eventually("a send begins", || async { gated.begun.load(Ordering::SeqCst) >= 1 }).await;
 
     running.stop.cancel();
     let begun = Arc::clone(&gated.begun);
@@ -389,11 +361,7 @@ async fn a_lost_sender_s_receipt_is_found_before_anything_is_sent_again() {
         .execute("select * from tidegate.claim_tx('tx', 'lost', 1, '100 ms')")
         .await;
 
-    let running = Running::start(
-        &database.store,
-        all_stages().transact("direct", Found),
-        options(),
-    );
+    let running = Running::start(&database.store, all_stages().transact("direct", Found), options());
 
     until(&database, id, "completed").await;
     assert_eq!(
@@ -470,11 +438,7 @@ async fn a_stage_that_panics_before_it_returns_its_future_is_contained_too() {
     database
         .execute("update tidegate.policy set base_ms = 1, cap_ms = 1, jitter_ms = 0")
         .await;
-    let running = Running::start(
-        &database.store,
-        all_stages().transact("direct", Rash),
-        options(),
-    );
+    let running = Running::start(&database.store, all_stages().transact("direct", Rash), options());
 
     let id = database.submit("direct").await;
 
@@ -499,9 +463,7 @@ async fn an_error_that_cannot_be_stored_as_it_is_takes_no_other_outcome_with_it(
     let mut ids = Vec::new();
     for payload in [json!({}), json!("poison"), json!({})] {
         let submission = crate::support::submission("direct", &payload);
-        let tidegate::store::Submitted::Accepted(ticket) =
-            database.store.submit(&submission).await.unwrap()
-        else {
+        let tidegate::store::Submitted::Accepted(ticket) = database.store.submit(&submission).await.unwrap() else {
             panic!("not accepted");
         };
         ids.push(ticket.id);
@@ -511,10 +473,7 @@ async fn an_error_that_cannot_be_stored_as_it_is_takes_no_other_outcome_with_it(
 
     for id in ids {
         until(&database, id, "failure").await;
-        assert_eq!(
-            database.causes(id).await,
-            ["submitted", "claimed", "rejected"]
-        );
+        assert_eq!(database.causes(id).await, ["submitted", "claimed", "rejected"]);
     }
     running.stop().await;
 }
@@ -522,12 +481,8 @@ async fn an_error_that_cannot_be_stored_as_it_is_takes_no_other_outcome_with_it(
 /// The value of a sample.
 pub(crate) fn sample(metrics: &Metrics, name: &str) -> f64 {
     let text = metrics.render();
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.unwrap_or_else(|| panic!("no {name} in\n{text}"))
-        .parse()
-        .unwrap()
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {name} in\n{text}")).parse().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -549,11 +504,7 @@ async fn what_a_worker_does_is_counted() {
         ("call_duration_seconds_count{queue=\"tx\"}", 3.0),
         ("leases_lost_total{queue=\"tx\"}", 0.0),
     ] {
-        assert_eq!(
-            sample(&metrics, &format!("tidegate_worker_{name}")),
-            count,
-            "{name}"
-        );
+        assert_eq!(sample(&metrics, &format!("tidegate_worker_{name}")), count, "{name}");
     }
 }
 

@@ -37,9 +37,7 @@ fn some_ids(count: usize) -> Vec<RequestId> {
 
 /// Says something last, so that what was not said before it was not said at all.
 async fn say_last(database: &TestDatabase) {
-    database
-        .execute("select pg_notify('tidegate_moved', 'last')")
-        .await;
+    database.execute("select pg_notify('tidegate_moved', 'last')").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -141,20 +139,11 @@ async fn those_who_wait_ask_for_what_they_want_and_hear_of_it() {
     waiters.heard(&format!("ended {id}"));
     follows.moved().await;
     waits.ended().await;
-    for nonsense in [
-        "",
-        "ended",
-        "ended x",
-        "moved ",
-        "forgotten 1",
-        &format!("{id}"),
-    ] {
+    for nonsense in ["", "ended", "ended x", "moved ", "forgotten 1", &format!("{id}")] {
         waiters.heard(nonsense);
     }
     // Neither was true: the end is found by looking, when it comes.
-    database
-        .execute(&format!("select tidegate.cancel('{id}')"))
-        .await;
+    database.execute(&format!("select tidegate.cancel('{id}')")).await;
     follows.moved().await;
     waits.ended().await;
     drop((waits, follows));
@@ -171,17 +160,11 @@ async fn what_ends_just_before_somebody_waits_or_is_gone_is_found() {
     // Somebody waits all the while, so that nothing has to be started for the others.
     let other = waiters.wait_for(live).unwrap();
     eventually("a look", || async { waiters.waiting().looks > 0 }).await;
-    database
-        .execute(&format!("select tidegate.cancel('{ended}')"))
-        .await;
+    database.execute(&format!("select tidegate.cancel('{ended}')")).await;
 
     let looks = waiters.waiting().looks;
     waiters.wait_for(ended).unwrap().ended().await;
-    waiters
-        .wait_for(RequestId(Uuid::new_v4()))
-        .unwrap()
-        .ended()
-        .await;
+    waiters.wait_for(RequestId(Uuid::new_v4())).unwrap().ended().await;
     // A second one, who comes when the first already knows.
     let mut first = waiters.wait_for(ended).unwrap();
     first.ended().await;
@@ -195,12 +178,7 @@ async fn what_ends_just_before_somebody_waits_or_is_gone_is_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_and_workers_may_ask_and_tell_and_readers_may_not() {
     let database = TestDatabase::new().await;
-    for (role, may) in [
-        ("api", true),
-        ("worker", true),
-        ("admin", true),
-        ("reader", false),
-    ] {
+    for (role, may) in [("api", true), ("worker", true), ("admin", true), ("reader", false)] {
         let mut session = login(&database, role).await;
         for call in ["watch(true)", "announce('{}')", "moved_since('{}', '{}')"] {
             let sql = format!("select * from tidegate.{call}");

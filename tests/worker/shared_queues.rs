@@ -114,10 +114,7 @@ async fn shown(database: &TestDatabase, id: RequestId, unserved: bool) {
     for (text, words) in [
         (status, "no live worker takes requests of strange"),
         (doctor, "kind_left_to_no_worker"),
-        (
-            metrics,
-            "tidegate_queue_unserved{queue=\"tx\",kind=\"strange\"} 1",
-        ),
+        (metrics, "tidegate_queue_unserved{queue=\"tx\",kind=\"strange\"} 1"),
     ] {
         assert_eq!(text.contains(words), unserved, "{words} in\n{text}");
     }
@@ -145,21 +142,13 @@ async fn workers_with_different_kinds_drain_one_queue_whatever_stands_in_front()
         )
         .await;
 
-    let direct = Running::start(
-        &database.store,
-        Stages::new().transact("direct", Answers),
-        of_tx(),
-    );
+    let direct = Running::start(&database.store, Stages::new().transact("direct", Answers), of_tx());
     eventually("all direct ones complete", || async {
         completed(&database, "direct").await == 101
     })
     .await;
     assert_eq!(completed(&database, "strange").await, 0);
-    let strange = Running::start(
-        &database.store,
-        Stages::new().transact("strange", Answers),
-        of_tx(),
-    );
+    let strange = Running::start(&database.store, Stages::new().transact("strange", Answers), of_tx());
     eventually("all strange ones complete", || async {
         completed(&database, "strange").await == 1001
     })
@@ -176,9 +165,7 @@ async fn a_claim_for_some_kinds_hides_nothing_from_other_claims() {
     add_strange(&database).await;
     submit_many(&database, "strange", 3).await;
     // Far enough that a claim would raise the mark, and each taken after the due time has moved on.
-    database
-        .execute("select setval('pgmq.q_tx_msg_id_seq', 100000)")
-        .await;
+    database.execute("select setval('pgmq.q_tx_msg_id_seq', 100000)").await;
     submit_many(&database, "direct", 50).await;
     let mut session = Session::open(&database).await;
     let claim = |kinds: &str, batch: i32| {
@@ -191,18 +178,13 @@ async fn a_claim_for_some_kinds_hides_nothing_from_other_claims() {
     }
     assert!(session.texts(&claim("'{direct}'", 5)).await.is_empty());
     assert!(session.texts(&claim("'{}'", 5)).await.is_empty());
-    let wait = session
-        .text("select tidegate.claim_wait_ms('tx', '{direct}')")
-        .await;
+    let wait = session.text("select tidegate.claim_wait_ms('tx', '{direct}')").await;
     assert_eq!(wait, "200", "others wait, so that no submission wakes it");
     let wait = session
         .text("select tidegate.claim_wait_ms('tx', '{strange,direct}')")
         .await;
     assert_eq!(wait, "0");
-    assert_eq!(
-        session.texts(&claim("'{strange}'", 2)).await,
-        ["strange"; 2]
-    );
+    assert_eq!(session.texts(&claim("'{strange}'", 2)).await, ["strange"; 2]);
     assert_eq!(session.texts(&claim("null", 5)).await, ["strange"]);
 }
 
@@ -236,9 +218,7 @@ async fn messages_of_another_kind_in_front_cost_a_claim_nothing() {
             Session::open(&database).await
         };
         submit_many(&database, "direct", 50).await;
-        database
-            .execute("analyze pgmq.q_tx; analyze tidegate.request")
-            .await;
+        database.execute("analyze pgmq.q_tx; analyze tidegate.request").await;
         for statement in [
             claim_direct(20),
             claim_direct(50),
@@ -269,14 +249,11 @@ async fn messages_put_off_in_front_cost_a_claim_of_nothing_nothing() {
         .await;
     for kinds in ["null", "'{direct}'"] {
         let mut session = Session::open(&database).await;
-        let claim =
-            format!("select r.id from tidegate.claim_tx('tx', 'w', 5, '1 minute', {kinds}) as r");
+        let claim = format!("select r.id from tidegate.claim_tx('tx', 'w', 5, '1 minute', {kinds}) as r");
         assert!(session.texts(&claim).await.is_empty());
         let reads = session.reads("q_tx|request", &claim).await;
         assert!(reads.rows_by_index < 20, "{kinds}: {reads:?}");
-        database
-            .execute("select setval('tidegate.mark_tx', 1)")
-            .await;
+        database.execute("select setval('tidegate.mark_tx', 1)").await;
     }
 }
 
@@ -286,9 +263,7 @@ async fn a_claim_that_rolls_back_leaves_nothing_below_a_mark() {
         let database = TestDatabase::unlimited().await;
         let mut session = behind_thousands(&database).await;
         submit_many(&database, "direct", 5).await;
-        let claim = format!(
-            "select r.kind from tidegate.claim_tx('tx', 'w', 20000, '1 minute', {kinds}) as r"
-        );
+        let claim = format!("select r.kind from tidegate.claim_tx('tx', 'w', 20000, '1 minute', {kinds}) as r");
         session.execute("begin").await;
         let taken = session.texts(&claim).await;
         session.rollback().await;
@@ -300,9 +275,7 @@ async fn a_claim_that_rolls_back_leaves_nothing_below_a_mark() {
 async fn a_message_that_waits_again_below_its_kinds_mark_is_claimed_next() {
     let database = TestDatabase::unlimited().await;
     let mut late = Session::begin(&database).await;
-    let mut expected = late
-        .texts("select id from tidegate.submit('direct', '{}')")
-        .await;
+    let mut expected = late.texts("select id from tidegate.submit('direct', '{}')").await;
     let mut holder = Session::open(&database).await;
     for _ in 0..3 {
         expected.push(database.submit("direct").await.to_string());
@@ -310,10 +283,7 @@ async fn a_message_that_waits_again_below_its_kinds_mark_is_claimed_next() {
     let held = holder.claim("tx", 3).await;
     let mut session = behind_thousands(&database).await;
     let mark = "select mark from tidegate.kind_mark where kind = 'direct'";
-    assert!(
-        database.number(mark).await < held[0].msg_id,
-        "a draw is open"
-    );
+    assert!(database.number(mark).await < held[0].msg_id, "a draw is open");
 
     late.commit().await;
     submit_many(&database, "direct", 1).await;
@@ -337,13 +307,8 @@ async fn a_message_that_waits_again_below_its_kinds_mark_is_claimed_next() {
         ),
     ] {
         session.texts(&sql).await;
-        session
-            .texts("select reset from tidegate.recover(force => true)")
-            .await;
-        assert_eq!(
-            &session.texts(&claim_direct(10)).await,
-            std::slice::from_ref(id)
-        );
+        session.texts("select reset from tidegate.recover(force => true)").await;
+        assert_eq!(&session.texts(&claim_direct(10)).await, std::slice::from_ref(id));
     }
     assert_eq!(
         crate::support::invariants::violations(&database.pool).await,
@@ -363,9 +328,7 @@ async fn a_release_in_an_old_snapshot_and_a_hand_edit_hide_nothing_below_a_kinds
     let claim = "select q.msg_id || ' ' || r.lease::text from tidegate.claim_tx('tx', 'w', 1, '1 minute', '{direct}') as r join tidegate.request as q using (id)";
     let first = holder.text(claim).await;
     let (number, lease) = first.split_once(' ').unwrap();
-    holder
-        .execute("begin isolation level repeatable read; select 1")
-        .await;
+    holder.execute("begin isolation level repeatable read; select 1").await;
     let mut session = Session::open(&database).await;
     assert_eq!(session.texts(claim).await.len(), 1);
     let mark = "select mark from tidegate.kind_mark where kind = 'direct'";
@@ -415,12 +378,7 @@ impl Transact for Writes {
 }
 
 impl tidegate::stage::Effect for Writes {
-    async fn write(
-        &self,
-        _: &mut sqlx::PgConnection,
-        _: &Request,
-        _: &Receipt,
-    ) -> Result<(), sqlx::Error> {
+    async fn write(&self, _: &mut sqlx::PgConnection, _: &Request, _: &Receipt) -> Result<(), sqlx::Error> {
         Ok(())
     }
 }
@@ -428,11 +386,7 @@ impl tidegate::stage::Effect for Writes {
 #[tokio::test(flavor = "multi_thread")]
 async fn exactly_once_needs_a_stage_that_writes_its_effect_with_the_receipt() {
     let database = TestDatabase::new().await;
-    let set = run(
-        &database.url,
-        &["config", "set", "direct.tx.semantics", "exactly_once"],
-    )
-    .await;
+    let set = run(&database.url, &["config", "set", "direct.tx.semantics", "exactly_once"]).await;
     assert!(set.status.success());
     let warned = crate::cli::commands::err(&set);
     assert!(warned.contains("transact_with_effect"), "{warned}");
@@ -470,10 +424,7 @@ async fn a_worker_whose_user_may_not_claim_ends_and_says_so() {
     let refused = worker::run(Store::new(pool), all_stages(), of_tx(), stop).await;
 
     assert!(
-        matches!(
-            &refused,
-            Err(WorkerError::Store(StoreError::NotPermitted(_)))
-        ),
+        matches!(&refused, Err(WorkerError::Store(StoreError::NotPermitted(_)))),
         "{refused:?}"
     );
 }

@@ -190,14 +190,8 @@ mod tests {
         };
         let (options, defaults) = (worker.options(), WorkerOptions::default());
         assert_eq!(options.queues, defaults.queues);
-        assert_eq!(
-            (options.lease, options.batch),
-            (defaults.lease, defaults.batch)
-        );
-        assert_eq!(
-            format!("{simulate:?}"),
-            format!("{:?}", SimulateOptions::default())
-        );
+        assert_eq!((options.lease, options.batch), (defaults.lease, defaults.batch));
+        assert_eq!(format!("{simulate:?}"), format!("{:?}", SimulateOptions::default()));
 
         let line = "x simulate --queue a --queue b --lease 1500ms --concurrency 3 --rate 20 --not-yet-rate 5%";
         let Command::Simulate { worker, simulate } = command(line) else {
@@ -205,14 +199,8 @@ mod tests {
         };
         let options = worker.options();
         assert_eq!(options.queues, ["a", "b"]);
-        assert_eq!(
-            (options.lease, options.concurrency),
-            (Duration::from_millis(1500), 3)
-        );
-        assert_eq!(
-            (simulate.rate, simulate.not_yet_rate.get()),
-            (Some(20.0), 0.05)
-        );
+        assert_eq!((options.lease, options.concurrency), (Duration::from_millis(1500), 3));
+        assert_eq!((simulate.rate, simulate.not_yet_rate.get()), (Some(20.0), 0.05));
     }
 
     #[test]

@@ -29,9 +29,9 @@ pub(crate) async fn open(worker: &WorkerFlags, more: usize) -> anyhow::Result<Co
         application_name: "tidegate-worker".to_owned(),
         ..PoolSettings::default()
     };
-    let pool = database::connect(&location.url, &settings).await.context(
-        "check the URL (`--database-url` or DATABASE_URL) and that PostgreSQL is running",
-    )?;
+    let pool = database::connect(&location.url, &settings)
+        .await
+        .context("check the URL (`--database-url` or DATABASE_URL) and that PostgreSQL is running")?;
     let store = Store::new(pool);
     store.check_ready().await?;
     Ok(Connected {

@@ -96,14 +96,7 @@ pub fn stages(options: &HttpOptions) -> Result<Stages, HttpStageError> {
         if let Some(send) = url(&options.send_urls) {
             let service = service.clone();
             let receipt = url(&options.receipt_urls);
-            stages = stages.transact(
-                kind,
-                HttpTransact {
-                    service,
-                    send,
-                    receipt,
-                },
-            );
+            stages = stages.transact(kind, HttpTransact { service, send, receipt });
         }
     }
     Ok(stages)

@@ -28,9 +28,7 @@ use crate::cli::{Cli, Command, WorkerFlags};
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
-        Command::EmbeddedPostgresKeeper { directory } => {
-            embedded_postgres::keep(&directory).map_err(Into::into)
-        }
+        Command::EmbeddedPostgresKeeper { directory } => embedded_postgres::keep(&directory).map_err(Into::into),
         command => {
             telemetry::start("info");
             run(command)
@@ -63,9 +61,7 @@ fn run(command: Command) -> anyhow::Result<()> {
                 let database = database::open(&worker, StoreResponder::AT_ONCE).await?;
                 run_simulation(database.store.clone(), simulate, worker, shutdown).await
             }
-            Command::Downstream { server, simulate } => {
-                downstream::run(server, simulate, shutdown).await
-            }
+            Command::Downstream { server, simulate } => downstream::run(server, simulate, shutdown).await,
             // Blocks, and so runs without a runtime.
             Command::EmbeddedPostgresKeeper { .. } => Ok(()),
         }

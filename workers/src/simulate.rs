@@ -86,10 +86,7 @@ impl Downstream {
     /// # Errors
     ///
     /// When chances add up to more than one, or the log cannot be written.
-    pub fn new(
-        options: SimulateOptions,
-        responder: Option<Arc<dyn Responder>>,
-    ) -> Result<Self, SimulateError> {
+    pub fn new(options: SimulateOptions, responder: Option<Arc<dyn Responder>>) -> Result<Self, SimulateError> {
         options.validate()?;
         let log = options.log.as_deref().map(EventLog::open).transpose()?;
         let log = log.map(Arc::new);
@@ -101,8 +98,7 @@ impl Downstream {
             memory: Memory::default(),
             rate: Mutex::new(RateLimit::new(options.rate_limit())),
             checks: ConcurrencyLimit::new(options.check_concurrency),
-            deliveries: responder
-                .map(|responder| Deliveries::new(responder, counters.clone(), log.clone())),
+            deliveries: responder.map(|responder| Deliveries::new(responder, counters.clone(), log.clone())),
             counters,
             log,
             options,
@@ -235,10 +231,7 @@ impl Downstream {
     }
 
     fn trouble(&self, dice: &mut SmallRng) -> Trouble {
-        let (error, drop) = (
-            self.options.send_error_rate.get(),
-            self.options.drop_rate.get(),
-        );
+        let (error, drop) = (self.options.send_error_rate.get(), self.options.drop_rate.get());
         let fate: f64 = dice.random();
         match fate {
             fate if fate < error / 2.0 => Trouble::BrokenBefore,

@@ -152,12 +152,9 @@ async fn what_may_go_out_only_once_is_never_sent_again_when_its_sender_is_killed
     for _ in 0..200 {
         database.submit("direct").await;
     }
-    let mut workers: Vec<_> = (0..3)
-        .map(|_| downstream.worker(&database, "doomed"))
-        .collect();
+    let mut workers: Vec<_> = (0..3).map(|_| downstream.worker(&database, "doomed")).collect();
 
-    let ended =
-        "select count(*) from tidegate.request where req_status in ('completed', 'failure')";
+    let ended = "select count(*) from tidegate.request where req_status in ('completed', 'failure')";
     let mut killed = 0;
     while killed < 6 {
         // Something is under way: it has left, and is not settled.
@@ -171,10 +168,7 @@ async fn what_may_go_out_only_once_is_never_sent_again_when_its_sender_is_killed
         killed += 1;
         *doomed = downstream.worker(&database, "next");
     }
-    eventually("every request ends", || async {
-        database.number(ended).await == 200
-    })
-    .await;
+    eventually("every request ends", || async { database.number(ended).await == 200 }).await;
 
     let sends = downstream.seen("send");
     assert!(sends.values().all(|sends| *sends == 1), "{sends:?}");
@@ -211,9 +205,7 @@ async fn a_request_that_waits_for_its_next_attempt_outlives_its_worker() {
     assert_eq!(database.status(id).await, "processing");
     assert_eq!(database.number(waits).await, 1);
     // A minute later.
-    database
-        .execute("update pgmq.q_tx set vt = clock_timestamp()")
-        .await;
+    database.execute("update pgmq.q_tx set vt = clock_timestamp()").await;
     let other = simulate(&database, "other", &[]);
 
     all_completed(&database).await;
@@ -253,12 +245,7 @@ async fn a_stopped_worker_leaves_nothing_in_its_hands() {
             .await,
         0
     );
-    assert_eq!(
-        database
-            .number("select count(*) from tidegate.leased_request")
-            .await,
-        0
-    );
+    assert_eq!(database.number("select count(*) from tidegate.leased_request").await, 0);
     assert_eq!(
         database
             .number("select count(*) from tidegate.worker where name = 'leaving' and stopped_at is not null")
@@ -289,10 +276,7 @@ async fn a_worker_serves_its_figures_where_it_is_told_to() {
         let answer = client.get(address).send().await.unwrap();
         assert_eq!(answer.status(), 200);
         let text = answer.text().await.unwrap();
-        assert!(
-            text.contains("tidegate_database_connections_max 12\n"),
-            "{text}"
-        );
+        assert!(text.contains("tidegate_database_connections_max 12\n"), "{text}");
         text.contains("tidegate_worker_settled_total{queue=\"tx\",outcome=\"receipt\"} 1\n")
     })
     .await;
@@ -306,9 +290,7 @@ async fn a_worker_that_cannot_work_says_what_to_do() {
     let empty = TestDatabase::empty().await;
     let ready = TestDatabase::new().await;
     ready
-        .execute(
-            "update tidegate.policy set semantics = 'exactly_once' where kind = 'direct' and stage = 'tx'",
-        )
+        .execute("update tidegate.policy set semantics = 'exactly_once' where kind = 'direct' and stage = 'tx'")
         .await;
     for (url, arguments, word) in [
         (
@@ -317,11 +299,7 @@ async fn a_worker_that_cannot_work_says_what_to_do() {
             "cannot be reached",
         ),
         (&empty.url, &["simulate"], "tidegate migrate"),
-        (
-            &ready.url,
-            &["simulate"],
-            "kind \"direct\" has exactly_once",
-        ),
+        (&ready.url, &["simulate"], "kind \"direct\" has exactly_once"),
         (
             &ready.url,
             &["simulate", "--queue", "nope"],
@@ -348,11 +326,7 @@ async fn a_worker_that_cannot_work_says_what_to_do() {
 async fn the_demo_holds() {
     let database = TestDatabase::empty().await;
     let tidegate = PathBuf::from(env!("CARGO_BIN_EXE_tidegate-worker")).with_file_name("tidegate");
-    assert!(
-        tidegate.exists(),
-        "build the workspace: {}",
-        tidegate.display()
-    );
+    assert!(tidegate.exists(), "build the workspace: {}", tidegate.display());
 
     let output = Command::new(tidegate)
         .args(["demo", "--requests", "120"])

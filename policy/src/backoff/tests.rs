@@ -67,10 +67,7 @@ fn a_sum_of_waits_that_do_not_grow_is_a_product() {
         backoff(7, 1.0, 1000, 3).sum_of_bounds(1_000_000_000),
         milliseconds(10_000_000_000)
     );
-    assert_eq!(
-        backoff(0, 9.0, 1000, 3).sum_of_bounds(100),
-        milliseconds(300)
-    );
+    assert_eq!(backoff(0, 9.0, 1000, 3).sum_of_bounds(100), milliseconds(300));
 }
 
 proptest! {

@@ -101,10 +101,7 @@ fn it_judges_from_enough_calls_on_and_opens_at_its_error_rate() {
     bench.call(CallEnd::Failed);
     assert_eq!(bench.state(), BreakerState::Closed, "two of five");
     bench.call(CallEnd::Failed);
-    assert!(
-        matches!(bench.state(), BreakerState::Open { .. }),
-        "three of six"
-    );
+    assert!(matches!(bench.state(), BreakerState::Open { .. }), "three of six");
 }
 
 #[test]
@@ -135,19 +132,12 @@ fn calls_leave_the_window() {
     bench.pass(10_000);
     bench.pass(500);
     bench.call(CallEnd::Failed);
-    assert_eq!(
-        bench.state(),
-        BreakerState::Closed,
-        "the first three are forgotten"
-    );
+    assert_eq!(bench.state(), BreakerState::Closed, "the first three are forgotten");
     bench.pass(9999);
     for _ in 0..3 {
         bench.call(CallEnd::Failed);
     }
-    assert!(
-        matches!(bench.state(), BreakerState::Open { .. }),
-        "the fourth is not"
-    );
+    assert!(matches!(bench.state(), BreakerState::Open { .. }), "the fourth is not");
 }
 
 #[test]
@@ -157,10 +147,7 @@ fn open_it_refuses_and_says_for_how_long() {
     let refused = bench.acquire().unwrap_err();
     assert_eq!(refused.retry_after, milliseconds(3500));
     assert_eq!(Failure::retry_after(&refused), Some(milliseconds(3500)));
-    assert_eq!(
-        refused.to_string(),
-        "the breaker is open; worth another try in 3.5s"
-    );
+    assert_eq!(refused.to_string(), "the breaker is open; worth another try in 3.5s");
     bench.pass(3499);
     assert!(bench.acquire().is_err());
     bench.pass(1);
@@ -173,10 +160,7 @@ fn half_open_it_lets_its_probes_through_and_closes_when_all_have_succeeded() {
     let (one, other) = (bench.acquire().unwrap(), bench.acquire().unwrap());
     assert_eq!(bench.acquire().unwrap_err().retry_after, LOOK);
     bench.end(one, CallEnd::Answered);
-    assert!(
-        bench.acquire().is_err(),
-        "one that has succeeded keeps its place"
-    );
+    assert!(bench.acquire().is_err(), "one that has succeeded keeps its place");
     assert_eq!(bench.state(), BreakerState::HalfOpen);
     bench.end(other, CallEnd::Answered);
     assert_eq!(bench.state(), BreakerState::Closed);
@@ -221,11 +205,7 @@ fn an_outcome_from_before_a_change_is_not_counted() {
     let until = bench.now + milliseconds(5000);
     bench.pass(100);
     bench.end(early.next().unwrap(), CallEnd::Failed);
-    assert_eq!(
-        bench.state(),
-        BreakerState::Open { until },
-        "no longer open for it"
-    );
+    assert_eq!(bench.state(), BreakerState::Open { until }, "no longer open for it");
 
     bench.pass(4900);
     let probe = bench.acquire().unwrap();
@@ -290,16 +270,11 @@ fn of_many_who_ask_at_once_half_open_as_many_get_through_as_it_has_probes() {
             .map(|_| {
                 scope.spawn(|| {
                     barrier.wait();
-                    (0..100)
-                        .filter_map(|_| bench.acquire().ok())
-                        .collect::<Vec<_>>()
+                    (0..100).filter_map(|_| bench.acquire().ok()).collect::<Vec<_>>()
                 })
             })
             .collect();
-        asking
-            .into_iter()
-            .flat_map(|thread| thread.join().unwrap())
-            .collect()
+        asking.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     assert_eq!(permits.len(), 2);
 }

@@ -38,14 +38,18 @@ impl Window {
     /// Counts a call that ended at `now`. Times that come out of order, as those of threads do, count for the last slice.
     pub(super) fn count(&mut self, now: Instant, failed: bool, slow: bool) {
         let slice = self.length / SLICES;
-        while self.slices.front().is_some_and(|oldest| {
-            now.saturating_duration_since(oldest.began) >= self.length.saturating_add(slice)
-        }) {
+        while self
+            .slices
+            .front()
+            .is_some_and(|oldest| now.saturating_duration_since(oldest.began) >= self.length.saturating_add(slice))
+        {
             self.slices.pop_front();
         }
-        if self.slices.back().is_none_or(|last| {
-            now.saturating_duration_since(last.began) >= slice && now > last.began
-        }) {
+        if self
+            .slices
+            .back()
+            .is_none_or(|last| now.saturating_duration_since(last.began) >= slice && now > last.began)
+        {
             self.slices.push_back(Slice {
                 began: now,
                 seen: Counts::default(),
@@ -60,13 +64,11 @@ impl Window {
 
     /// What it holds as of the last call counted.
     pub(super) fn seen(&self) -> Counts {
-        self.slices
-            .iter()
-            .fold(Counts::default(), |sum, slice| Counts {
-                calls: sum.calls + slice.seen.calls,
-                failed: sum.failed + slice.seen.failed,
-                slow: sum.slow + slice.seen.slow,
-            })
+        self.slices.iter().fold(Counts::default(), |sum, slice| Counts {
+            calls: sum.calls + slice.seen.calls,
+            failed: sum.failed + slice.seen.failed,
+            slow: sum.slow + slice.seen.slow,
+        })
     }
 
     pub(super) fn clear(&mut self) {

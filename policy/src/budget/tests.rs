@@ -28,15 +28,9 @@ fn the_bound_has_the_timeouts_and_the_waits_with_jitter_below_the_cap() {
     assert_eq!(policy().w_retry(), milliseconds(58_500));
     let mut capped = policy();
     capped.backoff.cap = milliseconds(2000);
-    assert_eq!(
-        capped.w_retry(),
-        milliseconds(50_000 + 750 + 1250 + 2000 + 2000)
-    );
+    assert_eq!(capped.w_retry(), milliseconds(50_000 + 750 + 1250 + 2000 + 2000));
     for attempts in [0, 1] {
-        let once = RetryPolicy {
-            attempts,
-            ..policy()
-        };
+        let once = RetryPolicy { attempts, ..policy() };
         assert_eq!(once.w_retry(), milliseconds(10_000), "no wait");
     }
 }

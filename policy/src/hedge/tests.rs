@@ -107,11 +107,7 @@ async fn a_first_call_that_fails_while_hedges_run_leaves_the_matter_to_them() {
 
     let began = Instant::now();
     let lost = hedge(AFTER, 1, &share, calls(&[(120, Err(0)), (500, Err(1))])).await;
-    assert_eq!(
-        (lost.outcome, lost.winner),
-        (Err(0), 0),
-        "the first call's error"
-    );
+    assert_eq!((lost.outcome, lost.winner), (Err(0), 0), "the first call's error");
     assert_eq!(began.elapsed(), Duration::from_millis(600));
 }
 
@@ -127,10 +123,7 @@ async fn a_hedge_that_fails_first_leaves_the_matter_to_the_first_call() {
     );
     share.call();
     let hedged = hedge(AFTER, 2, &share, calls(&script)).await;
-    assert_eq!(
-        (hedged.outcome, hedged.hedges, hedged.winner),
-        (Ok(5), 2, 0)
-    );
+    assert_eq!((hedged.outcome, hedged.hedges, hedged.winner), (Ok(5), 2, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -142,9 +135,7 @@ async fn hedges_start_one_after_the_other_and_no_more_than_allowed() {
     let started = RefCell::new(Vec::new());
     let began = Instant::now();
     let never = hedge(AFTER, 3, &share, |number| {
-        started
-            .borrow_mut()
-            .push((number, began.elapsed().as_millis()));
+        started.borrow_mut().push((number, began.elapsed().as_millis()));
         pending::<Result<(), ()>>()
     });
     let timed_out = tokio::time::timeout(Duration::from_secs(10), never).await;
@@ -182,14 +173,7 @@ async fn permission_may_take_its_time() {
         true
     };
     let began = Instant::now();
-    let hedged = hedge_if(
-        AFTER,
-        1,
-        &share,
-        slot,
-        calls(&[(10_000, Ok(0)), (10, Ok(1))]),
-    )
-    .await;
+    let hedged = hedge_if(AFTER, 1, &share, slot, calls(&[(10_000, Ok(0)), (10, Ok(1))])).await;
     assert_eq!((hedged.outcome, hedged.hedges), (Ok(1), 1));
     assert_eq!(began.elapsed(), Duration::from_millis(160));
 }

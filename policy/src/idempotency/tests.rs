@@ -89,11 +89,7 @@ async fn the_window_runs_from_when_the_first_call_began() {
     assert_eq!(followed, (Ok(1), WINDOW * 3 / 2));
     assert_eq!(anew, (Ok(2), WINDOW * 5 / 2), "though the first still ran");
     assert_eq!(slow.keys(), 1);
-    assert_eq!(
-        slow.call(()).await,
-        Ok(3),
-        "and that one's window is over too"
-    );
+    assert_eq!(slow.call(()).await, Ok(3), "and that one's window is over too");
 }
 
 #[tokio::test(start_paused = true)]

@@ -84,10 +84,7 @@ async fn what_fails_is_tried_again_after_its_backoff() {
 async fn when_all_attempts_are_used_up_the_last_failure_is_told() {
     let (outcome, took, _) = tried(&policy(), &[Err(DOWN), Err(DOWN), Err(later(5))]).await;
     let error = outcome.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "all 3 attempts failed; the last: throttled"
-    );
+    assert_eq!(error.to_string(), "all 3 attempts failed; the last: throttled");
     assert_eq!(took, 150);
 }
 
@@ -157,28 +154,19 @@ async fn a_wish_that_the_budget_cannot_hold_ends_it_at_once() {
         })
     );
     assert_eq!((took, starts), (300, vec![0, 300]), "not a moment of sleep");
-    let (outcome, _, _) = tried(
-        &policy(),
-        &[Err(Trouble(Class::Throttled, Some(Duration::MAX)))],
-    )
-    .await;
+    let (outcome, _, _) = tried(&policy(), &[Err(Trouble(Class::Throttled, Some(Duration::MAX)))]).await;
     assert!(matches!(outcome, Err(RetryError::DeadlineExceeded { .. })));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_attempt_after_a_long_wait_has_what_is_left() {
     let began = Instant::now();
-    let outcome: Result<(), _> = retry(
-        &policy(),
-        &CancellationToken::new(),
-        rng(),
-        |attempt| async move {
-            if attempt == 1 {
-                return Err(later(850));
-            }
-            pending().await
-        },
-    )
+    let outcome: Result<(), _> = retry(&policy(), &CancellationToken::new(), rng(), |attempt| async move {
+        if attempt == 1 {
+            return Err(later(850));
+        }
+        pending().await
+    })
     .await;
     assert_eq!(began.elapsed(), policy().budget());
     assert!(matches!(
@@ -195,10 +183,7 @@ async fn an_attempt_after_a_long_wait_has_what_is_left() {
 async fn what_a_limit_around_it_has_left_counts_too() {
     let outcome = with_timeout(milliseconds(40), tried(&policy(), &[Err(DOWN)])).await;
     let (outcome, took, _) = outcome.expect("it ends before the limit");
-    assert!(matches!(
-        outcome,
-        Err(RetryError::DeadlineExceeded { attempts: 1, .. })
-    ));
+    assert!(matches!(outcome, Err(RetryError::DeadlineExceeded { attempts: 1, .. })));
     assert_eq!(took, 0);
 }
 
@@ -260,15 +245,14 @@ fn cancelled_after(value: u64) -> CancellationToken {
 async fn cancellation_drops_the_running_call() {
     let dropped = Cell::new(false);
     let began = Instant::now();
-    let outcome: Result<(), RetryError<Trouble>> =
-        retry(&policy(), &cancelled_after(30), rng(), |_| {
-            let watch = Watch(&dropped);
-            async move {
-                let _watch = watch;
-                pending().await
-            }
-        })
-        .await;
+    let outcome: Result<(), RetryError<Trouble>> = retry(&policy(), &cancelled_after(30), rng(), |_| {
+        let watch = Watch(&dropped);
+        async move {
+            let _watch = watch;
+            pending().await
+        }
+    })
+    .await;
     assert_eq!(outcome, Err(RetryError::Cancelled { attempts: 1 }));
     assert!(dropped.get());
     assert_eq!(began.elapsed(), milliseconds(30));
@@ -277,15 +261,10 @@ async fn cancellation_drops_the_running_call() {
 #[tokio::test(start_paused = true)]
 async fn cancellation_ends_a_wait_and_beats_the_retry() {
     let began = Instant::now();
-    let outcome: Result<(), _> = retry(
-        &policy(),
-        &cancelled_after(30),
-        rng(),
-        |attempt| async move {
-            assert_eq!(attempt, 1);
-            Err(DOWN)
-        },
-    )
+    let outcome: Result<(), _> = retry(&policy(), &cancelled_after(30), rng(), |attempt| async move {
+        assert_eq!(attempt, 1);
+        Err(DOWN)
+    })
     .await;
     assert_eq!(outcome, Err(RetryError::Cancelled { attempts: 1 }));
     assert_eq!(began.elapsed(), milliseconds(30));

@@ -97,10 +97,7 @@ fn where_no_interval_kept_the_target_the_best_case_has_room_for_how_much_samples
         answer(&mut timeout, milliseconds(took), milliseconds(2));
     }
     let given = timeout.timeout();
-    assert!(
-        milliseconds(4) < given && given < milliseconds(6),
-        "{given:?}"
-    );
+    assert!(milliseconds(4) < given && given < milliseconds(6), "{given:?}");
 }
 
 #[test]
@@ -160,13 +157,7 @@ fn neither_the_initial_timeout_nor_a_guess_from_one_sample_brings_it_about() {
 
 #[test]
 fn without_an_slo_or_a_max_there_is_none() {
-    for config in [
-        Config {
-            slo: None,
-            ..short()
-        },
-        Config::default(),
-    ] {
+    for config in [Config { slo: None, ..short() }, Config::default()] {
         let mut timeout = fresh(config);
         for _ in 0..100 {
             time_out(&mut timeout, milliseconds(1));

@@ -46,15 +46,8 @@ fn less_narrows_it_towards_the_middle_between_srtt_and_srto() {
 #[test]
 fn a_margin_is_kept_when_a_narrower_one_would_have_cut_off_too_many() {
     for (late, after) in [(8, 4), (9, 6)] {
-        let report = Report {
-            late,
-            ..seen(2000, 1)
-        };
-        assert_eq!(
-            closed(known(6), &report).k_margin,
-            after,
-            "{late} late answers"
-        );
+        let report = Report { late, ..seen(2000, 1) };
+        assert_eq!(closed(known(6), &report).k_margin, after, "{late} late answers");
     }
 }
 
@@ -72,11 +65,7 @@ fn answers_are_late_that_the_narrower_margin_would_have_cut_off() {
     for (took, k_margin) in [(14, 4), (15, 6)] {
         let mut timeout = known.clone();
         for number in 1..=3 {
-            answer(
-                &mut timeout,
-                milliseconds(took),
-                milliseconds(number * 1000),
-            );
+            answer(&mut timeout, milliseconds(took), milliseconds(number * 1000));
             for _ in 0..50 {
                 answer(&mut timeout, milliseconds(10), milliseconds(number * 1000));
             }
@@ -113,10 +102,7 @@ fn samples_are_gathered_until_they_are_enough() {
 fn an_interval_lasts_until_its_time_is_over_or_ten_times_enough_samples_have_come() {
     let mut open = known(3);
     open.fold(&config(), &seen(300, 0), 0.0, 4_999_999);
-    assert_eq!(
-        (open.interval_no, open.responses, open.k_margin),
-        (0, 300, 3)
-    );
+    assert_eq!((open.interval_no, open.responses, open.k_margin), (0, 300, 3));
     open.fold(&config(), &seen(1699, 0), 0.0, 4_999_999);
     assert_eq!((open.interval_no, open.responses), (0, 1999));
     open.fold(&config(), &seen(1, 0), 0.0, 4_999_999);
@@ -186,12 +172,7 @@ fn while_too_many_calls_fail_one_that_times_out_asks_for_the_best_case() {
         time_out(&mut timeout, milliseconds(400));
     }
     timeout.tick(milliseconds(5000));
-    assert!(
-        timeout
-            .estimate()
-            .failure_rate
-            .is_some_and(|rate| rate >= 0.005)
-    );
+    assert!(timeout.estimate().failure_rate.is_some_and(|rate| rate >= 0.005));
     for _ in 0..20 {
         answer(&mut timeout, milliseconds(100), milliseconds(5001));
     }

@@ -49,41 +49,31 @@ fn estimates() -> impl Strategy<Value = Estimate> {
     let usual = (nanoseconds_of(), nanoseconds_of(), any::<u64>());
     let counts = (0..10_000_u64, 0..10_000_u64, 0..10_000_u64);
     let load = (rates(), rates(), rates(), any::<u32>());
-    let margin = (
-        any::<bool>(),
-        prop_oneof![0..50_u32, any::<u32>()],
-        any::<u64>(),
-    );
-    (times, minima, usual, counts, load, margin).prop_map(
-        |(times, minima, usual, counts, load, margin)| Estimate {
-            state: if margin.0 {
-                State::HighLoad
-            } else {
-                State::Normal
-            },
-            srtt_ns: times.0,
-            rttvar_ns: times.1,
-            srto_ns: times.2,
-            k_margin: margin.1,
-            timeout_ns: margin.2,
-            failure_rate: load.0.map(|rate| rate.min(1.0)),
-            load_rps: load.1,
-            min_ns: minima.0,
-            min_before_ns: minima.1,
-            usual_ns: usual.0,
-            usual_before_ns: usual.1,
-            min_age: minima.2,
-            high_load_intervals: load.3,
-            high_load_rps: load.2,
-            interval_no: u64::from(minima.2),
-            began_us: 0,
-            requests: counts.0,
-            responses: counts.1,
-            failures: counts.2.min(counts.1),
-            late: counts.2,
-            sum_ns: usual.2,
-        },
-    )
+    let margin = (any::<bool>(), prop_oneof![0..50_u32, any::<u32>()], any::<u64>());
+    (times, minima, usual, counts, load, margin).prop_map(|(times, minima, usual, counts, load, margin)| Estimate {
+        state: if margin.0 { State::HighLoad } else { State::Normal },
+        srtt_ns: times.0,
+        rttvar_ns: times.1,
+        srto_ns: times.2,
+        k_margin: margin.1,
+        timeout_ns: margin.2,
+        failure_rate: load.0.map(|rate| rate.min(1.0)),
+        load_rps: load.1,
+        min_ns: minima.0,
+        min_before_ns: minima.1,
+        usual_ns: usual.0,
+        usual_before_ns: usual.1,
+        min_age: minima.2,
+        high_load_intervals: load.3,
+        high_load_rps: load.2,
+        interval_no: u64::from(minima.2),
+        began_us: 0,
+        requests: counts.0,
+        responses: counts.1,
+        failures: counts.2.min(counts.1),
+        late: counts.2,
+        sum_ns: usual.2,
+    })
 }
 
 fn events() -> impl Strategy<Value = Vec<(Event, u64)>> {

@@ -90,10 +90,7 @@ fn a_call_that_timed_out_is_a_sample_of_its_timeout() {
 
 #[test]
 fn without_an_slo_a_timeout_doubles_up_to_max_once_for_all_calls_that_had_it() {
-    let mut timeout = fresh(Config {
-        slo: None,
-        ..config()
-    });
+    let mut timeout = fresh(Config { slo: None, ..config() });
     answer(&mut timeout, milliseconds(100), milliseconds(1));
     for _ in 0..5 {
         timeout.begin(milliseconds(2));

@@ -51,11 +51,7 @@ impl<L: Fn(u64, (f64, f64)) -> f64> Dependency<L> {
             let given = timeout.begin(now);
             let ms = (self.latency)(now.as_secs(), uniform(&mut random));
             let takes = Duration::from_secs_f64(ms.min(1e6) / 1000.0);
-            ends.push(Reverse((
-                now + takes.min(given),
-                takes.min(given),
-                takes <= given,
-            )));
+            ends.push(Reverse((now + takes.min(given), takes.min(given), takes <= given)));
             if now >= Duration::from_secs(from) {
                 calls += 1;
                 failures += u32::from(takes > given);
@@ -85,9 +81,7 @@ fn a_share_of_calls_that_never_answer_does_not_cut_off_the_others() {
 
 #[test]
 fn a_slow_spell_is_over_when_it_is_over_whatever_the_load() {
-    for (calls_per_second, slower, end) in
-        [(100, 10.0, 600), (20_000, 10.0, 100), (20_000, 100.0, 100)]
-    {
+    for (calls_per_second, slower, end) in [(100, 10.0, 600), (20_000, 10.0, 100), (20_000, 100.0, 100)] {
         let dependency = Dependency {
             calls_per_second,
             latency: |second, random| {

@@ -89,10 +89,7 @@ impl Callers {
                 let arrival = begin + Duration::from_secs(1) * before / ARRIVALS;
                 tokio::time::sleep_until(arrival).await;
                 if let Err(error) = callers.call(&client, &api, number).await {
-                    callers
-                        .seen()
-                        .troubles
-                        .push(format!("caller {number}: {error:#}"));
+                    callers.seen().troubles.push(format!("caller {number}: {error:#}"));
                 }
                 if callers.answered.fetch_add(1, Ordering::Relaxed) + 1 == callers.expected {
                     callers.all.notify_waiters();
@@ -108,8 +105,7 @@ impl Callers {
         } else {
             KINDS[KINDS.len() - 1]
         };
-        let payload =
-            json!({ "number": number, "to": "0x52908400098527886e0f7030069857d2e4169ee7" });
+        let payload = json!({ "number": number, "to": "0x52908400098527886e0f7030069857d2e4169ee7" });
         let (id, location, mut wait, begun) = loop {
             let request = client
                 .post(format!("{api}/v1/{kind}"))
@@ -118,8 +114,7 @@ impl Callers {
             let submitted = Instant::now();
             let response = self.send(request).await?;
             let took = u64::try_from(submitted.elapsed().as_millis())?;
-            self.slowest_submission_ms
-                .fetch_max(took, Ordering::Relaxed);
+            self.slowest_submission_ms.fetch_max(took, Ordering::Relaxed);
             let wait = retry_after(&response)?;
             match response.status() {
                 StatusCode::ACCEPTED => {

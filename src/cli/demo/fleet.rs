@@ -76,10 +76,7 @@ impl Fleet {
             http.args(["http", "--name", &name, "--lease", "3s", "--grace", "5s"])
                 .args(["--check-url", &format!("{downstream}/check/{{kind}}")])
                 .args(["--send-url", &format!("{downstream}/send/{{kind}}")])
-                .args([
-                    "--receipt-url",
-                    &format!("{downstream}/receipt/{{kind}}/{{id}}"),
-                ]);
+                .args(["--receipt-url", &format!("{downstream}/receipt/{{kind}}/{{id}}")]);
             let child = http
                 .stdout(Stdio::null())
                 .spawn()
@@ -140,9 +137,7 @@ impl Fleet {
     }
 
     fn worker(&mut self, index: usize) -> anyhow::Result<&mut Process> {
-        self.processes
-            .get_mut(2 + index)
-            .context("there is no such worker")
+        self.processes.get_mut(2 + index).context("there is no such worker")
     }
 }
 

@@ -48,9 +48,7 @@ impl Picture {
     }
 
     pub(super) async fn draw(&mut self, store: &Store, callers: &Callers) -> anyhow::Result<()> {
-        let due = self
-            .drawn_at
-            .is_none_or(|at| at.elapsed() >= Duration::from_secs(2));
+        let due = self.drawn_at.is_none_or(|at| at.elapsed() >= Duration::from_secs(2));
         if !self.live && !due && !callers.all_answered() {
             return Ok(());
         }
@@ -81,12 +79,7 @@ impl Picture {
         outln!("{line}");
     }
 
-    fn redraw(
-        &mut self,
-        requests: &[RequestCount],
-        queues: &[QueueOverview],
-        callers: &Callers,
-    ) -> anyhow::Result<()> {
+    fn redraw(&mut self, requests: &[RequestCount], queues: &[QueueOverview], callers: &Callers) -> anyhow::Result<()> {
         let mut text = format!(
             "{:>5.1} s   {} of {} answered   {}\n\n",
             self.begun.elapsed().as_secs_f64(),
@@ -156,9 +149,7 @@ pub(super) fn estimates(answers: &[Answer]) -> String {
         return "no answers yet".to_owned();
     }
     let count = u32::try_from(answers.len()).unwrap_or(u32::MAX);
-    let mean = |of: fn(&Answer) -> Duration| {
-        (answers.iter().map(of).sum::<Duration>() / count).as_secs_f64()
-    };
+    let mean = |of: fn(&Answer) -> Duration| (answers.iter().map(of).sum::<Duration>() / count).as_secs_f64();
     let polls: u32 = answers.iter().map(|answer| answer.polls).sum();
     format!(
         "predicted {:.1} s, took {:.1} s, {:.1} polls each",

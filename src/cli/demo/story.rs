@@ -27,12 +27,7 @@ impl Story {
             .flips
             .iter()
             .filter(|flip| flip.epoch > known)
-            .map(|flip| {
-                format!(
-                    "gate {GATE}: {} at depth {} ({})",
-                    flip.signal, flip.depth, flip.cause
-                )
-            })
+            .map(|flip| format!("gate {GATE}: {} at depth {} ({})", flip.signal, flip.depth, flip.cause))
             .collect())
     }
 

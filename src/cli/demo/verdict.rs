@@ -34,12 +34,7 @@ pub(super) struct Verdict {
     downstream: Downstream,
 }
 
-pub(super) async fn reach(
-    store: &Store,
-    callers: &Callers,
-    fleet: &Fleet,
-    story: Story,
-) -> anyhow::Result<Verdict> {
+pub(super) async fn reach(store: &Store, callers: &Callers, fleet: &Fleet, story: Story) -> anyhow::Result<Verdict> {
     let lives = store.lives(&callers.accepted()).await?;
     let downstream = reqwest::get(format!("{}/stats", fleet.downstream))
         .await
@@ -112,10 +107,7 @@ impl fmt::Display for Verdict {
         writeln!(
             f,
             "  legal lives     {} missing, {} unfinished, {} ended twice, {} illegal steps",
-            self.lives.missing,
-            self.lives.unfinished,
-            self.lives.finished_twice,
-            self.lives.illegal_steps
+            self.lives.missing, self.lives.unfinished, self.lives.finished_twice, self.lives.illegal_steps
         )?;
         writeln!(
             f,

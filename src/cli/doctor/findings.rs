@@ -115,11 +115,7 @@ impl Drop for Step {
 
 impl Findings {
     /// Nothing yet, of so many requests; without a time limit everything will be read.
-    pub(super) fn new(
-        invariants: Vec<Invariant>,
-        requests: i64,
-        time_limit: Option<Duration>,
-    ) -> Self {
+    pub(super) fn new(invariants: Vec<Invariant>, requests: i64, time_limit: Option<Duration>) -> Self {
         let began = Instant::now();
         let whole = invariants.iter().filter(|invariant| !invariant.by_request);
         Self {
@@ -162,10 +158,7 @@ impl Findings {
                 return Ok(());
             };
             let left = self.unfinished.len();
-            self.tell(&format!(
-                "{} of {all} invariants that need no slices",
-                all - left
-            ));
+            self.tell(&format!("{} of {all} invariants that need no slices", all - left));
             if let (names, Some(found), _) = step.end().await? {
                 self.note(found);
                 self.unfinished.retain(|name| !names.contains(name));
@@ -193,10 +186,7 @@ impl Findings {
             let Some((step, slice, asked, requests)) = running.pop_front() else {
                 return Ok(());
             };
-            self.tell(&format!(
-                "{} of about {} requests",
-                self.read, self.requests
-            ));
+            self.tell(&format!("{} of about {} requests", self.read, self.requests));
             let (_, found, took) = step.end().await?;
             let Some(found) = found else {
                 if asked == least || self.patience().is_none() {
@@ -219,9 +209,9 @@ impl Findings {
 
     /// How long the next step may take; none when the time is over.
     fn patience(&self) -> Option<Duration> {
-        let left = self.until.map_or(STEP_LIMIT, |until| {
-            until.saturating_duration_since(Instant::now())
-        });
+        let left = self
+            .until
+            .map_or(STEP_LIMIT, |until| until.saturating_duration_since(Instant::now()));
         (!left.is_zero()).then_some(left.min(STEP_LIMIT))
     }
 
@@ -235,11 +225,7 @@ impl Findings {
 
     fn note(&mut self, found: Vec<Violation>) {
         for violation in found {
-            match self
-                .violations
-                .iter_mut()
-                .find(|v| v.name == violation.name)
-            {
+            match self.violations.iter_mut().find(|v| v.name == violation.name) {
                 Some(known) => {
                     known.violations += violation.violations;
                     known.samples.extend(violation.samples);
@@ -313,9 +299,7 @@ impl Report<'_> {
             0 => outln!("no violation of {checked} invariants was found ({seconds:.1} s)"),
             broken => {
                 outln!("{broken} of {checked} invariants do not hold (looked for {seconds:.1} s)");
-                outln!(
-                    "`tidegate recover` puts right what it can; what else to do, docs/operations.md says by name"
-                );
+                outln!("`tidegate recover` puts right what it can; what else to do, docs/operations.md says by name");
             }
         }
         if self.complete {
@@ -323,10 +307,7 @@ impl Report<'_> {
         }
         if !self.all_read {
             let back_to = self.read_back_to.map_or_else(String::new, |time| {
-                format!(
-                    ", back to {}",
-                    time.to_rfc3339_opts(SecondsFormat::Secs, true)
-                )
+                format!(", back to {}", time.to_rfc3339_opts(SecondsFormat::Secs, true))
             });
             outln!(
                 "read were the newest {} of about {} requests{back_to}",
@@ -335,10 +316,7 @@ impl Report<'_> {
             );
         }
         if !self.unfinished.is_empty() {
-            outln!(
-                "not looked at, or not to the end: {}",
-                self.unfinished.join(", ")
-            );
+            outln!("not looked at, or not to the end: {}", self.unfinished.join(", "));
         }
         outln!("`tidegate doctor --time-limit 0s` reads everything");
     }

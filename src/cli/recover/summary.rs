@@ -60,17 +60,11 @@ impl Summary {
             (self.expired, "past their deadline, {}ended"),
             (self.dated, "without a deadline, {}given one"),
             (self.reset, "lost in flight, {}reset to processing"),
-            (
-                self.ended,
-                "lost in flight, {}ended as outcome_unknown (at_most_once)",
-            ),
+            (self.ended, "lost in flight, {}ended as outcome_unknown (at_most_once)"),
             (self.rebuilt, "without a message, {}rebuilt"),
             (self.renumbered, "of these {}renumbered"),
             (self.counted, "not counted at their caps, {}counted"),
-            (
-                self.strays_removed,
-                "messages without a live request, {}removed",
-            ),
+            (self.strays_removed, "messages without a live request, {}removed"),
             (self.responses, "early responses, {}applied"),
             (self.gates, "gates past their mark, {}closed or opened"),
         ] {
@@ -91,10 +85,7 @@ impl Summary {
             outln!("  {id}");
         }
         if self.ids.len() > IDS_SHOWN {
-            outln!(
-                "  … and {} more (--json lists them all)",
-                self.ids.len() - IDS_SHOWN
-            );
+            outln!("  … and {} more (--json lists them all)", self.ids.len() - IDS_SHOWN);
         }
         self.print_counts();
     }

@@ -13,8 +13,5 @@ async fn a_kind_that_makes_its_own_keys_is_refused_by_the_database_only() {
     assert!(refuses(&gates));
     assert_eq!(gates.refuse("orders", None), None);
     // What the database refuses is told the same.
-    assert_eq!(
-        gates.of_submission("orders", None, true).unwrap().name,
-        "tx"
-    );
+    assert_eq!(gates.of_submission("orders", None, true).unwrap().name, "tx");
 }

@@ -70,10 +70,7 @@ async fn the_depth_goes_on_falling_in_the_copy() {
 
 #[tokio::test(start_paused = true)]
 async fn those_beyond_the_room_are_told_later_one_after_the_other_wherever_they_are_refused() {
-    let of_three = GateRow {
-        nodes: 3,
-        ..closed(1)
-    };
+    let of_three = GateRow { nodes: 3, ..closed(1) };
     let gates = reading(&Script::of([Some(vec![of_three])])).await;
     let mut told = Vec::new();
     for nth in 0..15 {
@@ -95,11 +92,7 @@ async fn those_beyond_the_room_are_told_later_one_after_the_other_wherever_they_
 
 #[tokio::test(start_paused = true)]
 async fn turns_outlive_readings_and_flips() {
-    let script = Script::of([
-        Some(vec![closed(1)]),
-        Some(vec![closed(1)]),
-        Some(vec![closed(3)]),
-    ]);
+    let script = Script::of([Some(vec![closed(1)]), Some(vec![closed(1)]), Some(vec![closed(3)])]);
     let gates = reading(&script).await;
     let ask = |gates: &Gates| gates.refuse("direct", None).unwrap().seconds;
     for _ in 0..15 {
@@ -119,10 +112,7 @@ async fn turns_outlive_readings_and_flips() {
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_for_which_an_open_gate_has_no_room_takes_no_turn() {
-    let script = Script::of([Some(vec![GateRow {
-        depth: 15,
-        ..open(0)
-    }])]);
+    let script = Script::of([Some(vec![GateRow { depth: 15, ..open(0) }])]);
     let gates = reading(&script).await;
     let told = RetryAfter::SOON;
     for _ in 0..10 {
@@ -132,10 +122,7 @@ async fn a_batch_for_which_an_open_gate_has_no_room_takes_no_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn those_refused_before_the_news_count_as_well() {
-    let script = Script::of([Some(vec![GateRow {
-        depth: 29,
-        ..open(0)
-    }])]);
+    let script = Script::of([Some(vec![GateRow { depth: 29, ..open(0) }])]);
     let gates = reading(&script).await;
     for _ in 0..20 {
         let told = gates.in_turn("direct", None, RetryAfter::seconds(2), 1);
@@ -161,10 +148,7 @@ async fn jitter_tells_later_times_and_never_earlier_ones() {
     for _ in 0..15 {
         all.push(gates.refuse("direct", None).unwrap().seconds);
     }
-    assert!(
-        all.iter().all(|seconds| (42..=64).contains(seconds)),
-        "{all:?}"
-    );
+    assert!(all.iter().all(|seconds| (42..=64).contains(seconds)), "{all:?}");
     all.sort_unstable();
     all.dedup();
     assert!(all.len() > 3, "{all:?}");
@@ -180,15 +164,7 @@ async fn room_is_what_is_left_and_none_behind_a_closed_gate() {
     assert_eq!(gate(at(0)).await.room(), 30);
     assert_eq!(gate(at(29)).await.room(), 1);
     assert_eq!(gate(at(31)).await.room(), 0);
-    assert_eq!(
-        gate(GateRow {
-            depth: 3,
-            ..closed(0)
-        })
-        .await
-        .room(),
-        0
-    );
+    assert_eq!(gate(GateRow { depth: 3, ..closed(0) }).await.room(), 0);
 
     let draining = gate(at(0)).await;
     assert_eq!(draining.seconds_to_drain(0), Some(1));
@@ -206,8 +182,5 @@ async fn room_is_what_is_left_and_none_behind_a_closed_gate() {
         drain_rate: Some(f64::MIN_POSITIVE),
         ..open(0)
     };
-    assert_eq!(
-        gate(slow).await.seconds_to_drain(1),
-        Some(999_999_999_999_999)
-    );
+    assert_eq!(gate(slow).await.seconds_to_drain(1), Some(999_999_999_999_999));
 }

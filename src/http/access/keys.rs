@@ -118,10 +118,7 @@ impl KnownKeys {
     }
 
     /// The keys; `None` when callers do not have to show one.
-    pub(super) async fn required(
-        self: &Arc<Self>,
-        freshness: Freshness,
-    ) -> Result<Option<Arc<Keys>>, Arc<StoreError>> {
+    pub(super) async fn required(self: &Arc<Self>, freshness: Freshness) -> Result<Option<Arc<Keys>>, Arc<StoreError>> {
         let read = match freshness {
             Freshness::Second => self.latest().await,
             Freshness::Any => tokio::time::timeout(PATIENCE, self.latest())
@@ -292,10 +289,7 @@ mod tests {
 
     #[tokio::test]
     async fn figures_are_shown_by_the_last_copy_however_old_and_calls_are_not_let_in_by_it() {
-        assert!(matches!(
-            cut_off(false).required(Freshness::Any).await,
-            Ok(None)
-        ));
+        assert!(matches!(cut_off(false).required(Freshness::Any).await, Ok(None)));
         let known = cut_off(true);
         assert!(known.required(Freshness::Any).await.is_err());
         let old = read_before(Duration::from_secs(3600));

@@ -34,10 +34,7 @@ use crate::{
     responses((status = 200, description = "How it stands", body = Gate), Refusals<(Call, OfCap)>),
     security((), ("api_key" = ["admin"])),
 )]
-pub(super) async fn one(
-    State(api): State<Arc<Api>>,
-    CapPath(capped): CapPath,
-) -> Result<JsonAnswer<Gate>, Problem> {
+pub(super) async fn one(State(api): State<Arc<Api>>, CapPath(capped): CapPath) -> Result<JsonAnswer<Gate>, Problem> {
     let cap = find(&api.store, &capped.gate(), || unknown(&capped)).await?;
     Ok(JsonAnswer(cap))
 }
@@ -132,10 +129,7 @@ pub(super) struct Removed {
     responses((status = 200, description = "There is none", body = Removed), Refusals<(Call, OfCap)>),
     security((), ("api_key" = ["admin"])),
 )]
-pub(super) async fn remove(
-    Acting(store): Acting,
-    CapPath(capped): CapPath,
-) -> Result<JsonAnswer<Removed>, Problem> {
+pub(super) async fn remove(Acting(store): Acting, CapPath(capped): CapPath) -> Result<JsonAnswer<Removed>, Problem> {
     let changed = store.cap_remove(&capped.gate()).await?;
     Ok(JsonAnswer(Removed { changed }))
 }
@@ -151,10 +145,7 @@ pub(super) async fn remove(
     responses((status = 200, description = "It is held", body = Held), Refusals<(Call, OfCap)>),
     security((), ("api_key" = ["admin"])),
 )]
-pub(super) async fn close(
-    Acting(store): Acting,
-    CapPath(capped): CapPath,
-) -> Result<JsonAnswer<Held>, Problem> {
+pub(super) async fn close(Acting(store): Acting, CapPath(capped): CapPath) -> Result<JsonAnswer<Held>, Problem> {
     hold(&store, &capped.gate(), GateHold::Close, || unknown(&capped)).await
 }
 
@@ -169,10 +160,7 @@ pub(super) async fn close(
     responses((status = 200, description = "It is held", body = Held), Refusals<(Call, OfCap)>),
     security((), ("api_key" = ["admin"])),
 )]
-pub(super) async fn open(
-    Acting(store): Acting,
-    CapPath(capped): CapPath,
-) -> Result<JsonAnswer<Held>, Problem> {
+pub(super) async fn open(Acting(store): Acting, CapPath(capped): CapPath) -> Result<JsonAnswer<Held>, Problem> {
     hold(&store, &capped.gate(), GateHold::Open, || unknown(&capped)).await
 }
 
@@ -187,14 +175,8 @@ pub(super) async fn open(
     responses((status = 200, description = "It is let go", body = Held), Refusals<(Call, OfCap)>),
     security((), ("api_key" = ["admin"])),
 )]
-pub(super) async fn release(
-    Acting(store): Acting,
-    CapPath(capped): CapPath,
-) -> Result<JsonAnswer<Held>, Problem> {
-    hold(&store, &capped.gate(), GateHold::Release, || {
-        unknown(&capped)
-    })
-    .await
+pub(super) async fn release(Acting(store): Acting, CapPath(capped): CapPath) -> Result<JsonAnswer<Held>, Problem> {
+    hold(&store, &capped.gate(), GateHold::Release, || unknown(&capped)).await
 }
 
 fn unknown(capped: &Watched) -> Problem {

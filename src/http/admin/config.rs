@@ -129,10 +129,7 @@ pub(super) struct History {
     ),
     security((), ("api_key" = ["admin"])),
 )]
-pub(super) async fn history(
-    State(api): State<Arc<Api>>,
-    page: Page,
-) -> Result<JsonAnswer<History>, Problem> {
+pub(super) async fn history(State(api): State<Arc<Api>>, page: Page) -> Result<JsonAnswer<History>, Problem> {
     let limit = page.limit.unwrap_or(PAGE);
     let changes = api
         .store
@@ -140,10 +137,7 @@ pub(super) async fn history(
         .await?;
     let is_full = usize::try_from(limit).is_ok_and(|limit| changes.len() == limit);
     let next_before = changes.last().filter(|_| is_full).map(|last| last.id);
-    Ok(JsonAnswer(History {
-        changes,
-        next_before,
-    }))
+    Ok(JsonAnswer(History { changes, next_before }))
 }
 
 /// Which changes are wanted.
@@ -168,10 +162,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Page {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let Query(page) = Query::<Self>::try_from_uri(&parts.uri)
             .map_err(|rejection| INVALID_PARAMETER.because(rejection.body_text()))?;
-        if page
-            .limit
-            .is_some_and(|limit| !(1..=PAGE_MAX).contains(&limit))
-        {
+        if page.limit.is_some_and(|limit| !(1..=PAGE_MAX).contains(&limit)) {
             return Err(INVALID_PARAMETER.because(format!("limit is 1 to {PAGE_MAX}")));
         }
         if page.name.as_ref().is_some_and(|name| name.contains('\0')) {

@@ -60,10 +60,7 @@ pub(super) async fn all(State(api): State<Arc<Api>>) -> Result<JsonAnswer<Gates>
     responses((status = 200, description = "How it stands", body = Gate), Refusals<(Call, OfQueue)>),
     security((), ("api_key" = ["admin"])),
 )]
-pub(super) async fn one(
-    State(api): State<Arc<Api>>,
-    QueuePath(queue): QueuePath,
-) -> Result<JsonAnswer<Gate>, Problem> {
+pub(super) async fn one(State(api): State<Arc<Api>>, QueuePath(queue): QueuePath) -> Result<JsonAnswer<Gate>, Problem> {
     let gate = find(&api.store, &queue, || unknown_queue(&queue)).await?;
     Ok(JsonAnswer(gate))
 }
@@ -105,9 +102,7 @@ impl Mode {
 }
 
 /// A member that may be missing, but not null.
-pub(super) fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<T>, D::Error> {
+pub(super) fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }
 
@@ -122,9 +117,7 @@ pub(super) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i32, D
 }
 
 /// A whole number that may be missing, but not null.
-pub(super) fn whole_if_present<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<i32>, D::Error> {
+pub(super) fn whole_if_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i32>, D::Error> {
     whole(deserializer).map(Some)
 }
 
@@ -210,10 +203,7 @@ pub(super) struct Held {
     responses((status = 200, description = "It is held", body = Held), Refusals<(Call, OfQueue)>),
     security((), ("api_key" = ["admin"])),
 )]
-pub(super) async fn close(
-    Acting(store): Acting,
-    QueuePath(queue): QueuePath,
-) -> Result<JsonAnswer<Held>, Problem> {
+pub(super) async fn close(Acting(store): Acting, QueuePath(queue): QueuePath) -> Result<JsonAnswer<Held>, Problem> {
     hold(&store, &queue, GateHold::Close, || unknown_queue(&queue)).await
 }
 
@@ -228,10 +218,7 @@ pub(super) async fn close(
     responses((status = 200, description = "It is held", body = Held), Refusals<(Call, OfQueue)>),
     security((), ("api_key" = ["admin"])),
 )]
-pub(super) async fn open(
-    Acting(store): Acting,
-    QueuePath(queue): QueuePath,
-) -> Result<JsonAnswer<Held>, Problem> {
+pub(super) async fn open(Acting(store): Acting, QueuePath(queue): QueuePath) -> Result<JsonAnswer<Held>, Problem> {
     hold(&store, &queue, GateHold::Open, || unknown_queue(&queue)).await
 }
 
@@ -246,10 +233,7 @@ pub(super) async fn open(
     responses((status = 200, description = "It is let go", body = Held), Refusals<(Call, OfQueue)>),
     security((), ("api_key" = ["admin"])),
 )]
-pub(super) async fn release(
-    Acting(store): Acting,
-    QueuePath(queue): QueuePath,
-) -> Result<JsonAnswer<Held>, Problem> {
+pub(super) async fn release(Acting(store): Acting, QueuePath(queue): QueuePath) -> Result<JsonAnswer<Held>, Problem> {
     hold(&store, &queue, GateHold::Release, || unknown_queue(&queue)).await
 }
 
@@ -267,11 +251,7 @@ pub(super) async fn hold(
 }
 
 /// The gate of a name; else what `unknown` says.
-pub(super) async fn find(
-    store: &Store,
-    gate: &str,
-    unknown: impl Fn() -> Problem,
-) -> Result<Gate, Problem> {
+pub(super) async fn find(store: &Store, gate: &str, unknown: impl Fn() -> Problem) -> Result<Gate, Problem> {
     let found = store.gates(Some(gate)).await?.pop();
     found.ok_or_else(unknown)
 }
@@ -306,21 +286,12 @@ pub(super) struct History {
     ),
     security((), ("api_key" = ["admin"])),
 )]
-pub(super) async fn history(
-    State(api): State<Arc<Api>>,
-    page: Page,
-) -> Result<JsonAnswer<History>, Problem> {
+pub(super) async fn history(State(api): State<Arc<Api>>, page: Page) -> Result<JsonAnswer<History>, Problem> {
     let limit = page.limit.unwrap_or(PAGE);
-    let changes = api
-        .store
-        .gate_history(page.gate.as_deref(), limit, page.before)
-        .await?;
+    let changes = api.store.gate_history(page.gate.as_deref(), limit, page.before).await?;
     let is_full = usize::try_from(limit).is_ok_and(|limit| changes.len() == limit);
     let next_before = changes.last().filter(|_| is_full).map(|last| last.id);
-    Ok(JsonAnswer(History {
-        changes,
-        next_before,
-    }))
+    Ok(JsonAnswer(History { changes, next_before }))
 }
 
 /// Which changes are wanted.
@@ -345,10 +316,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Page {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let Query(page) = Query::<Self>::try_from_uri(&parts.uri)
             .map_err(|rejection| INVALID_PARAMETER.because(rejection.body_text()))?;
-        if page
-            .limit
-            .is_some_and(|limit| !(1..=PAGE_MAX).contains(&limit))
-        {
+        if page.limit.is_some_and(|limit| !(1..=PAGE_MAX).contains(&limit)) {
             return Err(INVALID_PARAMETER.because(format!("limit is 1 to {PAGE_MAX}")));
         }
         if page.gate.as_ref().is_some_and(|gate| gate.contains('\0')) {

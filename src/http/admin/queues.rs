@@ -63,10 +63,7 @@ pub(super) struct Paused {
     responses((status = 200, description = "They are stopped", body = Paused), Refusals<(Call, OfQueue)>),
     security((), ("api_key" = ["admin"])),
 )]
-pub(super) async fn pause(
-    Acting(store): Acting,
-    QueuePath(queue): QueuePath,
-) -> Result<Json<Paused>, Problem> {
+pub(super) async fn pause(Acting(store): Acting, QueuePath(queue): QueuePath) -> Result<Json<Paused>, Problem> {
     set(&store, queue, true).await
 }
 
@@ -81,10 +78,7 @@ pub(super) async fn pause(
     responses((status = 200, description = "They go on", body = Paused), Refusals<(Call, OfQueue)>),
     security((), ("api_key" = ["admin"])),
 )]
-pub(super) async fn resume(
-    Acting(store): Acting,
-    QueuePath(queue): QueuePath,
-) -> Result<Json<Paused>, Problem> {
+pub(super) async fn resume(Acting(store): Acting, QueuePath(queue): QueuePath) -> Result<Json<Paused>, Problem> {
     set(&store, queue, false).await
 }
 

@@ -91,17 +91,14 @@ impl Followed {
             _place: place,
         };
         let begun = followed.take(progress);
-        stream::unfold(
-            (followed, begun.err()),
-            |(mut followed, failed)| async move {
-                if let Some(error) = failed {
-                    followed.ended = true;
-                    return Some((Err(error), (followed, None)));
-                }
-                let event = followed.next().await?;
-                Some((event, (followed, None)))
-            },
-        )
+        stream::unfold((followed, begun.err()), |(mut followed, failed)| async move {
+            if let Some(error) = failed {
+                followed.ended = true;
+                return Some((Err(error), (followed, None)));
+            }
+            let event = followed.next().await?;
+            Some((event, (followed, None)))
+        })
     }
 
     /// The next event; `None` at the end.
@@ -115,11 +112,7 @@ impl Followed {
                 return None;
             }
             let waits_in_queue = self.told.is_none_or(|told| told.position.is_some());
-            let period = if waits_in_queue {
-                REFRESH
-            } else {
-                REFRESH_ELSEWHERE
-            };
+            let period = if waits_in_queue { REFRESH } else { REFRESH_ELSEWHERE };
             let refresh = self.streams.next_refresh(period);
             tokio::select! {
                 () = self.waiter.moved() => {}
@@ -182,9 +175,7 @@ impl Followed {
         match self.told.replace(now) {
             Some(told) if told.transition_no == transition_no => {
                 let Told {
-                    position,
-                    eta_seconds,
-                    ..
+                    position, eta_seconds, ..
                 } = now;
                 if told.position != position {
                     let body = json!({ "position": position, "eta_seconds": eta_seconds });
@@ -199,12 +190,7 @@ impl Followed {
         }
     }
 
-    fn tell(
-        &mut self,
-        event: &str,
-        transition_no: i32,
-        body: impl serde::Serialize,
-    ) -> Result<(), axum::Error> {
+    fn tell(&mut self, event: &str, transition_no: i32, body: impl serde::Serialize) -> Result<(), axum::Error> {
         let event = Event::default()
             .event(event)
             .id(transition_no.to_string())

@@ -30,9 +30,7 @@ const UNMATCHED: &str = "unmatched";
 /// The page that shows the document, with all its files.
 const PAGE: &str = "/docs";
 
-const METHODS: [&str; 8] = [
-    "GET", "POST", "DELETE", "PATCH", "PUT", "HEAD", "OPTIONS", "other",
-];
+const METHODS: [&str; 8] = ["GET", "POST", "DELETE", "PATCH", "PUT", "HEAD", "OPTIONS", "other"];
 
 /// Each route's calls, by the place of their method in [`METHODS`].
 pub(super) struct Calls {
@@ -58,11 +56,7 @@ impl Calls {
     }
 
     fn count(&self, route: &str, method: usize, status: StatusCode, began: Instant) {
-        let other = if route.starts_with(PAGE) {
-            PAGE
-        } else {
-            UNMATCHED
-        };
+        let other = if route.starts_with(PAGE) { PAGE } else { UNMATCHED };
         let known = |route: &str| self.routes.get_key_value(route);
         let Some((route, methods)) = known(route).or_else(|| known(other)) else {
             return;
@@ -75,17 +69,8 @@ impl Calls {
             counts: Box::new(array::from_fn(|_| OnceLock::new())),
         });
         calls.duration.record(began.elapsed());
-        if let Some(count) = calls
-            .counts
-            .get(usize::from(status.as_u16()).wrapping_sub(200))
-        {
-            let labels = || {
-                [
-                    ("route", route),
-                    ("method", word),
-                    ("status", status.as_str()),
-                ]
-            };
+        if let Some(count) = calls.counts.get(usize::from(status.as_u16()).wrapping_sub(200)) {
+            let labels = || [("route", route), ("method", word), ("status", status.as_str())];
             count
                 .get_or_init(|| self.metrics.counter(&HTTP_REQUESTS, &labels()))
                 .increment(1);

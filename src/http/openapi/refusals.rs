@@ -11,18 +11,15 @@ use std::{collections::BTreeMap, marker::PhantomData};
 use serde_json::json;
 use utoipa::{
     IntoResponses,
-    openapi::{
-        AllOfBuilder, ContentBuilder, ObjectBuilder, Ref, RefOr, Response, ResponseBuilder, Type,
-    },
+    openapi::{AllOfBuilder, ContentBuilder, ObjectBuilder, Ref, RefOr, Response, ResponseBuilder, Type},
 };
 
 use super::super::problem::{
-    BATCH_TOO_LARGE, CALLBACK_REFUSED, Class, DATABASE_UNAVAILABLE, FORBIDDEN, FOREIGN_ORIGIN,
-    GATE_BUSY, GATE_CLOSED, ILLEGAL_STATE, INCOMPLETE_BODY, INTERNAL, INVALID_BODY, INVALID_HEADER,
-    INVALID_PARAMETER, INVALID_REQUEST, KEY_REUSED, KIND_NOT_CONFIGURED, MALFORMED_JSON,
-    NOT_CANCELLABLE, NOT_MIGRATED, NOT_PERMITTED, OVERLOADED, PAYLOAD_TOO_LARGE, POLICY_REFUSED,
-    RESPONSE_MISFIT, TIMED_OUT, TYPE_PREFIX, UNAUTHENTICATED, UNKNOWN_CAP, UNKNOWN_KIND,
-    UNKNOWN_QUEUE, UNKNOWN_REQUEST, UNKNOWN_SETTING, UNSTORABLE, UNSUPPORTED_MEDIA_TYPE,
+    BATCH_TOO_LARGE, CALLBACK_REFUSED, Class, DATABASE_UNAVAILABLE, FORBIDDEN, FOREIGN_ORIGIN, GATE_BUSY, GATE_CLOSED,
+    ILLEGAL_STATE, INCOMPLETE_BODY, INTERNAL, INVALID_BODY, INVALID_HEADER, INVALID_PARAMETER, INVALID_REQUEST,
+    KEY_REUSED, KIND_NOT_CONFIGURED, MALFORMED_JSON, NOT_CANCELLABLE, NOT_MIGRATED, NOT_PERMITTED, OVERLOADED,
+    PAYLOAD_TOO_LARGE, POLICY_REFUSED, RESPONSE_MISFIT, TIMED_OUT, TYPE_PREFIX, UNAUTHENTICATED, UNKNOWN_CAP,
+    UNKNOWN_KIND, UNKNOWN_QUEUE, UNKNOWN_REQUEST, UNKNOWN_SETTING, UNSTORABLE, UNSUPPORTED_MEDIA_TYPE,
 };
 
 /// A set of classes that a call may be refused with.
@@ -139,10 +136,7 @@ fn refusal(status: u16, classes: &[&'static Class]) -> Response {
     };
     let own = ObjectBuilder::new()
         .property("code", words(|class| class.code.to_owned()))
-        .property(
-            "type",
-            words(|class| format!("{TYPE_PREFIX}{}", class.code)),
-        )
+        .property("type", words(|class| format!("{TYPE_PREFIX}{}", class.code)))
         .property("title", words(|class| class.title.to_owned()))
         .property(
             "status",
@@ -150,9 +144,7 @@ fn refusal(status: u16, classes: &[&'static Class]) -> Response {
                 .schema_type(Type::Integer)
                 .enum_values(Some([status])),
         );
-    let schema = AllOfBuilder::new()
-        .item(Ref::from_schema_name("Problem"))
-        .item(own);
+    let schema = AllOfBuilder::new().item(Ref::from_schema_name("Problem")).item(own);
     let example = classes.first().map(|class| {
         json!({
             "type": format!("{TYPE_PREFIX}{}", class.code),
@@ -167,10 +159,7 @@ fn refusal(status: u16, classes: &[&'static Class]) -> Response {
         .description(says.join("; "))
         .content(
             "application/problem+json",
-            ContentBuilder::new()
-                .schema(Some(schema))
-                .example(example)
-                .build(),
+            ContentBuilder::new().schema(Some(schema)).example(example).build(),
         )
         .build()
 }

@@ -41,10 +41,7 @@ struct Code;
 
 impl PartialSchema for Code {
     fn schema() -> RefOr<Schema> {
-        let mut codes: Vec<_> = problem::ALL
-            .iter()
-            .map(|class: &&Class| class.code)
-            .collect();
+        let mut codes: Vec<_> = problem::ALL.iter().map(|class: &&Class| class.code).collect();
         codes.sort_unstable();
         words(codes)
     }
@@ -145,13 +142,7 @@ pub(in crate::http) struct Payloads;
 
 impl PartialSchema for Payloads {
     fn schema() -> RefOr<Schema> {
-        let all_but_null = [
-            Type::Object,
-            Type::Array,
-            Type::String,
-            Type::Number,
-            Type::Boolean,
-        ];
+        let all_but_null = [Type::Object, Type::Array, Type::String, Type::Number, Type::Boolean];
         ArrayBuilder::new()
             .items(ObjectBuilder::new().schema_type(SchemaType::from_iter(all_but_null)))
             .min_items(Some(1))

@@ -29,12 +29,7 @@ impl Class {
     }
 
     /// Time helps.
-    const fn later(
-        status: StatusCode,
-        code: &'static str,
-        title: &'static str,
-        retry_after: u64,
-    ) -> Self {
+    const fn later(status: StatusCode, code: &'static str, title: &'static str, retry_after: u64) -> Self {
         Self {
             status,
             code,

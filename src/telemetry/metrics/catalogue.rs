@@ -59,9 +59,7 @@ const STAGE_SECONDS: &[f64] = &[
 const POLL_COUNTS: &[f64] = &[1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0];
 
 /// Seconds for which an end waits to be asked for, from a caller who waits for it to one who is gone.
-const LATENESS_SECONDS: &[f64] = &[
-    0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 300.0,
-];
+const LATENESS_SECONDS: &[f64] = &[0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 300.0];
 
 /// Seconds by which an end is later than told: as the database counts them, in `finish_sample`.
 pub(super) const ETA_ERROR_SECONDS: &[f64] = &[-30.0, -5.0, -1.0, 0.0, 1.0, 5.0, 30.0];

@@ -29,10 +29,7 @@ pub(super) fn histogram(quality: &[EtaQuality]) -> String {
         let mut below = 0;
         for (bound, bin) in ETA_ERROR_SECONDS.iter().zip(&of.error_bins) {
             below += bin;
-            _ = writeln!(
-                text,
-                "{name}_bucket{{kind=\"{kind}\",le=\"{bound}\"}} {below}"
-            );
+            _ = writeln!(text, "{name}_bucket{{kind=\"{kind}\",le=\"{bound}\"}} {below}");
         }
         let all: i64 = of.error_bins.iter().sum();
         let sum = of.error_seconds_sum;

@@ -14,10 +14,10 @@ use tokio::sync::Mutex;
 use super::{
     Metrics,
     catalogue::{
-        DATABASE_UP, GATE_CLOSED, GATE_HIGH_WATER, GATE_LOW_WATER, MAINTENANCE_LAG, Metric,
-        QUEUE_BACKING_OFF, QUEUE_CONCURRENCY_LIMIT, QUEUE_DEPTH, QUEUE_DRAIN_RATE, QUEUE_HELD,
-        QUEUE_OLDEST_AGE, QUEUE_PAUSED, QUEUE_RATE_LIMIT, QUEUE_UNSERVED, QUEUE_WAITING, RECOVERED,
-        REQUESTS, RESPONSES_EXPIRED, WEBHOOK_OLDEST_AGE, WEBHOOKS, WORKERS,
+        DATABASE_UP, GATE_CLOSED, GATE_HIGH_WATER, GATE_LOW_WATER, MAINTENANCE_LAG, Metric, QUEUE_BACKING_OFF,
+        QUEUE_CONCURRENCY_LIMIT, QUEUE_DEPTH, QUEUE_DRAIN_RATE, QUEUE_HELD, QUEUE_OLDEST_AGE, QUEUE_PAUSED,
+        QUEUE_RATE_LIMIT, QUEUE_UNSERVED, QUEUE_WAITING, RECOVERED, REQUESTS, RESPONSES_EXPIRED, WEBHOOK_OLDEST_AGE,
+        WEBHOOKS, WORKERS,
     },
     eta_quality, stages,
 };
@@ -110,17 +110,11 @@ impl Overview {
             set(&WORKERS, &[("state", state)], count);
         }
         for duty in self.store.maintenance_overview().await? {
-            set(
-                &MAINTENANCE_LAG,
-                &[("duty", &duty.duty)],
-                duty.overdue_seconds,
-            );
+            set(&MAINTENANCE_LAG, &[("duty", &duty.duty)], duty.overdue_seconds);
         }
         for (what, count) in self.store.recovered().await? {
             let count = u64::try_from(count).unwrap_or_default();
-            metrics
-                .counter(&RECOVERED, &[("what", &*what)])
-                .absolute(count);
+            metrics.counter(&RECOVERED, &[("what", &*what)]).absolute(count);
         }
         let webhooks = self.store.webhook_counts().await?;
         for (state, count) in [
@@ -153,10 +147,7 @@ fn set_queue(queue: &QueueOverview, set: impl Fn(&Metric, &[(&'static str, &str)
         (&QUEUE_BACKING_OFF, Some(queue.backing_off as f64)),
         (&QUEUE_OLDEST_AGE, Some(queue.oldest_seconds)),
         (&QUEUE_RATE_LIMIT, queue.per_seconds),
-        (
-            &QUEUE_CONCURRENCY_LIMIT,
-            queue.max_concurrency.map(f64::from),
-        ),
+        (&QUEUE_CONCURRENCY_LIMIT, queue.max_concurrency.map(f64::from)),
         (&QUEUE_PAUSED, Some(truth(queue.paused))),
         (&GATE_CLOSED, Some(truth(queue.gate != "accepting"))),
         (&GATE_HIGH_WATER, Some(f64::from(queue.high_water))),

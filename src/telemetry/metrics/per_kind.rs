@@ -32,10 +32,7 @@ impl<const WORDS: usize> PerKind<WORDS> {
             known: RwLock::default(),
         };
         let known = HashMap::from([(UNKNOWN.to_owned(), per_kind.counters(UNKNOWN))]);
-        *per_kind
-            .known
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = known;
+        *per_kind.known.write().unwrap_or_else(PoisonError::into_inner) = known;
         per_kind
     }
 

@@ -4,11 +4,10 @@
 use super::{
     Metrics,
     catalogue::{
-        ADAPTIVE_HIGH_LOAD, ADAPTIVE_K_MARGIN, ADAPTIVE_SRTT, ADAPTIVE_TIMEOUT, BREAKER_STATE,
-        CALLS, HEDGES, Metric, POLICY_STRETCH, POLICY_TIMEOUT, RETRIES, SLI_CIRCUIT_OPEN_RATIO,
-        SLI_DUP_DROP_RATE, SLI_ERROR_RATIO, SLI_LATENCY, SLI_RETRY_RATE, SLI_TIMEOUT_RATE,
-        THREADS_CIRCUIT_OPEN_RATIO, THREADS_DEDUP_DROP_RATE, THREADS_HEDGE_COUNT,
-        THREADS_RETRY_RATE, THREADS_TIMEOUT_RATE,
+        ADAPTIVE_HIGH_LOAD, ADAPTIVE_K_MARGIN, ADAPTIVE_SRTT, ADAPTIVE_TIMEOUT, BREAKER_STATE, CALLS, HEDGES, Metric,
+        POLICY_STRETCH, POLICY_TIMEOUT, RETRIES, SLI_CIRCUIT_OPEN_RATIO, SLI_DUP_DROP_RATE, SLI_ERROR_RATIO,
+        SLI_LATENCY, SLI_RETRY_RATE, SLI_TIMEOUT_RATE, THREADS_CIRCUIT_OPEN_RATIO, THREADS_DEDUP_DROP_RATE,
+        THREADS_HEDGE_COUNT, THREADS_RETRY_RATE, THREADS_TIMEOUT_RATE,
     },
 };
 use crate::store::{EstimatorOverview, StageLevel};
@@ -26,11 +25,7 @@ pub(super) fn note(metrics: &Metrics, stages: &[StageLevel]) {
         for (metric, alias, value) in [
             (&SLI_RETRY_RATE, &THREADS_RETRY_RATE, stage.retry_rate),
             (&SLI_TIMEOUT_RATE, &THREADS_TIMEOUT_RATE, stage.timeout_rate),
-            (
-                &SLI_DUP_DROP_RATE,
-                &THREADS_DEDUP_DROP_RATE,
-                stage.dup_drop_rate,
-            ),
+            (&SLI_DUP_DROP_RATE, &THREADS_DEDUP_DROP_RATE, stage.dup_drop_rate),
             (
                 &SLI_CIRCUIT_OPEN_RATIO,
                 &THREADS_CIRCUIT_OPEN_RATIO,
@@ -44,9 +39,7 @@ pub(super) fn note(metrics: &Metrics, stages: &[StageLevel]) {
         for (quantile, ms) in [("0.5", stage.p50_ms), ("0.99", stage.p99_ms)] {
             if let Some(ms) = ms {
                 let labels = [of[0], of[1], ("quantile", quantile)];
-                metrics
-                    .gauge(&SLI_LATENCY, &labels)
-                    .set(f64::from(ms) / 1000.0);
+                metrics.gauge(&SLI_LATENCY, &labels).set(f64::from(ms) / 1000.0);
             }
         }
 
@@ -61,9 +54,7 @@ pub(super) fn note(metrics: &Metrics, stages: &[StageLevel]) {
                 .counter(&CALLS, &[of[0], of[1], ("outcome", outcome)])
                 .absolute(calls);
         }
-        metrics
-            .counter(&RETRIES, &of)
-            .absolute(count(stage.retries));
+        metrics.counter(&RETRIES, &of).absolute(count(stage.retries));
         for metric in [&HEDGES, &THREADS_HEDGE_COUNT] {
             metrics.counter(metric, &of).absolute(count(stage.hedges));
         }

@@ -80,10 +80,7 @@ pub(super) async fn send(stage: &dyn AnyTransact, request: &Request) -> Result<O
 }
 
 /// Looks for the receipt of an earlier send.
-pub(super) async fn find_receipt(
-    stage: &dyn AnyTransact,
-    request: &Request,
-) -> Result<Option<Receipt>, Outcome> {
+pub(super) async fn find_receipt(stage: &dyn AnyTransact, request: &Request) -> Result<Option<Receipt>, Outcome> {
     let found = AssertUnwindSafe(async { stage.find_receipt(request).await });
     match found.catch_unwind().await {
         Ok(found) => found.map_err(|error| Outcome::unsent(not_known(error))),

@@ -35,10 +35,7 @@ impl Beat {
                         at_us: now_us(),
                         length_us: i64::try_from(late.as_micros()).unwrap_or(i64::MAX),
                     };
-                    noted
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push(stall);
+                    noted.lock().unwrap_or_else(PoisonError::into_inner).push(stall);
                 }
             }
         });

@@ -126,12 +126,7 @@ impl Transact for Stage {
 }
 
 impl Effect for Stage {
-    async fn write(
-        &self,
-        transaction: &mut PgConnection,
-        request: &Request,
-        _: &Receipt,
-    ) -> Result<(), sqlx::Error> {
+    async fn write(&self, transaction: &mut PgConnection, request: &Request, _: &Receipt) -> Result<(), sqlx::Error> {
         sqlx::query("insert into public.booking (request_id) values ($1)")
             .bind(request.id.0)
             .execute(transaction)

@@ -136,20 +136,12 @@ pub fn whole_life(evidence: &Evidence, id: Uuid) -> String {
     } else {
         head.push_str(": no such row");
     }
-    for seen in evidence
-        .downstream
-        .iter()
-        .filter(|seen| seen.id == Some(id))
-    {
+    for seen in evidence.downstream.iter().filter(|seen| seen.id == Some(id)) {
         told.push((seen.at_us, format!("downstream: {}", seen.event)));
     }
     told.sort();
     for promise in evidence.promises.iter().filter(|promise| promise.id == id) {
-        let _ = write!(
-            head,
-            "\n      promised by {} as {}",
-            promise.way, promise.mark
-        );
+        let _ = write!(head, "\n      promised by {} as {}", promise.way, promise.mark);
     }
     for entry in evidence.told.iter().filter(|told| told.id == id) {
         let _ = write!(head, "\n      told: {}", entry.state);

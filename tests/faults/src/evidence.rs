@@ -161,9 +161,7 @@ impl Evidence {
                 transition_no: row.get("transition_no"),
                 mark: row.get::<Option<&str>, _>("mark").map(Into::into),
                 poison: row.get("poison"),
-                error: row
-                    .get::<Option<&str>, _>("error")
-                    .map(|error| words.of(error)),
+                error: row.get::<Option<&str>, _>("error").map(|error| words.of(error)),
                 events: Vec::new(),
             };
             self.lives.insert(row.get("id"), life);
@@ -203,16 +201,14 @@ impl Evidence {
             let left = sqlx::query_scalar(&count).fetch_one(&mut *session).await?;
             self.messages.insert(queue, left);
         }
-        let keyed: Vec<Uuid> = sqlx::query_scalar(
-            "select request_id from tidegate.dedup where expires_at > clock_timestamp()",
-        )
-        .fetch_all(&mut *session)
-        .await?;
-        self.keyed.extend(keyed);
-        let effects: Vec<(Uuid, i64)> =
-            sqlx::query_as("select request_id, count(*) from public.booking group by 1")
+        let keyed: Vec<Uuid> =
+            sqlx::query_scalar("select request_id from tidegate.dedup where expires_at > clock_timestamp()")
                 .fetch_all(&mut *session)
                 .await?;
+        self.keyed.extend(keyed);
+        let effects: Vec<(Uuid, i64)> = sqlx::query_as("select request_id, count(*) from public.booking group by 1")
+            .fetch_all(&mut *session)
+            .await?;
         for (id, count) in effects {
             self.effects.insert(id, u32::try_from(count)?);
         }

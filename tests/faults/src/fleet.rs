@@ -40,11 +40,7 @@ impl Programs {
     pub fn in_directory(directory: &Path) -> anyhow::Result<Self> {
         let program = |name: &str| {
             let path = directory.join(name);
-            anyhow::ensure!(
-                path.exists(),
-                "{} is missing: build the workspace",
-                path.display()
-            );
+            anyhow::ensure!(path.exists(), "{} is missing: build the workspace", path.display());
             Ok(path)
         };
         Ok(Self {
@@ -104,14 +100,8 @@ impl Fleet {
         for number in 1..=2 {
             let name = format!("node-{number}");
             let serve = |listen: &str| ["serve", "--listen", listen].map(str::to_owned).to_vec();
-            let (node, said) = Unit::start(
-                &name,
-                &programs.tidegate,
-                serve("127.0.0.1:0"),
-                network().await?,
-                &logs,
-            )
-            .await?;
+            let (node, said) =
+                Unit::start(&name, &programs.tidegate, serve("127.0.0.1:0"), network().await?, &logs).await?;
             let address = address_in(&said)?;
             nodes.push(node.with_arguments(serve(&address.to_string())));
             addresses.push(address);
@@ -135,14 +125,8 @@ impl Fleet {
             arguments.push(argument.to_owned());
         }
         arguments.insert(0, "downstream".to_owned());
-        let (downstream, said) = Unit::start(
-            "downstream",
-            &programs.worker,
-            arguments,
-            network().await?,
-            &logs,
-        )
-        .await?;
+        let (downstream, said) =
+            Unit::start("downstream", &programs.worker, arguments, network().await?, &logs).await?;
         let to_downstream = Proxy::start(Upstream::Tcp(vec![address_in(&said)?])).await?;
         let service = format!("http://{}", to_downstream.address);
 
@@ -175,8 +159,7 @@ impl Fleet {
             ]
             .map(str::to_owned)
             .to_vec();
-            let (worker, _) =
-                Unit::start(&name, &programs.worker, arguments, network().await?, &logs).await?;
+            let (worker, _) = Unit::start(&name, &programs.worker, arguments, network().await?, &logs).await?;
             workers.push(worker);
         }
         let mut bookers = Vec::new();
@@ -185,8 +168,7 @@ impl Fleet {
             let arguments = ["booker", "--name", &name, "--downstream", &service]
                 .map(str::to_owned)
                 .to_vec();
-            let (booker, _) =
-                Unit::start(&name, &programs.faults, arguments, network().await?, &logs).await?;
+            let (booker, _) = Unit::start(&name, &programs.faults, arguments, network().await?, &logs).await?;
             bookers.push(booker);
         }
         Ok(Self {
@@ -207,10 +189,7 @@ impl Fleet {
     /// The database.
     #[must_use]
     pub fn server(&self) -> Server {
-        self.server
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Another server is the database from now on: the address that everybody knows leads there.
@@ -221,11 +200,7 @@ impl Fleet {
     pub fn fail_over_to(&self, server: &Server) -> anyhow::Result<()> {
         let socket = server.socket()?;
         *self.server.lock().unwrap_or_else(PoisonError::into_inner) = server.clone();
-        for network in self
-            .units()
-            .map(|unit| &unit.database)
-            .chain([&self.callers])
-        {
+        for network in self.units().map(|unit| &unit.database).chain([&self.callers]) {
             network.lead_to(Upstream::Unix(socket.clone()));
         }
         Ok(())
@@ -268,10 +243,7 @@ impl Fleet {
     pub async fn stop(&self, journal: &Journal) -> anyhow::Result<()> {
         for unit in self.units().chain([&self.downstream]) {
             if !unit.terminate().await? {
-                journal.wrong(format!(
-                    "{} did not stop well when it was asked to",
-                    unit.name
-                ));
+                journal.wrong(format!("{} did not stop well when it was asked to", unit.name));
             }
         }
         Ok(())

@@ -161,12 +161,7 @@ pub struct Injector {
 impl Injector {
     /// An injector for this fleet.
     #[must_use]
-    pub fn new(
-        fleet: Arc<Fleet>,
-        load: Arc<Load>,
-        journal: Arc<Journal>,
-        standby: Option<Server>,
-    ) -> Self {
+    pub fn new(fleet: Arc<Fleet>, load: Arc<Load>, journal: Arc<Journal>, standby: Option<Server>) -> Self {
         Self {
             fleet,
             load,
@@ -266,18 +261,15 @@ impl Injector {
             Fault::Failover => self.fail_over(random).await,
             Fault::DuplicateStorm => {
                 let count = random.random_range(100..600);
-                let running = self.journal.inject(
-                    "duplicate_storm",
-                    &format!("{count} submissions of one key"),
-                );
+                let running = self
+                    .journal
+                    .inject("duplicate_storm", &format!("{count} submissions of one key"));
                 load::storm(&self.load, count, random.random()).await;
                 self.journal.over(&running);
                 Ok(())
             }
             Fault::Nonsense => {
-                let running = self
-                    .journal
-                    .inject("nonsense", "30 calls that make no sense");
+                let running = self.journal.inject("nonsense", "30 calls that make no sense");
                 load::nonsense(&self.load, 30, random.random()).await;
                 self.journal.over(&running);
                 Ok(())
@@ -285,9 +277,8 @@ impl Injector {
         };
         if let Err(error) = done {
             // Another fault may have been in the way of this one.
-            self.journal.say(&format!(
-                "{fault:?} was not injected as it was meant: {error:#}"
-            ));
+            self.journal
+                .say(&format!("{fault:?} was not injected as it was meant: {error:#}"));
         }
     }
 }

@@ -69,10 +69,7 @@ pub struct Submission {
 impl Submission {
     /// The mark of the payload with this number, by which the checker recognises it.
     fn mark(&self, number: usize) -> String {
-        self.payloads[number]["mark"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned()
+        self.payloads[number]["mark"].as_str().unwrap_or_default().to_owned()
     }
 }
 
@@ -143,8 +140,7 @@ impl Load {
         while !self.stop.is_cancelled() {
             tick.tick().await;
             owed += f64::from(per_second) / 10.0;
-            let room =
-                ((per_second * PATIENCE) as usize).saturating_sub(self.pace.available_permits());
+            let room = ((per_second * PATIENCE) as usize).saturating_sub(self.pace.available_permits());
             let whole = (owed as usize).min(room);
             owed -= owed.floor();
             self.pace.add_permits(whole);
@@ -210,11 +206,7 @@ impl Load {
         });
         let kind = *kind.unwrap_or(&scene::KINDS[0]);
         let is_batch = random.random_bool(0.45);
-        let count = if is_batch {
-            random.random_range(2..40)
-        } else {
-            1
-        };
+        let count = if is_batch { random.random_range(2..40) } else { 1 };
         self.submission(kind, count, is_batch, random.random_bool(0.6), random)
     }
 
@@ -226,9 +218,7 @@ impl Load {
         keyed: bool,
         random: &mut impl Rng,
     ) -> Submission {
-        let serial = self
-            .serial
-            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let serial = self.serial.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let key = format!("key-{serial}");
         let payloads = (0..count)
             .map(|number| {

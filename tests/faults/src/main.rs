@@ -40,8 +40,7 @@ fn main() -> ExitCode {
                     Command::Run(options) => Ok(run::run(options).await?.holds()),
                     Command::Booker(booker) => booker.run().await.map(|()| true),
                     Command::EmbeddedPostgresKeeper { directory } => {
-                        tokio::task::spawn_blocking(move || embedded_postgres::keep(&directory))
-                            .await??;
+                        tokio::task::spawn_blocking(move || embedded_postgres::keep(&directory)).await??;
                         Ok(true)
                     }
                 }

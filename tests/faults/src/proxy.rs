@@ -86,10 +86,7 @@ impl Proxy {
                     continue;
                 };
                 turn += 1;
-                let upstream = shared
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .clone();
+                let upstream = shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 tokio::spawn(carry(caller, upstream, turn, states.subscribe()));
             }
         });
@@ -154,12 +151,7 @@ async fn connect(upstream: &Upstream, turn: usize) -> Option<Box<dyn Stream>> {
     }
 }
 
-async fn carry(
-    caller: TcpStream,
-    upstream: Upstream,
-    turn: usize,
-    mut states: watch::Receiver<State>,
-) {
+async fn carry(caller: TcpStream, upstream: Upstream, turn: usize, mut states: watch::Receiver<State>) {
     let _ = caller.set_nodelay(true);
     let born = states.borrow().generation;
     // A stalled network does not make connections either.
@@ -176,10 +168,7 @@ async fn carry(
     let ended = async {
         let mut states = states.clone();
         let over = |state: &State| state.generation > born || state.flow == Flow::Refused;
-        states
-            .wait_for(over)
-            .await
-            .map_or(Told::Both, |state| state.told)
+        states.wait_for(over).await.map_or(Told::Both, |state| state.told)
     };
     let told = {
         let asked = pump(&mut from_caller, &mut to_server, states.clone(), false);

@@ -71,10 +71,7 @@ impl Report {
                 ));
             }
         }
-        let sends = evidence
-            .downstream
-            .iter()
-            .filter(|seen| &*seen.event == "send");
+        let sends = evidence.downstream.iter().filter(|seen| &*seen.event == "send");
         Self {
             seed,
             time,

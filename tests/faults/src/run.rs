@@ -153,10 +153,7 @@ async fn within(
         (seed, options.time),
         journal.counts().into_iter().collect(),
         load.ledger.entries().clone(),
-        Processes {
-            node_memory,
-            given_up,
-        },
+        Processes { node_memory, given_up },
         &evidence,
         verdict,
     ))
@@ -213,9 +210,7 @@ async fn evidence(
     stalls: Vec<Stall>,
 ) -> anyhow::Result<Evidence> {
     let of = |semantics| {
-        let kinds = scene::KINDS
-            .iter()
-            .filter(move |kind| kind.semantics == semantics);
+        let kinds = scene::KINDS.iter().filter(move |kind| kind.semantics == semantics);
         kinds.map(|kind| kind.name.to_owned()).collect()
     };
     let entries = load.ledger.entries().clone();

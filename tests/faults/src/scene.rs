@@ -40,34 +40,10 @@ pub enum Semantics {
 /// All kinds of a run.
 pub const KINDS: [Kind; 7] = [
     kind("direct", "direct", 30, Semantics::AtLeastOnce, "tx"),
-    kind(
-        "input_proof",
-        "input-proof",
-        20,
-        Semantics::AtLeastOnce,
-        "tx",
-    ),
-    kind(
-        "public_decrypt",
-        "public-decrypt",
-        15,
-        Semantics::AtLeastOnce,
-        "tx",
-    ),
-    kind(
-        "user_decrypt",
-        "user-decrypt",
-        10,
-        Semantics::AtLeastOnce,
-        "tx",
-    ),
-    kind(
-        "single_shot",
-        "single-shot",
-        10,
-        Semantics::AtMostOnce,
-        "tx",
-    ),
+    kind("input_proof", "input-proof", 20, Semantics::AtLeastOnce, "tx"),
+    kind("public_decrypt", "public-decrypt", 15, Semantics::AtLeastOnce, "tx"),
+    kind("user_decrypt", "user-decrypt", 10, Semantics::AtLeastOnce, "tx"),
+    kind("single_shot", "single-shot", 10, Semantics::AtMostOnce, "tx"),
     kind("booking", "booking", 15, Semantics::ExactlyOnce, "bookings"),
     kind("patient", "patient", 10, Semantics::AtLeastOnce, "tx"),
 ];
@@ -75,13 +51,7 @@ pub const KINDS: [Kind; 7] = [
 /// The deadline of `patient` requests, whose policy is the one that a new kind comes with: it carries an outage of half of it.
 pub const PATIENT_DEADLINE: Duration = Duration::from_secs(20);
 
-const fn kind(
-    name: &'static str,
-    path: &'static str,
-    weight: u32,
-    semantics: Semantics,
-    queue: &'static str,
-) -> Kind {
+const fn kind(name: &'static str, path: &'static str, weight: u32, semantics: Semantics, queue: &'static str) -> Kind {
     Kind {
         name,
         path,
@@ -172,9 +142,7 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<()> {
     sqlx::raw_sql("alter system set checkpoint_timeout = '60s'")
         .execute(&mut session)
         .await?;
-    sqlx::raw_sql("select pg_reload_conf()")
-        .execute(&mut session)
-        .await?;
+    sqlx::raw_sql("select pg_reload_conf()").execute(&mut session).await?;
     Ok(())
 }
 

@@ -35,11 +35,7 @@ impl Server {
         let options = Options {
             directory: directory.to_owned(),
             durable: true,
-            keeper: Some(vec![
-                keeper.into(),
-                OsString::from(KEEPER_COMMAND),
-                directory.into(),
-            ]),
+            keeper: Some(vec![keeper.into(), OsString::from(KEEPER_COMMAND), directory.into()]),
         };
         let server = tokio::task::spawn_blocking(move || {
             let server = EmbeddedPostgres::start(&options)?;
@@ -75,11 +71,7 @@ impl Server {
     #[must_use]
     pub fn program(&self, name: &str) -> PathBuf {
         let beside = self.0.bin().join(name);
-        if beside.is_file() {
-            beside
-        } else {
-            name.into()
-        }
+        if beside.is_file() { beside } else { name.into() }
     }
 
     /// Where the server keeps everything.

@@ -33,9 +33,7 @@ pub async fn follow(primary: &Server, directory: &Path, keeper: &Path) -> anyhow
         .arg(&data)
         .arg("-h")
         .arg(host)
-        .args([
-            "-p", "5432", "-U", "tidegate", "-X", "stream", "-c", "fast", "-R",
-        ])
+        .args(["-p", "5432", "-U", "tidegate", "-X", "stream", "-c", "fast", "-R"])
         // What the standby has not got yet is kept for it, however often the primary is killed.
         .args(["-C", "-S", "standby"])
         .stdin(Stdio::null())
@@ -65,10 +63,7 @@ pub async fn follow(primary: &Server, directory: &Path, keeper: &Path) -> anyhow
     }
     let synchronous = "select exists (select from pg_stat_replication where sync_state = 'sync')";
     for _ in 0..LOOKS {
-        if sqlx::query_scalar(synchronous)
-            .fetch_one(&mut session)
-            .await?
-        {
+        if sqlx::query_scalar(synchronous).fetch_one(&mut session).await? {
             return Ok(standby);
         }
         sleep(LOOK).await;

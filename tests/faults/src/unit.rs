@@ -89,10 +89,7 @@ impl Unit {
     }
 
     fn spawn(&self, state: &mut State) -> anyhow::Result<oneshot::Receiver<String>> {
-        let log = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(&self.log)?;
+        let log = OpenOptions::new().append(true).create(true).open(&self.log)?;
         let url = format!(
             "postgres://tidegate@{}/{}?sslmode=disable",
             self.database.address,
@@ -194,14 +191,7 @@ impl Unit {
     pub async fn freeze(&self, frozen: bool) -> anyhow::Result<()> {
         let state = self.state.lock().await;
         if let Some(child) = &state.child {
-            signal(
-                child,
-                if frozen {
-                    Signal::SIGSTOP
-                } else {
-                    Signal::SIGCONT
-                },
-            )?;
+            signal(child, if frozen { Signal::SIGSTOP } else { Signal::SIGCONT })?;
         }
         Ok(())
     }

@@ -85,13 +85,7 @@ const LIVES: [(u128, &str, &str, &str, &str); 8] = [
         "poison",
         "processing/submitted tx_in_flight/claimed failure/attempts_exhausted",
     ),
-    (
-        7,
-        "direct",
-        "direct",
-        "f",
-        "processing/submitted failure/cancelled",
-    ),
+    (7, "direct", "direct", "f", "processing/submitted failure/cancelled"),
     (
         8,
         "patient",
@@ -130,16 +124,9 @@ fn id(number: u128) -> Uuid {
 }
 
 fn insert(number: u128, kind: &str, flow: &str, payload: &str, life: &str) -> String {
-    let steps: Vec<_> = life
-        .split(' ')
-        .filter_map(|step| step.split_once('/'))
-        .collect();
+    let steps: Vec<_> = life.split(' ').filter_map(|step| step.split_once('/')).collect();
     let (status, _) = steps[steps.len() - 1];
-    let poison = if payload == "poison" {
-        ", \"poison\": true"
-    } else {
-        ""
-    };
+    let poison = if payload == "poison" { ", \"poison\": true" } else { "" };
     let error = if status == "failure" {
         "'{\"code\": \"x\"}'"
     } else {
@@ -166,11 +153,7 @@ fn insert(number: u128, kind: &str, flow: &str, payload: &str, life: &str) -> St
 
 /// The story; `sql` is done to its database afterwards, `log` are lines that the log has besides, `change` changes what
 /// callers and orchestrator have written down.
-async fn told(
-    sql: &str,
-    log: &[(f64, u128, &str, &str)],
-    change: impl FnOnce(&mut Evidence),
-) -> Verdict {
+async fn told(sql: &str, log: &[(f64, u128, &str, &str)], change: impl FnOnce(&mut Evidence)) -> Verdict {
     let database = TestDatabase::new().await;
     let mut story = "create table public.booking (request_id uuid not null);
                      set session_replication_role = replica;"
@@ -187,10 +170,7 @@ async fn told(
         );
     }
     let mut session = database.session().await;
-    sqlx::raw_sql(&(story + sql))
-        .execute(&mut session)
-        .await
-        .unwrap();
+    sqlx::raw_sql(&(story + sql)).execute(&mut session).await.unwrap();
 
     let mut file = tempfile::NamedTempFile::new().unwrap();
     for (seconds, number, kind, event) in LOG.iter().chain(log) {
@@ -221,11 +201,7 @@ async fn told(
             promise(2, "user_decrypt", "b", false),
             promise(3, "booking", "c", true),
         ],
-        told: vec![
-            told(1, "completed"),
-            told(4, "failure"),
-            told(7, "cancelled"),
-        ],
+        told: vec![told(1, "completed"), told(4, "failure"), told(7, "cancelled")],
         exactly_once: ["booking".to_owned()].into(),
         at_most_once: ["single_shot".to_owned()].into(),
         carried_us: [("patient".to_owned(), 1_000_000)].into(),
@@ -247,10 +223,7 @@ async fn told(
 
 /// The rules that are broken.
 fn broken(verdict: &Verdict) -> Vec<&'static str> {
-    let broken = verdict
-        .0
-        .iter()
-        .filter(|check| !check.violations.is_empty());
+    let broken = verdict.0.iter().filter(|check| !check.violations.is_empty());
     broken.map(|check| check.rule).collect()
 }
 
@@ -277,8 +250,7 @@ async fn a_story_in_which_all_is_well_breaks_no_rule_and_every_rule_has_looked()
 
 #[tokio::test]
 async fn a_skipped_status_is_found() {
-    let skipped =
-        "delete from tidegate.stored_event where request_id = '{1}' and transition_no = 2;
+    let skipped = "delete from tidegate.stored_event where request_id = '{1}' and transition_no = 2;
                    update tidegate.stored_event set transition_no = 2, from_status = 'processing'
                    where request_id = '{1}' and transition_no = 3;
                    update tidegate.request set transition_no = 2 where id = '{1}'";
@@ -298,28 +270,54 @@ async fn histories_that_cannot_be_are_found() {
     };
     for (sql, rules) in [
         // A cause that does not belong to the edge.
-        ("update tidegate.stored_event set cause = 'response' where request_id = '{1}' and transition_no = 3", &[LEGAL, GIVEN][..]),
+        (
+            "update tidegate.stored_event set cause = 'response' where request_id = '{1}' and transition_no = 3",
+            &[LEGAL, GIVEN][..],
+        ),
         // A step of another flow.
-        ("update tidegate.stored_event set to_status = 'queued' where request_id = '{7}' and transition_no = 1", &[LEGAL]),
+        (
+            "update tidegate.stored_event set to_status = 'queued' where request_id = '{7}' and transition_no = 1",
+            &[LEGAL],
+        ),
         // A step that takes place before the one it follows.
-        ("update tidegate.stored_event set at = at - interval '3 seconds' where request_id = '{5}' and transition_no = 5", &[LEGAL]),
+        (
+            "update tidegate.stored_event set at = at - interval '3 seconds' where request_id = '{5}' and transition_no = 5",
+            &[LEGAL],
+        ),
         // A hand's edit, which no fault makes.
-        ("update tidegate.stored_event set cause = 'hand_edit' where request_id = '{3}' and transition_no = 3", &[LEGAL]),
+        (
+            "update tidegate.stored_event set cause = 'hand_edit' where request_id = '{3}' and transition_no = 3",
+            &[LEGAL],
+        ),
         // A row that moved on without its history.
-        ("update tidegate.request set req_status = 'timed_out' where id = '{2}'", &[TOLD_BY_EVENTS, EFFECTS][..1]),
-        ("delete from tidegate.stored_event where request_id = '{7}' and transition_no = 2", &[ENDED, TOLD_BY_EVENTS, TOLD]),
+        (
+            "update tidegate.request set req_status = 'timed_out' where id = '{2}'",
+            &[TOLD_BY_EVENTS, EFFECTS][..1],
+        ),
+        (
+            "delete from tidegate.stored_event where request_id = '{7}' and transition_no = 2",
+            &[ENDED, TOLD_BY_EVENTS, TOLD],
+        ),
         // Stuck.
-        ("update tidegate.request set req_status = 'tx_in_flight', transition_no = 2 where id = '{4}';
-          delete from tidegate.stored_event where request_id = '{4}' and transition_no = 3", &[ENDED, TOLD]),
+        (
+            "update tidegate.request set req_status = 'tx_in_flight', transition_no = 2 where id = '{4}';
+          delete from tidegate.stored_event where request_id = '{4}' and transition_no = 3",
+            &[ENDED, TOLD],
+        ),
         // Ended twice.
-        ("insert into tidegate.stored_event (request_id, transition_no, from_status, to_status, at, attempt, cause)
+        (
+            "insert into tidegate.stored_event (request_id, transition_no, from_status, to_status, at, attempt, cause)
           values ('{4}', 4, 'failure', 'failure', to_timestamp(1800000009), 1, 'internal_error');
-          update tidegate.request set transition_no = 4 where id = '{4}'", &[ENDED, LEGAL]),
+          update tidegate.request set transition_no = 4 where id = '{4}'",
+            &[ENDED, LEGAL],
+        ),
         // A poison payload that went through.
         ("update tidegate.request set error = null where id = '{6}'", &[POISON]),
         // Events of nobody.
-        ("update tidegate.stored_event set request_id = gen_random_uuid() where request_id = '{7}'",
-          &[ENDED, TOLD_BY_EVENTS, TOLD]),
+        (
+            "update tidegate.stored_event set request_id = gen_random_uuid() where request_id = '{7}'",
+            &[ENDED, TOLD_BY_EVENTS, TOLD],
+        ),
         // A message that nobody will take.
         ("select pgmq.send('tx', '{}')", &[REST]),
     ] {
@@ -362,12 +360,7 @@ async fn a_lost_request_is_found() {
 
 #[tokio::test]
 async fn an_end_that_changed_after_it_was_told_is_found() {
-    for (number, state) in [
-        (1, "failure"),
-        (1, "unknown"),
-        (4, "cancelled"),
-        (9, "completed"),
-    ] {
+    for (number, state) in [(1, "failure"), (1, "unknown"), (4, "cancelled"), (9, "completed")] {
         let verdict = told("", &[], |evidence| {
             evidence.told.push(Told {
                 id: id(number),
@@ -402,11 +395,7 @@ async fn a_key_that_was_lost_is_found_and_one_that_was_free_again_is_none() {
     found(&(failed + &second), &[]).await;
     // Nobody has asked again, and would be given another request.
     found("delete from tidegate.dedup where key = 'a'", &[KEYS]).await;
-    found(
-        "update tidegate.dedup set expires_at = now() where key = 'a'",
-        &[KEYS],
-    )
-    .await;
+    found("update tidegate.dedup set expires_at = now() where key = 'a'", &[KEYS]).await;
 }
 
 #[tokio::test]
@@ -424,9 +413,7 @@ async fn an_answer_that_nobody_gave_is_found() {
                 .iter()
                 .rposition(|line| line.id == Some(id(number)) && &*line.event == event);
             evidence.downstream.remove(place.unwrap());
-            evidence
-                .downstream
-                .retain(|line| &*line.event != "delivered_late");
+            evidence.downstream.retain(|line| &*line.event != "delivered_late");
         })
         .await;
         assert_eq!(broken(&verdict), [GIVEN], "{number}");
@@ -528,10 +515,7 @@ fn crowd(spread: f64) -> (String, Vec<(f64, u128, &'static str, &'static str)>) 
     let log = numbers
         .flat_map(|number| {
             let at = 2.0 + (number - 100) as f64 * spread;
-            [
-                (at, number, "direct", "send"),
-                (at, number, "direct", "taken"),
-            ]
+            [(at, number, "direct", "send"), (at, number, "direct", "taken")]
         })
         .collect();
     (sql, log)
@@ -546,10 +530,7 @@ async fn a_rate_that_is_not_kept_is_found_unless_something_held_the_calls_back()
     let verdict = told(&sql, &paced, |_| {}).await;
     assert!(verdict.holds(), "{verdict}");
 
-    for (sort, rules) in [
-        ("downstream_frozen", &[][..]),
-        ("postgres_killed", &[SEND_RATE]),
-    ] {
+    for (sort, rules) in [("downstream_frozen", &[][..]), ("postgres_killed", &[SEND_RATE])] {
         let (sql, at_once) = crowd(0.0);
         let verdict = told(&sql, &at_once, |evidence| {
             evidence.disturbances.push(Disturbance {
@@ -569,14 +550,8 @@ async fn a_rate_that_is_not_kept_is_found_unless_something_held_the_calls_back()
 
 #[tokio::test]
 async fn checks_too_many_at_once_are_found() {
-    let begun = [
-        (1.25, 1, "user_decrypt", "check"),
-        (1.30, 3, "user_decrypt", "check"),
-    ];
-    let ended = [
-        (1.35, 1, "user_decrypt", "ready"),
-        (1.36, 3, "user_decrypt", "ready"),
-    ];
+    let begun = [(1.25, 1, "user_decrypt", "check"), (1.30, 3, "user_decrypt", "check")];
+    let ended = [(1.35, 1, "user_decrypt", "ready"), (1.36, 3, "user_decrypt", "ready")];
     let mut log = begun.to_vec();
     log.extend(ended);
     seen(&log, &[CHECKS]).await;

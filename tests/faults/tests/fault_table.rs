@@ -34,19 +34,12 @@ async fn start(name: &str, arguments: &[&str], url: &str) -> (Child, String) {
     let line = said.next_line().await.unwrap().unwrap();
     // Somebody has to go on reading, or its next line would fail.
     tokio::spawn(async move { while let Ok(Some(_)) = said.next_line().await {} });
-    let address = line
-        .split_whitespace()
-        .find(|word| word.starts_with("http://"));
+    let address = line.split_whitespace().find(|word| word.starts_with("http://"));
     (child, address.unwrap().to_owned())
 }
 
 async fn node(database: &TestDatabase) -> (Child, String) {
-    start(
-        "tidegate",
-        &["serve", "--listen", "127.0.0.1:0"],
-        &database.url,
-    )
-    .await
+    start("tidegate", &["serve", "--listen", "127.0.0.1:0"], &database.url).await
 }
 
 fn client() -> reqwest::Client {
@@ -62,8 +55,7 @@ fn post(node: &str, key: &str) -> reqwest::RequestBuilder {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_killed_in_the_midst_of_a_submission_leaves_one_request_or_none_and_a_retry_finds_or_makes_it()
- {
+async fn a_node_killed_in_the_midst_of_a_submission_leaves_one_request_or_none_and_a_retry_finds_or_makes_it() {
     let database = TestDatabase::unlimited().await;
     // Killed while the database works on it; and when the database has it, but before the caller hears of it.
     for (key, is_stored) in [("early", false), ("late", true)] {
@@ -80,12 +72,8 @@ async fn a_node_killed_in_the_midst_of_a_submission_leaves_one_request_or_none_a
             // Nobody reads any more, and the database goes on all the same.
             stop(&doomed).await;
             lock.rollback().await.unwrap();
-            let sql =
-                format!("select count(*) from tidegate.request where payload ->> 'key' = '{key}'");
-            eventually("it is stored", || async {
-                database.number(&sql).await == 1
-            })
-            .await;
+            let sql = format!("select count(*) from tidegate.request where payload ->> 'key' = '{key}'");
+            eventually("it is stored", || async { database.number(&sql).await == 1 }).await;
             doomed.kill().await.unwrap();
         } else {
             doomed.kill().await.unwrap();
@@ -117,11 +105,7 @@ async fn stop(child: &Child) {
     // The state is the letter behind the name, which is in parentheses.
     let is_stopped = |thread: std::io::Result<std::fs::DirEntry>| {
         let stat = std::fs::read_to_string(thread.unwrap().path().join("stat")).unwrap();
-        stat.rsplit(')')
-            .next()
-            .unwrap()
-            .trim_start()
-            .starts_with('T')
+        stat.rsplit(')').next().unwrap().trim_start().starts_with('T')
     };
     eventually("every thread has stopped", || async {
         let mut threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
@@ -131,8 +115,7 @@ async fn stop(child: &Child) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_takes_no_writes_gets_submissions_503_with_retry_after_and_stores_nothing()
-{
+async fn a_database_that_takes_no_writes_gets_submissions_503_with_retry_after_and_stores_nothing() {
     let database = TestDatabase::unlimited().await;
     let (_node, address) = node(&database).await;
     let known = post(&address, "known").send().await.unwrap();
@@ -297,10 +280,7 @@ async fn a_database_restored_from_an_older_backup_sends_nothing_a_second_time() 
         .output()
         .await
         .unwrap();
-    assert!(
-        matches!(recovered.status.code(), Some(0 | 3)),
-        "{recovered:?}"
-    );
+    assert!(matches!(recovered.status.code(), Some(0 | 3)), "{recovered:?}");
     let _worker = worker(&backup_url, &downstream).await;
     sqlx::raw_sql("select tidegate.pause(paused => false)")
         .execute(&restored)

@@ -27,9 +27,7 @@ async fn pass(from: &mut TcpStream, to: &mut TcpStream) {
 }
 
 async fn hears_nothing(end: &mut TcpStream) -> bool {
-    timeout(Duration::from_millis(50), end.read_u8())
-        .await
-        .is_err()
+    timeout(Duration::from_millis(50), end.read_u8()).await.is_err()
 }
 
 async fn is_over(end: &mut TcpStream) -> bool {

@@ -30,8 +30,5 @@ async fn every_promise_holds_while_everything_breaks() {
     assert!(report.holds(), "{report}");
     let injected: u64 = report.injected.iter().map(|(_, count)| count).sum();
     let requests: u64 = report.requests.iter().map(|(_, _, count)| count).sum();
-    assert!(
-        injected >= campaign(4, 15) && requests >= campaign(60, 200),
-        "{report}"
-    );
+    assert!(injected >= campaign(4, 15) && requests >= campaign(60, 200), "{report}");
 }

@@ -9,10 +9,7 @@ use crate::{
 
 /// Two workers, and a request for each flow, with a key of its own.
 fn scene(name: &'static str, flows: &[Flow], faults: Faults) -> Scene {
-    let submitters = (1..).zip(flows).map(|(key, &flow)| Submitter {
-        flow,
-        key: Some(key),
-    });
+    let submitters = (1..).zip(flows).map(|(key, &flow)| Submitter { flow, key: Some(key) });
     Scene {
         name,
         submitters: submitters.collect(),
@@ -36,10 +33,7 @@ fn checked() -> Scene {
         duplicates: 1,
         ..Faults::default()
     };
-    let small = Faults {
-        duplicates: 0,
-        ..usual
-    };
+    let small = Faults { duplicates: 0, ..usual };
     let large = Faults {
         crashes: 2,
         recoveries: 1,
@@ -93,14 +87,8 @@ fn ended() -> Scene {
         purges: 1,
         ..Faults::default()
     };
-    let small = Faults {
-        crashes: 0,
-        ..usual
-    };
-    let large = Faults {
-        expiries: 1,
-        ..usual
-    };
+    let small = Faults { crashes: 0, ..usual };
+    let large = Faults { expiries: 1, ..usual };
     let flows = [Flow::Decrypt, Flow::Proof];
     Scene {
         checks_max: 1,
@@ -136,22 +124,13 @@ fn gated() -> Scene {
         releases: 1,
         ..Faults::default()
     };
-    let small = Faults {
-        releases: 0,
-        ..usual
-    };
-    let large = Faults {
-        expiries: 1,
-        ..usual
-    };
+    let small = Faults { releases: 0, ..usual };
+    let large = Faults { expiries: 1, ..usual };
     let mut scene = scene("gated", &[Flow::Direct; 3], bounds(small, usual, large));
     for submitter in &mut scene.submitters {
         submitter.key = None;
     }
-    Scene {
-        node: true,
-        ..scene
-    }
+    Scene { node: true, ..scene }
 }
 
 fn every_state(scene: Scene) {

@@ -47,8 +47,7 @@ pub(crate) fn all() -> Vec<Property<Scene>> {
         Property::always(ROOM, |scene: &Scene, state: &State| {
             // Nothing keeps a request that has passed its check out of the tx queue.
             let is_checked = |submitter: &Submitter| submitter.flow == Flow::Decrypt;
-            let only_entered =
-                |stage| stage == Stage::Readiness || !scene.submitters.iter().any(is_checked);
+            let only_entered = |stage| stage == Stage::Readiness || !scene.submitters.iter().any(is_checked);
             scene.was_purged(state)
                 || STAGES
                     .into_iter()
@@ -58,13 +57,9 @@ pub(crate) fn all() -> Vec<Property<Scene>> {
         Property::always(NOT_STUCK, |scene: &Scene, state: &State| {
             is_at_rest(state) || !is_still(scene, state)
         }),
-        Property::sometimes(
-            "sometimes every request is completed",
-            |_, state: &State| {
-                state.rows().count() > 1
-                    && state.rows().all(|(_, row)| row.status == Status::Completed)
-            },
-        ),
+        Property::sometimes("sometimes every request is completed", |_, state: &State| {
+            state.rows().count() > 1 && state.rows().all(|(_, row)| row.status == Status::Completed)
+        }),
         Property::sometimes("sometimes a request fails", |_, state: &State| {
             state.rows().any(|(_, row)| row.status == Status::Failure)
         }),
@@ -95,13 +90,9 @@ fn is_still(scene: &Scene, state: &State) -> bool {
 /// Whether all that was wanted has come to its end.
 fn is_at_rest(state: &State) -> bool {
     state.callers.iter().all(|&caller| caller == Caller::Served)
-        && state.rows().all(|(_, row)| {
-            row.status.is_terminal()
-                && row
-                    .messages
-                    .iter()
-                    .all(|&message| message == Message::Absent)
-        })
+        && state
+            .rows()
+            .all(|(_, row)| row.status.is_terminal() && row.messages.iter().all(|&message| message == Message::Absent))
 }
 
 /// A gate agrees with its depth after every transaction that moved a message, except that nobody looks when a queue is
@@ -109,9 +100,9 @@ fn is_at_rest(state: &State) -> bool {
 fn gates_agree(scene: &Scene, state: &State) -> bool {
     let late = |stage| state.gate_is_late(scene, stage);
     let by_hand = scene.was_purged(state) || scene.is_broken(Bug::LostMessage);
-    let copies_agree = STAGES.iter().all(|&stage| {
-        is_closed(state.copies[stage as usize].epoch) == is_closed(state.epochs[stage as usize])
-    });
+    let copies_agree = STAGES
+        .iter()
+        .all(|&stage| is_closed(state.copies[stage as usize].epoch) == is_closed(state.epochs[stage as usize]));
     (by_hand || !STAGES.iter().any(|&stage| late(stage)))
         && (!scene.node || copies_agree || !is_still(scene, state))
         && (!by_hand || !STAGES.iter().any(|&stage| late(stage)) || !is_still(scene, state))

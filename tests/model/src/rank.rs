@@ -16,8 +16,7 @@ pub(crate) fn rank(scene: &Scene, state: &State) -> (u32, u32, u32, u32) {
     let claims = state.rows().map(|(_, row)| match row.queue() {
         None => 0,
         Some(stage) => {
-            let checks =
-                u32::from(stage == Stage::Readiness) * u32::from(scene.checks_max - row.checks);
+            let checks = u32::from(stage == Stage::Readiness) * u32::from(scene.checks_max - row.checks);
             checks + u32::from(scene.attempts_max + 1 - row.attempts)
         }
     });
@@ -50,14 +49,12 @@ fn of_row(row: &Row) -> u32 {
         Status::ReceiptReceived => 1,
         Status::Completed | Status::TimedOut | Status::Failure => 0,
     };
-    let messages = STAGES
-        .iter()
-        .map(|&stage| match row.messages[stage as usize] {
-            Message::Absent => u32::from(row.queue() == Some(stage)) * 4,
-            Message::Held => 3,
-            Message::Lapsed => 2,
-            Message::Waiting => 1,
-        });
+    let messages = STAGES.iter().map(|&stage| match row.messages[stage as usize] {
+        Message::Absent => u32::from(row.queue() == Some(stage)) * 4,
+        Message::Held => 3,
+        Message::Lapsed => 2,
+        Message::Waiting => 1,
+    });
     let calls = row.calls().map(|(_, call)| match call.phase {
         Phase::Claimed => 40,
         Phase::Looked => 30,

@@ -67,18 +67,12 @@ pub(crate) fn is_legal(flow: Flow, from: Option<Status>, to: Status, cause: Caus
             cause,
             Cause::Cancelled | Cause::DeadlineExceeded | Cause::AttemptsExhausted
         ),
-        (Some(TxInFlight), Processing) => matches!(
-            cause,
-            Cause::Recovered | Cause::SendRetried | Cause::Released
-        ),
+        (Some(TxInFlight), Processing) => matches!(cause, Cause::Recovered | Cause::SendRetried | Cause::Released),
         (Some(TxInFlight), ReceiptReceived) => cause == Cause::Receipt,
         (Some(TxInFlight), Completed) => flow == Flow::Direct && cause == Cause::Receipt,
         (Some(TxInFlight), Failure) => matches!(
             cause,
-            Cause::Rejected
-                | Cause::OutcomeUnknown
-                | Cause::DeadlineExceeded
-                | Cause::AttemptsExhausted
+            Cause::Rejected | Cause::OutcomeUnknown | Cause::DeadlineExceeded | Cause::AttemptsExhausted
         ),
         (Some(ReceiptReceived), Completed) => {
             cause

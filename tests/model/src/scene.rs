@@ -132,12 +132,9 @@ impl Scene {
 
     /// Whether anybody may still submit with a key.
     pub(crate) fn is_wanted(&self, key: u8, state: &State) -> bool {
-        self.submitters
-            .iter()
-            .zip(state.callers)
-            .any(|(submitter, caller)| {
-                submitter.key == Some(key) && (caller != Caller::Served || state.left.repeats > 0)
-            })
+        self.submitters.iter().zip(state.callers).any(|(submitter, caller)| {
+            submitter.key == Some(key) && (caller != Caller::Served || state.left.repeats > 0)
+        })
     }
 
     /// Whether a queue was emptied by hand on the way to this state.

@@ -10,10 +10,7 @@ use stateright::{Checker, HasDiscoveries, Model};
 /// What may happen in a scene, by how much is asked for.
 pub(crate) fn bounds<T>(small: T, usual: T, large: T) -> T {
     let asked = |variable| env::var(variable).unwrap_or_default();
-    match (
-        asked("TIDEGATE_MODEL").as_str(),
-        asked("TIDEGATE_TESTS").as_str(),
-    ) {
+    match (asked("TIDEGATE_MODEL").as_str(), asked("TIDEGATE_TESTS").as_str()) {
         ("large", _) => large,
         ("usual", _) | ("", "long") => usual,
         ("small" | "", _) => small,

@@ -140,9 +140,9 @@ impl Row {
 
     /// Whether it has a message exactly where its status wants one.
     pub(crate) fn has_its_message(&self) -> bool {
-        STAGES.iter().all(|&stage| {
-            (self.messages[stage as usize] != Message::Absent) == (self.queue() == Some(stage))
-        })
+        STAGES
+            .iter()
+            .all(|&stage| (self.messages[stage as usize] != Message::Absent) == (self.queue() == Some(stage)))
     }
 
     pub(crate) fn calls(&self) -> impl Iterator<Item = (usize, Call)> {

@@ -109,8 +109,7 @@ impl Scene {
         for (caller, submitter) in self.submitters.iter().enumerate() {
             match state.callers[caller] {
                 Caller::Wants | Caller::Unsure | Caller::Looked => {
-                    let refused =
-                        submitter.key.is_none() && self.node_refuses(state, submitter.flow);
+                    let refused = submitter.key.is_none() && self.node_refuses(state, submitter.flow);
                     if !refused {
                         steps.push(Step::Submit(caller));
                     }
@@ -140,13 +139,10 @@ impl Scene {
         };
         for stage in STAGES {
             let message = row.messages[stage as usize];
-            if matches!(message, Message::Waiting | Message::Lapsed) && self.may_claim(state, stage)
-            {
+            if matches!(message, Message::Waiting | Message::Lapsed) && self.may_claim(state, stage) {
                 steps.push(Step::Claim(place, stage));
             }
-            if message == Message::Held
-                && (state.left.expiries > 0 || !is_worked_at(state, place, stage))
-            {
+            if message == Message::Held && (state.left.expiries > 0 || !is_worked_at(state, place, stage)) {
                 steps.push(Step::Lapse(place, stage));
             }
         }
@@ -202,14 +198,7 @@ impl Scene {
         state.busy() < self.workers
     }
 
-    fn call_steps(
-        &self,
-        state: &State,
-        place: usize,
-        at: usize,
-        call: Call,
-        steps: &mut Vec<Step>,
-    ) {
+    fn call_steps(&self, state: &State, place: usize, at: usize, call: Call, steps: &mut Vec<Step>) {
         for outcome in said(call) {
             steps.push(Step::Settle(place, at, outcome));
             if state.left.duplicates > 0 {
@@ -242,14 +231,7 @@ impl Scene {
         }
     }
 
-    fn work_steps(
-        &self,
-        state: &State,
-        place: usize,
-        at: usize,
-        call: Call,
-        steps: &mut Vec<Step>,
-    ) {
+    fn work_steps(&self, state: &State, place: usize, at: usize, call: Call, steps: &mut Vec<Step>) {
         if call.stage == Stage::Readiness {
             return;
         }
@@ -312,8 +294,7 @@ impl Model for Scene {
         }
         if self.is_broken(Bug::CountThenClaim)
             && state.held(Stage::Readiness) < self.concurrency
-            && state.depth(Stage::Readiness)
-                > state.held(Stage::Readiness) + usize::from(state.counted)
+            && state.depth(Stage::Readiness) > state.held(Stage::Readiness) + usize::from(state.counted)
             && state.busy() < self.workers
         {
             steps.push(Step::Count);

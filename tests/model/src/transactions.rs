@@ -67,9 +67,7 @@ impl State {
     /// The first request that a key stands for: in its window, and neither failed nor timed out.
     pub(crate) fn known(&self, key: u8) -> bool {
         self.rows().any(|(_, row)| {
-            row.key == Some(key)
-                && row.in_window
-                && !matches!(row.status, Status::Failure | Status::TimedOut)
+            row.key == Some(key) && row.in_window && !matches!(row.status, Status::Failure | Status::TimedOut)
         })
     }
 
@@ -88,9 +86,7 @@ impl State {
         }
         let path = Self::path(flow);
         let entry = path[0];
-        let is_open = path
-            .iter()
-            .all(|&stage| !is_closed(self.epochs[stage as usize]));
+        let is_open = path.iter().all(|&stage| !is_closed(self.epochs[stage as usize]));
         let has_room = self.depth(entry) < scene.marks[entry as usize].high;
         if !is_open || !has_room {
             if is_open {
@@ -134,8 +130,7 @@ impl State {
     pub(crate) fn claim_tx(&mut self, scene: &Scene, place: usize) {
         let row = self.row(place);
         let lost = row.status == Status::TxInFlight;
-        let at_most_once =
-            scene.semantics == Semantics::AtMostOnce && !scene.is_broken(Bug::ResendAnyway);
+        let at_most_once = scene.semantics == Semantics::AtMostOnce && !scene.is_broken(Bug::ResendAnyway);
         let ended = if !lost && row.status != Status::Processing {
             self.remove_message(scene, place, Stage::Tx);
             return;
@@ -158,12 +153,7 @@ impl State {
         let row = self.row(place);
         row.attempts += 1;
         let attempts = row.attempts;
-        self.lease(
-            place,
-            Stage::Tx,
-            attempts == 1,
-            attempts <= scene.attempts_max,
-        );
+        self.lease(place, Stage::Tx, attempts == 1, attempts <= scene.attempts_max);
     }
 
     fn lease(&mut self, place: usize, stage: Stage, first_attempt: bool, may_send: bool) {
@@ -248,8 +238,7 @@ impl State {
             }
             Outcome::Retry { left } => {
                 let attempts = self.row(place).attempts;
-                let at_most_once =
-                    scene.semantics == Semantics::AtMostOnce && !scene.is_broken(Bug::ResendAnyway);
+                let at_most_once = scene.semantics == Semantics::AtMostOnce && !scene.is_broken(Bug::ResendAnyway);
                 let ended = if at_most_once && left {
                     Some(Cause::OutcomeUnknown)
                 } else if attempts >= scene.attempts_max {

@@ -51,10 +51,7 @@ async fn just_inside_the_window_it_is_the_same_request_and_just_outside_a_new_on
         age(&database, "1 minute").await;
         let (outcome, second) = submit(&database, ASK).await;
         assert_eq!((outcome.as_str(), second == first), ("accepted", false));
-        assert_eq!(
-            submit(&database, ASK).await,
-            ("replayed".to_owned(), second)
-        );
+        assert_eq!(submit(&database, ASK).await, ("replayed".to_owned(), second));
         assert_eq!(requests(&database).await, 2);
     }
 }
@@ -101,16 +98,8 @@ async fn a_bucket_begins_at_its_edge_and_not_a_microsecond_before() {
             "2026-01-01 12:09:59.999999Z",
             "2026-01-01 12:00:00.000000",
         ),
-        (
-            "'10 minutes'",
-            "2026-01-01 12:10:00Z",
-            "2026-01-01 12:10:00.000000",
-        ),
-        (
-            "'1 day'",
-            "2026-01-01 23:59:59.999999Z",
-            "2026-01-01 00:00:00.000000",
-        ),
+        ("'10 minutes'", "2026-01-01 12:10:00Z", "2026-01-01 12:10:00.000000"),
+        ("'1 day'", "2026-01-01 23:59:59.999999Z", "2026-01-01 00:00:00.000000"),
         (
             "'250 milliseconds'",
             "2026-01-01 12:00:00.749999Z",
@@ -200,9 +189,7 @@ async fn many_who_arrive_at_once_while_edges_pass_by_make_one_request() {
                 barrier.wait().await;
                 ids.push(
                     session
-                        .text(&format!(
-                            "select id from tidegate.submit('orders', '{round}')"
-                        ))
+                        .text(&format!("select id from tidegate.submit('orders', '{round}')"))
                         .await,
                 );
             }
@@ -217,9 +204,7 @@ async fn many_who_arrive_at_once_while_edges_pass_by_make_one_request() {
         assert_eq!(ids, &told[0]);
     }
     assert_eq!(requests(&database).await, rounds);
-    let keys = database
-        .number("select count(distinct key) from tidegate.dedup")
-        .await;
+    let keys = database.number("select count(distinct key) from tidegate.dedup").await;
     assert!(keys > 1, "no edge has passed");
 }
 

@@ -27,16 +27,9 @@ const GROWTH: f64 = 1.4;
 const LONGEST: Duration = Duration::from_millis(25);
 
 /// What does not hold of an estimator for a seed, in words; nothing when all is well.
-pub fn broken(
-    scenario: &Scenario,
-    seed: u64,
-    max: Duration,
-    estimator: &mut dyn Estimator,
-) -> Vec<String> {
+pub fn broken(scenario: &Scenario, seed: u64, max: Duration, estimator: &mut dyn Estimator) -> Vec<String> {
     let calls = scenario.calls(seed);
-    let run = |estimator: &mut dyn Estimator| {
-        run(&calls, scenario.servers, Abandoned::Dropped, estimator)
-    };
+    let run = |estimator: &mut dyn Estimator| run(&calls, scenario.servers, Abandoned::Dropped, estimator);
     let run_of_it = run(estimator);
     let fixed = fixed(max).map(|timeout| run(&mut Fixed(timeout)));
     broken_in(scenario, &calls, &run_of_it, &fixed)
@@ -54,17 +47,11 @@ fn broken_in(scenario: &Scenario, calls: &[Call], ours: &Run, fixed: &[Run]) -> 
     };
     for (number, phase) in scenario.phases.iter().enumerate() {
         let (from, to) = span(calls, number);
-        let best = fixed
-            .iter()
-            .map(|run| run.goodput((from, to)))
-            .fold(0.0, f64::max);
+        let best = fixed.iter().map(|run| run.goodput((from, to))).fold(0.0, f64::max);
         let goodput = ours.goodput((from, to));
         hold(
             goodput >= best * (1.0 - GOODPUT_LOST),
-            format!(
-                "{goodput:.0} answers/s in {}, a fixed timeout {best:.0}",
-                phase.name
-            ),
+            format!("{goodput:.0} answers/s in {}, a fixed timeout {best:.0}", phase.name),
         );
         if !phase.overloads {
             let failure_rate = ours.failure_rate((from, to));
@@ -95,18 +82,12 @@ fn broken_in(scenario: &Scenario, calls: &[Call], ours: &Run, fixed: &[Run]) -> 
         let last = ours.mean_in_flight((to - third, to));
         hold(
             last <= first * GROWTH,
-            format!(
-                "calls under way grow from {first:.1} to {last:.1} in {}",
-                phase.name
-            ),
+            format!("calls under way grow from {first:.1} to {last:.1} in {}", phase.name),
         );
         let bound = phase.rate * LONGEST.as_secs_f64();
         hold(
             last <= bound,
-            format!(
-                "{last:.1} calls under way in {}, more than {bound:.1}",
-                phase.name
-            ),
+            format!("{last:.1} calls under way in {}, more than {bound:.1}", phase.name),
         );
     }
     broken

@@ -34,8 +34,7 @@ pub fn fixed(max: Duration) -> [Duration; 3] {
 
 /// All that take part, ours first.
 pub fn contestants(max: Duration) -> Vec<(String, Box<dyn Estimator>)> {
-    let mut all: Vec<(String, Box<dyn Estimator>)> =
-        vec![("ours".to_owned(), Box::new(Ours::new(max)))];
+    let mut all: Vec<(String, Box<dyn Estimator>)> = vec![("ours".to_owned(), Box::new(Ours::new(max)))];
     for timeout in fixed(max) {
         let name = format!("fixed {} ms", timeout.as_millis());
         all.push((name, Box::new(Fixed(timeout))));
@@ -129,14 +128,10 @@ impl Estimator for Rfc6298 {
         let took = took.as_secs_f64();
         let (srtt, rttvar) = match self.smoothed {
             None => (took, took / 2.0),
-            Some((srtt, rttvar)) => (
-                0.875 * srtt + 0.125 * took,
-                0.75 * rttvar + 0.25 * (srtt - took).abs(),
-            ),
+            Some((srtt, rttvar)) => (0.875 * srtt + 0.125 * took, 0.75 * rttvar + 0.25 * (srtt - took).abs()),
         };
         self.smoothed = Some((srtt, rttvar));
-        self.timeout =
-            Duration::from_secs_f64(srtt + (4.0 * rttvar).max(0.001)).clamp(self.min, self.max);
+        self.timeout = Duration::from_secs_f64(srtt + (4.0 * rttvar).max(0.001)).clamp(self.min, self.max);
     }
 
     fn timed_out(&mut self, _: Duration, _: Duration) {

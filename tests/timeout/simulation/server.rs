@@ -141,12 +141,7 @@ impl Server<'_> {
 }
 
 /// Makes all calls, with the timeouts that the estimator says.
-pub fn run(
-    calls: &[Call],
-    servers: usize,
-    abandoned: Abandoned,
-    estimator: &mut dyn Estimator,
-) -> Run {
+pub fn run(calls: &[Call], servers: usize, abandoned: Abandoned, estimator: &mut dyn Estimator) -> Run {
     let mut server = Server {
         calls,
         idle: servers,

@@ -40,45 +40,25 @@ impl Problem {
     }
 
     pub(super) fn never() -> Self {
-        Self::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "not_possible",
-            "this can never run",
-        )
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "not_possible", "this can never run")
     }
 
     pub(super) fn rejected() -> Self {
-        Self::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "rejected",
-            "this request is rejected",
-        )
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "rejected", "this request is rejected")
     }
 
     pub(super) fn broken() -> Self {
-        Self::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "broken",
-            "something went wrong",
-        )
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "broken", "something went wrong")
     }
 
     pub(super) fn silence() -> Self {
-        Self::new(
-            StatusCode::GATEWAY_TIMEOUT,
-            "no_answer",
-            "there is no answer",
-        )
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "no_answer", "there is no answer")
     }
 
     pub(super) fn too_many(what: &str, after: Duration) -> Self {
         Self {
             retry_after: Some(after),
-            ..Self::new(
-                StatusCode::TOO_MANY_REQUESTS,
-                "too_many",
-                format!("too many {what}"),
-            )
+            ..Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many", format!("too many {what}"))
         }
     }
 
@@ -88,11 +68,7 @@ impl Problem {
     }
 
     pub(super) fn no_receipt() -> Self {
-        Self::new(
-            StatusCode::NOT_FOUND,
-            "no_receipt",
-            "this request was not taken",
-        )
+        Self::new(StatusCode::NOT_FOUND, "no_receipt", "this request was not taken")
     }
 
     pub(super) fn no_key() -> Self {

@@ -96,14 +96,8 @@ async fn a_request_goes_through_and_its_answer_comes_back() {
     let Sent::Receipt(receipt) = transact.send(&request).await else {
         panic!("not taken")
     };
-    assert_eq!(
-        transact.send(&request).await,
-        Sent::Receipt(receipt.clone())
-    );
-    assert_eq!(
-        transact.find_receipt(&request).await,
-        Ok(Some(receipt.clone()))
-    );
+    assert_eq!(transact.send(&request).await, Sent::Receipt(receipt.clone()));
+    assert_eq!(transact.find_receipt(&request).await, Ok(Some(receipt.clone())));
 
     server.downstream.drain(Duration::from_secs(10)).await;
     let response = json!({ "simulated": request.id });
@@ -112,10 +106,7 @@ async fn a_request_goes_through_and_its_answer_comes_back() {
     let stats = reqwest::get(format!("{}/stats", server.url)).await.unwrap();
     let stats: Stats = stats.json().await.unwrap();
     assert_eq!(stats, server.downstream.stats());
-    assert_eq!(
-        (stats.checks, stats.sends, stats.taken, stats.duplicates),
-        (1, 2, 1, 1)
-    );
+    assert_eq!((stats.checks, stats.sends, stats.taken, stats.duplicates), (1, 2, 1, 1));
     assert_eq!((stats.responses_delivered, stats.responses_early), (1, 1));
 }
 
@@ -175,21 +166,12 @@ async fn refusals_arrive_as_what_they_are() {
     let (readiness, transact) = server.stage("user_decrypt");
     let decrypt = request("user_decrypt");
     let two = Some(Duration::from_secs(2));
-    assert_eq!(
-        readiness.check(&decrypt).await,
-        Check::NotYet { after: two }
-    );
-    assert!(
-        matches!(transact.send(&decrypt).await, Sent::Rejected(error) if error.code == "rejected")
-    );
+    assert_eq!(readiness.check(&decrypt).await, Check::NotYet { after: two });
+    assert!(matches!(transact.send(&decrypt).await, Sent::Rejected(error) if error.code == "rejected"));
     let stranger = request("stranger");
     let (readiness, transact) = server.stage("stranger");
-    assert!(
-        matches!(readiness.check(&stranger).await, Check::Failed(error) if error.code == "unknown_kind")
-    );
-    assert!(
-        matches!(transact.send(&stranger).await, Sent::Rejected(error) if error.message.contains("--kind"))
-    );
+    assert!(matches!(readiness.check(&stranger).await, Check::Failed(error) if error.code == "unknown_kind"));
+    assert!(matches!(transact.send(&stranger).await, Sent::Rejected(error) if error.message.contains("--kind")));
 
     let options = SimulateOptions {
         rate: Some(1.0),
@@ -199,17 +181,13 @@ async fn refusals_arrive_as_what_they_are() {
     };
     let server = Running::start(options, None).await;
     let (readiness, transact) = server.stage("user_decrypt");
-    assert!(
-        matches!(readiness.check(&decrypt).await, Check::Failed(error) if error.code == "not_possible")
-    );
+    assert!(matches!(readiness.check(&decrypt).await, Check::Failed(error) if error.code == "not_possible"));
     for _ in 0..3 {
         let sent = transact.send(&request("user_decrypt")).await;
         assert!(matches!(sent, Sent::Retry { error, .. } if error.code == "http_500"));
     }
     let sent = transact.send(&decrypt).await;
-    assert!(
-        matches!(sent, Sent::Retry { after: Some(after), may_have_left: false, .. } if after.as_secs() == 1)
-    );
+    assert!(matches!(sent, Sent::Retry { after: Some(after), may_have_left: false, .. } if after.as_secs() == 1));
     assert_eq!(server.downstream.stats().rate_violations, 1);
 }
 

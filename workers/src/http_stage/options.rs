@@ -150,9 +150,7 @@ impl HttpOptions {
 /// The URL of `kind`: its own, or the one for all.
 pub(super) fn url_for(urls: &[UrlFor], kind: &str) -> Option<UrlTemplate> {
     let of = |wanted: Option<&str>| urls.iter().find(move |url| url.kind.as_deref() == wanted);
-    of(Some(kind))
-        .or_else(|| of(None))
-        .map(|found| found.url.clone())
+    of(Some(kind)).or_else(|| of(None)).map(|found| found.url.clone())
 }
 
 #[cfg(test)]
@@ -172,12 +170,7 @@ mod tests {
     #[test]
     fn a_kinds_own_url_wins_over_the_one_for_all() {
         let options = options(&[], &["http://a/s?x=1", "direct=http://b/s"], &[]);
-        let url = |kind| {
-            url_for(&options.send_urls, kind)
-                .unwrap()
-                .fill(kind, "7")
-                .unwrap()
-        };
+        let url = |kind| url_for(&options.send_urls, kind).unwrap().fill(kind, "7").unwrap();
         assert_eq!(url("direct").as_str(), "http://b/s");
         assert_eq!(url("input_proof").as_str(), "http://a/s?x=1");
         assert!(url_for(&options.check_urls, "direct").is_none());
@@ -191,10 +184,6 @@ mod tests {
         assert!(says(options(&[], &["x=http://a", "x=http://b"], &[])).contains("twice for x"));
         assert!(says(options(&[], &["http://a"], &["http://a/r"])).contains("{id}"));
         assert!(says(options(&["http://a"], &[], &["http://a/{id}"])).contains("give --send-url"));
-        assert!(
-            options(&[], &["http://a"], &["x=http://a/{id}"])
-                .validate()
-                .is_ok()
-        );
+        assert!(options(&[], &["http://a"], &["x=http://a/{id}"]).validate().is_ok());
     }
 }

@@ -46,22 +46,13 @@ pub(super) fn read_receipt(answer: &Answer) -> Result<Receipt, RequestError> {
         .as_ref()
         .is_some_and(|text| text.len() > LONGEST_REFERENCE || text.contains('\0'))
     {
-        return Err(refusal(
-            "has a reference that is too long or holds a NUL character",
-        ));
+        return Err(refusal("has a reference that is too long or holds a NUL character"));
     }
-    let response = fields
-        .remove("response")
-        .filter(|response| !response.is_null());
+    let response = fields.remove("response").filter(|response| !response.is_null());
     if response.as_ref().is_some_and(holds_nul) {
-        return Err(refusal(
-            "has a response with a NUL character, which cannot be stored",
-        ));
+        return Err(refusal("has a response with a NUL character, which cannot be stored"));
     }
-    Ok(Receipt {
-        reference,
-        response,
-    })
+    Ok(Receipt { reference, response })
 }
 
 fn refusal(why: &str) -> RequestError {

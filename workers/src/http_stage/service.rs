@@ -100,12 +100,7 @@ impl Service {
     }
 
     /// Calls `url` about `request`: a `POST` carries the payload.
-    pub(super) async fn call(
-        &self,
-        method: Method,
-        url: &UrlTemplate,
-        request: &Request,
-    ) -> Result<Answer, NoAnswer> {
+    pub(super) async fn call(&self, method: Method, url: &UrlTemplate, request: &Request) -> Result<Answer, NoAnswer> {
         let id = request.id.to_string();
         let url = url.fill(&request.kind, &id).map_err(|error| {
             tracing::error!(request = id, kind = request.kind, %error, "the URL cannot be filled");
@@ -162,11 +157,7 @@ impl Service {
             Ok(body) => body,
             Err(_) => Err(Unreadable::TooSlow),
         };
-        Answer {
-            status,
-            headers,
-            body,
-        }
+        Answer { status, headers, body }
     }
 }
 

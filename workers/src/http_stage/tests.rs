@@ -42,10 +42,7 @@ impl Fake {
         Self::start_slow(Duration::ZERO, answers).await
     }
 
-    async fn start_slow(
-        delay: Duration,
-        answers: impl Fn() -> Response<Body> + Send + Sync + 'static,
-    ) -> Self {
+    async fn start_slow(delay: Duration, answers: impl Fn() -> Response<Body> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let fake = Self {
             answers: Arc::new(answers),
@@ -112,9 +109,7 @@ fn response(status: u16, headers: &[(&str, &str)], body: &'static str) -> Respon
     let builder = Response::builder().status(status);
     headers
         .iter()
-        .fold(builder, |builder, (name, value)| {
-            builder.header(*name, *value)
-        })
+        .fold(builder, |builder, (name, value)| builder.header(*name, *value))
         .body(Body::from(body))
         .unwrap()
 }
@@ -143,11 +138,7 @@ fn retry(sent: Sent) -> (String, Option<u64>, bool) {
             may_have_left,
         } => {
             assert!(error.retryable);
-            (
-                error.code,
-                after.map(|after| after.as_secs()),
-                may_have_left,
-            )
+            (error.code, after.map(|after| after.as_secs()), may_have_left)
         }
         other => panic!("not a retry: {other:?}"),
     }

@@ -6,11 +6,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Url;
 
 /// All but RFC 3986's unreserved characters, so that a value stays within its path segment.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
@@ -59,8 +55,7 @@ impl UrlTemplate {
                 Piece::Id => escaped(id),
             })
             .collect();
-        let url =
-            Url::parse(&text).map_err(|error| UrlTemplateError::NotAUrl(error.to_string()))?;
+        let url = Url::parse(&text).map_err(|error| UrlTemplateError::NotAUrl(error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(UrlTemplateError::NotHttp);
         }
@@ -123,10 +118,7 @@ mod tests {
             filled("http://a/{kind}/r/{id}?k={kind}", "direct", "7"),
             "http://a/direct/r/7?k=direct"
         );
-        assert_eq!(
-            filled("https://{kind}.a/{id}", "direct", "7"),
-            "https://direct.a/7"
-        );
+        assert_eq!(filled("https://{kind}.a/{id}", "direct", "7"), "https://direct.a/7");
     }
 
     #[test]

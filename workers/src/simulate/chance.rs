@@ -19,9 +19,7 @@ impl Chance {
     /// A probability from a number; `None` unless it is from 0 to 1.
     #[must_use]
     pub fn new(probability: f64) -> Option<Self> {
-        (0.0..=1.0)
-            .contains(&probability)
-            .then_some(Self(probability))
+        (0.0..=1.0).contains(&probability).then_some(Self(probability))
     }
 
     /// As a number from 0 to 1.
@@ -44,9 +42,7 @@ impl Chance {
 
 /// A text that is not a probability.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "\"{0}\" is not a probability: write a number from 0 to 1, such as 0.05, or a percentage, such as 5%"
-)]
+#[error("\"{0}\" is not a probability: write a number from 0 to 1, such as 0.05, or a percentage, such as 5%")]
 pub struct NotAChance(String);
 
 impl FromStr for Chance {
@@ -122,9 +118,7 @@ mod tests {
         assert_ne!(numbers(7), numbers(8));
         let quarter: Chance = "25%".parse().unwrap();
         let dice = Dice::new(7);
-        let often = (0..10_000)
-            .filter(|_| quarter.happens(&mut dice.roll()))
-            .count();
+        let often = (0..10_000).filter(|_| quarter.happens(&mut dice.roll())).count();
         assert!((2_300..2_700).contains(&often), "{often} of 10000");
     }
 }

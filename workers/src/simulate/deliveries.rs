@@ -32,11 +32,7 @@ pub(super) struct Deliveries {
 }
 
 impl Deliveries {
-    pub(super) fn new(
-        responder: Arc<dyn Responder>,
-        counters: Arc<Counters>,
-        log: Option<Arc<EventLog>>,
-    ) -> Self {
+    pub(super) fn new(responder: Arc<dyn Responder>, counters: Arc<Counters>, log: Option<Arc<EventLog>>) -> Self {
         Self {
             office: Arc::new(Office {
                 at_once: Semaphore::new(responder.at_once()),
@@ -70,10 +66,7 @@ impl Deliveries {
     pub(super) async fn drain(&self, grace: Duration) {
         self.tasks.close();
         if timeout(grace, self.tasks.wait()).await.is_err() {
-            tracing::warn!(
-                responses = self.tasks.len(),
-                "responses are lost with the downstream"
-            );
+            tracing::warn!(responses = self.tasks.len(), "responses are lost with the downstream");
             self.given_up.cancel();
             self.tasks.wait().await;
         }

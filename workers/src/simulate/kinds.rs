@@ -21,14 +21,10 @@ pub struct SimulatedKind {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KindError {
     /// Not even two words.
-    #[error(
-        "\"{0}\" is not a kind with its flow: write NAME:decrypt, NAME:decrypt:SHARES, NAME:proof or NAME:direct"
-    )]
+    #[error("\"{0}\" is not a kind with its flow: write NAME:decrypt, NAME:decrypt:SHARES, NAME:proof or NAME:direct")]
     NoFlow(String),
     /// A name that no kind can have.
-    #[error(
-        "\"{0}\" is not a kind's name: it is lower snake case, at most 63 characters, and starts with a letter"
-    )]
+    #[error("\"{0}\" is not a kind's name: it is lower snake case, at most 63 characters, and starts with a letter")]
     Name(String),
     /// A flow that does not exist.
     #[error("\"{0}\" is not a flow: it is decrypt, proof or direct")]
@@ -42,9 +38,7 @@ impl FromStr for SimulatedKind {
     type Err = KindError;
 
     fn from_str(text: &str) -> Result<Self, KindError> {
-        let (name, rest) = text
-            .split_once(':')
-            .ok_or_else(|| KindError::NoFlow(text.to_owned()))?;
+        let (name, rest) = text.split_once(':').ok_or_else(|| KindError::NoFlow(text.to_owned()))?;
         if !is_kind_name(name) {
             return Err(KindError::Name(name.to_owned()));
         }
@@ -99,10 +93,7 @@ mod tests {
             shares,
         };
         assert_eq!("swap:direct".parse(), Ok(kind("swap", Flow::Direct, None)));
-        assert_eq!(
-            "vote_2:decrypt:7".parse(),
-            Ok(kind("vote_2", Flow::Decrypt, Some(7)))
-        );
+        assert_eq!("vote_2:decrypt:7".parse(), Ok(kind("vote_2", Flow::Decrypt, Some(7))));
         for (text, part) in [
             ("swap", "NAME:direct"),
             ("Swap:direct", "lower snake case"),

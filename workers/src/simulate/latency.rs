@@ -65,25 +65,19 @@ impl Latency {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LatencyError {
     /// The word before the colon is none of the distributions.
-    #[error(
-        "there is no distribution \"{0}\": write constant:5ms, uniform:1ms-5ms or lognormal:3.6s,0.35"
-    )]
+    #[error("there is no distribution \"{0}\": write constant:5ms, uniform:1ms-5ms or lognormal:3.6s,0.35")]
     UnknownDistribution(String),
     /// A duration that is none.
     #[error("\"{0}\" is not a duration ({1}): write it with its unit, such as 5ms or 3.6s")]
     NotADuration(String, String),
     /// `uniform` without its two times.
-    #[error(
-        "\"{0}\" is not a range: write the shortest and the longest time, as in uniform:1ms-5ms"
-    )]
+    #[error("\"{0}\" is not a range: write the shortest and the longest time, as in uniform:1ms-5ms")]
     NotARange(String),
     /// `uniform` from a long to a short time.
     #[error("the range {0} runs backwards: write the shorter time first")]
     Backwards(String),
     /// `lognormal` without a usable spread.
-    #[error(
-        "\"{0}\" is not a median and a spread between 0 and 10: write them as in lognormal:3.6s,0.35"
-    )]
+    #[error("\"{0}\" is not a median and a spread between 0 and 10: write them as in lognormal:3.6s,0.35")]
     NotAMedianAndSpread(String),
 }
 
@@ -121,8 +115,7 @@ impl FromStr for Latency {
 
 fn duration(text: &str) -> Result<Duration, LatencyError> {
     let text = text.trim();
-    humantime::parse_duration(text)
-        .map_err(|error| LatencyError::NotADuration(text.to_owned(), error.to_string()))
+    humantime::parse_duration(text).map_err(|error| LatencyError::NotADuration(text.to_owned(), error.to_string()))
 }
 
 impl fmt::Display for Latency {
@@ -154,20 +147,8 @@ mod tests {
             ("5ms", Latency::Constant(ms(5))),
             ("constant:5ms", Latency::Constant(ms(5))),
             ("constant:1.5s", Latency::Constant(ms(1500))),
-            (
-                "uniform:1ms-5ms",
-                Latency::Uniform {
-                    min: ms(1),
-                    max: ms(5),
-                },
-            ),
-            (
-                "uniform: 0s - 5ms",
-                Latency::Uniform {
-                    min: ms(0),
-                    max: ms(5),
-                },
-            ),
+            ("uniform:1ms-5ms", Latency::Uniform { min: ms(1), max: ms(5) }),
+            ("uniform: 0s - 5ms", Latency::Uniform { min: ms(0), max: ms(5) }),
             (
                 "lognormal:3.6s,0.35",
                 Latency::LogNormal {
@@ -178,11 +159,7 @@ mod tests {
         ];
         for (text, latency) in cases {
             assert_eq!(text.parse(), Ok(latency), "{text}");
-            assert_eq!(
-                latency.to_string().parse(),
-                Ok(latency),
-                "{latency} reads back"
-            );
+            assert_eq!(latency.to_string().parse(), Ok(latency), "{latency} reads back");
         }
     }
 
@@ -214,10 +191,7 @@ mod tests {
             assert!((ms(1)..=ms(5)).contains(&uniform.draw(&mut rng)));
             below += u32::from(lognormal.draw(&mut rng) < ms(100));
         }
-        assert!(
-            (4_700..5_300).contains(&below),
-            "{below} of 10000 below the median"
-        );
+        assert!((4_700..5_300).contains(&below), "{below} of 10000 below the median");
         let wild: Latency = "lognormal:1h,10".parse().unwrap();
         assert!((0..1000).all(|_| wild.draw(&mut rng) <= LONGEST));
     }

@@ -85,9 +85,7 @@ impl RateLimit {
             return Arrival::Within;
         }
         let free_at = self.accepted.0.front().map_or(now, |first| *first + SECOND);
-        Arrival::Beyond {
-            after: free_at - now,
-        }
+        Arrival::Beyond { after: free_at - now }
     }
 
     /// The most sends, refused ones included, in any sliding second so far.
@@ -183,21 +181,14 @@ mod tests {
             Arrival::Within,
             "the first send is a second old"
         );
-        assert_eq!(
-            limit.arrive(at(1001)),
-            beyond(9),
-            "the refused ones took no room"
-        );
+        assert_eq!(limit.arrive(at(1001)), beyond(9), "the refused ones took no room");
     }
 
     #[test]
     fn a_steady_sender_at_the_limit_never_violates_it() {
         let (start, mut limit) = (Instant::now(), limit(100.0, 1));
         for n in 0..1000 {
-            assert_eq!(
-                limit.arrive(start + Duration::from_millis(n * 10)),
-                Arrival::Within
-            );
+            assert_eq!(limit.arrive(start + Duration::from_millis(n * 10)), Arrival::Within);
         }
         assert_eq!(limit.most_in_a_second(), 100);
     }

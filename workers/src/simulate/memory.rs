@@ -37,10 +37,7 @@ impl Memory {
         match self.fates().entry(id) {
             Entry::Occupied(known) => match *known.get() {
                 Fate::Rejected => Taking::Rejected,
-                Fate::Taken { answered } => Taking::Taken {
-                    again: true,
-                    answered,
-                },
+                Fate::Taken { answered } => Taking::Taken { again: true, answered },
             },
             Entry::Vacant(unknown) if rejected => {
                 unknown.insert(Fate::Rejected);
@@ -48,10 +45,7 @@ impl Memory {
             }
             Entry::Vacant(unknown) => {
                 unknown.insert(Fate::Taken { answered });
-                Taking::Taken {
-                    again: false,
-                    answered,
-                }
+                Taking::Taken { again: false, answered }
             }
         }
     }

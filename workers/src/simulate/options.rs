@@ -166,11 +166,7 @@ impl SimulateOptions {
 
     /// Whether nothing here makes a request differ from any other, so that none needs to be looked at.
     pub(super) fn is_bare(&self) -> bool {
-        let latencies = [
-            self.readiness_latency,
-            self.send_latency,
-            self.response_latency,
-        ];
+        let latencies = [self.readiness_latency, self.send_latency, self.response_latency];
         let chances = [
             self.not_yet_rate,
             self.check_failure_rate,
@@ -196,12 +192,7 @@ impl SimulateOptions {
                 "--check-failure-rate",
                 self.check_failure_rate,
             ),
-            (
-                "--send-error-rate",
-                self.send_error_rate,
-                "--drop-rate",
-                self.drop_rate,
-            ),
+            ("--send-error-rate", self.send_error_rate, "--drop-rate", self.drop_rate),
         ];
         for (first, a, second, b) in pairs {
             if a.get() + b.get() > 1.0 {

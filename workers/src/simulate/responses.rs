@@ -23,10 +23,7 @@ impl Downstream {
             Some(_) => None,
             None => self.reference(id),
         };
-        Receipt {
-            reference,
-            response,
-        }
+        Receipt { reference, response }
     }
 
     /// Sends off the responses to a request that was taken just now.
@@ -46,12 +43,8 @@ impl Downstream {
         };
         let responses = match shape {
             // The receipt carries it.
-            Shape {
-                flow: Flow::Direct, ..
-            } => Vec::new(),
-            Shape {
-                flow: Flow::Proof, ..
-            } => {
+            Shape { flow: Flow::Direct, .. } => Vec::new(),
+            Shape { flow: Flow::Proof, .. } => {
                 let accept = !self.options.verdict_reject_rate.happens(dice);
                 vec![response(None, Some(accept))]
             }

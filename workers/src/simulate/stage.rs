@@ -17,17 +17,14 @@ pub struct SimulatedStage(pub Arc<Downstream>);
 #[must_use]
 pub fn stages(downstream: &Arc<Downstream>) -> Stages {
     let stage = || SimulatedStage(downstream.clone());
-    downstream
-        .kinds
-        .iter()
-        .fold(Stages::new(), |stages, (kind, shape)| {
-            let stages = stages.transact(kind, stage());
-            if shape.flow == Flow::Decrypt {
-                stages.readiness(kind, stage())
-            } else {
-                stages
-            }
-        })
+    downstream.kinds.iter().fold(Stages::new(), |stages, (kind, shape)| {
+        let stages = stages.transact(kind, stage());
+        if shape.flow == Flow::Decrypt {
+            stages.readiness(kind, stage())
+        } else {
+            stages
+        }
+    })
 }
 
 impl Readiness for SimulatedStage {

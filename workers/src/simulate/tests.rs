@@ -48,19 +48,10 @@ async fn a_receipt_is_found_after_a_send_that_got_no_answer() {
     let id = new_id();
     assert_eq!(downstream.find_receipt(id, "direct"), None);
     assert_eq!(downstream.send(id, "direct").await, SendAnswer::Silence);
-    assert!(
-        downstream
-            .find_receipt(id, "direct")
-            .unwrap()
-            .response
-            .is_some()
-    );
+    assert!(downstream.find_receipt(id, "direct").unwrap().response.is_some());
     assert_eq!(downstream.find_receipt(new_id(), "direct"), None);
     let stats = downstream.stats();
-    assert_eq!(
-        (stats.dropped, stats.taken, stats.receipts_found),
-        (1, 1, 1)
-    );
+    assert_eq!((stats.dropped, stats.taken, stats.receipts_found), (1, 1, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -83,10 +74,7 @@ async fn half_of_the_server_errors_take_the_request() {
         ..remembering()
     });
     for _ in 0..1000 {
-        assert_eq!(
-            downstream.send(new_id(), "direct").await,
-            SendAnswer::Broken
-        );
+        assert_eq!(downstream.send(new_id(), "direct").await, SendAnswer::Broken);
     }
     let stats = downstream.stats();
     assert_eq!(stats.send_errors, 1000);
@@ -127,10 +115,7 @@ async fn sends_beyond_the_rate_are_counted_and_turned_away() {
         }
     }
     let stats = downstream.stats();
-    assert_eq!(
-        (turned_away, stats.rate_violations, stats.taken),
-        (7, 7, 13)
-    );
+    assert_eq!((turned_away, stats.rate_violations, stats.taken), (7, 7, 13));
     assert_eq!(stats.max_sends_in_a_second, 20);
 }
 
@@ -147,15 +132,9 @@ async fn checks_beyond_the_limit_are_counted_and_abandoned_ones_end() {
     assert_eq!((a, b), (Checked::Ready, Checked::Ready));
     assert!(matches!(c, Checked::TooMany { .. }));
     assert!(timeout(Duration::from_millis(1), check()).await.is_err());
-    assert_eq!(
-        tokio::join!(check(), check()),
-        (Checked::Ready, Checked::Ready)
-    );
+    assert_eq!(tokio::join!(check(), check()), (Checked::Ready, Checked::Ready));
     let stats = downstream.stats();
-    assert_eq!(
-        (stats.concurrency_violations, stats.max_checks_at_once),
-        (1, 3)
-    );
+    assert_eq!((stats.concurrency_violations, stats.max_checks_at_once), (1, 3));
 }
 
 #[tokio::test]
@@ -193,18 +172,9 @@ async fn the_log_tells_a_requests_life_in_lines_of_json() {
     downstream.send(id, "user_decrypt").await;
     downstream.send(id, "user_decrypt").await;
     let text = std::fs::read_to_string(path).unwrap();
-    let lines: Vec<serde_json::Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    let events: Vec<_> = lines
-        .iter()
-        .map(|line| line["event"].as_str().unwrap())
-        .collect();
-    assert_eq!(
-        events,
-        ["check", "ready", "send", "taken", "send", "duplicate"]
-    );
+    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let events: Vec<_> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
+    assert_eq!(events, ["check", "ready", "send", "taken", "send", "duplicate"]);
     assert!(
         lines
             .iter()
@@ -220,10 +190,7 @@ fn chances_that_exclude_each_other_cannot_exceed_one() {
         ..SimulateOptions::default()
     };
     let error = Downstream::new(options, None).err().unwrap().to_string();
-    assert!(
-        error.contains("--send-error-rate and --drop-rate"),
-        "{error}"
-    );
+    assert!(error.contains("--send-error-rate and --drop-rate"), "{error}");
 }
 
 #[tokio::test]
@@ -265,9 +232,7 @@ async fn stages_speak_the_engines_language() {
         kind: "stranger".to_owned(),
         ..request
     };
-    assert!(
-        matches!(stage.send(&stranger).await, Sent::Rejected(error) if error.code == "unknown_kind")
-    );
+    assert!(matches!(stage.send(&stranger).await, Sent::Rejected(error) if error.code == "unknown_kind"));
     let stages = format!("{:?}", stages(&stage.0));
     assert!(
         stages.contains(r#"readiness: ["public_decrypt", "user_decrypt"]"#),

@@ -33,10 +33,7 @@ struct Service {
     sends: Mutex<Vec<String>>,
 }
 
-async fn send(
-    State(service): State<Arc<Service>>,
-    headers: HeaderMap,
-) -> (StatusCode, Json<Value>) {
+async fn send(State(service): State<Arc<Service>>, headers: HeaderMap) -> (StatusCode, Json<Value>) {
     let said = |name| headers[name].to_str().unwrap();
     let send = format!("{} {}", said("idempotency-key"), said("tidegate-attempt"));
     service.sends.lock().unwrap().push(send);
@@ -86,10 +83,7 @@ async fn three_processes_share_one_breaker_that_trips_probes_and_closes() {
     eventually(
         "three workers are there, and the breaker has tried four times to close",
         || async {
-            database
-                .number("select count(*) from tidegate.worker")
-                .await
-                == 3
+            database.number("select count(*) from tidegate.worker").await == 3
                 && database
                     .number("select count(*) from tidegate.breaker_event where state = 'half_open'")
                     .await
@@ -101,10 +95,7 @@ async fn three_processes_share_one_breaker_that_trips_probes_and_closes() {
     service.broken.store(false, Ordering::SeqCst);
     all_completed(&database).await;
     assert_eq!(
-        database
-            .text("select state from tidegate.breaker")
-            .await
-            .as_deref(),
+        database.text("select state from tidegate.breaker").await.as_deref(),
         Some("closed")
     );
 
@@ -146,14 +137,6 @@ async fn three_processes_share_one_breaker_that_trips_probes_and_closes() {
     let sends = service.sends.lock().unwrap();
     let sent: HashSet<_> = sends.iter().cloned().collect();
     assert_eq!(sent.len(), sends.len(), "an attempt was sent twice");
-    assert_eq!(
-        sent.difference(&claimed).next(),
-        None,
-        "sent and not claimed"
-    );
-    assert_eq!(
-        settled.difference(&sent).next(),
-        None,
-        "settled and not sent"
-    );
+    assert_eq!(sent.difference(&claimed).next(), None, "sent and not claimed");
+    assert_eq!(settled.difference(&sent).next(), None, "settled and not sent");
 }

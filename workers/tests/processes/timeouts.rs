@@ -108,9 +108,7 @@ async fn three_processes_share_one_learned_timeout_that_outlives_any_of_them() {
     })
     .await;
     assert_eq!(
-        database
-            .number("select count(*) from tidegate.timeout_estimator")
-            .await,
+        database.number("select count(*) from tidegate.timeout_estimator").await,
         1
     );
 
@@ -132,10 +130,7 @@ async fn three_processes_share_one_learned_timeout_that_outlives_any_of_them() {
              where r.worker = 'one'"
         ))
         .await;
-    assert!(
-        unreported <= CONCURRENCY,
-        "{unreported} answers were never reported"
-    );
+    assert!(unreported <= CONCURRENCY, "{unreported} answers were never reported");
     let then = intervals(&database).await;
     eventually("the others go on without it", || async {
         feed(&database).await;
@@ -157,10 +152,7 @@ async fn three_processes_share_one_learned_timeout_that_outlives_any_of_them() {
         .text("select floor(timeout_ms) from tidegate.estimator_overview")
         .await
         .unwrap();
-    assert!(
-        (20..900).contains(&learned.parse::<u32>().unwrap()),
-        "{learned} ms"
-    );
+    assert!((20..900).contains(&learned.parse::<u32>().unwrap()), "{learned} ms");
     let unreported = database
         .number(
             "select sum(e.answers - r.reported)
@@ -179,9 +171,7 @@ async fn three_processes_share_one_learned_timeout_that_outlives_any_of_them() {
     let mut late = worker(&database, "four", &url);
     eventually("a fourth process has cut a call off", || async {
         database
-            .number(
-                "select count(*) from tidegate.request where worker = 'four' and error is not null",
-            )
+            .number("select count(*) from tidegate.request where worker = 'four' and error is not null")
             .await
             > 0
     })

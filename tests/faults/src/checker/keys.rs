@@ -20,20 +20,14 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
             && &*life.status == "completed"
             && !evidence.keyed.contains(&promise.id)
         {
-            check.violated(
-                promise.id,
-                format!("the key of {} stands for it no more", promise.mark),
-            );
+            check.violated(promise.id, format!("the key of {} stands for it no more", promise.mark));
         }
     }
     for (id, life) in &evidence.lives {
         if let Some(mark) = life.mark.as_deref()
             && keyed.contains(mark)
         {
-            by_mark
-                .entry((&life.kind, mark))
-                .or_default()
-                .push((id, life));
+            by_mark.entry((&life.kind, mark)).or_default().push((id, life));
         }
     }
     for ((_, mark), mut lives) in by_mark {
@@ -45,8 +39,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
             // After a failure or a timeout, and only then, the key is free again.
             let ended = first.events.iter().find(|event| ENDS.contains(&&*event.to));
             let began = second.events.first().map(|event| event.at_us);
-            let freed =
-                ended.is_some_and(|ended| &*ended.to != "completed" && Some(ended.at_us) <= began);
+            let freed = ended.is_some_and(|ended| &*ended.to != "completed" && Some(ended.at_us) <= began);
             if !freed {
                 check.violated(
                     *again,
@@ -76,10 +69,7 @@ fn once(evidence: &Evidence) -> Check {
             if **other != promise.id {
                 check.violated(
                     **other,
-                    format!(
-                        "{} was promised as {}, and is there again",
-                        promise.mark, promise.id
-                    ),
+                    format!("{} was promised as {}, and is there again", promise.mark, promise.id),
                 );
             }
         }

@@ -76,9 +76,10 @@ fn sends(evidence: &Evidence) -> Check {
     for limit in &evidence.limits {
         let mut window = VecDeque::<&Seen>::new();
         let mut reported = i64::MIN;
-        let sends = evidence.downstream.iter().filter(|seen| {
-            &*seen.event == "send" && limit.kinds.iter().any(|kind| **kind == *seen.kind)
-        });
+        let sends = evidence
+            .downstream
+            .iter()
+            .filter(|seen| &*seen.event == "send" && limit.kinds.iter().any(|kind| **kind == *seen.kind));
         for send in sends {
             check.examine();
             window.push_back(send);
@@ -90,8 +91,7 @@ fn sends(evidence: &Evidence) -> Check {
             }
             let from = send.at_us - SECOND_US;
             let allowed = |late_us: i64| {
-                f64::from(limit.per_second) * (SECOND_US + late_us) as f64 / SECOND_US as f64
-                    + f64::from(limit.burst)
+                f64::from(limit.per_second) * (SECOND_US + late_us) as f64 / SECOND_US as f64 + f64::from(limit.burst)
             };
             let counted = window.len() as f64;
             if counted <= allowed(LATENESS_US + WAY_US) || send.at_us < reported + SECOND_US {

@@ -16,12 +16,7 @@ const EDGES: [(&str, &str, &str, &[&str]); 15] = [
         "d",
         "queued",
         "failure",
-        &[
-            "readiness_failed",
-            "cancelled",
-            "internal_error",
-            "deadline_exceeded",
-        ],
+        &["readiness_failed", "cancelled", "internal_error", "deadline_exceeded"],
     ),
     ("dpi", "processing", "tx_in_flight", &["claimed"]),
     (
@@ -64,12 +59,7 @@ const EDGES: [(&str, &str, &str, &[&str]); 15] = [
     ),
     ("p", "receipt_received", "completed", &["verdict_accepted"]),
     ("p", "receipt_received", "failure", &["verdict_rejected"]),
-    (
-        "dpi",
-        "receipt_received",
-        "timed_out",
-        &["response_timed_out"],
-    ),
+    ("dpi", "receipt_received", "timed_out", &["response_timed_out"]),
 ];
 
 pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
@@ -81,11 +71,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
     let mut carried = Check::of("a default policy gives up no request in half of its deadline");
     for (id, life) in &evidence.lives {
         ended.examine();
-        let ends = life
-            .events
-            .iter()
-            .filter(|event| ENDS.contains(&&*event.to))
-            .count();
+        let ends = life.events.iter().filter(|event| ENDS.contains(&&*event.to)).count();
         if !ENDS.contains(&&*life.status) {
             ended.violated(*id, format!("it is {} for ever", life.status));
         } else if ends != 1 {
@@ -115,8 +101,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
             carried.examine();
             if let (Some(first), Some(last)) = (life.events.first(), life.events.last()) {
                 let lived_us = last.at_us - first.at_us;
-                let is_given_up =
-                    matches!(&*last.cause, "attempts_exhausted" | "deadline_exceeded");
+                let is_given_up = matches!(&*last.cause, "attempts_exhausted" | "deadline_exceeded");
                 if is_given_up && !life.poison && lived_us < *carried_us {
                     carried.violated(*id, format!("{} after {lived_us} us", last.cause));
                 }
@@ -127,10 +112,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
             poison.examine();
             let is_over = &*life.status == "failure" && life.error.is_some();
             if !is_over {
-                poison.violated(
-                    *id,
-                    format!("it is {} with error {:?}", life.status, life.error),
-                );
+                poison.violated(*id, format!("it is {} with error {:?}", life.status, life.error));
             }
         }
     }
@@ -168,14 +150,10 @@ fn illegal(life: &Life) -> Option<String> {
         if before.is_some_and(|before| before.at_us > event.at_us) {
             return Some(format!("event {number} is older than the one before"));
         }
-        let is_listed = EDGES.iter().any(|(flows, old, new, causes)| {
-            flows.contains(flow)
-                && *old == from
-                && *new == &*event.to
-                && (causes.contains(&&*event.cause))
-        }) || (from == "receipt_received"
-            && &*event.to == "failure"
-            && &*event.cause == "internal_error");
+        let is_listed =
+            EDGES.iter().any(|(flows, old, new, causes)| {
+                flows.contains(flow) && *old == from && *new == &*event.to && (causes.contains(&&*event.cause))
+            }) || (from == "receipt_received" && &*event.to == "failure" && &*event.cause == "internal_error");
         if !is_listed {
             return Some(format!(
                 "event {number} is illegal: {from} → {} ({})",

@@ -32,26 +32,17 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
     for entry in &evidence.told {
         told.examine();
         let Some(life) = evidence.lives.get(&entry.id) else {
-            told.violated(
-                entry.id,
-                format!("told {} of a request that is not there", entry.state),
-            );
+            told.violated(entry.id, format!("told {} of a request that is not there", entry.state));
             continue;
         };
         let holds = match &*entry.state {
             "unknown" => false,
-            "cancelled" => life
-                .events
-                .last()
-                .is_some_and(|event| &*event.cause == "cancelled"),
+            "cancelled" => life.events.last().is_some_and(|event| &*event.cause == "cancelled"),
             state => state == &*life.status,
         };
         // Who asked in time was told that it went on; only ends are written down.
         if !holds {
-            told.violated(
-                entry.id,
-                format!("told {}, and it is {}", entry.state, life.status),
-            );
+            told.violated(entry.id, format!("told {}, and it is {}", entry.state, life.status));
         }
     }
 
@@ -83,10 +74,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
             )
         });
         if !answered {
-            sent.violated(
-                id,
-                format!("its response was taken, and it is {}", life.status),
-            );
+            sent.violated(id, format!("its response was taken, and it is {}", life.status));
         }
     }
     vec![kept, told, sent, given(evidence)]
@@ -98,10 +86,8 @@ fn given(evidence: &Evidence) -> Check {
     let mut answers = HashMap::<_, usize>::new();
     for seen in &evidence.downstream {
         // What was given up may have been taken all the same, and the word of it lost.
-        if let (
-            Some(id),
-            "delivered" | "delivered_early" | "delivered_late" | "response_lost" | "receipt_found",
-        ) = (seen.id, &*seen.event)
+        if let (Some(id), "delivered" | "delivered_early" | "delivered_late" | "response_lost" | "receipt_found") =
+            (seen.id, &*seen.event)
         {
             *answers.entry(id).or_default() += 1;
         }
@@ -120,10 +106,7 @@ fn given(evidence: &Evidence) -> Check {
         if given < needed {
             check.violated(
                 *id,
-                format!(
-                    "it ended by {}, and {given} of {needed} answers were given",
-                    last.cause
-                ),
+                format!("it ended by {}, and {given} of {needed} answers were given", last.cause),
             );
         }
     }

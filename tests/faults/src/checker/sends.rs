@@ -23,8 +23,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
     let mut claimed = Check::of("each send was claimed before it left");
     let mut once = Check::of("what may leave once only left once at most");
     let mut known = Check::of("nothing was sent that nobody submitted");
-    let mut done =
-        Check::of("what has a receipt was taken by the downstream once, and not rejected");
+    let mut done = Check::of("what has a receipt was taken by the downstream once, and not rejected");
     let mut twice = Check::of("the downstream has taken nothing twice");
     let of = |lines: &[&Seen], event: &str| -> Vec<i64> {
         let lines = lines.iter().filter(|line| &*line.event == event);
@@ -35,20 +34,14 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
         sends.sort_unstable();
         known.examine();
         let Some(life) = evidence.lives.get(id) else {
-            known.violated(
-                *id,
-                format!("{} sends of a request that is not there", sends.len()),
-            );
+            known.violated(*id, format!("{} sends of a request that is not there", sends.len()));
             continue;
         };
         if let Some(other) = lines
             .iter()
             .find(|line| &*line.event == "send" && line.kind != life.kind)
         {
-            known.violated(
-                *id,
-                format!("sent as {}, and it is {}", other.kind, life.kind),
-            );
+            known.violated(*id, format!("sent as {}, and it is {}", other.kind, life.kind));
         }
         if !sends.is_empty() {
             claimed.examine();
@@ -61,19 +54,11 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
             .collect();
         claims.sort_unstable();
         if sends.len() > claims.len() {
-            claimed.violated(
-                *id,
-                format!("{} sends and {} claims", sends.len(), claims.len()),
-            );
-        } else if let Some(number) =
-            (0..sends.len()).find(|number| sends[*number] < claims[*number])
-        {
+            claimed.violated(*id, format!("{} sends and {} claims", sends.len(), claims.len()));
+        } else if let Some(number) = (0..sends.len()).find(|number| sends[*number] < claims[*number]) {
             claimed.violated(*id, format!("send {} left before its claim", number + 1));
         } else if let Some(number) = unclaimed(evidence, life, &sends) {
-            claimed.violated(
-                *id,
-                format!("send {} left when no claim was open for it", number + 1),
-            );
+            claimed.violated(*id, format!("send {} left when no claim was open for it", number + 1));
         }
         if evidence.at_most_once.contains(&*life.kind) {
             once.examine();

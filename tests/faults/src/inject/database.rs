@@ -57,10 +57,9 @@ impl Injector {
         .await?;
         anyhow::ensure!(!pids.is_empty(), "nobody is connected");
         let pid = *any(&pids, random);
-        let running = self.journal.inject(
-            "backend_killed",
-            &format!("process {pid}: all sessions end"),
-        );
+        let running = self
+            .journal
+            .inject("backend_killed", &format!("process {pid}: all sessions end"));
         kill(Pid::from_raw(pid), Signal::SIGKILL)?;
         drop(session);
         self.session().await?;
@@ -130,16 +129,14 @@ impl Injector {
     /// As a standby, or a server whose disk is full, would: it reads, and writes nothing.
     pub(super) async fn make_read_only(&self, random: &mut StdRng) -> anyhow::Result<()> {
         let time = seconds(random, 0.5..4.0);
-        let running = self.journal.inject(
-            "database_read_only",
-            &format!("for {:.1} s", time.as_secs_f64()),
-        );
+        let running = self
+            .journal
+            .inject("database_read_only", &format!("for {:.1} s", time.as_secs_f64()));
         self.by_hand("alter system set default_transaction_read_only = on")
             .await?;
         self.by_hand("select pg_reload_conf()").await?;
         sleep(time).await;
-        self.by_hand("alter system reset default_transaction_read_only")
-            .await?;
+        self.by_hand("alter system reset default_transaction_read_only").await?;
         self.by_hand("select pg_reload_conf()").await?;
         self.journal.over(&running);
         Ok(())
@@ -148,16 +145,13 @@ impl Injector {
     /// A transaction with an old snapshot keeps everything that dies from being cleaned up.
     pub(super) async fn hold_a_transaction(&self, random: &mut StdRng) -> anyhow::Result<()> {
         let time = seconds(random, 5.0..20.0);
-        let running = self.journal.inject(
-            "long_transaction",
-            &format!("for {:.1} s", time.as_secs_f64()),
-        );
+        let running = self
+            .journal
+            .inject("long_transaction", &format!("for {:.1} s", time.as_secs_f64()));
         let mut session = self.session().await?;
-        sqlx::raw_sql(
-            "begin isolation level repeatable read; select count(*) from tidegate.queue;",
-        )
-        .execute(&mut session)
-        .await?;
+        sqlx::raw_sql("begin isolation level repeatable read; select count(*) from tidegate.queue;")
+            .execute(&mut session)
+            .await?;
         sleep(time).await;
         self.journal.over(&running);
         Ok(())
@@ -177,10 +171,9 @@ impl Injector {
         );
         let time = seconds(random, 0.5..4.0);
         let mut session = self.session().await?;
-        let running = self.journal.inject(
-            "table_locked",
-            &format!("{table} for {:.1} s", time.as_secs_f64()),
-        );
+        let running = self
+            .journal
+            .inject("table_locked", &format!("{table} for {:.1} s", time.as_secs_f64()));
         sqlx::raw_sql(&format!(
             "begin; set local lock_timeout = '10s'; lock table {table} in exclusive mode;"
         ))
@@ -195,9 +188,7 @@ impl Injector {
     /// A queue and its leases are deleted by hand, and rebuilt by `tidegate recover`.
     pub(super) async fn purge_a_queue(&self, random: &mut StdRng) -> anyhow::Result<()> {
         let queue = *any(&["readiness", "tx", "bookings"], random);
-        let running = self
-            .journal
-            .inject("queue_purged", &format!("{queue}, and recovered"));
+        let running = self.journal.inject("queue_purged", &format!("{queue}, and recovered"));
         self.by_hand(&format!(
             "with lost as (delete from tidegate.claim where queue = '{queue}') select pgmq.purge_queue('{queue}')"
         ))
@@ -212,12 +203,10 @@ impl Injector {
     pub(super) async fn pause_a_queue(&self, random: &mut StdRng) -> anyhow::Result<()> {
         let queue = *any(&["readiness", "tx", "bookings"], random);
         let time = seconds(random, 1.0..5.0);
-        let running = self.journal.inject(
-            "queue_paused",
-            &format!("{queue} for {:.1} s", time.as_secs_f64()),
-        );
-        self.by_hand(&format!("select tidegate.pause('{queue}')"))
-            .await?;
+        let running = self
+            .journal
+            .inject("queue_paused", &format!("{queue} for {:.1} s", time.as_secs_f64()));
+        self.by_hand(&format!("select tidegate.pause('{queue}')")).await?;
         sleep(time).await;
         self.by_hand(&format!("select tidegate.pause('{queue}', false)"))
             .await?;

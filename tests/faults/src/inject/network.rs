@@ -23,11 +23,7 @@ impl Injector {
         let (name, network) = self.a_network(random);
         let time = seconds(random, 1.0..12.0);
         let lost = random.random_bool(0.5);
-        let sort = if mute {
-            "network_mute"
-        } else {
-            "network_stalled"
-        };
+        let sort = if mute { "network_mute" } else { "network_stalled" };
         let running = self.journal.inject(
             sort,
             &format!(
@@ -59,10 +55,9 @@ impl Injector {
             (true, true) => ("network_half_open", Told::Caller, "the process knows"),
         };
         let time = seconds(random, 0.5..8.0);
-        let running = self.journal.inject(
-            sort,
-            &format!("{name} for {:.1} s, {words}", time.as_secs_f64()),
-        );
+        let running = self
+            .journal
+            .inject(sort, &format!("{name} for {:.1} s, {words}", time.as_secs_f64()));
         network.cut(told);
         if !half {
             network.flow(Flow::Refused);

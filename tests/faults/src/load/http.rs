@@ -56,10 +56,7 @@ impl Load {
             let body = Value::Array(submission.payloads.clone());
             (format!("http://{node}/v1/{path}/batch"), body)
         } else {
-            (
-                format!("http://{node}/v1/{path}"),
-                submission.payloads[0].clone(),
-            )
+            (format!("http://{node}/v1/{path}"), submission.payloads[0].clone())
         };
         let mut call = self.client.post(url).json(&body);
         if let Some(key) = &submission.key {
@@ -79,9 +76,7 @@ impl Load {
         let ids: Vec<Uuid> = if submission.is_batch {
             serde_json::from_value(body["job_ids"].clone()).unwrap_or_default()
         } else {
-            serde_json::from_value(body["job_id"].clone())
-                .into_iter()
-                .collect()
+            serde_json::from_value(body["job_id"].clone()).into_iter().collect()
         };
         match status.as_u16() {
             202 => self.promised(submission, &ids, "http"),
@@ -89,9 +84,9 @@ impl Load {
                 self.promised(submission, &ids, "http");
                 self.told(&body);
             }
-            _ => self.journal.wrong(format!(
-                "{node} answered {status} to {submission:?}: {body}"
-            )),
+            _ => self
+                .journal
+                .wrong(format!("{node} answered {status} to {submission:?}: {body}")),
         }
         Attempt::Done
     }
@@ -107,10 +102,8 @@ impl Load {
             .and_then(|value| value.to_str().ok()?.parse::<u64>().ok())
             .filter(|seconds| *seconds >= 1);
         if seconds.is_none() {
-            self.journal.wrong(format!(
-                "{what} got {} without Retry-After",
-                answer.status()
-            ));
+            self.journal
+                .wrong(format!("{what} got {} without Retry-After", answer.status()));
         }
         Some(Duration::from_secs(seconds.unwrap_or(1)))
     }
@@ -140,10 +133,7 @@ pub async fn storm(load: &Arc<Load>, count: usize, seed: u64) {
     let call = load
         .client
         .post(format!("http://{node}/v1/{}", kind.path))
-        .header(
-            "Idempotency-Key",
-            submission.key.clone().unwrap_or_default(),
-        )
+        .header("Idempotency-Key", submission.key.clone().unwrap_or_default())
         .json(&other);
     if let Ok(answer) = call.send().await
         && !matches!(answer.status().as_u16(), 422 | 429 | 503)
@@ -163,10 +153,6 @@ pub async fn storm(load: &Arc<Load>, count: usize, seed: u64) {
 impl Load {
     fn has_promised(&self, mark: &str) -> bool {
         let entries = self.ledger.entries();
-        entries
-            .promises
-            .iter()
-            .rev()
-            .any(|promise| promise.mark == mark)
+        entries.promises.iter().rev().any(|promise| promise.mark == mark)
     }
 }

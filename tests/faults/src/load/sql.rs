@@ -32,8 +32,7 @@ impl Load {
                 }
                 Ok(Err(error)) => {
                     if !is_to_be_expected(&error) {
-                        self.journal
-                            .wrong(format!("a submission by SQL got: {error}"));
+                        self.journal.wrong(format!("a submission by SQL got: {error}"));
                     }
                     open = true;
                     Duration::from_millis(random.random_range(100..800))
@@ -54,11 +53,7 @@ impl Load {
     }
 
     /// One attempt; promised is what has been committed, and the caller has seen that.
-    async fn call(
-        &self,
-        submission: &Submission,
-        in_transaction: bool,
-    ) -> Result<Attempt, sqlx::Error> {
+    async fn call(&self, submission: &Submission, in_transaction: bool) -> Result<Attempt, sqlx::Error> {
         // Here each payload of a batch has a key of its own; over HTTP the batch has one.
         let keys = submission.key.as_ref().map(|key| {
             if submission.is_batch {
@@ -87,9 +82,7 @@ impl Load {
             let seconds = u64::try_from(*seconds).unwrap_or(1);
             return Ok(Attempt::Refused(Duration::from_secs(seconds)));
         }
-        Ok(Attempt::Promised(
-            rows.into_iter().filter_map(|row| row.0).collect(),
-        ))
+        Ok(Attempt::Promised(rows.into_iter().filter_map(|row| row.0).collect()))
     }
 }
 
@@ -100,8 +93,5 @@ fn is_to_be_expected(error: &sqlx::Error) -> bool {
         return true;
     };
     let code = error.code().unwrap_or_default();
-    ["57", "08", "53"]
-        .iter()
-        .any(|class| code.starts_with(class))
-        || matches!(&*code, "55P03" | "25006")
+    ["57", "08", "53"].iter().any(|class| code.starts_with(class)) || matches!(&*code, "55P03" | "25006")
 }

@@ -43,10 +43,7 @@ fn extended() -> Scene {
         extensions: 1,
         ..small
     };
-    let large = Left {
-        extensions: 2,
-        ..usual
-    };
+    let large = Left { extensions: 2, ..usual };
     Scene {
         name: "extended",
         left: bounds(small, usual, large),
@@ -61,10 +58,7 @@ fn reaped_by_claims() -> Scene {
         expiries: 1,
         ..Left::default()
     };
-    let usual = Left {
-        expiries: 2,
-        ..small
-    };
+    let usual = Left { expiries: 2, ..small };
     let large = Left { claims: 3, ..usual };
     Scene {
         name: "reaped by claims",

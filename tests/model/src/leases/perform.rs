@@ -8,9 +8,7 @@ use super::{
 
 /// The smallest numbers of a set, so many of them.
 fn smallest(ids: Ids, count: u32) -> Ids {
-    each(ids)
-        .take(count as usize)
-        .fold(0, |all, id| all | 1 << id)
+    each(ids).take(count as usize).fold(0, |all, id| all | 1 << id)
 }
 
 impl State {
@@ -57,9 +55,7 @@ impl Scene {
         };
         match work {
             Work::Claim { .. } => with(&|row| row.status == Status::Queued),
-            Work::Settle { .. } if self.has(Bug::UnfencedSettle) => {
-                with(&|row| row.status == Status::Held)
-            }
+            Work::Settle { .. } if self.has(Bug::UnfencedSettle) => with(&|row| row.status == Status::Held),
             Work::Settle { token, .. } | Work::Reap { token, .. } => state.naming(token, ids),
             Work::Recover => with(&|row| row.status != Status::Done),
             Work::Nothing | Work::Extend { .. } => 0,
@@ -74,11 +70,7 @@ impl Scene {
             _ => false,
         };
         let mut wanted = each(session.wanted);
-        if backwards {
-            wanted.last()
-        } else {
-            wanted.next()
-        }
+        if backwards { wanted.last() } else { wanted.next() }
     }
 
     /// The lease rows of a token that no row will name any more.
@@ -127,9 +119,7 @@ impl Scene {
             return;
         }
         state.tokens += 1;
-        session.work = Work::Claim {
-            token: state.tokens,
-        };
+        session.work = Work::Claim { token: state.tokens };
         session.reaped = session.matched;
         session.matched = 0;
         session.taken = smallest(found, self.batch);
@@ -181,9 +171,7 @@ impl Scene {
     fn commit(&self, state: &mut State, place: usize) {
         let session = state.sessions[place];
         state.sessions[place] = Session::default();
-        let Session {
-            matched, reaped, ..
-        } = session;
+        let Session { matched, reaped, .. } = session;
         match session.work {
             Work::Claim { token } => {
                 state.put_back(reaped);
@@ -295,9 +283,7 @@ impl Scene {
                 state.tokens += 1;
                 let taken = smallest(self.free(state, place), count);
                 state.sessions[place] = Session {
-                    work: Work::Claim {
-                        token: state.tokens,
-                    },
+                    work: Work::Claim { token: state.tokens },
                     wanted: taken,
                     taken,
                     ..Session::default()

@@ -115,10 +115,7 @@ impl Scene {
         (0..state.sessions.len()).any(|first| {
             let waiting = |place: &usize| self.waits_for(state, *place);
             let chain = std::iter::successors(Some(first), waiting);
-            chain
-                .skip(1)
-                .take(state.sessions.len())
-                .any(|place| place == first)
+            chain.skip(1).take(state.sessions.len()).any(|place| place == first)
         })
     }
 
@@ -176,10 +173,7 @@ impl Model for Scene {
             self.session_steps(state, place, steps);
         }
         for (at, lease) in state.leases() {
-            let is_locked = state
-                .sessions
-                .iter()
-                .any(|session| session.leases & (1 << at) != 0);
+            let is_locked = state.sessions.iter().any(|session| session.leases & (1 << at) != 0);
             if state.left.expiries > 0 && !lease.expired {
                 steps.push(Step::Expire(at));
             }
@@ -188,10 +182,7 @@ impl Model for Scene {
             }
         }
         if state.left.purges > 0 {
-            let taken = state
-                .sessions
-                .iter()
-                .fold(0, |all, session| all | session.taken);
+            let taken = state.sessions.iter().fold(0, |all, session| all | session.taken);
             steps.extend(each(state.messages & !taken).map(Step::PurgeMessage));
         }
     }
@@ -210,22 +201,16 @@ impl Model for Scene {
                 scene.was_purged(state) || state.is_whole()
             }),
             Property::always(SETTLED_ONCE, |_, state: &State| !state.sin),
-            Property::always(NO_DEADLOCK, |scene: &Self, state: &State| {
-                !scene.is_deadlocked(state)
-            }),
+            Property::always(NO_DEADLOCK, |scene: &Self, state: &State| !scene.is_deadlocked(state)),
             Property::always(RECOVERED, |scene: &Self, state: &State| {
                 !state.is_quiet() || !scene.was_purged(state) || scene.recovers(state)
             }),
             Property::always(NOT_LOST, |scene: &Self, state: &State| {
                 !state.is_quiet() || scene.was_purged(state) || scene.completes(state)
             }),
-            Property::sometimes(
-                "sometimes all is done, and no lease is left",
-                |_, state: &State| {
-                    state.rows.iter().all(|row| row.status == Status::Done)
-                        && state.leases().count() == 0
-                },
-            ),
+            Property::sometimes("sometimes all is done, and no lease is left", |_, state: &State| {
+                state.rows.iter().all(|row| row.status == Status::Done) && state.leases().count() == 0
+            }),
             Property::sometimes("sometimes a settle comes too late", |_, state: &State| {
                 state.sessions.iter().any(|session| {
                     matches!(session.work, Work::Settle { .. })
@@ -245,11 +230,7 @@ impl Model for Scene {
         }
         if self.literal {
             properties.push(Property::always(NAMED_ONCE, |_, state: &State| {
-                let naming = |id: usize| {
-                    state
-                        .leases()
-                        .filter(move |(_, lease)| lease.ids & (1 << id) != 0)
-                };
+                let naming = |id: usize| state.leases().filter(move |(_, lease)| lease.ids & (1 << id) != 0);
                 (0..REQUESTS).all(|id| naming(id).count() <= 1)
             }));
         }

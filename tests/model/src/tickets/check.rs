@@ -44,10 +44,7 @@ fn several() -> Scene {
         deletions: 1,
         ..Left::default()
     };
-    let usual = Left {
-        deletions: 2,
-        ..small
-    };
+    let usual = Left { deletions: 2, ..small };
     let large = Left { aborts: 1, ..usual };
     Scene {
         name: "several",
@@ -131,10 +128,7 @@ fn remade() -> Scene {
 }
 
 fn every_state(scene: Scene) {
-    let what = format!(
-        "{}, {:?}, {:?}, {:?}",
-        scene.name, scene.bug, scene.variant, scene.left
-    );
+    let what = format!("{}, {:?}, {:?}, {:?}", scene.name, scene.bug, scene.variant, scene.left);
     search::every_state(&what, scene);
 }
 
@@ -178,10 +172,7 @@ fn what_the_gate_does_not_rely_on() {
         (Variant::AlwaysReplaced, with(left(2, 1, 1, 0), intake())),
         (Variant::AlwaysReplaced, with(left(1, 0, 1, 2), revived())),
         (Variant::AlwaysReplaced, remade()),
-        (
-            Variant::InsertedThenLowered,
-            with(left(1, 0, 1, 2), revived()),
-        ),
+        (Variant::InsertedThenLowered, with(left(1, 0, 1, 2), revived())),
         (Variant::Zeroed, remade()),
     ] {
         every_state(Scene {

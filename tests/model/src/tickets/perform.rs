@@ -10,8 +10,7 @@ impl Scene {
     /// Whether a submission that reads the gate now may go on to draw.
     pub(super) fn may_draw(&self, state: &State, want: Want) -> bool {
         let last = i8::try_from(state.last).unwrap();
-        let skips =
-            self.has(Bug::OffsetAboveKept) || (self.has(Bug::PromisedAboveOffset) && !want.enforce);
+        let skips = self.has(Bug::OffsetAboveKept) || (self.has(Bug::PromisedAboveOffset) && !want.enforce);
         let is_known = last >= state.offset || skips;
         is_known && (!want.enforce || last + want.count <= state.offset + self.high_water)
     }
@@ -41,11 +40,7 @@ impl Scene {
     /// Announces what goes beyond what the transaction has announced and not used. Of a transaction that has not written,
     /// all earlier numbers are void.
     fn announce(&self, session: &mut Session, seen: u8, lock: i8, count: i8) {
-        let (announced, used) = if session.written {
-            session.announced
-        } else {
-            (lock, 0)
-        };
+        let (announced, used) = if session.written { session.announced } else { (lock, 0) };
         let need = used + count - announced;
         let more = if need <= 0 {
             0
@@ -112,9 +107,7 @@ impl Scene {
     /// Whether the next step towards a message put back lowers the offset, under R.
     pub(super) fn lowers_next(&self, phase: Phase) -> bool {
         match phase {
-            Phase::Announced(_) => {
-                !self.is(Variant::InsertedThenLowered) && !self.has(Bug::LoweredAfterCommit)
-            }
+            Phase::Announced(_) => !self.is(Variant::InsertedThenLowered) && !self.has(Bug::LoweredAfterCommit),
             Phase::Inserted(_) => self.is(Variant::InsertedThenLowered),
             Phase::Ended { lower } => lower,
             _ => false,
@@ -152,8 +145,7 @@ impl Scene {
             return;
         }
         state.live = (state.live | session.inserted) & !session.deleted;
-        let lower =
-            self.has(Bug::LoweredAfterCommit) && matches!(session.phase, Phase::Inserted(_));
+        let lower = self.has(Bug::LoweredAfterCommit) && matches!(session.phase, Phase::Inserted(_));
         if lower {
             Self::make_known(state, session.inserted);
         }
@@ -209,9 +201,7 @@ impl Scene {
     fn set(&self, state: &mut State, read: Refresh) {
         let last = i8::try_from(read.last).unwrap();
         let dead = last - count(read.live & up_to(read.last)) - read.open;
-        let keeps = self.has(Bug::OffsetAboveKept)
-            || self.has(Bug::ShutForever)
-            || self.is(Variant::Zeroed);
+        let keeps = self.has(Bug::OffsetAboveKept) || self.has(Bug::ShutForever) || self.is(Variant::Zeroed);
         let is_above = state.offset > last && !keeps;
         if is_above || self.is(Variant::AlwaysReplaced) {
             state.offset = dead;

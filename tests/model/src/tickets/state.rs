@@ -114,9 +114,7 @@ impl Session {
         self.inserted
             | match self.phase {
                 Phase::Draws { drawn, .. } => drawn,
-                Phase::Announced(number) | Phase::Lowered(number) | Phase::Inserted(number) => {
-                    bit(number)
-                }
+                Phase::Announced(number) | Phase::Lowered(number) | Phase::Inserted(number) => bit(number),
                 _ => 0,
             }
     }
@@ -185,8 +183,6 @@ impl State {
 
     /// Whether a session holds the lock R.
     pub(super) fn is_refreshing(&self) -> bool {
-        self.sessions
-            .iter()
-            .any(|session| session.refresh.is_some())
+        self.sessions.iter().any(|session| session.refresh.is_some())
     }
 }

@@ -31,8 +31,7 @@ pub(super) enum Step {
     SetBack,
 }
 
-pub(super) const PROMISE: &str =
-    "up to the greatest number let in, no more than the high mark are live";
+pub(super) const PROMISE: &str = "up to the greatest number let in, no more than the high mark are live";
 pub(super) const OFFSET: &str = "the offset counts dead numbers only";
 pub(super) const NOT_STUCK: &str = "a gate lets in what it has room for";
 pub(super) const FILLED: &str = "sometimes the gate is filled exactly";
@@ -103,10 +102,7 @@ impl Scene {
             steps.push(Step::LookAbove(place));
         }
         let taken = |pending: fn(&Session) -> Numbers| -> Numbers {
-            state
-                .sessions
-                .iter()
-                .fold(0, |all, session| all | pending(session))
+            state.sessions.iter().fold(0, |all, session| all | pending(session))
         };
         if state.left.deletions > 0 {
             let locked = taken(|session| session.deleted);

@@ -63,10 +63,7 @@ async fn a_long_answer_is_not_read_to_its_end() {
         };
         let (readiness, transact) = fake.stage_with(&options);
         assert_eq!(readiness.check(&request()).await, Check::Ready);
-        assert_eq!(
-            retry(transact.send(&request()).await).0,
-            "unreadable_receipt"
-        );
+        assert_eq!(retry(transact.send(&request()).await).0, "unreadable_receipt");
     }
 }
 
@@ -88,16 +85,9 @@ async fn no_connection_means_that_nothing_has_left() {
     let Sent::Retry { error, .. } = &sent else {
         panic!("{sent:?}")
     };
-    assert!(
-        !error.message.contains(&address.to_string()),
-        "{}",
-        error.message
-    );
+    assert!(!error.message.contains(&address.to_string()), "{}", error.message);
     assert_eq!(retry(sent), ("connect".to_owned(), None, false));
-    assert_eq!(
-        transact.find_receipt(&request()).await.unwrap_err().code,
-        "connect"
-    );
+    assert_eq!(transact.find_receipt(&request()).await.unwrap_err().code, "connect");
 }
 
 #[tokio::test]
@@ -131,10 +121,7 @@ async fn a_body_that_does_not_end_in_time_is_unreadable() {
     };
     let (readiness, transact) = fake.stage_with(&options);
     assert_eq!(readiness.check(&request()).await, Check::Ready);
-    assert_eq!(
-        retry(transact.send(&request()).await).0,
-        "unreadable_receipt"
-    );
+    assert_eq!(retry(transact.send(&request()).await).0, "unreadable_receipt");
 }
 
 #[tokio::test]

@@ -55,11 +55,7 @@ async fn every_status_has_its_meaning() {
             matches!(sent, Sent::Rejected(error) if error.code == "rejected"),
             "{status}"
         );
-        assert_eq!(
-            found.is_ok_and(|found| found.is_none()),
-            status == 404,
-            "{status}"
-        );
+        assert_eq!(found.is_ok_and(|found| found.is_none()), status == 404, "{status}");
     }
 }
 
@@ -97,28 +93,16 @@ async fn a_receipt_is_read_from_body_or_headers() {
     let plain: &[_] = &[("content-type", "text/plain"), ("location", "/jobs/1")];
     let headers: &[_] = &[("tidegate-reference", "t-1"), ("location", "/jobs/1")];
     let cases: [(&'static [_], &'static str, Sent); 7] = [
-        (
-            &[JSON],
-            r#"{"reference":"r-1","more":0}"#,
-            receipt(Some("r-1"), None),
-        ),
+        (&[JSON], r#"{"reference":"r-1","more":0}"#, receipt(Some("r-1"), None)),
         (&[JSON], r#"{"reference":17}"#, receipt(Some("17"), None)),
         (
             &[JSON],
             r#"{"response":{"x":1}}"#,
             receipt(None, Some(json!({ "x": 1 }))),
         ),
-        (
-            &[],
-            r#"{"reference":null,"response":null}"#,
-            receipt(None, None),
-        ),
+        (&[], r#"{"reference":null,"response":null}"#, receipt(None, None)),
         (headers, "", receipt(Some("t-1"), None)),
-        (
-            headers,
-            r#"{"reference":"r-1"}"#,
-            receipt(Some("r-1"), None),
-        ),
+        (headers, r#"{"reference":"r-1"}"#, receipt(Some("r-1"), None)),
         (plain, "thank you", receipt(Some("/jobs/1"), None)),
     ];
     for (headers, body, expected) in cases {
@@ -145,11 +129,7 @@ async fn a_receipt_that_cannot_be_read_is_asked_for_again() {
     ] {
         let (check, sent, found) = outcomes(200, &[JSON], body).await;
         assert_eq!(check, Check::Ready, "a check's body does not matter");
-        assert_eq!(
-            retry(sent),
-            ("unreadable_receipt".to_owned(), None, true),
-            "{body}"
-        );
+        assert_eq!(retry(sent), ("unreadable_receipt".to_owned(), None, true), "{body}");
         assert_eq!(found.unwrap_err().code, "unreadable_receipt");
     }
     let long = format!(r#"{{"reference":"{}"}}"#, "x".repeat(1025));
@@ -167,14 +147,8 @@ async fn a_refusal_is_passed_on_in_the_services_own_words() {
     assert_eq!(sent, Sent::Rejected(error));
 
     let (_, sent, _) = outcomes(400, headers, r#"{"title":"No","code":"two words"}"#).await;
-    assert_eq!(
-        sent,
-        Sent::Rejected(RequestError::new("rejected", "No", false))
-    );
+    assert_eq!(sent, Sent::Rejected(RequestError::new("rejected", "No", false)));
     let (_, sent, _) = outcomes(400, &[("content-type", "text/html")], "<h1>No</h1>").await;
     let message = "the service answered 400 Bad Request";
-    assert_eq!(
-        sent,
-        Sent::Rejected(RequestError::new("rejected", message, false))
-    );
+    assert_eq!(sent, Sent::Rejected(RequestError::new("rejected", message, false)));
 }

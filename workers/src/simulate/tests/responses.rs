@@ -55,14 +55,8 @@ async fn each_flow_is_answered_in_its_own_way() {
         ..remembering()
     };
     let shares = answers_of(options, "user_decrypt").await;
-    let parts: Vec<_> = shares
-        .iter()
-        .filter_map(|share| share.part.as_deref())
-        .collect();
-    assert_eq!(
-        BTreeSet::from_iter(parts.clone()),
-        ["1", "2", "3", "4", "5"].into()
-    );
+    let parts: Vec<_> = shares.iter().filter_map(|share| share.part.as_deref()).collect();
+    assert_eq!(BTreeSet::from_iter(parts.clone()), ["1", "2", "3", "4", "5"].into());
     assert!(!parts.is_sorted(), "the seed shuffles them: {parts:?}");
 
     let options = SimulateOptions {
@@ -72,10 +66,7 @@ async fn each_flow_is_answered_in_its_own_way() {
     };
     let verdict = answers_of(options, "input_proof").await;
     assert_eq!(verdict.len(), 1);
-    assert_eq!(
-        (verdict[0].accept, verdict[0].id.is_some()),
-        (Some(false), true)
-    );
+    assert_eq!((verdict[0].accept, verdict[0].id.is_some()), (Some(false), true));
 
     assert!(
         answers_of(remembering(), "direct").await.is_empty(),
@@ -94,10 +85,7 @@ async fn nothing_set_means_no_bookkeeping_but_the_same_answers() {
     let downstream = Downstream::new(SimulateOptions::default(), Some(mailbox.clone())).unwrap();
     let id = new_id();
     let bare = downstream.send(id, "direct").await;
-    assert_eq!(
-        bare,
-        self::downstream(remembering()).send(id, "direct").await
-    );
+    assert_eq!(bare, self::downstream(remembering()).send(id, "direct").await);
     assert_eq!(downstream.find_receipt(id, "direct"), None);
     downstream.send(id, "user_decrypt").await;
     downstream.drain(Duration::from_secs(10)).await;
