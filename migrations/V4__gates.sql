@@ -40,12 +40,12 @@ create table tidegate.gate_event (
 
 -- What the gates of kinds and submitters watch: their requests that are in a queue. Written only for those that have
 -- one. Refers to nothing: every submission would lock its gate's row, and fail where the gate has just gone.
-create table tidegate.gate_member (
+create table tidegate.quota_usage (
   gate       text not null,
   request_id uuid not null,
   primary key (gate, request_id)
 );
-create index gate_member_request_idx on tidegate.gate_member (request_id);
+create index quota_usage_request_idx on tidegate.quota_usage (request_id);
 
 -- How far the look round has come that finds what these gates should count and do not, or should not and do.
 create table tidegate.gate_round (
@@ -73,7 +73,7 @@ create table tidegate.submit_terms (
   makes_keys         boolean not null,
   dedup_window       interval not null,
   has_breaker        boolean not null,
-  has_capped         boolean not null,
+  has_quotas         boolean not null,
   min_seconds        integer not null,
   max_seconds        integer not null,
   eta_first          numeric not null,

@@ -13,7 +13,7 @@ create table tidegate.queue_survey (
   fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200
 );
 
-create table tidegate.kind_mark (
+create table tidegate.kind_watermark (
   queue    text not null,
   kind     text not null,
   mark     bigint not null,

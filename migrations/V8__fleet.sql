@@ -25,14 +25,14 @@ create table tidegate.maintenance (
 
 insert into tidegate.maintenance (duty, period) values
   ('adjust_policies', '1 second'),
-  ('count_members', '1 second'),
+  ('quota_reconcile', '1 second'),
   ('expire_by_deadline', '1 second'),
   ('expire_by_readiness', '1 second'),
   ('expire_responses', '1 second'),
   ('fold_calls', '1 second'),
-  ('look_at_breakers', '1 second'),
-  ('look_at_gates', '1 second'),
-  ('observe', '1 second'),
+  ('breakers_evaluate', '1 second'),
+  ('gates_evaluate', '1 second'),
+  ('take_samples', '1 second'),
   ('survey_queues', '1 second'),
   ('sweep_inbox', '1 second'),
   ('fold_counts', '2 seconds'),

@@ -26,7 +26,7 @@ pub enum Check {
     /// It can run.
     Ready,
     /// Not now; ask again, after this long or as the kind's policy says.
-    NotYet {
+    Snooze {
         /// The dependency's own wish, such as its `Retry-After`.
         after: Option<Duration>,
     },

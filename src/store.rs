@@ -85,7 +85,7 @@ pub use self::{
     policies::{EstimatorOverview, StageLevel},
     recovery::{DeadlineStep, Lives, Recover, RecoverStep, ResponseStep, StrayStep, WrongCount},
     redrives::{Redrive, RedriveStep},
-    settles::{Moved, NotYet, Passed, Retry, Settle},
+    settles::{Moved, Passed, Retry, Settle, Snooze},
     statistics::{EtaQuality, PollCount, SubmissionCount},
     submissions::{Admission, Submission, Submitted, Ticket},
     timeouts::KnownTimeout,

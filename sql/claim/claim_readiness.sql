@@ -87,7 +87,7 @@ begin
   v_now := tidegate.clock();
 
   if exists (select from tidegate.breaker as b where b.stage = 'readiness' and b.state <> 'closed') then
-    v_breakers := tidegate_internal.enter_breakers(claim_readiness.queue, 'readiness', v_now);
+    v_breakers := tidegate_internal.breaker_admission(claim_readiness.queue, 'readiness', v_now);
     v_limit := least(v_limit, v_breakers.room);
     if v_limit = 0 then
       return;
@@ -98,10 +98,10 @@ begin
     select * into v_taken from tidegate_internal.take_messages(claim_readiness.queue, v_limit, v_now, v_kinds);
   else
     select * into v_taken
-    from tidegate_internal.take_past_breakers(claim_readiness.queue, v_limit, v_now, v_kinds, v_breakers);
+    from tidegate_internal.take_unblocked(claim_readiness.queue, v_limit, v_now, v_kinds, v_breakers);
   end if;
   if v_taken.msg_ids is null then
-    perform tidegate_internal.raise_marks(
+    perform tidegate_internal.watermarks_advance(
       claim_readiness.queue, v_limit, v_kinds, v_now, 0, v_taken.mark, v_taken.start, v_taken.first, v_taken.due_from,
       v_taken.due_to
     );
@@ -152,7 +152,7 @@ begin
   get diagnostics v_claimed = row_count;
 
   if v_breakers.probing <> '{}' then
-    perform tidegate_internal.note_probes(
+    perform tidegate_internal.breaker_count_probes(
       'readiness', v_breakers.probing,
       array(select r.id from tidegate.request as r where r.id = any(v_taken.ids) and r.lease = v_token), lease_for,
       v_now
@@ -161,13 +161,13 @@ begin
   if v_claimed < cardinality(v_taken.msg_ids) then
     perform tidegate_internal.end_unclaimed(claim_readiness.queue, 'readiness', v_taken.msg_ids, v_taken.ids, v_now);
   end if;
-  perform tidegate_internal.raise_marks(
+  perform tidegate_internal.watermarks_advance(
     claim_readiness.queue, v_limit, v_kinds, v_now, cardinality(v_taken.msg_ids), v_taken.mark, v_taken.start,
     v_taken.first, v_taken.due_from, v_taken.due_to
   );
   -- Now that the rows of what it has taken name their lease, and count.
   if v_claimed < cardinality(v_taken.msg_ids) or v_taken.reaped then
-    perform tidegate_internal.look_at_gate(claim_readiness.queue, 'too_many_requests');
+    perform tidegate_internal.gate_evaluate(claim_readiness.queue, 'too_many_requests');
   end if;
 end;
 $$;

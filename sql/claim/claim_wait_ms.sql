@@ -37,8 +37,8 @@ begin
     -- each queue
     when 'QUEUE' then
       v_mark := greatest(
-        coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0),
-        case when v_kinds is not null then tidegate_internal.kinds_mark(claim_wait_ms.queue, v_kinds) end
+        coalesce(pg_sequence_last_value('tidegate.watermark_QUEUE'), 0),
+        case when v_kinds is not null then tidegate_internal.kinds_watermark(claim_wait_ms.queue, v_kinds) end
       );
       v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
       v_next := least(
@@ -84,7 +84,7 @@ begin
   end if;
 
   if exists (select from tidegate.breaker as b where b.stage = v_queue.stage and b.state <> 'closed') then
-    v_shut_ms := tidegate_internal.breakers_wait_ms(v_queue.name, v_queue.stage, v_now);
+    v_shut_ms := tidegate_internal.breaker_wait_ms(v_queue.name, v_queue.stage, v_now);
     v_wait_ms := greatest(v_wait_ms, v_shut_ms);
   end if;
   if v_queue.per_seconds is not null then

@@ -40,7 +40,7 @@ begin
   if p_drained is null then
     return;
   end if;
-  perform tidegate_internal.look_at_gate(p_queue, 'too_many_requests');
+  perform tidegate_internal.gate_evaluate(p_queue, 'too_many_requests');
   insert into tidegate.queue_drain (queue, at, drained, held_ms)
   select p_queue, v_now, cardinality(p_drained),
     greatest(coalesce(extract(epoch from sum(v_now - d.claimed)) * 1000, 0), 0)::bigint

@@ -77,7 +77,7 @@ begin
   end if;
   -- What the claim takes counts when its lease is there; so the claim looks again.
   if v_held.ended is not null and msg_ids is null then
-    perform tidegate_internal.look_at_gate(p_queue, 'too_many_requests');
+    perform tidegate_internal.gate_evaluate(p_queue, 'too_many_requests');
   end if;
 end;
 $$;

@@ -62,7 +62,7 @@ begin
   );
   perform tidegate_internal.end_leases(v_held.queue, v_freed.ids, v_freed.tokens, null);
   if exists (select from tidegate.breaker as b where b.state = 'half_open' and b.kind = any(v_freed.kinds)) then
-    perform tidegate_internal.report_to_breakers(
+    perform tidegate_internal.breaker_record_calls(
       (select q.stage from tidegate.queue as q where q.name = v_held.queue), v_freed.kinds,
       array_fill('void'::text, array[cardinality(v_freed.ids)]), null, v_freed.claimed, tidegate.clock()
     );

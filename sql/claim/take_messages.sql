@@ -1,7 +1,7 @@
 -- take_messages: Takes up to `p_limit` waiting messages out of a queue, in msg_id order, for a claim.
 --
 -- Returns the messages' numbers and request ids; nulls when nothing waits. The caller makes a claim of them, and then
--- raises the marks (`raise_marks`, for which the other values are).
+-- raises the marks (`watermarks_advance`, for which the other values are).
 --
 -- What a lease that has run out held comes first, and alone (`reaped`): a claim holds the rows that it has reaped, and
 -- must lock no others that may come before them.
@@ -12,8 +12,8 @@
 -- marks only save work: `rescan_queue` finds what they left behind.
 --
 -- With `p_kinds`, requests of other kinds stay where they are, and neither mark passes them: behind many of them a
--- claim begins at the marks of its kinds (`kind_mark`). A message without a request is taken by any claim. A request's
--- kind is a scalar subquery: for `exists`, PostgreSQL might hash all requests of other kinds.
+-- claim begins at the marks of its kinds (`kind_watermark`). A message without a request is taken by any claim. A
+-- request's kind is a scalar subquery: for `exists`, PostgreSQL might hash all requests of other kinds.
 create or replace function tidegate_internal.take_messages(
   p_queue      text,
   p_limit      integer,
@@ -57,10 +57,10 @@ begin
   case p_queue
     -- each queue
     when 'QUEUE' then
-      mark := coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0);
+      mark := coalesce(pg_sequence_last_value('tidegate.watermark_QUEUE'), 0);
       start := mark;
       if p_kinds is not null then
-        start := greatest(mark, tidegate_internal.kinds_mark(p_queue, p_kinds));
+        start := greatest(mark, tidegate_internal.kinds_watermark(p_queue, p_kinds));
       end if;
       due_from := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
       -- Materialized: a planner free to run a locking subquery again could lock more rows than the limit. The time is

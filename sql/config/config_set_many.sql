@@ -17,7 +17,7 @@ create or replace function tidegate.config_set_many(changes jsonb, actor text de
 as $$
 #variable_conflict use_column
 declare
-  v_actor_before text := tidegate_internal.act_for(config_set_many.actor);
+  v_actor_before text := tidegate_internal.set_actor(config_set_many.actor);
   v_plan         jsonb := '[]';
   v_before       jsonb := '{}';
   v_wish         record;

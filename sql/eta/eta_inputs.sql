@@ -23,7 +23,7 @@ begin
     case
       when q.paused or (
         exists (select from tidegate.breaker as b where b.kind = p_kind.name and b.stage = 'tx' and b.state <> 'closed')
-        and tidegate.breaker_bars(p_kind.name, 'tx')
+        and tidegate.breaker_blocks(p_kind.name, 'tx')
       ) then 0
       else q.per_seconds
     end
@@ -31,7 +31,7 @@ begin
   from tidegate.setting as s
   left join tidegate.queue as q on q.name = v_tx_queue;
   if p_status = 'queued' then
-    select case when q.paused or tidegate.breaker_bars(p_kind.name, 'readiness') then 0 else q.max_concurrency end
+    select case when q.paused or tidegate.breaker_blocks(p_kind.name, 'readiness') then 0 else q.max_concurrency end
     into v_terms.concurrency
     from tidegate.queue as q where q.name = coalesce(p_queue, p_kind.readiness_queue);
     v_terms.tx_queue_size := tidegate_internal.waiting_before(v_tx_queue, null, p_counted);

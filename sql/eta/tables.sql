@@ -25,7 +25,7 @@ comment on column tidegate.response_backoff.seconds is 'The Retry-After, seconds
 
 comment on table tidegate.finish_sample is
   'Append-only: requests of a kind that one statement ended, how long a few of them took, and how that compares with '
-  'what their callers were told; written by a trigger on request, folded by observe after ten seconds.';
+  'what their callers were told; written by a trigger on request, folded by take_samples after ten seconds.';
 comment on column tidegate.finish_sample.kind is 'The kind.';
 comment on column tidegate.finish_sample.at is 'When.';
 comment on column tidegate.finish_sample.requests is 'How many requests ended.';
@@ -40,18 +40,19 @@ comment on column tidegate.finish_sample.error_bins is
   'How many ended up to -30, -5, -1, 0, 1, 5, 30 seconds later than told, each above the one before, and the rest.';
 comment on column tidegate.finish_sample.p90_stated is 'How many were told a time for 90 percent.';
 comment on column tidegate.finish_sample.p90_held is 'How many of these ended within it.';
-comment on index tidegate.finish_sample_kind_at_idx is 'Serves observe: the latest answers of a kind.';
+comment on index tidegate.finish_sample_kind_at_idx is 'Serves take_samples: the latest answers of a kind.';
 
 comment on table tidegate.answer_sample is
-  'How long the latest answers of each kind took, a thousand rows or so; written by observe.';
+  'How long the latest answers of each kind took, a thousand rows or so; written by take_samples.';
 comment on column tidegate.answer_sample.kind is 'The kind.';
 comment on column tidegate.answer_sample.at is 'When they came.';
 comment on column tidegate.answer_sample.answer_ms is
   'Milliseconds from the claim for sending to the end, of at most eight.';
-comment on index tidegate.answer_sample_kind_at_idx is 'Serves observe: the latest answers of a kind.';
+comment on index tidegate.answer_sample_kind_at_idx is 'Serves take_samples: the latest answers of a kind.';
 
 comment on table tidegate.eta_quality_total is
-  'One row per kind: the finish samples of more than ten seconds ago, summed; written by observe. See eta_quality.';
+  'One row per kind: the finish samples of more than ten seconds ago, summed; written by take_samples. See '
+  'eta_quality.';
 comment on column tidegate.eta_quality_total.kind is 'The kind.';
 comment on column tidegate.eta_quality_total.requests is 'How many requests ended.';
 comment on column tidegate.eta_quality_total.predicted is 'How many of their callers were told an ETA at submit.';
@@ -69,7 +70,8 @@ comment on column tidegate.poll_count.polls is 'Polls of these, that one include
 comment on column tidegate.poll_count.lateness_ms is 'How long their ends had waited to be asked for, all together.';
 
 comment on table tidegate.queue_sample is
-  'Append-only: the first waiting message of each queue, second by second while something waits; written by observe, '
+  'Append-only: the first waiting message of each queue, second by second while something waits; written by '
+  'take_samples, '
   'kept for a minute.';
 comment on column tidegate.queue_sample.queue is 'The queue.';
 comment on column tidegate.queue_sample.at is 'When.';
@@ -78,7 +80,7 @@ comment on column tidegate.queue_sample.head is
   'pace.';
 
 comment on table tidegate.queue_pace is
-  'One row per queue: how fast its messages leave it while some wait; written by observe.';
+  'One row per queue: how fast its messages leave it while some wait; written by take_samples.';
 comment on column tidegate.queue_pace.queue is 'The queue.';
 comment on column tidegate.queue_pace.head is 'The number of the first waiting message; null: nothing waits.';
 comment on column tidegate.queue_pace.head_since is 'Since when that message is the first.';
@@ -91,7 +93,7 @@ comment on column tidegate.queue_pace.held_ms is
 comment on column tidegate.queue_pace.observed_at is 'When this was observed; ETAs use it for ten seconds.';
 
 comment on table tidegate.kind_pace is
-  'One row per kind: how long its answers take once they are sent for; written by observe.';
+  'One row per kind: how long its answers take once they are sent for; written by take_samples.';
 comment on column tidegate.kind_pace.kind is 'The kind.';
 comment on column tidegate.kind_pace.samples is
   'How many answers of the last ten minutes it is made from, a thousand or so at most.';

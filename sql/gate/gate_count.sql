@@ -12,7 +12,7 @@ begin
     return (select least(c.depth, p_counted) from tidegate_internal.queue_count(p_gate.queue, p_counted) as c);
   end if;
   return (
-    select count(*) from (select from tidegate.gate_member as m where m.gate = p_gate.name limit p_counted) as member
+    select count(*) from (select from tidegate.quota_usage as m where m.gate = p_gate.name limit p_counted) as member
   );
 end;
 $$;

@@ -14,7 +14,7 @@ create or replace function tidegate.gate_force(queue text, state text, actor tex
   set jit = off
 as $$
 declare
-  v_actor_before text := tidegate_internal.act_for(gate_force.actor);
+  v_actor_before text := tidegate_internal.set_actor(gate_force.actor);
   v_depth        bigint;
   v_before       tidegate.gate;
   v_gate         tidegate.gate;

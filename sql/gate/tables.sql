@@ -9,7 +9,7 @@ comment on column tidegate.admission.counted is 'The names of those that were co
 comment on column tidegate.admission.depths is 'How deep it was behind these, before the submission.';
 
 comment on table tidegate.gate is
-  'One row per queue, which comes with the queue, and one per cap of a kind or submitter, which cap_set makes: marks '
+  'One row per queue, which comes with the queue, and one per cap of a kind or submitter, which quota_set makes: marks '
   'and '
   'state; submit refuses new work while one on its way is closed.';
 comment on column tidegate.gate.name is 'The queue; or ''kind '' and the kind, ''submitter '' and the submitter.';
@@ -28,18 +28,18 @@ comment on column tidegate.gate.epoch is 'How many times the state has changed, 
 comment on column tidegate.gate.forced is 'Whether an operator holds the state by hand.';
 comment on column tidegate.gate.changed_at is 'When the state last changed.';
 
-comment on table tidegate.gate_member is
+comment on table tidegate.quota_usage is
   'The requests in queues of kinds and submitters that have a gate: what these gates count.';
-comment on column tidegate.gate_member.gate is 'The gate.';
-comment on column tidegate.gate_member.request_id is 'The request.';
+comment on column tidegate.quota_usage.gate is 'The gate.';
+comment on column tidegate.quota_usage.request_id is 'The request.';
 
 comment on index tidegate.gate_queue_has_one is 'Serves the rule that a queue has one gate.';
 comment on index tidegate.gate_kind_has_one is 'Serves the rule that a kind has one gate.';
 comment on index tidegate.gate_submitter_has_one is 'Serves the rule that a submitter has one gate.';
 
-comment on index tidegate.gate_member_request_idx is 'Serves requests that leave the queues.';
+comment on index tidegate.quota_usage_request_idx is 'Serves requests that leave the queues.';
 
-comment on table tidegate.gate_round is 'One row: how far count_members has come round all messages and all members.';
+comment on table tidegate.gate_round is 'One row: how far quota_reconcile has come round all messages and all members.';
 comment on column tidegate.gate_round.only_row is 'Always true: there is one row.';
 comment on column tidegate.gate_round.queue is 'The queue whose messages it looks at.';
 comment on column tidegate.gate_round.msg_id is 'The message that it has come to there.';

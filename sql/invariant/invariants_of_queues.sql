@@ -103,7 +103,7 @@ where m.vt > r.deadline_at + interval '2 minutes' and m.vt > statement_timestamp
 select m.queue || ' ' || m.msg_id as id
 from {message} as m
 where m.vt = '-infinity'
-  and m.msg_id < pg_sequence_last_value(to_regclass('tidegate.' || quote_ident('mark_' || m.queue)))
+  and m.msg_id < pg_sequence_last_value(to_regclass('tidegate.' || quote_ident('watermark_' || m.queue)))
   and exists (
     select from tidegate.maintenance as d
     where d.duty = 'rescan_queues' and d.ran_at < statement_timestamp() - interval '1 minute'
@@ -115,7 +115,7 @@ where m.vt = '-infinity'
 select q.name as id
 from tidegate.queue as q
 cross join unnest(
-  '{pacing,mark,due,survey,hand,surveyed,offset,ended,noted,noted_xact,epoch,reaped}'::text[]
+  '{pacing,watermark,due,survey,hand,surveyed,offset,ended,noted,noted_xact,epoch,reaped}'::text[]
 ) as c(counter)
 where to_regclass('pgmq.' || quote_ident('q_' || q.name)) is null
   or to_regclass('tidegate.' || quote_ident(c.counter || '_' || q.name)) is null
@@ -160,7 +160,7 @@ with since as materialized (
   -- While somebody looks at gates each second, one that he has not come to yet is left to him.
   select statement_timestamp() - case when exists (
     select from tidegate.maintenance as d
-    where d.duty = 'look_at_gates' and d.ran_at > statement_timestamp() - interval '5 seconds'
+    where d.duty = 'gates_evaluate' and d.ran_at > statement_timestamp() - interval '5 seconds'
   ) then interval '30 seconds' else interval '1 second' end as at
 )
 select g.name as id
@@ -175,7 +175,7 @@ cross join lateral (
     limit g.high_water
   ) as counted
   union all
-  select count(*) from tidegate.gate_member as m
+  select count(*) from tidegate.quota_usage as m
   join tidegate.request as r on r.id = m.request_id and r.submitted_at < since.at
   where m.gate = g.name and g.queue is null
 ) as behind
@@ -196,7 +196,7 @@ with since as materialized (
   from (
     select exists (
       select from tidegate.maintenance as d
-      where d.duty = 'look_at_gates' and d.ran_at > statement_timestamp() - interval '5 seconds'
+      where d.duty = 'gates_evaluate' and d.ran_at > statement_timestamp() - interval '5 seconds'
     ) as is_watched
   ) as w
 )
@@ -206,7 +206,7 @@ cross join tidegate.gate as g
 where g.state = 'too_many_requests' and not g.forced and g.changed_at < since.at
   and case when g.queue is null
     then case when since.is_watched then 0 else g.low_water end
-      >= (select count(*) from tidegate.gate_member as m where m.gate = g.name)
+      >= (select count(*) from tidegate.quota_usage as m where m.gate = g.name)
     else g.low_water >= (select count(*)
       from (select from {message} as m where m.queue = g.queue limit g.low_water + 1) as c) + (
       select count(*) from tidegate.leased_request as l where l.queue = g.queue
@@ -245,7 +245,7 @@ from (
   join tidegate.request as r on g.kind = r.kind or g.submitter = r.submitter
   where {of r.id} and g.queue is null and r.req_status in ('queued', 'processing', 'tx_in_flight')
 ) as l
-full join (select * from tidegate.gate_member as c where {of c.request_id}) as m on m.gate = l.gate
+full join (select * from tidegate.quota_usage as c where {of c.request_id}) as m on m.gate = l.gate
   and m.request_id = l.id
 left join tidegate.request as r on r.id = m.request_id
 where (m.gate is null and l.submitted_at < statement_timestamp() - interval '1 minute'

@@ -57,7 +57,7 @@ with trigger as materialized (
 )
 select g.name as id
 from unnest(array[
-  'api_key api_key_guard', 'api_key api_key_stays', 'breaker submit_terms', 'gate gate_cap', 'gate gate_cap_removal',
+  'api_key api_key_guard', 'api_key api_key_stays', 'breaker submit_terms', 'gate gate_quota', 'gate gate_cap_removal',
   'gate record_config_change', 'gate record_config_truncate', 'gate record_gate_change', 'gate submit_terms',
   'kind kind_callback', 'kind kind_policies', 'kind kind_queues', 'kind kind_removal', 'kind kind_removal_at_commit',
   'kind kind_retention', 'kind kind_within_budget', 'kind record_config_change', 'kind record_config_truncate',
@@ -113,9 +113,9 @@ where s.number <> 1
      $q$
 select d.name as id
 from unnest(array[
-  'adjust_policies', 'count_members', 'drop_partitions', 'expire_by_deadline', 'expire_by_readiness', 'expire_events',
+  'adjust_policies', 'quota_reconcile', 'drop_partitions', 'expire_by_deadline', 'expire_by_readiness', 'expire_events',
   'expire_keys', 'expire_requests', 'expire_responses', 'expire_webhooks', 'fold_calls', 'fold_counts',
-  'forget_workers', 'look_at_breakers', 'look_at_gates', 'make_partitions', 'observe', 'rescan_queues',
+  'forget_workers', 'breakers_evaluate', 'gates_evaluate', 'make_partitions', 'take_samples', 'rescan_queues',
   'survey_queues', 'sweep_inbox'
 ]) as d(name)
 left join tidegate.maintenance as m on m.duty = d.name

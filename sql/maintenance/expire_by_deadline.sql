@@ -20,7 +20,7 @@ begin
     '{deadline_exceeded,deadline_exceeded,deadline_exceeded}',
     tidegate_internal.error_json('deadline_exceeded', 'the deadline passed before it was answered', true)
   );
-  more := tidegate_internal.look_again('expire_by_deadline', 'deadline_at', v_due.ids,
+  more := tidegate_internal.sweep_cursor_rewind('expire_by_deadline', 'deadline_at', v_due.ids,
     '{queued,processing,tx_in_flight}')
     or more;
 end;

@@ -19,7 +19,7 @@ begin
     v_due.ids, '{queued}', 'timed_out', '{readiness_timed_out}',
     tidegate_internal.error_json('readiness_timed_out', 'not ready in time', true)
   );
-  more := tidegate_internal.look_again('expire_by_readiness', 'readiness_deadline_at', v_due.ids, '{queued}') or more;
+  more := tidegate_internal.sweep_cursor_rewind('expire_by_readiness', 'readiness_deadline_at', v_due.ids, '{queued}') or more;
 end;
 $$;
 select tidegate_internal.allow('expire_by_readiness', '{api,worker,admin}');

@@ -22,8 +22,8 @@ begin
   end if;
 
   foreach v_duty in array array[
-    'expire_by_deadline', 'expire_by_readiness', 'expire_responses', 'sweep_inbox', 'rescan_queues', 'count_members',
-    'look_at_gates', 'look_at_breakers', 'survey_queues', 'observe', 'fold_counts', 'fold_calls', 'adjust_policies',
+    'expire_by_deadline', 'expire_by_readiness', 'expire_responses', 'sweep_inbox', 'rescan_queues', 'quota_reconcile',
+    'gates_evaluate', 'breakers_evaluate', 'survey_queues', 'take_samples', 'fold_counts', 'fold_calls', 'adjust_policies',
     'expire_keys', 'expire_webhooks', 'expire_requests', 'forget_workers', 'make_partitions', 'drop_partitions',
     'expire_events'
   ] loop
@@ -41,12 +41,12 @@ begin
           when 'expire_by_readiness' then select e.more into v_more from tidegate.expire_by_readiness() as e;
           when 'expire_responses' then select e.more into v_more from tidegate.expire_responses() as e;
           when 'sweep_inbox' then v_more := tidegate.sweep_inbox(1000) = 1000;
-          when 'count_members' then v_more := tidegate.count_members();
-          when 'look_at_gates' then perform tidegate.look_at_gates();
-          when 'look_at_breakers' then perform tidegate.look_at_breakers();
+          when 'quota_reconcile' then v_more := tidegate.quota_reconcile();
+          when 'gates_evaluate' then perform tidegate.gates_evaluate();
+          when 'breakers_evaluate' then perform tidegate.breakers_evaluate();
           when 'fold_calls' then v_more := tidegate.fold_calls() = 10000;
           when 'adjust_policies' then perform tidegate.adjust_policies();
-          when 'observe' then v_more := tidegate.observe() = 10000;
+          when 'take_samples' then v_more := tidegate.take_samples() = 10000;
           when 'fold_counts' then v_more := tidegate.fold_counts() = 10000;
           when 'expire_keys' then v_more := tidegate.expire_keys() = 1000;
           when 'expire_webhooks' then v_more := tidegate.expire_webhooks() = 1000;

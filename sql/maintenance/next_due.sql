@@ -22,7 +22,7 @@ declare
   v_last_at timestamptz;
 begin
   more := false;
-  -- As `hold_off_recovery`, but a sweep need not wait: there is a next one.
+  -- As `lock_recovery_shared`, but a sweep need not wait: there is a next one.
   if not pg_try_advisory_xact_lock(hashtextextended('tidegate.' || p_duty, 0))
     or not pg_try_advisory_xact_lock_shared(hashtextextended('tidegate.recover', 0))
   then

@@ -29,7 +29,7 @@ begin
     select * from tidegate.queue as q where to_regclass(tidegate_internal.queue_table(q.name)) is not null
       order by q.name
   loop
-    if tidegate_internal.look_at_load(v_queue, p_now) then
+    if tidegate_internal.queue_is_congested(v_queue, p_now) then
       v_congested := v_congested || v_queue.name;
     end if;
   end loop;
@@ -83,7 +83,7 @@ begin
     end;
     continue when v_cause is null or (v_stretch = v_force.stretch and v_seen.congested = v_force.congested);
 
-    v_changed := v_changed + (tidegate_internal.put_in_force(
+    v_changed := v_changed + (tidegate_internal.policy_activate(
       v_seen.kind, v_seen.stage, v_stretch, v_seen.congested, v_cause,
       jsonb_build_object(
         'calls', v_calls.calls, 'retry_rate', v_rates.retry_rate, 'timeout_rate', v_rates.timeout_rate,

@@ -20,7 +20,7 @@ begin
   end if;
 
   select * into v_was from tidegate.policy_in_force as f where f.kind = new.kind and f.stage = new.stage;
-  perform tidegate_internal.put_in_force(
+  perform tidegate_internal.policy_activate(
     new.kind, new.stage, coalesce(v_was.stretch, 1), coalesce(v_was.congested, false), 'declared', null,
     tidegate.clock()
   );
@@ -79,7 +79,7 @@ end;
 $$;
 
 -- Policies from before there were versions.
-select tidegate_internal.put_in_force(p.kind, p.stage, 1, false, 'declared', null, tidegate.clock())
+select tidegate_internal.policy_activate(p.kind, p.stage, 1, false, 'declared', null, tidegate.clock())
 from tidegate.policy as p
 where not exists (select from tidegate.policy_in_force as f where f.kind = p.kind and f.stage = p.stage);
 

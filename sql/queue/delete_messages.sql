@@ -21,6 +21,6 @@ begin
     -- end of each queue
     else perform tidegate_internal.refuse_queue(p_queue);
   end case;
-  perform tidegate_internal.look_at_gate(p_queue, 'too_many_requests');
+  perform tidegate_internal.gate_evaluate(p_queue, 'too_many_requests');
 end;
 $$;

@@ -40,7 +40,7 @@ begin
       select
         s.last_value - (not s.is_called)::integer as last,
         coalesce(pg_sequence_last_value('tidegate.offset_QUEUE'), 0) as dead,
-        coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0) as mark,
+        coalesce(pg_sequence_last_value('tidegate.watermark_QUEUE'), 0) as mark,
         pg_sequence_last_value('tidegate.surveyed_QUEUE') as surveyed
       into v_known
       from pgmq.q_QUEUE_msg_id_seq as s;

@@ -11,7 +11,7 @@ create or replace function tidegate.pause(queue text default null, paused boolea
 as $$
 #variable_conflict use_column
 declare
-  v_actor_before text := tidegate_internal.act_for(pause.actor);
+  v_actor_before text := tidegate_internal.set_actor(pause.actor);
   v_name         text;
 begin
   if pause.queue is not null then

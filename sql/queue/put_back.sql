@@ -2,10 +2,10 @@
 --
 -- For what a claim has taken out. A message that may be taken at once can lie below the queue's low-water mark, which
 -- is then lowered. Putting one back holds the mark's lock until this transaction ends, wherever the mark stands,
--- because whoever raises the mark takes the same lock and looks again (`raise_mark`): else a raise that did not see
--- this message yet would leave it behind. The caller locks no rows afterwards. Messages with a finite time need none of
--- this, they are found through the index on the visibility time. A number that another message has by now (the queue's
--- table was made again) is replaced by a fresh one.
+-- because whoever raises the mark takes the same lock and looks again (`watermark_advance`): else a raise that did not
+-- see this message yet would leave it behind. The caller locks no rows afterwards. Messages with a finite time need
+-- none of this, they are found through the index on the visibility time. A number that another message has by now (the
+-- queue's table was made again) is replaced by a fresh one.
 create or replace function tidegate_internal.put_back(p_queue text, p_msg_ids bigint[], p_ids uuid[],
   p_visible timestamptz[])
   returns void
@@ -49,8 +49,8 @@ begin
   where b.visible = '-infinity';
 
   if v_first is not null then
-    perform pg_advisory_xact_lock(tidegate.queue_lock_key(p_queue, 'mark'));
-    perform tidegate_internal.lower_mark(p_queue, v_first);
+    perform pg_advisory_xact_lock(tidegate.queue_lock_key(p_queue, 'watermark'));
+    perform tidegate_internal.watermark_lower(p_queue, v_first);
   end if;
 end;
 $$;

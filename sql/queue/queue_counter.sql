@@ -4,9 +4,9 @@
 -- `survey_queue` last looked, microseconds since the epoch hand the stretch of numbers that its next look begins with
 -- surveyed how many numbers, up to the last one surveyed, do not wait; 0: nothing is surveyed offset how many numbers
 -- are known to be dead (see `enter_queue`) ended no open transaction has drawn a number up to this one (see
--- `raise_mark`) noted, noted_xact the last number of one moment, and a transaction id beyond all that had drawn by then
--- reaped no claim looks for a lease that ran out before this, microseconds since the epoch (see `raise_marks`) epoch
--- kinds' marks of an earlier one are void (see `lower_mark`).
+-- `watermark_advance`) noted, noted_xact the last number of one moment, and a transaction id beyond all that had drawn
+-- by then reaped no claim looks for a lease that ran out before this, microseconds since the epoch (see
+-- `watermarks_advance`) epoch kinds' marks of an earlier one are void (see `watermark_lower`).
 --
 -- Sequences, because `setval` is in place: a counter row would leave a dead version at every claim, and all of
 -- them would have to be walked while somebody holds an old snapshot. `setval` is not undone by a rollback, so

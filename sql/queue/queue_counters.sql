@@ -5,5 +5,5 @@ create or replace function tidegate_internal.queue_counters()
   immutable
   parallel safe
 return array[
-  'pacing', 'mark', 'due', 'survey', 'hand', 'surveyed', 'offset', 'ended', 'noted', 'noted_xact', 'epoch', 'reaped'
+  'pacing', 'watermark', 'due', 'survey', 'hand', 'surveyed', 'offset', 'ended', 'noted', 'noted_xact', 'epoch', 'reaped'
 ];

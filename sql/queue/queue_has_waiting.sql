@@ -19,7 +19,7 @@ begin
   case p_queue
     -- each queue
     when 'QUEUE' then
-      v_mark := coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0);
+      v_mark := coalesce(pg_sequence_last_value('tidegate.watermark_QUEUE'), 0);
       v_waiting := exists (
         select
         from (select from pgmq.q_QUEUE as m where m.msg_id >= v_mark

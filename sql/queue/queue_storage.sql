@@ -123,7 +123,7 @@ begin
   -- A survey that is under way is waited for, and none begins after this.
   perform pg_advisory_xact_lock(tidegate.queue_lock_key(old.name, 'survey'));
   delete from tidegate.queue_survey as s where s.queue = old.name;
-  delete from tidegate.kind_mark as m where m.queue = old.name;
+  delete from tidegate.kind_watermark as m where m.queue = old.name;
   delete from tidegate.claim as c where c.queue = old.name;
   perform pgmq.drop_queue(old.name);
   foreach v_counter in array tidegate_internal.queue_counters() loop

@@ -51,7 +51,7 @@ begin
       case p_queue
         -- each queue
         when 'QUEUE' then
-          v_mark := coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0);
+          v_mark := coalesce(pg_sequence_last_value('tidegate.watermark_QUEUE'), 0);
           v_from := least(v_mark, coalesce(pg_sequence_last_value('tidegate.ended_QUEUE'), 0) + 1);
           v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
           select
@@ -69,7 +69,7 @@ begin
             )
             + tidegate_internal.leased_count(p_queue, v_last)
           into v_live;
-          if coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0) <> v_mark then
+          if coalesce(pg_sequence_last_value('tidegate.watermark_QUEUE'), 0) <> v_mark then
             -- A message given back in between may lie below: nothing is known.
             v_live := null;
           elsif (p_replace or v_last - v_live - v_open > v_dead)

@@ -17,7 +17,7 @@ create or replace function tidegate.rescan_queue(queue text)
   set jit = off
 as $$
 declare
-  v_mark    regclass := tidegate_internal.queue_counter(rescan_queue.queue, 'mark');
+  v_mark    regclass := tidegate_internal.queue_counter(rescan_queue.queue, 'watermark');
   v_due     regclass := tidegate_internal.queue_counter(rescan_queue.queue, 'due');
   v_now     timestamptz;
   v_now_us  bigint;
@@ -44,7 +44,7 @@ begin
   );
   get diagnostics v_freed = row_count;
 
-  perform pg_advisory_xact_lock(tidegate.queue_lock_key(rescan_queue.queue, 'mark'));
+  perform pg_advisory_xact_lock(tidegate.queue_lock_key(rescan_queue.queue, 'watermark'));
   v_now := tidegate.clock();
   v_now_us := (extract(epoch from v_now) * 1000000)::bigint;
 
@@ -53,12 +53,13 @@ begin
     tidegate_internal.queue_table(rescan_queue.queue)
   ) into v_first using coalesce(pg_sequence_last_value(v_mark), 0);
   if v_first is not null then
-    perform tidegate_internal.lower_mark(rescan_queue.queue, v_first);
+    perform tidegate_internal.watermark_lower(rescan_queue.queue, v_first);
     v_found := v_found + 1;
   end if;
   -- To look below the kinds' marks would be to look at each message there: a claim does it once an hour, and after
   -- `recover`.
-  delete from tidegate.kind_mark as m where m.queue = rescan_queue.queue and m.noted_at < v_now - interval '1 hour';
+  delete from tidegate.kind_watermark as m where m.queue = rescan_queue.queue and m.noted_at < v_now - interval '1 '
+  'hour';
 
   -- A step of the clock may have made a lease that ran out before this mark.
   v_visible := (
@@ -89,7 +90,7 @@ begin
       $sql$ select vt from %s where vt > $1 and vt <= $2 order by vt limit 1 $sql$,
       tidegate_internal.queue_table(rescan_queue.queue)
     ) into v_visible using to_timestamp(v_due_us / 1000000.0), v_now;
-    -- A little behind the present, as `raise_due` asks.
+    -- A little behind the present, as `due_watermark_advance` asks.
     v_now_us := least(v_now_us - 100000, (extract(epoch from v_visible) * 1000000)::bigint - 1);
     if v_now_us > v_due_us then
       perform setval(v_due, v_now_us);

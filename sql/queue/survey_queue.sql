@@ -46,7 +46,7 @@ begin
     return 0;
   end if;
 
-  v_mark := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(v_queue, 'mark')), 0);
+  v_mark := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(v_queue, 'watermark')), 0);
   v_due := to_timestamp(coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(v_queue, 'due')),
     0) / 1000000.0);
   v_end := (select k.last + 1 from tidegate_internal.queue_numbers(v_queue) as k);

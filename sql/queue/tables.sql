@@ -33,12 +33,13 @@ comment on column tidegate.queue_survey.waiting is 'How many of its messages wai
 comment on column tidegate.queue_survey.waiting_by_block is
   'The same for each 256 numbers of it; fewer than 64 when the queue ends in it.';
 
-comment on table tidegate.kind_mark is
+comment on table tidegate.kind_watermark is
   'Where claims for some of a queue''s kinds begin, far beyond messages of other kinds; written by claims.';
-comment on column tidegate.kind_mark.queue is 'The queue.';
-comment on column tidegate.kind_mark.kind is 'The kind.';
-comment on column tidegate.kind_mark.mark is 'No message of this kind waits below this number, but for what comes due.';
-comment on column tidegate.kind_mark.epoch is 'The counter epoch of its queue as it was then; void under another.';
-comment on column tidegate.kind_mark.noted_at is 'When the row was made; an hour later rescan_queue removes it.';
+comment on column tidegate.kind_watermark.queue is 'The queue.';
+comment on column tidegate.kind_watermark.kind is 'The kind.';
+comment on column tidegate.kind_watermark.mark is
+  'No message of this kind waits below this number, but for what comes due.';
+comment on column tidegate.kind_watermark.epoch is 'The counter epoch of its queue as it was then; void under another.';
+comment on column tidegate.kind_watermark.noted_at is 'When the row was made; an hour later rescan_queue removes it.';
 
 comment on column tidegate.queue_drain.held_ms is 'For how long they were held, all together; null: not noted.';

@@ -44,7 +44,7 @@ begin
   case p_queue
     -- each queue
     when 'QUEUE' then
-      v_mark := coalesce(pg_sequence_last_value('tidegate.mark_QUEUE'), 0);
+      v_mark := coalesce(pg_sequence_last_value('tidegate.watermark_QUEUE'), 0);
       v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
       v_survey := pg_sequence_last_value('tidegate.survey_QUEUE');
       v_end := coalesce(p_msg_id, (select s.last_value + s.is_called::integer from pgmq.q_QUEUE_msg_id_seq as s));

@@ -73,7 +73,7 @@ begin
       hint = 'stop the fleet and wait for its leases to run out, or pass force => true (--force)';
   end if;
 
-  v_seen := tidegate_internal.requests_astray(
+  v_seen := tidegate_internal.requests_missing_message(
     recover.after, recover.kind, batch, greatest(batch, least(50 * batch, 50000)), reset_all
   );
   examined := v_seen.examined;
@@ -82,7 +82,7 @@ begin
     return;
   end if;
 
-  -- One at a time, and while nobody locks several rows (see `hold_off_recovery`): another's messages may be claimed
+  -- One at a time, and while nobody locks several rows (see `lock_recovery_shared`): another's messages may be claimed
   -- already.
   if not dry_run then
     perform pg_advisory_xact_lock(hashtextextended('tidegate.recover', 0));
@@ -183,7 +183,7 @@ begin
       from unnest(v_caps) as c
       join tidegate.request as r on (r.kind = c.kind or r.submitter = c.submitter) and r.id = any(v_seen.ids)
       where r.req_status in ('queued', 'processing', 'tx_in_flight')
-        and not exists (select from tidegate.gate_member as m where m.gate = c.name and m.request_id = r.id)
+        and not exists (select from tidegate.quota_usage as m where m.gate = c.name and m.request_id = r.id)
     )
     select array_agg(m.name) as gates, array_agg(m.id) as ids, count(distinct m.id) as requests into v_state
       from missing as m;
@@ -196,7 +196,7 @@ begin
         where r.id = any(v_state.ids) and r.req_status in ('queued', 'processing', 'tx_in_flight')
         for share skip locked
       )
-      insert into tidegate.gate_member (gate, request_id)
+      insert into tidegate.quota_usage (gate, request_id)
       select m.gate, m.id
       from unnest(v_state.gates, v_state.ids) as m(gate, id)
       join there as t on t.id = m.id
@@ -205,11 +205,11 @@ begin
   end if;
 
   if rebuilt + counted > 0 and not dry_run then
-    perform tidegate_internal.look_at_gate(g.name, 'accepting')
+    perform tidegate_internal.gate_evaluate(g.name, 'accepting')
       from (select g.name from tidegate.gate as g order by g.name) as g;
   end if;
   if not dry_run then
-    perform tidegate_internal.note_recovery(run, jsonb_build_object(
+    perform tidegate_internal.record_recovery(run, jsonb_build_object(
       'reset', reset, 'ended', ended, 'rebuilt', rebuilt, 'renumbered', renumbered, 'counted', counted
     ));
   end if;

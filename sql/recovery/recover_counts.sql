@@ -33,7 +33,7 @@ begin
     select w.kind, w.req_status, w.requests - w.counted
     from unnest(v_wrong.kinds, v_wrong.statuses, v_wrong.counted, v_wrong.requests) as w(kind, req_status, counted,
       requests);
-    perform tidegate_internal.note_recovery(run, jsonb_build_object('counts', cardinality(v_wrong.kinds)));
+    perform tidegate_internal.record_recovery(run, jsonb_build_object('counts', cardinality(v_wrong.kinds)));
   end if;
   return query select * from unnest(v_wrong.kinds, v_wrong.statuses, v_wrong.counted, v_wrong.requests);
 end;

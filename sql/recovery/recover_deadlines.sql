@@ -45,7 +45,7 @@ begin
   if not dry_run then
     perform tidegate.recover_storage(run => recover_deadlines.run);
     -- As whoever ends several requests.
-    perform tidegate_internal.hold_off_recovery();
+    perform tidegate_internal.lock_recovery_shared();
   end if;
 
   -- First how far this batch goes: what ends meanwhile must not let it pass over what it has not looked at.
@@ -157,7 +157,7 @@ begin
     order by 1
   );
   expired := cardinality(ids) - dated;
-  perform tidegate_internal.note_recovery(run, jsonb_build_object('expired', expired, 'dated', dated));
+  perform tidegate_internal.record_recovery(run, jsonb_build_object('expired', expired, 'dated', dated));
 end;
 $$;
 select tidegate_internal.allow('recover_deadlines', '{admin}');

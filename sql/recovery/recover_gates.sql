@@ -21,8 +21,8 @@ begin
       end
     );
   end if;
-  v_flipped := tidegate.look_at_gates();
-  perform tidegate_internal.note_recovery(run, jsonb_build_object('gates', v_flipped));
+  v_flipped := tidegate.gates_evaluate();
+  perform tidegate_internal.record_recovery(run, jsonb_build_object('gates', v_flipped));
   return v_flipped;
 end;
 $$;

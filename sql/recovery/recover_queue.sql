@@ -40,7 +40,7 @@ begin
     update tidegate.request as r
     set previous_status = r.req_status, lease = null
     where r.id = any(p_missing_ids) and r.lease is not null;
-    perform pg_advisory_xact_lock(tidegate.queue_lock_key(p_target_queue, 'mark'));
+    perform pg_advisory_xact_lock(tidegate.queue_lock_key(p_target_queue, 'watermark'));
     execute format(
       $sql$
         select max(msg_id), coalesce(bool_or(msg_id = any($1)), false)
@@ -80,7 +80,7 @@ begin
       $sql$,
       tidegate_internal.queue_table(p_target_queue)
     ) into v_placed using p_missing_ids, p_missing_msg_ids, p_queue is not distinct from p_target_queue;
-    perform tidegate_internal.lower_mark(p_target_queue, (select min(m) from unnest(v_placed) as m));
+    perform tidegate_internal.watermark_lower(p_target_queue, (select min(m) from unnest(v_placed) as m));
 
     with moved as (
       update tidegate.request as r
@@ -109,7 +109,7 @@ begin
     where r.id = any(p_unknown_ids) and r.req_status = 'tx_in_flight';
     perform tidegate_internal.delete_messages(p_queue, p_done);
     if p_queue is not null then
-      perform tidegate_internal.look_at_gate(p_queue, 'too_many_requests');
+      perform tidegate_internal.gate_evaluate(p_queue, 'too_many_requests');
     end if;
   end if;
   return coalesce(v_renumbered, 0);

@@ -21,7 +21,7 @@ declare
 begin
   if not dry_run then
     applied := tidegate.sweep_inbox(batch, everything => true);
-    perform tidegate_internal.note_recovery(run, jsonb_build_object('responses', applied));
+    perform tidegate_internal.record_recovery(run, jsonb_build_object('responses', applied));
   end if;
   select count(*) filter (where r.req_status = 'receipt_received') as applicable, count(*) > 0 as some into v_found
   from tidegate.response_inbox as i

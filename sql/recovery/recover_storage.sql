@@ -25,7 +25,7 @@ begin
     if exists (select from tidegate_internal.missing_storage() as q where q.name = v_queue.name) then
       perform tidegate_internal.make_storage(v_queue.name, v_queue.stage);
       perform tidegate_internal.build_queue_functions();
-      perform tidegate_internal.note_recovery(run, '{"storages": 1}');
+      perform tidegate_internal.record_recovery(run, '{"storages": 1}');
     end if;
   end loop;
 
@@ -47,7 +47,7 @@ begin
     perform pg_advisory_xact_lock(tidegate.queue_lock_key(v_queue.name, 'storage'));
     if v_greatest > coalesce(pg_sequence_last_value(v_sequence), 0) then
       perform setval(v_sequence, v_greatest);
-      perform tidegate_internal.note_recovery(run, '{"storages": 1}');
+      perform tidegate_internal.record_recovery(run, '{"storages": 1}');
     end if;
   end loop;
 end;

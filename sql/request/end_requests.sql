@@ -3,7 +3,7 @@
 -- The inner form of cancel, operator commands and deadline sweeps. Locks the messages that wait first, as a claim does,
 -- and then moves the rows that are still in one of `p_from` and still name that message; a holder's settle then finds
 -- that the row names no lease, and moves nothing. `p_causes` names the cause for each status in `p_from`. Returns what
--- moved. Who ends more than one request holds recovery off first (see `hold_off_recovery`).
+-- moved. Who ends more than one request holds recovery off first (see `lock_recovery_shared`).
 create or replace function tidegate_internal.end_requests(
   p_ids    uuid[],
   p_from   tidegate.request_status[],
@@ -83,7 +83,7 @@ begin
       $sql$,
       tidegate_internal.queue_table(v_queue)
     ) using v_moved.ids, v_moved.queues, v_moved.msg_ids, v_queue;
-    perform tidegate_internal.look_at_gate(v_queue, 'too_many_requests');
+    perform tidegate_internal.gate_evaluate(v_queue, 'too_many_requests');
   end loop;
   return query select unnest(v_moved.ids), p_to;
 end;

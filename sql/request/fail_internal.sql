@@ -10,7 +10,7 @@ create or replace function tidegate.fail_internal(ids uuid[], error jsonb defaul
   set plan_cache_mode = force_generic_plan
 as $$
 begin
-  perform tidegate_internal.hold_off_recovery();
+  perform tidegate_internal.lock_recovery_shared();
   return query select * from tidegate_internal.end_requests(
     ids, '{queued,processing,tx_in_flight,receipt_received}', 'failure',
     '{internal_error,internal_error,internal_error,internal_error}', fail_internal.error

@@ -13,7 +13,7 @@ create or replace function tidegate.fail_tx(ids uuid[], error jsonb default null
 as $$
 #variable_conflict use_column
 begin
-  perform tidegate_internal.hold_off_recovery();
+  perform tidegate_internal.lock_recovery_shared();
   return query select * from tidegate_internal.end_requests(
     ids, '{processing,tx_in_flight,receipt_received}', 'failure', '{send_refused,rejected,verdict_rejected}',
     fail_tx.error

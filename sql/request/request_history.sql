@@ -104,7 +104,7 @@ begin
   end if;
 
   if not v_steps.old <@ '{receipt_received}' and exists (select from tidegate.gate as g where g.queue is null) then
-    perform tidegate_internal.leave_gates(array(
+    perform tidegate_internal.quota_leave(array(
       select r.id from new_rows as r
       where r.previous_status in ('queued', 'processing', 'tx_in_flight')
         and r.req_status not in ('queued', 'processing', 'tx_in_flight')

@@ -10,7 +10,7 @@ create or replace function tidegate.time_out(ids uuid[])
   set plan_cache_mode = force_generic_plan
 as $$
 begin
-  perform tidegate_internal.hold_off_recovery();
+  perform tidegate_internal.lock_recovery_shared();
   return query select * from tidegate_internal.end_requests(
     ids, '{queued,receipt_received}', 'timed_out', '{readiness_timed_out,response_timed_out}', null
   );

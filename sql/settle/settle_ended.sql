@@ -48,7 +48,7 @@ begin
   from moved as m;
 
   perform tidegate_internal.end_leases(v_held.queue, v_moved.ids, v_moved.tokens, v_moved.claimed);
-  perform tidegate_internal.note_calls(
+  perform tidegate_internal.record_calls(
     (case p_from when 'queued' then 'readiness' else 'tx' end)::tidegate.stage, v_moved.kinds, v_moved.first, null,
     null,
     v_moved.places, p_took_ms, p_hedges, v_moved.claimed

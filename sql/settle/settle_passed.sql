@@ -82,13 +82,13 @@ begin
       array(select m.msg_id from unnest(v_moved.msg_ids, v_moved.queues) with ordinality as m(msg_id, queue, place)
             where m.queue = v_tx_queue order by m.place)
     );
-    perform tidegate_internal.look_at_gate(v_tx_queue, 'accepting');
+    perform tidegate_internal.gate_evaluate(v_tx_queue, 'accepting');
     return query
       select m.id, 'processing'::tidegate.request_status, m.queue, v_wake
       from unnest(v_moved.ids, v_moved.queues) as m(id, queue)
       where m.queue = v_tx_queue;
   end loop;
-  perform tidegate_internal.note_calls(
+  perform tidegate_internal.record_calls(
     'readiness', v_moved.kinds, v_moved.first, null, null, v_moved.places, took_ms, hedges, v_moved.claimed
   );
 end;

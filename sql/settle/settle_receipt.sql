@@ -164,7 +164,7 @@ begin
         and m.id not in (select a.id from answered as a);
     end if;
   end if;
-  perform tidegate_internal.note_calls('tx', v_kinds, v_first, null, null, v_places, took_ms, hedges, v_claimed);
+  perform tidegate_internal.record_calls('tx', v_kinds, v_first, null, null, v_places, took_ms, hedges, v_claimed);
 
   if v_waiting is not null then
     return query select r.id, r.req_status from tidegate.request as r where r.id = any(v_ids);

@@ -136,7 +136,7 @@ begin
     perform tidegate_internal.put_back(v_held.queue, v_moved.kept, v_moved.kept_ids, v_moved.visible);
   end if;
   perform tidegate_internal.end_leases(v_held.queue, v_moved.ids, v_moved.tokens, v_moved.drained);
-  perform tidegate_internal.note_calls(
+  perform tidegate_internal.record_calls(
     'tx', v_moved.kinds, v_moved.first, v_moved.outcomes, v_moved.retried, v_moved.places, took_ms, hedges,
     v_moved.claimed
   );

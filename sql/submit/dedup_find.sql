@@ -20,7 +20,7 @@ begin
   if seen.request_id is null or p_now >= seen.expires_at then
     return;
   end if;
-  request_id := tidegate_internal.stands_for(seen.request_id);
+  request_id := tidegate_internal.dedup_target(seen.request_id);
   if request_id is null then
     return;
   end if;

@@ -13,7 +13,7 @@ declare
 begin
   select s.request_id, d.fingerprint into v_seen
   from (select * from tidegate.dedup as d where d.scope = p_scope order by d.key desc limit 100) as d
-  cross join lateral tidegate_internal.stands_for(d.request_id) as s(request_id)
+  cross join lateral tidegate_internal.dedup_target(d.request_id) as s(request_id)
   where p_now < d.expires_at and s.request_id is not null
   order by d.first_seen desc
   limit 1;

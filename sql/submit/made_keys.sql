@@ -19,7 +19,7 @@ begin
     select p.place, k.path into v_lacks
     from unnest(p_payloads, p_keys) with ordinality as p(payload, key, place)
     cross join unnest(p_kind.key_paths) with ordinality as k(path, rank)
-    where p.key is null and coalesce(jsonb_typeof(tidegate_internal.member(p.payload, k.path)), 'null') = 'null'
+    where p.key is null and coalesce(jsonb_typeof(tidegate_internal.json_at(p.payload, k.path)), 'null') = 'null'
     order by p.place, k.rank
     limit 1;
     if found then
@@ -37,7 +37,7 @@ begin
       when p.key is null then p_kind.key_mode || ' ' || p.scope || ' ' || encode(sha256(convert_to(
         case p_kind.key_mode
           when 'natural' then (
-            select tidegate_internal.canonical(jsonb_agg(tidegate_internal.member(s.payload, k.path) order by k.rank))
+            select tidegate_internal.canonical(jsonb_agg(tidegate_internal.json_at(s.payload, k.path) order by k.rank))
             from tidegate_internal.sort_sets(p.payload, coalesce(p_kind.set_paths, '{}')) as s(payload)
             cross join unnest(p_kind.key_paths) with ordinality as k(path, rank)
           )

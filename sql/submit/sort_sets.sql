@@ -14,7 +14,7 @@ declare
   v_set  jsonb;
 begin
   foreach v_path in array p_set_paths loop
-    v_set := tidegate_internal.member(p_value, v_path);
+    v_set := tidegate_internal.json_at(p_value, v_path);
     if jsonb_typeof(v_set) = 'array' and jsonb_array_length(v_set) > 1 then
       p_value := jsonb_set(p_value, string_to_array(v_path, '.'), (
         select jsonb_agg(e.value order by tidegate_internal.canonical(e.value) collate "C")

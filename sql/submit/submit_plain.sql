@@ -44,7 +44,7 @@ begin
   if not found then
     return;
   end if;
-  if v_terms.has_breaker or v_terms.has_capped then
+  if v_terms.has_breaker or v_terms.has_quotas then
     if exists (select from tidegate.breaker as b where b.kind = p_kind and b.stage = 'tx' and b.state <> 'closed')
       or exists (select from tidegate.gate as c where c.submitter = p_submitter)
     then
@@ -106,7 +106,7 @@ begin
     perform pg_notify('tidegate_queue', queue);
   end if;
   if v_entered.fills then
-    perform tidegate_internal.look_at_gate(v_terms.gate, 'accepting');
+    perform tidegate_internal.gate_evaluate(v_terms.gate, 'accepting');
   end if;
 end;
 $$;

@@ -138,7 +138,7 @@ begin
     else
       v_limit := case when not v_terms.forced then v_terms.high_water end;
       if v_terms.is_capped then
-        v_caps := tidegate_internal.enter_caps(p_kind, v_submitter);
+        v_caps := tidegate_internal.quota_enter(p_kind, v_submitter);
       end if;
     end if;
   end if;
@@ -175,9 +175,9 @@ begin
       select
         array_agg(n.id order by n.place), array_agg(n.payload order by n.place), array_agg(n.submitter order by n.place)
       into v_new, v_payloads, v_submitters
-      from unnest(v_own, v_ids, p_payloads, p_submitters) with ordinality as n(id, stands_for, payload, submitter,
+      from unnest(v_own, v_ids, p_payloads, p_submitters) with ordinality as n(id, dedup_target, payload, submitter,
         place)
-      where n.id = n.stands_for;
+      where n.id = n.dedup_target;
       if v_new is null then
         return query select * from tidegate_internal.submit_answers(v_ids, v_own, p_each);
         return;
@@ -191,7 +191,7 @@ begin
     if v_limit is not null and v_admission.room is distinct from 0
       and (v_lost > 0 or v_terms.is_soft or (p_each and v_fresh > 1))
     then
-      v_admission := tidegate_internal.enter_gate(v_caps, v_terms.gate, v_queue, v_limit, v_fresh, not v_terms.is_soft);
+      v_admission := tidegate_internal.gate_enter(v_caps, v_terms.gate, v_queue, v_limit, v_fresh, not v_terms.is_soft);
     end if;
     -- Others may take the room between its count and the draw, again and again.
     v_enters := least(v_fresh, v_admission.room, case when v_lost > 1 then v_enters / 2 end);
@@ -230,7 +230,7 @@ begin
     where n.msg_id is not null;
     insert into tidegate.request_count_delta (kind, req_status, delta) values (p_kind, v_status, v_enters);
     if v_terms.is_capped then
-      insert into tidegate.gate_member (gate, request_id)
+      insert into tidegate.quota_usage (gate, request_id)
       select g.name, n.id
       from tidegate.gate as g
       cross join unnest(v_new[:v_enters]) as n(id)
@@ -240,13 +240,13 @@ begin
       perform pg_notify('tidegate_queue', v_queue);
     end if;
     if p_admission = 'accepted' or v_entered.fills or v_terms.is_soft then
-      perform tidegate_internal.look_at_gate(g.name, 'accepting')
+      perform tidegate_internal.gate_evaluate(g.name, 'accepting')
       from tidegate.gate as g
       where g.queue = v_queue or (p_admission = 'accepted' and (g.kind = p_kind or g.submitter = v_submitter));
     end if;
   end if;
   if v_admission.room <= v_enters then
-    perform tidegate_internal.close_gates(v_admission, v_enters);
+    perform tidegate_internal.gates_close(v_admission, v_enters);
   end if;
 
   if v_enters = v_count then

@@ -42,7 +42,7 @@ comment on column tidegate.submit_terms.makes_keys is
   'Whether the kind makes idempotency keys where callers send none.';
 comment on column tidegate.submit_terms.dedup_window is 'How long a key stands for its request.';
 comment on column tidegate.submit_terms.has_breaker is 'Whether its sends have a breaker.';
-comment on column tidegate.submit_terms.has_capped is 'Whether any submitter has a cap.';
+comment on column tidegate.submit_terms.has_quotas is 'Whether any submitter has a cap.';
 comment on column tidegate.submit_terms.min_seconds is 'The smallest Retry-After.';
 comment on column tidegate.submit_terms.max_seconds is 'The largest Retry-After.';
 comment on column tidegate.submit_terms.eta_first is 'See eta_line: its first.';

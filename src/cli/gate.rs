@@ -139,7 +139,7 @@ impl Gate {
             }
             Some(Action::Remove { which }) => {
                 let name = which.one()?.gate();
-                let removed = store.cap_remove(&name).await?;
+                let removed = store.quota_remove(&name).await?;
                 if json {
                     let removal = json!({ "name": name, "removed": removed });
                     outln!("{}", serde_json::to_string_pretty(&removal)?);
@@ -207,7 +207,7 @@ async fn set(store: &Store, watched: &Watched, marks: CapMarks) -> anyhow::Resul
         let changes = store.config_set_many(&settings).await;
         changes.map(|changes| !changes.is_empty())
     } else {
-        store.cap_set(watched, marks).await
+        store.quota_set(watched, marks).await
     };
     match (set, gate.and_then(|gate| mark_in_the_way(&gate, marks))) {
         (Err(StoreError::Misuse(message)), Some(why)) => bail!("{message}; {why}"),

@@ -172,7 +172,7 @@ async fn strays(store: &Store, step: &Step<'_>) -> anyhow::Result<i64> {
     for queue in store.queue_overview().await? {
         let mut after = None;
         loop {
-            let done = store.remove_strays(&queue.queue, step, after).await?;
+            let done = store.remove_stray_messages(&queue.queue, step, after).await?;
             removed += done.removed;
             after = done.next_after;
             if after.is_none() {

@@ -158,12 +158,12 @@ impl Store {
         ))
     }
 
-    /// Makes or changes the cap of a kind or submitter: `tidegate.cap_set`. Returns whether that changed anything.
+    /// Makes or changes the cap of a kind or submitter: `tidegate.quota_set`. Returns whether that changed anything.
     ///
     /// # Errors
     ///
     /// A queue, an unknown kind, marks that make no sense, database trouble.
-    pub async fn cap_set(&self, capped: &Watched, marks: CapMarks) -> Result<bool, StoreError> {
+    pub async fn quota_set(&self, capped: &Watched, marks: CapMarks) -> Result<bool, StoreError> {
         let (kind, submitter) = match capped {
             Watched::Queue(_) => (None, None),
             Watched::Kind(kind) => (Some(kind), None),
@@ -171,7 +171,7 @@ impl Store {
         };
         Ok(ask!(
             self,
-            sqlx::query_scalar(include_str!("../../sql/queries/cap_set.sql"))
+            sqlx::query_scalar(include_str!("../../sql/queries/quota_set.sql"))
                 .bind(kind)
                 .bind(submitter)
                 .bind(marks.high_water)
@@ -182,15 +182,15 @@ impl Store {
         ))
     }
 
-    /// Removes a cap by its name: `tidegate.cap_remove`. Returns whether there was one.
+    /// Removes a cap by its name: `tidegate.quota_remove`. Returns whether there was one.
     ///
     /// # Errors
     ///
     /// The gate of a queue, database trouble.
-    pub async fn cap_remove(&self, name: &str) -> Result<bool, StoreError> {
+    pub async fn quota_remove(&self, name: &str) -> Result<bool, StoreError> {
         Ok(ask!(
             self,
-            sqlx::query_scalar(include_str!("../../sql/queries/cap_remove.sql"))
+            sqlx::query_scalar(include_str!("../../sql/queries/quota_remove.sql"))
                 .bind(name)
                 .bind(self.actor.as_deref()),
             fetch_one

@@ -76,7 +76,7 @@ pub struct DeadlineStep {
     pub next_after: Option<Uuid>,
 }
 
-/// One batch of `remove_strays`.
+/// One batch of `remove_stray_messages`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow, Serialize)]
 pub struct StrayStep {
     /// Messages removed (or to be removed).
@@ -216,12 +216,12 @@ impl Store {
         ))
     }
 
-    /// One bounded batch of removing messages without a live request: `tidegate.remove_strays`.
+    /// One bounded batch of removing messages without a live request: `tidegate.remove_stray_messages`.
     ///
     /// # Errors
     ///
     /// Unknown queue, database trouble.
-    pub async fn remove_strays(
+    pub async fn remove_stray_messages(
         &self,
         queue: &str,
         step: &Recover<'_>,
@@ -229,7 +229,7 @@ impl Store {
     ) -> Result<StrayStep, StoreError> {
         Ok(ask!(
             self,
-            sqlx::query_as(include_str!("../../sql/queries/remove_strays.sql"))
+            sqlx::query_as(include_str!("../../sql/queries/remove_stray_messages.sql"))
                 .bind(queue)
                 .bind(step.batch)
                 .bind(after)

@@ -53,7 +53,7 @@ impl<T> Settle<T> {
 
 /// A check that did not let its request pass, for now.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct NotYet {
+pub struct Snooze {
     /// The dependency's own wish when to ask again.
     pub after: Option<Duration>,
     /// Why the check itself failed; none: it has said no.
@@ -184,22 +184,22 @@ impl Store {
             .collect())
     }
 
-    /// `tidegate.settle_not_yet`: checked again after the wait given, or as the policy says.
+    /// `tidegate.settle_snooze`: checked again after the wait given, or as the policy says.
     ///
     /// # Errors
     ///
     /// Database trouble.
-    pub async fn settle_not_yet(&self, queue: &str, settles: &[Settle<NotYet>]) -> Result<Vec<Moved>, StoreError> {
+    pub async fn settle_snooze(&self, queue: &str, settles: &[Settle<Snooze>]) -> Result<Vec<Moved>, StoreError> {
         let (tokens, ids) = leases(settles);
         let rows = ask!(
             self,
-            sqlx::query_as(include_str!("../../sql/queries/settle_not_yet.sql"))
+            sqlx::query_as(include_str!("../../sql/queries/settle_snooze.sql"))
                 .bind(queue)
                 .bind(tokens)
                 .bind(ids)
-                .bind(column(settles, |not_yet| not_yet.after.map(milliseconds)))
-                .bind(column(settles, |not_yet| {
-                    not_yet.error.as_ref().map(RequestError::to_json)
+                .bind(column(settles, |snooze| snooze.after.map(milliseconds)))
+                .bind(column(settles, |snooze| {
+                    snooze.error.as_ref().map(RequestError::to_json)
                 }))
                 .bind(took(settles))
                 .bind(hedges(settles)),

@@ -9,13 +9,13 @@ use super::{
 use crate::{
     request::{RequestError, Status},
     stage::Receipt,
-    store::{Lease, Moved, NotYet, Retry, Settle, Store},
+    store::{Lease, Moved, Retry, Settle, Snooze, Store},
 };
 
 /// Outcomes of one sort.
 pub(super) enum Batch {
     Passed(Vec<Settle<()>>),
-    NotYet(Vec<Settle<NotYet>>),
+    Snooze(Vec<Settle<Snooze>>),
     CheckFailed(Vec<Settle<RequestError>>),
     Receipts(Vec<Settle<Receipt>>),
     /// Receipts whose effects commit with them.
@@ -30,7 +30,7 @@ macro_rules! outcomes {
     ($batch:expr, $outcomes:ident => $done:expr) => {
         match $batch {
             Batch::Passed($outcomes) | Batch::Released($outcomes) => $done,
-            Batch::NotYet($outcomes) => $done,
+            Batch::Snooze($outcomes) => $done,
             Batch::CheckFailed($outcomes) | Batch::Rejected($outcomes) => $done,
             Batch::Receipts($outcomes) => $done,
             Batch::Effects($outcomes) => $done,
@@ -52,7 +52,7 @@ impl Batch {
     pub(super) fn word(&self) -> &'static str {
         match self {
             Self::Passed(_) => "passed",
-            Self::NotYet(_) => "not_yet",
+            Self::Snooze(_) => "snoozed",
             Self::CheckFailed(_) => "check_failed",
             Self::Receipts(_) | Self::Effects(_) => "receipt",
             Self::Retries(_) => "retry",
@@ -64,7 +64,7 @@ impl Batch {
     /// Sorts outcomes into the batches that settle them.
     pub(super) fn sort(settles: impl Iterator<Item = Settle<Outcome>>) -> Vec<Self> {
         let mut passed = Vec::new();
-        let mut not_yet = Vec::new();
+        let mut snooze = Vec::new();
         let mut check_failed = Vec::new();
         let mut receipts = Vec::new();
         let mut effects = Vec::new();
@@ -75,7 +75,7 @@ impl Batch {
             let outcome = std::mem::replace(&mut settle.outcome, Outcome::Lost);
             match outcome {
                 Outcome::Passed => passed.push(settle.with(())),
-                Outcome::NotYet(what) => not_yet.push(settle.with(what)),
+                Outcome::Snooze(what) => snooze.push(settle.with(what)),
                 Outcome::CheckFailed(error) => check_failed.push(settle.with(error)),
                 Outcome::Receipt(receipt, None) => receipts.push(settle.with(receipt)),
                 Outcome::Receipt(receipt, Some(effect)) => {
@@ -91,7 +91,7 @@ impl Batch {
         effects.sort_by_key(|settle| settle.lease.id);
         let mut batches = vec![
             Self::Passed(passed),
-            Self::NotYet(not_yet),
+            Self::Snooze(snooze),
             Self::CheckFailed(check_failed),
             Self::Receipts(receipts),
             Self::Retries(retries),
@@ -132,7 +132,7 @@ impl Batch {
                 wake.dedup();
                 return Ok(Settled { moved, wake });
             }
-            Self::NotYet(outcomes) => store.settle_not_yet(queue, outcomes).await?,
+            Self::Snooze(outcomes) => store.settle_snooze(queue, outcomes).await?,
             Self::CheckFailed(outcomes) => store.settle_failed(queue, outcomes).await?,
             Self::Receipts(outcomes) => store.settle_receipt(queue, outcomes).await?,
             Self::Effects(outcomes) => effects::settle(store, queue, outcomes).await?,
@@ -204,7 +204,7 @@ impl Batch {
         match self {
             Self::Passed(outcomes) => Self::Passed(outcomes.split_off(at)),
             Self::Released(outcomes) => Self::Released(outcomes.split_off(at)),
-            Self::NotYet(outcomes) => Self::NotYet(outcomes.split_off(at)),
+            Self::Snooze(outcomes) => Self::Snooze(outcomes.split_off(at)),
             Self::CheckFailed(outcomes) => Self::CheckFailed(outcomes.split_off(at)),
             Self::Rejected(outcomes) => Self::Rejected(outcomes.split_off(at)),
             Self::Receipts(outcomes) => Self::Receipts(outcomes.split_off(at)),

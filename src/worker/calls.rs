@@ -25,7 +25,7 @@ use crate::{
     error::StoreError,
     request::{RequestError, Stage},
     stage::{AnyReadiness, AnyTransact, Stages, TransactStage},
-    store::{Claimed, NotYet, Settle, Store},
+    store::{Claimed, Settle, Snooze, Store},
 };
 
 /// A reserved send that would start later than this after its time is given back: it would crowd the slots of others.
@@ -111,7 +111,7 @@ impl Call {
         self.call(
             || answers::check(stage, request),
             |limit| {
-                Outcome::NotYet(NotYet {
+                Outcome::Snooze(Snooze {
                     after: None,
                     error: Some(timed_out("the check", limit)),
                 })

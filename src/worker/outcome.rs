@@ -6,13 +6,13 @@ use crate::{
     error::StoreError,
     request::{Request, RequestError},
     stage::{AnyEffect, Receipt},
-    store::{Lease, NotYet, Retry},
+    store::{Lease, Retry, Snooze},
 };
 
 /// The words for what outcomes say, in metrics.
 pub(super) const WORDS: [&str; 7] = [
     "passed",
-    "not_yet",
+    "snoozed",
     "check_failed",
     "receipt",
     "retry",
@@ -23,7 +23,7 @@ pub(super) const WORDS: [&str; 7] = [
 /// What a call said.
 pub(super) enum Outcome {
     Passed,
-    NotYet(NotYet),
+    Snooze(Snooze),
     CheckFailed(RequestError),
     /// With what is to be written when it is settled, if anything.
     Receipt(Receipt, Option<ToWrite>),
@@ -57,7 +57,7 @@ impl Outcome {
     pub(super) fn is_timeout(&self) -> bool {
         let error = match self {
             Self::Retry(retry) => Some(&retry.error),
-            Self::NotYet(not_yet) => not_yet.error.as_ref(),
+            Self::Snooze(snooze) => snooze.error.as_ref(),
             Self::CheckFailed(error) | Self::Rejected(error) => Some(error),
             _ => None,
         };

@@ -104,7 +104,7 @@ async fn a_worker_claims_settles_responds_and_maintains_and_nothing_else() {
     let mut worker = login(&database, "worker").await;
 
     run(&mut worker, "select tidegate.worker_seen('w', '{tx}', '{tx}'); select tidegate.wake('tx'); select tidegate.claim_wait_ms('tx')").await;
-    for settle in ["settle_passed({})", "settle_not_yet({})", "settle_failed({}, null)"] {
+    for settle in ["settle_passed({})", "settle_snooze({})", "settle_failed({}, null)"] {
         let claims = leases(&one(&mut worker, "claim_readiness", "readiness").await);
         assert_eq!(
             column(&mut worker, &format!("select * from tidegate.extend({claims}, '30 s')"))
@@ -174,7 +174,7 @@ async fn a_worker_claims_settles_responds_and_maintains_and_nothing_else() {
         "fail_internal('{}')",
         "initialise()",
         "pause()",
-        "remove_strays('tx')",
+        "remove_stray_messages('tx')",
     ] {
         is_denied(&mut worker, &format!("select * from tidegate.{call}")).await;
     }
@@ -376,7 +376,7 @@ async fn an_admin_shapes_queues_and_kinds_by_plain_sql_and_runs_the_operators_fu
         .await,
         "1"
     );
-    run(&mut admin, "select tidegate.pause('own_tx'); select tidegate.pause(paused => false); select tidegate.remove_strays('own_tx')").await;
+    run(&mut admin, "select tidegate.pause('own_tx'); select tidegate.pause(paused => false); select tidegate.remove_stray_messages('own_tx')").await;
     assert_eq!(
         value(
             &mut admin,
@@ -488,7 +488,7 @@ async fn whoever_maintains_does_all_of_it() {
     for role in ["worker", "api", "admin"] {
         database
             .execute(
-                "select setval('tidegate.mark_tx', 1000000);
+                "select setval('tidegate.watermark_tx', 1000000);
                  update tidegate.maintenance set ran_at = '-infinity', took_ms = null",
             )
             .await;
@@ -496,7 +496,7 @@ async fn whoever_maintains_does_all_of_it() {
         run(&mut session, "call tidegate.maintain()").await;
         // The rescan has found the message below the mark.
         assert_eq!(
-            database.number("select last_value from tidegate.mark_tx").await,
+            database.number("select last_value from tidegate.watermark_tx").await,
             1,
             "{role}"
         );

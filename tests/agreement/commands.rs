@@ -32,7 +32,7 @@ pub enum Wait {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
     Passed,
-    NotYet { wait: Wait, code: Option<&'static str> },
+    Snooze { wait: Wait, code: Option<&'static str> },
     Failed,
 }
 
@@ -218,9 +218,9 @@ const ACTS: [(usize, &str); 28] = [
     (2, "pass_window"),
     (1, "expire_keys"),
     (3, "recover"),
-    (1, "look_at_gates"),
+    (1, "gates_evaluate"),
     (1, "force_gate"),
-    (1, "remove_strays"),
+    (1, "remove_stray_messages"),
     (1, "purge"),
     (1, "lose_message"),
     (1, "duplicate"),
@@ -341,11 +341,11 @@ impl Choice {
                 check: match self.how % 16 {
                     0..11 => Check::Passed,
                     11 => Check::Failed,
-                    12..14 => Check::NotYet {
+                    12..14 => Check::Snooze {
                         wait: self.wait(),
                         code: None,
                     },
-                    _ => Check::NotYet {
+                    _ => Check::Snooze {
                         wait: self.wait(),
                         code: Some(["timeout", "odd", "http_503", "http_404"][self.how / 16 % 4]),
                     },
@@ -428,12 +428,12 @@ impl Choice {
                 all: self.how.is_multiple_of(4),
                 force: self.who.is_multiple_of(2),
             },
-            "look_at_gates" => Command::LookAtGates,
+            "gates_evaluate" => Command::LookAtGates,
             "force_gate" => Command::ForceGate {
                 queue,
                 closed: [None, Some(true), Some(false), None][self.how % 4],
             },
-            "remove_strays" => Command::RemoveStrays { queue },
+            "remove_stray_messages" => Command::RemoveStrays { queue },
             "purge" => Command::Purge { queue },
             "lose_message" => Command::LoseMessage { request: request? },
             "duplicate" => Command::Duplicate {

@@ -82,7 +82,7 @@ impl Database {
              delete from pgmq.q_readiness;
              delete from pgmq.q_tx;
              delete from tidegate.claim;
-             select tidegate.look_at_gates();
+             select tidegate.gates_evaluate();
              delete from tidegate.response_inbox;
              delete from tidegate.dedup"
         );
@@ -277,9 +277,12 @@ impl Database {
             }
             Command::SweepInbox => "select tidegate.sweep_inbox()::text".to_owned(),
             Command::ExpireKeys => "select tidegate.expire_keys()::text".to_owned(),
-            Command::LookAtGates => "select tidegate.look_at_gates()::text".to_owned(),
+            Command::LookAtGates => "select tidegate.gates_evaluate()::text".to_owned(),
             Command::RemoveStrays { queue } => {
-                format!("select removed::text from tidegate.remove_strays('{}')", queue.name())
+                format!(
+                    "select removed::text from tidegate.remove_stray_messages('{}')",
+                    queue.name()
+                )
             }
             Command::Recover { all, force } => format!(
                 "select reset, ended, rebuilt, renumbered from tidegate.recover(reset_all => {all}, force => {force})"
@@ -434,8 +437,8 @@ fn of_check(check: Check, picks: &[Pick]) -> String {
     match check {
         Check::Passed => "settle_passed($leases)".to_owned(),
         Check::Failed => format!("settle_failed($leases, {})", errors(None, picks)),
-        Check::NotYet { wait, code } => format!(
-            "settle_not_yet($leases, {}, {})",
+        Check::Snooze { wait, code } => format!(
+            "settle_snooze($leases, {}, {})",
             after(wait, picks),
             errors(code, picks)
         ),

@@ -198,8 +198,8 @@ impl Model {
                 Ok(vec![(before - self.keys.len()).to_string()])
             }
             Command::Recover { all, force } => self.recover(*all, *force),
-            Command::RemoveStrays { queue } => Ok(vec![self.remove_strays(*queue)]),
-            Command::LookAtGates => Ok(vec![self.look_at_gates().to_string()]),
+            Command::RemoveStrays { queue } => Ok(vec![self.remove_stray_messages(*queue)]),
+            Command::LookAtGates => Ok(vec![self.gates_evaluate().to_string()]),
             Command::ForceGate { queue, closed } => Ok(vec![self.force(*queue, *closed)]),
             _ => {
                 self.meddle(command);
@@ -662,7 +662,7 @@ impl Model {
                     self.requests[request].place = Some((Queue::Tx, number));
                 }
                 Check::Failed => self.finish(request, Status::Failure, "readiness_failed"),
-                Check::NotYet { wait, code } => self.not_yet(request, wait, code),
+                Check::Snooze { wait, code } => self.snooze(request, wait, code),
             }
         }
         if self.some_have_left(&held, Queue::Readiness) {
@@ -681,7 +681,7 @@ impl Model {
         })
     }
 
-    fn not_yet(&mut self, request: usize, wait: Wait, code: Option<&'static str>) {
+    fn snooze(&mut self, request: usize, wait: Wait, code: Option<&'static str>) {
         let row = &self.requests[request];
         if code.is_some_and(|code| !is_retried(code)) {
             self.finish(request, Status::Failure, "readiness_failed");
@@ -1014,7 +1014,7 @@ impl Model {
         Ok(vec![format!("{reset} {ended} {rebuilt} 0")])
     }
 
-    fn remove_strays(&mut self, queue: Queue) -> String {
+    fn remove_stray_messages(&mut self, queue: Queue) -> String {
         let messages = std::mem::take(&mut self.queues[queue as usize]);
         let before = messages.len();
         let kept = messages
@@ -1029,7 +1029,7 @@ impl Model {
         removed.to_string()
     }
 
-    fn look_at_gates(&mut self) -> usize {
+    fn gates_evaluate(&mut self) -> usize {
         [Queue::Readiness, Queue::Tx]
             .into_iter()
             .filter(|&queue| {

@@ -62,7 +62,7 @@ const MUTANTS: [Mutant; 16] = [
         name: "a token that stays when a message is given back",
         changes: &[
             (
-                "settle_not_yet",
+                "settle_snooze",
                 "lease = null,",
                 "lease = case when j.ended is null then r.lease end,",
             ),
@@ -84,7 +84,7 @@ const MUTANTS: [Mutant; 16] = [
     Mutant {
         name: "a key that keeps a request that timed out",
         changes: &[(
-            "stands_for",
+            "dedup_target",
             "r.req_status in ('failure', 'timed_out')",
             "r.req_status = 'failure'",
         )],
@@ -138,7 +138,7 @@ const MUTANTS: [Mutant; 16] = [
                 "then p_depth <= g.low_water + 1",
             ),
             (
-                "look_at_gate",
+                "gate_evaluate",
                 "return v_depth <= v_gate.low_water and",
                 "return v_depth <= v_gate.low_water + 1 and",
             ),
@@ -147,7 +147,7 @@ const MUTANTS: [Mutant; 16] = [
     Mutant {
         name: "a gate that opens one request too late",
         changes: &[(
-            "look_at_gate",
+            "gate_evaluate",
             "return v_depth <= v_gate.low_water and",
             "return v_depth < v_gate.low_water and",
         )],

@@ -317,12 +317,12 @@ async fn readiness_checks_that_fail_trip_theirs_and_checks_that_say_no_do_not() 
     submit_many(&database, "public_decrypt", 12).await;
     let mut session = Session::open(&database).await;
     let held = session.claim("readiness", 6).await;
-    session.execute(&settle("settle_not_yet", &held, "")).await;
+    session.execute(&settle("settle_snooze", &held, "")).await;
     assert_eq!(state(&database).await, "closed 0 0");
     let held = session.claim("readiness", 6).await;
     session
         .execute(&settle(
-            "settle_not_yet",
+            "settle_snooze",
             &held,
             r#"null, array_fill('{"code": "timeout"}'::jsonb, array[6])"#,
         ))
@@ -361,7 +361,7 @@ async fn its_changes_are_announced_and_seen_without_announcement() {
     // Nobody claims: maintenance finds that its time is over.
     let_time_pass(&database).await;
     eventually("it is half open", || async {
-        database.execute("select tidegate.look_at_breakers()").await;
+        database.execute("select tidegate.breakers_evaluate()").await;
         state(&database).await == "half_open 0 0"
     })
     .await;

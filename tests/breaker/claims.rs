@@ -66,7 +66,7 @@ async fn a_claim_at_a_half_open_breaker_waits_for_nobody_who_gives_messages_back
     // Whoever gives back holds the low-water mark's lock, and may report to the breaker next.
     let mut giving = Session::begin(&database).await;
     giving
-        .execute("select pg_advisory_xact_lock(tidegate.queue_lock_key('tx', 'mark'))")
+        .execute("select pg_advisory_xact_lock(tidegate.queue_lock_key('tx', 'watermark'))")
         .await;
 
     let mut claiming = Session::begin(&database).await;
@@ -117,7 +117,7 @@ async fn a_breaker_that_saw_a_clock_of_the_future_begins_anew() {
     database
         .execute("update tidegate.breaker set changed_at = clock_timestamp() + interval '59 minutes'")
         .await;
-    database.execute("select tidegate.look_at_breakers()").await;
+    database.execute("select tidegate.breakers_evaluate()").await;
     assert_eq!(
         database
             .value(

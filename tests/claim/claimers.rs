@@ -145,7 +145,7 @@ async fn a_lost_check_is_handed_out_again_and_its_old_holder_settles_nothing() {
     assert_eq!((second[0].id, second[0].attempt), (id, 2));
     for (function, more) in [
         ("settle_passed", ""),
-        ("settle_not_yet", ""),
+        ("settle_snooze", ""),
         ("settle_failed", "null"),
         ("release", ""),
     ] {

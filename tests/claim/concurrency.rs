@@ -112,7 +112,7 @@ async fn a_slot_comes_back_with_its_settle_and_with_its_lease() {
         ("settle_passed", ""),
         ("settle_failed", "null"),
         // Backing off takes no slot.
-        ("settle_not_yet", "array[interval '1 hour', '1 hour']"),
+        ("settle_snooze", "array[interval '1 hour', '1 hour']"),
         ("release", ""),
     ] {
         let held = session.claim("readiness", 5).await;

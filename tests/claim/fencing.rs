@@ -12,7 +12,7 @@ use crate::support::{
 /// Every function that takes leases, by the stage whose requests it settles.
 const READINESS: [&str; 5] = [
     "tidegate.settle_passed({})",
-    "tidegate.settle_not_yet({})",
+    "tidegate.settle_snooze({})",
     "tidegate.settle_failed({}, null)",
     "tidegate.release({})",
     "tidegate.extend({}, '30 s')",

@@ -1112,7 +1112,7 @@ async fn only_an_admin_configures_and_everybody_may_look() {
         for inner in [
             "config_set_backoff('\"0s=1\"')",
             "note_config_change('queue', 'tx', null, '{}', '{}')",
-            "act_for('somebody')",
+            "set_actor('somebody')",
         ] {
             let refusal = refused(&mut session, &format!("select tidegate_internal.{inner}")).await;
             assert_eq!(refusal.code, "42501", "{role}: {inner}");

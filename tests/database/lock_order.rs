@@ -141,7 +141,7 @@ async fn all_at_once(limits: bool, losses: bool, gates_flip: bool) {
         database.execute("select tidegate.recover(100000)").await;
         for queue in ["tx", "readiness"] {
             database
-                .execute(&format!("select tidegate.remove_strays('{queue}', 100000)"))
+                .execute(&format!("select tidegate.remove_stray_messages('{queue}', 100000)"))
                 .await;
         }
     }
@@ -242,7 +242,7 @@ async fn what_gives_back_and_removes_at_once_waits_for_the_mark_before_it_drains
         .await;
     let errors = r#"array['{"code": "connect"}', '{"code": "http_400"}']::jsonb[]"#;
     for (act, queue, kind) in [
-        ("settle_not_yet", "readiness", "public_decrypt"),
+        ("settle_snooze", "readiness", "public_decrypt"),
         ("settle_retry", "tx", "direct"),
         ("recover", "tx", "direct"),
     ] {
@@ -251,8 +251,8 @@ async fn what_gives_back_and_removes_at_once_waits_for_the_mark_before_it_drains
         let held = session.claim(queue, 2).await;
         let at_once = "array_fill(interval '0', array[2])";
         let statement = match act {
-            "settle_not_yet" => format!(
-                "select count(*) from tidegate.settle_not_yet({}, {at_once}, {errors})",
+            "settle_snooze" => format!(
+                "select count(*) from tidegate.settle_snooze({}, {at_once}, {errors})",
                 leases(&held)
             ),
             "settle_retry" => format!(

@@ -28,7 +28,7 @@ async fn answered_in_three_to_five_seconds(database: &TestDatabase) {
              )
              select 'direct', 1, array[3000 + 100 * i], 0, 0, 0, array_fill(0, array[8]), 0, 0
              from generate_series(0, 20) as i;
-             select tidegate.observe()",
+             select tidegate.take_samples()",
         )
         .await;
 }
@@ -128,7 +128,7 @@ async fn moves(database: &TestDatabase, begins: i32, seconds: i32, per_second: i
             .execute(&format!(
                 "delete from pgmq.q_tx
                  where msg_id in (select msg_id from pgmq.q_tx order by msg_id limit {per_second});
-                 select tidegate_internal.observe_queue(q, timestamptz '2026-01-01' + interval '{second} s')
+                 select tidegate_internal.sample_queue(q, timestamptz '2026-01-01' + interval '{second} s')
                  from tidegate.queue as q where q.name = 'tx'"
             ))
             .await;

@@ -83,12 +83,12 @@ async fn folding_what_is_old_changes_nothing_in_the_view() {
         database
             .execute("update tidegate.finish_sample set at = at - interval '11 minutes' where ctid = '(0,2)'")
             .await;
-        database.execute("select tidegate.observe()").await;
+        database.execute("select tidegate.take_samples()").await;
         assert_eq!(quality(&database, whole).await, before);
         assert_eq!(database.number("select count(*) from tidegate.finish_sample").await, 2);
     }
     database
-        .execute("update tidegate.finish_sample set at = at - interval '11 minutes'; select tidegate.observe()")
+        .execute("update tidegate.finish_sample set at = at - interval '11 minutes'; select tidegate.take_samples()")
         .await;
 
     assert_eq!(quality(&database, whole).await, before);
@@ -111,7 +111,7 @@ async fn an_end_a_month_late_or_before_its_submission_does_no_harm() {
             .await;
         assert_eq!(database.status(tidegate::request::RequestId(id)).await, "completed");
     }
-    database.execute("select tidegate.observe()").await;
+    database.execute("select tidegate.take_samples()").await;
 
     assert_eq!(quality(&database, "requests").await.as_deref(), Some("2"));
 }

@@ -375,8 +375,8 @@ async fn whoever_removes_messages_opens_the_gate() {
         "select tidegate.fail_tx(array(select r.id from tidegate.request as r where r.queue = 'tx' limit 15))",
         "update tidegate.request set deadline_at = clock_timestamp() where id in (select id from tidegate.request where queue = 'tx' limit 15);
          select tidegate.expire_by_deadline()",
-        "delete from pgmq.q_tx where msg_id in (select msg_id from pgmq.q_tx limit 15); select tidegate.look_at_gates()",
-        "update tidegate.gate set low_water = 30, high_water = 40; select tidegate.look_at_gates()",
+        "delete from pgmq.q_tx where msg_id in (select msg_id from pgmq.q_tx limit 15); select tidegate.gates_evaluate()",
+        "update tidegate.gate set low_water = 30, high_water = 40; select tidegate.gates_evaluate()",
     ] {
         while session.text(STATE).await.starts_with("accepting") {
             outcomes(&mut session, "submit('direct', '{}')").await;
@@ -394,7 +394,7 @@ async fn a_gate_that_is_held_by_hand_stays_until_it_is_released() {
         .execute("select tidegate.gate_force('tx', 'accepting', 'ann')")
         .await;
     assert_eq!(outcomes(&mut session, &batch("direct", 100)).await, ["accepted"; 100]);
-    session.execute("select tidegate.look_at_gates()").await;
+    session.execute("select tidegate.gates_evaluate()").await;
     assert_eq!(session.text(STATE).await, "accepting 0 1");
     // Above the mark it closes as it is let go.
     session.execute("select tidegate.gate_force('tx', null)").await;
@@ -403,7 +403,7 @@ async fn a_gate_that_is_held_by_hand_stays_until_it_is_released() {
         .execute("select tidegate.gate_force('tx', 'too_many_requests')")
         .await;
     serve(&mut session, 100).await;
-    session.execute("select tidegate.look_at_gates()").await;
+    session.execute("select tidegate.gates_evaluate()").await;
     assert_eq!(session.text(STATE).await, "too_many_requests 100 3");
     session.execute("select tidegate.gate_force('tx', null)").await;
     assert_eq!(session.text(STATE).await, "accepting 0 4");
@@ -555,7 +555,7 @@ async fn a_cap_whose_lock_is_kept_for_too_long_is_named_and_costs_others_five_se
 /// With a cap that never limits: but its submissions come one after the other.
 async fn capped(database: &TestDatabase) {
     database
-        .execute("select tidegate.cap_set(kind => 'direct', high_water => 1000)")
+        .execute("select tidegate.quota_set(kind => 'direct', high_water => 1000)")
         .await;
 }
 
@@ -598,7 +598,7 @@ async fn a_queue_that_somebody_dropped_keeps_no_other_gate_shut() {
     let mut session = Session::open(&database).await;
     outcomes(&mut session, &batch("direct", 30)).await;
     session
-        .execute("select pgmq.drop_queue('readiness'); delete from pgmq.q_tx; select tidegate.look_at_gates()")
+        .execute("select pgmq.drop_queue('readiness'); delete from pgmq.q_tx; select tidegate.gates_evaluate()")
         .await;
     assert_eq!(session.text(STATE).await, "accepting 0 2");
 }
@@ -706,7 +706,7 @@ async fn a_hundred_at_once_never_pass_the_mark_and_every_flip_is_told_once() {
     assert!(deepest <= 30, "{deepest} messages were in the queue");
     assert!(taken > campaign(30, 100), "only {taken} were let in");
     let mut session = Session::open(&database).await;
-    session.execute("select tidegate.look_at_gates()").await;
+    session.execute("select tidegate.gates_evaluate()").await;
     let history = session.texts(HISTORY).await;
     assert!(history.len() >= 2, "{history:?}");
     let mut at_the_mark = 0;

@@ -18,7 +18,7 @@ async fn stage(caps: &[&str]) -> (TestDatabase, Session) {
     let database = TestDatabase::unlimited().await;
     let mut session = Session::open(&database).await;
     for cap in caps {
-        assert_eq!(session.text(&format!("select tidegate.cap_set({cap})")).await, "t");
+        assert_eq!(session.text(&format!("select tidegate.quota_set({cap})")).await, "t");
     }
     (database, session)
 }
@@ -134,7 +134,7 @@ async fn every_way_out_of_the_queues_is_counted() {
             "update tidegate.request set req_status = 'failure' where id = any({})",
             some("direct", "processing")
         ),
-        "select tidegate.remove_strays('tx')".to_owned(),
+        "select tidegate.remove_stray_messages('tx')".to_owned(),
     ] {
         session
             .texts(
@@ -145,7 +145,7 @@ async fn every_way_out_of_the_queues_is_counted() {
         session.texts(&out).await;
         sound_but_strays(&mut session, &out).await;
     }
-    session.texts("select tidegate.remove_strays('tx')").await;
+    session.texts("select tidegate.remove_stray_messages('tx')").await;
     for name in ["settle_rejected", "settle_failed"] {
         let queue = if name == "settle_failed" { "readiness" } else { "tx" };
         let held = session.claim(queue, 2).await;
@@ -184,13 +184,13 @@ async fn every_way_out_of_the_queues_is_counted() {
 async fn sound_but_strays(session: &mut Session, after: &str) {
     let difference = session
         .texts(
-            "select m.gate || ' ' || count(*) from tidegate.gate_member as m
+            "select m.gate || ' ' || count(*) from tidegate.quota_usage as m
              join tidegate.request as r on r.id = m.request_id
              where r.req_status not in ('queued', 'processing', 'tx_in_flight') group by m.gate
              union all
              select 'not counted ' || count(*) from tidegate.request as r
              where r.req_status in ('queued', 'processing', 'tx_in_flight')
-               and (select count(*) from tidegate.gate_member as m where m.request_id = r.id) <> 2
+               and (select count(*) from tidegate.quota_usage as m where m.request_id = r.id) <> 2
              having count(*) > 0",
         )
         .await;
@@ -348,7 +348,7 @@ async fn what_is_in_queues_already_counts_from_the_first_moment() {
     submit_many(&database, "public_decrypt", 3).await;
     session.claim("tx", 2).await;
     session
-        .execute("select tidegate.cap_set(kind => 'public_decrypt', high_water => 3); select tidegate.cap_set(kind => 'direct', high_water => 5)")
+        .execute("select tidegate.quota_set(kind => 'public_decrypt', high_water => 3); select tidegate.quota_set(kind => 'direct', high_water => 5)")
         .await;
     assert_eq!(
         state(&mut session, "kind public_decrypt").await,
@@ -371,7 +371,7 @@ async fn what_is_submitted_or_ends_while_a_cap_is_made_is_counted_right() {
     ending.texts(&settle("settle_rejected", &held, "null")).await;
     let mut making = Session::begin(&database).await;
     making
-        .execute("select tidegate.cap_set(kind => 'direct', high_water => 20)")
+        .execute("select tidegate.quota_set(kind => 'direct', high_water => 20)")
         .await;
     // Who ends a counted one waits until the cap is there, and finds it.
     let later = Session::open(&database).await.start(
@@ -397,7 +397,7 @@ async fn what_is_submitted_or_ends_while_a_cap_is_made_is_counted_right() {
 
     // The round finds those that came.
     session
-        .execute("select tidegate.count_members(), tidegate.count_members()")
+        .execute("select tidegate.quota_reconcile(), tidegate.quota_reconcile()")
         .await;
     assert_eq!(counted(&mut session, "kind direct").await, "7");
     sound(&database).await;
@@ -405,13 +405,13 @@ async fn what_is_submitted_or_ends_while_a_cap_is_made_is_counted_right() {
     // And those that went unseen.
     session
         .execute(&format!(
-            "insert into tidegate.gate_member select 'kind direct', id from tidegate.request where finished_at is not null;
-             insert into tidegate.gate_member values ('kind direct', gen_random_uuid()), ('kind gone', '{last}')"
+            "insert into tidegate.quota_usage select 'kind direct', id from tidegate.request where finished_at is not null;
+             insert into tidegate.quota_usage values ('kind direct', gen_random_uuid()), ('kind gone', '{last}')"
         ))
         .await;
     // Three at a time, twice round.
     for _ in 0..12 {
-        session.execute("select tidegate.count_members(3)").await;
+        session.execute("select tidegate.quota_reconcile(3)").await;
     }
     assert_eq!(counted(&mut session, "kind direct").await, "7");
     sound(&database).await;
@@ -440,18 +440,18 @@ async fn a_cap_that_is_made_in_a_storm_counts_right_in_the_end() {
         for round in 0..30 {
             session
                 .execute(
-                    "select tidegate.cap_set(kind => 'direct', high_water => 1000); select tidegate.count_members(7)",
+                    "select tidegate.quota_set(kind => 'direct', high_water => 1000); select tidegate.quota_reconcile(7)",
                 )
                 .await;
             if round < 29 {
-                session.execute("select tidegate.cap_remove('kind direct')").await;
+                session.execute("select tidegate.quota_remove('kind direct')").await;
             }
         }
         done.store(true, Ordering::Relaxed);
     };
     tokio::join!(join_all((0..4).map(busy)), making);
     for _ in 0..3 {
-        database.execute("select tidegate.count_members(100000)").await;
+        database.execute("select tidegate.quota_reconcile(100000)").await;
     }
     sound(&database).await;
 }
@@ -461,7 +461,7 @@ async fn maintenance_goes_round_a_deep_queue_in_a_hurry_after_a_cap_was_made() {
     let database = TestDatabase::deep().await;
     let mut session = Session::open(&database).await;
     session
-        .execute("select tidegate.cap_set(kind => 'direct', high_water => 20000)")
+        .execute("select tidegate.quota_set(kind => 'direct', high_water => 20000)")
         .await;
     assert_eq!(counted(&mut session, "kind direct").await, "10000");
     // A call gives no duty more than half a second, and the next one goes on.
@@ -469,7 +469,7 @@ async fn maintenance_goes_round_a_deep_queue_in_a_hurry_after_a_cap_was_made() {
         session.execute("call tidegate.maintain()").await;
     }
     assert_eq!(counted(&mut session, "kind direct").await, server::DEEP.to_string());
-    session.execute("select tidegate.look_at_gates()").await;
+    session.execute("select tidegate.gates_evaluate()").await;
     let closed = state(&mut session, "kind direct").await;
     assert!(closed.starts_with("too_many_requests 2000"), "{closed}");
     sound(&database).await;
@@ -483,7 +483,7 @@ async fn maintenance_opens_a_cap_that_counted_what_is_in_no_queue() {
     session
         .execute(
             "update tidegate.request set req_status = 'failure' where kind = 'direct';
-             insert into tidegate.gate_member select 'kind direct', id from tidegate.request;
+             insert into tidegate.quota_usage select 'kind direct', id from tidegate.request;
              update tidegate.gate set state = 'too_many_requests' where kind = 'direct'",
         )
         .await;
@@ -511,7 +511,7 @@ async fn a_cap_that_is_removed_stops_nobody() {
     );
     let mut removing = Session::begin(&database).await;
     for (name, removed) in [("kind direct", "t"), ("kind direct", "f"), ("submitter ann", "t")] {
-        let remove = format!("select tidegate.cap_remove('{name}', 'bob')");
+        let remove = format!("select tidegate.quota_remove('{name}', 'bob')");
         assert_eq!(removing.text(&remove).await, removed);
     }
     // Nobody waits for it.
@@ -525,12 +525,12 @@ async fn a_cap_that_is_removed_stops_nobody() {
             .await,
         ["bob delete gate kind direct"]
     );
-    let (code, _) = session.attempt("select tidegate.cap_remove('tx')").await.unwrap_err();
+    let (code, _) = session.attempt("select tidegate.quota_remove('tx')").await.unwrap_err();
     assert_eq!(code, "TG007");
     // What it counted goes with the next round; a new one of its name counts anew, and goes on in the history.
     let held = session.claim("tx", 2).await;
     session.texts(&settle("settle_rejected", &held, "null")).await;
-    assert_eq!(session.text(&format!("select tidegate.cap_set({DIRECT})")).await, "t");
+    assert_eq!(session.text(&format!("select tidegate.quota_set({DIRECT})")).await, "t");
     assert_eq!(counted(&mut session, "kind direct").await, "16");
     assert_eq!(state(&mut session, "kind direct").await, "too_many_requests 16 3");
     assert_eq!(
@@ -547,9 +547,9 @@ async fn a_cap_that_is_removed_stops_nobody() {
         ]
     );
     session
-        .execute("select tidegate.cap_remove('kind direct'); select tidegate.count_members(), tidegate.count_members()")
+        .execute("select tidegate.quota_remove('kind direct'); select tidegate.quota_reconcile(), tidegate.quota_reconcile()")
         .await;
-    assert_eq!(database.number("select count(*) from tidegate.gate_member").await, 0);
+    assert_eq!(database.number("select count(*) from tidegate.quota_usage").await, 0);
     sound(&database).await;
 }
 
@@ -559,7 +559,7 @@ async fn the_cap_of_a_kind_goes_with_the_kind() {
     session
         .execute(
             "insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms) values ('mine', 'direct', 'tx', 1, 1);
-             select tidegate.cap_set(kind => 'mine', high_water => 4);
+             select tidegate.quota_set(kind => 'mine', high_water => 4);
              delete from tidegate.kind where name = 'mine'",
         )
         .await;
@@ -581,7 +581,7 @@ async fn a_cap_is_changed_as_far_as_it_is_named_and_nonsense_is_refused_in_words
         ("high_water => 20", "t", "20 2 soft"),
         ("high_water => 20, actor => 'ann'", "f", "20 2 soft"),
     ] {
-        let set = format!("select tidegate.cap_set('direct', {change})");
+        let set = format!("select tidegate.quota_set('direct', {change})");
         assert_eq!(session.text(&set).await, changed, "{change}");
         assert_eq!(session.text(shown).await, expected, "{change}");
     }
@@ -605,7 +605,7 @@ async fn a_cap_is_changed_as_far_as_it_is_named_and_nonsense_is_refused_in_words
         ("'direct', mode => 'hard'", "TG007", "mode is known"),
     ] {
         let (said, message) = session
-            .attempt(&format!("select tidegate.cap_set({call})"))
+            .attempt(&format!("select tidegate.quota_set({call})"))
             .await
             .unwrap_err();
         assert_eq!(said, code, "{call}");
@@ -614,11 +614,11 @@ async fn a_cap_is_changed_as_far_as_it_is_named_and_nonsense_is_refused_in_words
     // It closes and opens with its marks.
     submit_many(&database, "direct", 5).await;
     session
-        .execute("select tidegate.cap_set('direct', high_water => 5)")
+        .execute("select tidegate.quota_set('direct', high_water => 5)")
         .await;
     assert_eq!(state(&mut session, "kind direct").await, "too_many_requests 5 1");
     session
-        .execute("select tidegate.config_set_many('{\"kind direct.high_water\": 50, \"kind direct.low_water\": 10}'); select tidegate.look_at_gates()")
+        .execute("select tidegate.config_set_many('{\"kind direct.high_water\": 50, \"kind direct.low_water\": 10}'); select tidegate.gates_evaluate()")
         .await;
     assert_eq!(state(&mut session, "kind direct").await, "accepting 5 2");
 }
@@ -627,11 +627,11 @@ async fn a_cap_is_changed_as_far_as_it_is_named_and_nonsense_is_refused_in_words
 async fn two_operators_at_once_make_one_cap() {
     let (database, _) = stage(&[]).await;
     let mut one = Session::begin(&database).await;
-    let make = "select tidegate.cap_set(submitter => 'a.b \"c\"', high_water => 4)";
+    let make = "select tidegate.quota_set(submitter => 'a.b \"c\"', high_water => 4)";
     assert_eq!(one.text(make).await, "t");
     let two = Session::open(&database)
         .await
-        .start("select tidegate.cap_set(submitter => 'a.b \"c\"', high_water => 8)");
+        .start("select tidegate.quota_set(submitter => 'a.b \"c\"', high_water => 8)");
     two.until_blocked_by(&database, &one).await;
     one.commit().await;
     assert_eq!(two.finish().await.1, ["t"]);
@@ -681,7 +681,7 @@ async fn a_cap_that_is_removed_while_a_submission_waits_for_it_refuses_nobody() 
         .await
         .start(&format!("select outcome from tidegate.{submit}"));
     second.until_blocked_by(&database, &first).await;
-    assert_eq!(session.text("select tidegate.cap_remove('kind direct')").await, "t");
+    assert_eq!(session.text("select tidegate.quota_remove('kind direct')").await, "t");
     first.commit().await;
 
     assert_eq!(second.finish().await.1, ["accepted"]);

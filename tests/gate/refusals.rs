@@ -314,7 +314,7 @@ async fn held_messages_and_such_as_wait_their_time_count_as_depth() {
     let seconds = "select retry_after_seconds from tidegate.submit('direct', '{}')";
     assert_eq!(database.number(seconds).await, 84);
     // Below the mark that claims start from, too.
-    database.execute("select setval('tidegate.mark_tx', 70)").await;
+    database.execute("select setval('tidegate.watermark_tx', 70)").await;
     assert_eq!(database.number(seconds).await, 84);
 }
 

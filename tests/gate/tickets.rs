@@ -114,7 +114,7 @@ impl Stress {
                     .await?;
             }
             69..72 => {
-                session.execute("select tidegate.look_at_gates()").await?;
+                session.execute("select tidegate.gates_evaluate()").await?;
             }
             _ => {
                 let batch = [1, 5, 20].choose(random).unwrap();
@@ -421,7 +421,7 @@ async fn messages_that_are_put_back_take_the_room_of_new_ones() {
         "select 1 from tidegate.submit_group('direct', array_fill('{}'::jsonb, array[200])) where outcome = 'accepted'";
     assert_eq!(session.texts(fill).await.len(), 100);
     session.execute("delete from pgmq.q_tx where msg_id <= 40").await;
-    session.execute("select tidegate.look_at_gates()").await;
+    session.execute("select tidegate.gates_evaluate()").await;
     assert_eq!(session.texts(fill).await.len(), 40);
     session.execute("select tidegate.recover()").await;
     assert_eq!(session.text("select count(*) from pgmq.q_tx").await, "140");
@@ -452,7 +452,7 @@ async fn an_offset_of_another_sequence_is_replaced() {
             .execute("update tidegate.request set req_status = 'failure', queue = null, msg_id = null where req_status = 'processing'")
             .await;
         session
-            .execute("delete from pgmq.q_tx; select tidegate.look_at_gates()")
+            .execute("delete from pgmq.q_tx; select tidegate.gates_evaluate()")
             .await;
     }
 }

@@ -459,7 +459,7 @@ async fn a_cap_whose_lock_is_kept_is_a_503_that_says_when_to_come_back() {
     database
         .execute(
             "do $$ begin execute format('alter database %I set lock_timeout = 100', current_database()); end $$;
-             select tidegate.cap_set(kind => 'direct', high_water => 1000)",
+             select tidegate.quota_set(kind => 'direct', high_water => 1000)",
         )
         .await;
     let member = Member::start(&database, false).await;
@@ -555,7 +555,7 @@ async fn a_hundred_callers_at_three_nodes_never_pass_the_mark_and_every_flip_is_
     let deepest = watched.await.unwrap();
     assert!(deepest <= 30, "{deepest} messages were in the queue");
     let mut session = Session::open(&database).await;
-    session.execute("select tidegate.look_at_gates()").await;
+    session.execute("select tidegate.gates_evaluate()").await;
     let history = session
         .texts(
             "select h.signal, h.depth, h.epoch from tidegate.gate_history as h

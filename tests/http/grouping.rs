@@ -323,7 +323,7 @@ async fn a_key_of_an_open_transaction_keeps_only_its_request_waiting() {
 async fn a_cap_that_is_locked_keeps_only_its_submitter_waiting() {
     let database = TestDatabase::new().await;
     database
-        .execute("select tidegate.cap_set(submitter => 's7', high_water => 10, low_water => 5)")
+        .execute("select tidegate.quota_set(submitter => 's7', high_water => 10, low_water => 5)")
         .await;
     let hold = "select outcome from tidegate.submit('direct', '{}', null, 's7')";
     let answer = one_waits(&database, hold).await;

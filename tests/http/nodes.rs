@@ -87,7 +87,7 @@ async fn nodes_agree_on_observed_etas_too() {
              )
              select 'direct', 1, array[2000 + 100 * i], 0, 0, 0, array_fill(0, array[8]), 0, 0
              from generate_series(0, 30) as i;
-             select tidegate.observe()",
+             select tidegate.take_samples()",
         )
         .await;
     // What is observed holds for ten seconds, and what nodes say changes with the time.

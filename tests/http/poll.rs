@@ -219,7 +219,7 @@ async fn an_observed_eta_is_spread_and_header_and_body_tell_the_same_number() {
              )
              select 'direct', 1, array[60000 + 1000 * i], 0, 0, 0, array_fill(0, array[8]), 0, 0
              from generate_series(0, 20) as i;
-             select tidegate.observe()",
+             select tidegate.take_samples()",
         )
         .await;
     let api = Api::of(&database).await;

@@ -43,12 +43,12 @@ async fn every_kind_of_damage_is_noticed() {
             "insert into tidegate.response_part select id, n from tidegate.request, unnest(array['a', 'b', 'c']) as n where response_threshold = 3",
             "3 shares of 3",
         ),
-        ("delete from tidegate.gate_member", "in a queue and not counted"),
-        ("insert into tidegate.gate_member select 'kind direct', id from tidegate.request where finished_at is not null", "in no queue"),
+        ("delete from tidegate.quota_usage", "in a queue and not counted"),
+        ("insert into tidegate.quota_usage select 'kind direct', id from tidegate.request where finished_at is not null", "in no queue"),
     ];
     let database = TestDatabase::unlimited().await;
     database
-        .execute("select tidegate.cap_set(kind => 'direct', high_water => 100)")
+        .execute("select tidegate.quota_set(kind => 'direct', high_water => 100)")
         .await;
     receipt(&database, "user_decrypt", Some("ref-1")).await;
     let done = receipt(&database, "direct", Some("ref-2")).await;
@@ -66,7 +66,7 @@ async fn every_kind_of_damage_is_noticed() {
         "tidegate.request_reference",
         "tidegate.request_count",
         "tidegate.response_part",
-        "tidegate.gate_member",
+        "tidegate.quota_usage",
     ];
     session.execute("set session_replication_role = replica").await;
     session.execute(STORE_HISTORY).await;

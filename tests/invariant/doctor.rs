@@ -30,7 +30,7 @@ async fn lived_in() -> (TestDatabase, Session) {
         .execute(
             "select tidegate.make_partitions();
              update tidegate.policy set breaker_error_rate = 0.5 where kind = 'direct';
-             select tidegate.cap_set(kind => 'input_proof', high_water => 1000)",
+             select tidegate.quota_set(kind => 'input_proof', high_water => 1000)",
         )
         .await;
     receipt(&database, "direct", Some("awaited")).await;
@@ -176,7 +176,7 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "message_hidden_by_a_mark",
-        "select setval('tidegate.mark_readiness', 1000000);
+        "select setval('tidegate.watermark_readiness', 1000000);
          update tidegate.maintenance set ran_at = '-infinity' where duty = 'rescan_queues'",
         &[],
     ),
@@ -222,7 +222,7 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "gate_closed_below_its_mark",
-        "delete from tidegate.gate_member;
+        "delete from tidegate.quota_usage;
          update tidegate.config_change set at = '2026-01-01';
          update tidegate.gate set state = 'too_many_requests', changed_at = '2026-01-01' where kind = 'input_proof'",
         &["gate_state_without_its_event"],
@@ -234,12 +234,12 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "cap_counts_wrongly",
-        "insert into tidegate.gate_member (gate, request_id) values ('kind input_proof', tidegate_internal.uuid_v7())",
+        "insert into tidegate.quota_usage (gate, request_id) values ('kind input_proof', tidegate_internal.uuid_v7())",
         &[],
     ),
     (
         "cap_counts_wrongly",
-        "delete from tidegate.gate_member; update tidegate.gate_round set is_new = false;
+        "delete from tidegate.quota_usage; update tidegate.gate_round set is_new = false;
          update tidegate.request set submitted_at = submitted_at - interval '1 hour' where kind = 'input_proof'",
         &[],
     ),
@@ -463,7 +463,7 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "gate_closed_below_its_mark",
-        "update tidegate.maintenance set ran_at = '-infinity' where duty = 'look_at_gates';
+        "update tidegate.maintenance set ran_at = '-infinity' where duty = 'gates_evaluate';
          update tidegate.config_change set at = '2026-01-01';
          update tidegate.gate set state = 'too_many_requests', changed_at = '2026-01-01' where kind = 'input_proof'",
         &["gate_state_without_its_event"],
@@ -480,7 +480,7 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "gate_open_above_its_mark",
-        "update tidegate.maintenance set ran_at = '-infinity' where duty = 'look_at_gates';
+        "update tidegate.maintenance set ran_at = '-infinity' where duty = 'gates_evaluate';
          update tidegate.gate set high_water = 1, low_water = 0, changed_at = '2026-01-01' where queue = 'readiness';
          update tidegate.config_change set at = '2026-01-01';
          update pgmq.q_readiness set enqueued_at = enqueued_at - interval '2 seconds'",
@@ -682,7 +682,7 @@ const FLEET: [&str; 19] = [
     "claim_readiness",
     "claim_tx",
     "settle_passed",
-    "settle_not_yet",
+    "settle_snooze",
     "settle_failed",
     "settle_receipt",
     "settle_retry",
@@ -795,7 +795,7 @@ async fn what_is_legal_for_a_moment_is_no_violation() {
              update tidegate.gate set changed_at = '2026-01-01';
              set session_replication_role = origin;
              update tidegate.gate set high_water = 2, low_water = 1 where queue = 'readiness';
-             select tidegate.cap_remove('kind input_proof');
+             select tidegate.quota_remove('kind input_proof');
              update tidegate.request set deadline_at = now() where req_status = 'processing';
              insert into tidegate.response_inbox (reference, response) values ('awaited', '1')",
         )

@@ -26,7 +26,7 @@ async fn prepare_duties(database: &TestDatabase) {
     run(
         session,
         "insert into tidegate.worker (name, stages, queues, last_seen_at) values ('gone', '{}', '{}', now() - interval '2 days');
-         select setval('tidegate.mark_tx', 1000000)",
+         select setval('tidegate.watermark_tx', 1000000)",
     )
     .await;
     let early = database.request_in_no_queue("input_proof").await;

@@ -27,11 +27,11 @@ async fn congestion_takes_no_attempt_away() {
     let failed = r#"array['0 s'::interval], array['{"code": "timeout"}'::jsonb]"#;
     for _ in 0..38 {
         let held = session.claim("readiness", 1).await;
-        session.execute(&settle("settle_not_yet", &held, failed)).await;
+        session.execute(&settle("settle_snooze", &held, failed)).await;
     }
     database
         .execute(
-            "select tidegate_internal.put_in_force(kind, stage, 1, true, 'congestion', null, clock_timestamp())
+            "select tidegate_internal.policy_activate(kind, stage, 1, true, 'congestion', null, clock_timestamp())
              from tidegate.policy_in_force",
         )
         .await;
@@ -40,9 +40,9 @@ async fn congestion_takes_no_attempt_away() {
     assert_eq!((held[0].attempt, held[0].attempts_max), (5, 5));
     let held = session.claim("readiness", 1).await;
     assert_eq!((held[0].attempt, held[0].attempts_max), (39, 40));
-    session.execute(&settle("settle_not_yet", &held, failed)).await;
+    session.execute(&settle("settle_snooze", &held, failed)).await;
     let held = session.claim("readiness", 1).await;
-    session.execute(&settle("settle_not_yet", &held, failed)).await;
+    session.execute(&settle("settle_snooze", &held, failed)).await;
     assert_eq!(
         database
             .value("select req_status from tidegate.request where kind = 'public_decrypt'")

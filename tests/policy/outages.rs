@@ -112,7 +112,9 @@ async fn survives(away: Away) {
     };
     eventually("a quarter of the deadline has passed", || passed(3000.0)).await;
     database
-        .execute("select tidegate_internal.put_in_force('brief', 'tx', 8, true, 'retry_rate', null, clock_timestamp())")
+        .execute(
+            "select tidegate_internal.policy_activate('brief', 'tx', 8, true, 'retry_rate', null, clock_timestamp())",
+        )
         .await;
     eventually("half the deadline has passed", || passed(6000.0)).await;
     assert!(downstream.calls.load(Ordering::SeqCst) >= 100, "{away:?}");

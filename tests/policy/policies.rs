@@ -298,7 +298,7 @@ async fn lengthened_backoffs_take_no_attempt_away() {
     let mut session = Session::open(&database).await;
     database
         .execute(
-            "select tidegate_internal.put_in_force('direct', 'tx', 8, true, 'retry_rate', null, clock_timestamp())",
+            "select tidegate_internal.policy_activate('direct', 'tx', 8, true, 'retry_rate', null, clock_timestamp())",
         )
         .await;
     let again = r#"array['{"code": "http_503"}'::jsonb], array['0 s'::interval]"#;
@@ -347,7 +347,7 @@ async fn a_lengthened_backoff_ends_nothing_that_the_declared_one_would_carry_on(
     database
         .execute(
             "update tidegate.policy set base_ms = 2000, jitter_ms = 0, timeout_ms = 5000 where kind = 'direct';
-             select tidegate_internal.put_in_force('direct', 'tx', 8, false, 'retry_rate', null, clock_timestamp())",
+             select tidegate_internal.policy_activate('direct', 'tx', 8, false, 'retry_rate', null, clock_timestamp())",
         )
         .await;
     // The third backoff is 8 s, lengthened 64 s; the last attempt begins before 119 s have passed, with time for two calls.
@@ -426,7 +426,7 @@ async fn not_yet_is_waiting_and_a_failed_check_is_an_attempt() {
     let mut check = async |error: &str| {
         let held = session.claim("readiness", 1).await;
         let outcome = format!("array['0 s'::interval], array[{error}]::jsonb[]");
-        session.execute(&settle("settle_not_yet", &held, &outcome)).await;
+        session.execute(&settle("settle_snooze", &held, &outcome)).await;
         database.status(held[0].id).await
     };
     for _ in 0..60 {
@@ -434,7 +434,7 @@ async fn not_yet_is_waiting_and_a_failed_check_is_an_attempt() {
     }
     // Whatever heals or is congested.
     database
-        .execute("select tidegate_internal.put_in_force('public_decrypt', 'readiness', 8, true, 'congestion', null, clock_timestamp())")
+        .execute("select tidegate_internal.policy_activate('public_decrypt', 'readiness', 8, true, 'congestion', null, clock_timestamp())")
         .await;
     for _ in 0..60 {
         assert_eq!(check("null").await, "queued");
@@ -476,7 +476,7 @@ async fn failing_checks_have_the_time_of_their_policy_and_waiting_ones_that_of_t
                 held[0].id
             ))
             .await;
-        session.execute(&settle("settle_not_yet", &held, answer)).await;
+        session.execute(&settle("settle_snooze", &held, answer)).await;
         assert_eq!(database.status(held[0].id).await, becomes, "{since} {answer}");
         let failing = format!(
             "select checks_failing_since is not null from tidegate.request where id = '{}'",
@@ -594,7 +594,7 @@ async fn a_congested_queue_has_longer_backoffs_until_it_passes() {
         .execute("update tidegate.gate set high_water = 30, low_water = 15 where queue = 'tx'")
         .await;
     submit_many(&database, "direct", 30).await;
-    database.execute("select tidegate.look_at_gates()").await;
+    database.execute("select tidegate.gates_evaluate()").await;
     assert_eq!(
         database.value("select tidegate.adjust_policies()").await,
         "4",

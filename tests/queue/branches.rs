@@ -174,7 +174,7 @@ async fn plans_kept_from_an_empty_queue_serve_a_deep_one() {
             "settle_passed(c.leases)",
             "extend(c.leases, '1 minute')",
             "release(c.leases)",
-            "settle_not_yet(c.leases)",
+            "settle_snooze(c.leases)",
             &format!("settle_failed(c.leases, {errors})"),
         ],
     )

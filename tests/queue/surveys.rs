@@ -360,7 +360,7 @@ async fn a_release_far_below_the_head_lowers_everybody_by_one() {
         session.texts("select tidegate.survey_queue('tx', 8)").await;
     }
     let mark = database
-        .number("select pg_sequence_last_value('tidegate.mark_tx')")
+        .number("select pg_sequence_last_value('tidegate.watermark_tx')")
         .await;
     assert!(mark > held[0].msg_id + 4000, "{mark}");
     let last = "select tidegate_internal.waiting_before('tx', max(msg_id), 4000) from pgmq.q_tx";

@@ -27,7 +27,7 @@ async fn drain(session: &mut Session, batch: i32) {
 
 async fn mark(database: &TestDatabase) -> i64 {
     database
-        .number("select coalesce(pg_sequence_last_value('tidegate.mark_tx'), 0)")
+        .number("select coalesce(pg_sequence_last_value('tidegate.watermark_tx'), 0)")
         .await
 }
 
@@ -208,7 +208,7 @@ async fn two_looks_at_the_newest_draw_do_not_take_it_for_ended() {
     let id = late.text("select id from tidegate.submit('direct', '{}')").await;
     for _ in 0..3 {
         database
-            .execute("select tidegate_internal.raise_mark('tx', 3000)")
+            .execute("select tidegate_internal.watermark_advance('tx', 3000)")
             .await;
     }
     let ended = "select coalesce(pg_sequence_last_value('tidegate.ended_tx'), 0)";
@@ -216,7 +216,9 @@ async fn two_looks_at_the_newest_draw_do_not_take_it_for_ended() {
     late.commit().await;
     let mut session = Session::open(&database).await;
     assert_eq!(ids(&session.claim("tx", 1).await), [id]);
-    session.texts("select tidegate_internal.raise_mark('tx', 3000)").await;
+    session
+        .texts("select tidegate_internal.watermark_advance('tx', 3000)")
+        .await;
     assert_eq!(database.number(ended).await, 1);
 }
 

@@ -22,7 +22,9 @@ async fn live_claimers_and_recovery_at_once_claim_each_request_once() {
             for _ in 0..30 {
                 session.texts("select examined from tidegate.recover(50)").await;
                 session.texts(RECOVER).await;
-                session.texts("select removed from tidegate.remove_strays('tx')").await;
+                session
+                    .texts("select removed from tidegate.remove_stray_messages('tx')")
+                    .await;
             }
         }));
     }
@@ -109,7 +111,7 @@ async fn recovery_waits_for_nothing_that_is_sound() {
     assert_eq!(operator.texts(RECOVER).await, ["2 0 0 0 0"]);
     assert_eq!(
         operator
-            .texts("select removed from tidegate.remove_strays('tx') union all select removed from tidegate.remove_strays('readiness')")
+            .texts("select removed from tidegate.remove_stray_messages('tx') union all select removed from tidegate.remove_stray_messages('readiness')")
             .await,
         ["0", "0"]
     );
@@ -226,7 +228,9 @@ async fn of_two_recoveries_at_once_one_rebuilds() {
     first.commit().await;
 
     assert_eq!(second.finish().await.1, ["0 0"]);
-    first.texts("select removed from tidegate.remove_strays('tx')").await;
+    first
+        .texts("select removed from tidegate.remove_stray_messages('tx')")
+        .await;
     sound(&database).await;
 }
 
@@ -277,7 +281,7 @@ async fn a_dry_run_takes_no_message_for_a_stray_that_is_settled_beside_it() {
         .await;
     let recovery = Session::open(&database)
         .await
-        .start("select removed from tidegate.remove_strays('tx', dry_run => true)");
+        .start("select removed from tidegate.remove_stray_messages('tx', dry_run => true)");
     recovery.until_blocked_by(&database, &caller).await;
     caller.execute(&format!("select tidegate.cancel('{id}')")).await;
     caller.commit().await;

@@ -21,7 +21,7 @@ async fn dump(session: &mut Session) -> Vec<String> {
         "pgmq.q_readiness",
         "pgmq.q_tx_msg_id_seq",
         "pgmq.q_readiness_msg_id_seq",
-        "tidegate.mark_tx",
+        "tidegate.watermark_tx",
         "tidegate.due_tx",
         "tidegate.pacing_tx",
     ] {
@@ -134,7 +134,7 @@ async fn a_request_moved_on_by_hand_gets_a_message_in_its_next_queue() {
     assert_eq!(session.texts(RECOVER).await, ["1 0 0 1 1"]);
     assert_eq!(
         session
-            .texts("select removed from tidegate.remove_strays('readiness')")
+            .texts("select removed from tidegate.remove_stray_messages('readiness')")
             .await,
         ["1"]
     );
@@ -158,12 +158,14 @@ async fn a_dry_run_says_the_same_and_changes_nothing() {
         .texts("select examined, reset, ended, rebuilt, ids from tidegate.recover(dry_run => true)")
         .await;
     let strays = session
-        .texts("select removed from tidegate.remove_strays('tx', dry_run => true)")
+        .texts("select removed from tidegate.remove_stray_messages('tx', dry_run => true)")
         .await;
 
     assert_eq!(dump(&mut session).await, before);
     assert_eq!(
-        session.texts("select removed from tidegate.remove_strays('tx')").await,
+        session
+            .texts("select removed from tidegate.remove_stray_messages('tx')")
+            .await,
         strays
     );
     assert_eq!(

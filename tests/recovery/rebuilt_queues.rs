@@ -35,7 +35,7 @@ async fn a_rebuilt_message_below_the_low_water_mark_is_claimable_at_once() {
     let database = TestDatabase::unlimited().await;
     submit_many(&database, "direct", 5).await;
     database
-        .execute("select setval('tidegate.mark_tx', 5000); select pgmq.purge_queue('tx')")
+        .execute("select setval('tidegate.watermark_tx', 5000); select pgmq.purge_queue('tx')")
         .await;
     let mut session = Session::open(&database).await;
 
@@ -115,7 +115,7 @@ async fn strays_are_removed_and_a_message_of_an_uncommitted_submit_is_not() {
     while after != "-" {
         let step = session
             .text(&format!(
-                "select removed, coalesce(next_after::text, '-') from tidegate.remove_strays('tx', 2, {after})"
+                "select removed, coalesce(next_after::text, '-') from tidegate.remove_stray_messages('tx', 2, {after})"
             ))
             .await;
         let (count, next) = step.split_once(' ').unwrap();
@@ -127,7 +127,9 @@ async fn strays_are_removed_and_a_message_of_an_uncommitted_submit_is_not() {
     assert_eq!(line(&mut session, "tx").await, before);
     submitter.commit().await;
     assert_eq!(
-        session.texts("select removed from tidegate.remove_strays('tx')").await,
+        session
+            .texts("select removed from tidegate.remove_stray_messages('tx')")
+            .await,
         ["0"]
     );
     assert_eq!(session.claim("tx", 9).await.len(), 3);

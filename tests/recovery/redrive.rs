@@ -361,7 +361,7 @@ async fn the_gates_let_in_what_they_have_room_for_and_say_when_to_come_back() {
     database
         .execute(
             "select tidegate.cancel(id) from tidegate.request where req_status = 'processing';
-             select tidegate.look_at_gates()",
+             select tidegate.gates_evaluate()",
         )
         .await;
     let (code, summary) = redrive(&database, &[]).await;
@@ -385,7 +385,7 @@ async fn a_full_cap_keeps_none_of_others_from_their_turn() {
         database
             .execute(
                 "select tidegate.fail_internal(array(select id from tidegate.request));
-                 select tidegate.cap_set(submitter => 'ann', high_water => 2)",
+                 select tidegate.quota_set(submitter => 'ann', high_water => 2)",
             )
             .await;
 

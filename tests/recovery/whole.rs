@@ -40,11 +40,11 @@ async fn wreck(database: &TestDatabase) {
     receipt(database, "direct", Some("ref")).await;
     let mut session = a_bit_of_everything(database).await;
     database
-        .execute("select tidegate.cap_set(kind => 'input_proof', high_water => 1000)")
+        .execute("select tidegate.quota_set(kind => 'input_proof', high_water => 1000)")
         .await;
     session
         .execute(
-            "delete from tidegate.gate_member;
+            "delete from tidegate.quota_usage;
              select pgmq.drop_queue('tx');
              delete from tidegate.claim where queue = 'tx';
              set session_replication_role = replica;

@@ -51,8 +51,8 @@ fn movements() -> Vec<Movement> {
             ..HELD
         },
         Movement {
-            name: "settle_not_yet",
-            call: "select count(*) from tidegate.settle_not_yet(array[{lease}])",
+            name: "settle_snooze",
+            call: "select count(*) from tidegate.settle_snooze(array[{lease}])",
             moves: |_, status| (status == "queued").then_some("queued"),
             ..HELD
         },

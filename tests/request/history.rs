@@ -27,7 +27,7 @@ async fn live(session: &mut PgConnection, random: &mut StdRng) {
         }
         1..=3 => {
             let claims = claim(session, "claim_readiness", "readiness", "w", 5).await;
-            let settle = ["settle_passed(%)", "settle_passed(%)", "settle_not_yet(%, array['0 s'::interval])", "settle_failed(%, null)", "release(%)"];
+            let settle = ["settle_passed(%)", "settle_passed(%)", "settle_snooze(%, array['0 s'::interval])", "settle_failed(%, null)", "release(%)"];
             settle_some(session, random, &settle, &claims).await;
         }
         4..=7 => {

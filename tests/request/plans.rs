@@ -32,7 +32,7 @@ async fn no_everyday_function_scans_the_requests() {
             "select tidegate.sweep_inbox()".to_owned(),
             "select tidegate.rescan_queue('tx')".to_owned(),
             "select examined from tidegate.recover(100)".to_owned(),
-            "select removed from tidegate.remove_strays('tx')".to_owned(),
+            "select removed from tidegate.remove_stray_messages('tx')".to_owned(),
             "select count(*) from tidegate.claim_readiness('readiness', 'other', 1, '30 seconds')".to_owned(),
             "select count(*) from tidegate.claim_tx('tx', 'other', 20, '30 seconds')".to_owned(),
         ];
@@ -40,7 +40,7 @@ async fn no_everyday_function_scans_the_requests() {
             let held = session.claim("readiness", batch).await;
             calls.push(match round % 4 {
                 0 => settle("settle_passed", &held, ""),
-                1 => settle("settle_not_yet", &held, ""),
+                1 => settle("settle_snooze", &held, ""),
                 2 => settle("release", &held, ""),
                 _ => settle("settle_failed", &held, "null"),
             });

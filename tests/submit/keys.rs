@@ -351,7 +351,7 @@ async fn in_a_group_each_submitter_has_keys_of_its_own() {
 
     // Whose cap is locked would keep the others waiting.
     database
-        .execute("select tidegate.cap_set(submitter => 'ann', high_water => 10, low_water => 5)")
+        .execute("select tidegate.quota_set(submitter => 'ann', high_water => 10, low_water => 5)")
         .await;
     let refused = database.refused(&outcomes("'{1,2}', null, '{ann,bob}'")).await;
     assert_eq!(refused.code, "TG007");

@@ -87,8 +87,11 @@ async fn a_plain_submission_is_answered_and_recorded_as_any_other() {
         ("direct", "update tidegate.queue set per_seconds = 0 where name = 'tx'"),
         ("direct", "update tidegate.kind set eta = 'observed'"),
         ("direct", "update tidegate.kind set processing_ms = null"),
-        ("direct", "select tidegate.cap_set(submitter => 'me', high_water => 3)"),
-        ("direct", "select tidegate.cap_set(kind => 'direct', high_water => 1)"),
+        (
+            "direct",
+            "select tidegate.quota_set(submitter => 'me', high_water => 3)",
+        ),
+        ("direct", "select tidegate.quota_set(kind => 'direct', high_water => 1)"),
         ("unknown", ""),
     ] {
         for key in ["null", "'k'"] {

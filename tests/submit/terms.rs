@@ -28,8 +28,8 @@ const CHANGES: [&str; 19] = [
     "select tidegate.pause('tx')",
     "select tidegate.gate_force('tx', 'accepting', 'ann')",
     "select tidegate.gate_force('tx', 'too_many_requests', 'ann')",
-    "select tidegate.cap_set(submitter => 'me', high_water => 2)",
-    "select tidegate.cap_set(kind => 'direct', high_water => 2)",
+    "select tidegate.quota_set(submitter => 'me', high_water => 2)",
+    "select tidegate.quota_set(kind => 'direct', high_water => 2)",
     "select * from tidegate.config_set('direct.deadline', '3 hours')",
 ];
 

@@ -76,7 +76,7 @@ pub const ACTS: &[&str] = &[
     "claim_readiness",
     "claim_tx",
     "settle_passed",
-    "settle_not_yet",
+    "settle_snooze",
     "settle_failed",
     "settle_receipt",
     "settle_retry",
@@ -97,7 +97,7 @@ pub const ACTS: &[&str] = &[
     "recover_responses",
     "recover_counts",
     "recover_gates",
-    "remove_strays",
+    "remove_stray_messages",
     "rescan_queue",
     "sweep_inbox",
     "fail_tx",
@@ -112,13 +112,13 @@ pub const ACTS: &[&str] = &[
     "pause",
     "config_set_many",
     "gate_force",
-    "cap_set",
-    "cap_remove",
-    "count_members",
+    "quota_set",
+    "quota_remove",
+    "quota_reconcile",
     "fold_timeouts",
 ];
 
-/// Caps, by the name and as `cap_set` makes them.
+/// Caps, by the name and as `quota_set` makes them.
 const CAPPED: [(&str, &str); 3] = [
     ("kind direct", "kind => 'direct'"),
     ("kind public_decrypt", "kind => 'public_decrypt'"),
@@ -140,7 +140,7 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
     match act {
         "settle_passed" | "release_readiness" => settle("readiness", "", random),
         "settle_failed" => settle("readiness", ", null", random),
-        "settle_not_yet" => settle("readiness", ", array_fill(interval '0', array[$n])", random),
+        "settle_snooze" => settle("readiness", ", array_fill(interval '0', array[$n])", random),
         "release_tx" => settle("tx", "", random),
         "settle_rejected" => settle("tx", ", null", random),
         "settle_retry" => settle("tx", ", null, array_fill(interval '0', array[$n])", random),
@@ -174,7 +174,7 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
         "recover_deadlines" => "select examined from tidegate.recover_deadlines()".to_owned(),
         "recover_responses" => "select applied from tidegate.recover_responses()".to_owned(),
         "recover_counts" => "select count(*) from tidegate.recover_counts()".to_owned(),
-        "remove_strays" => format!("select removed from tidegate.remove_strays('{queue}')"),
+        "remove_stray_messages" => format!("select removed from tidegate.remove_stray_messages('{queue}')"),
         "rescan_queue" => format!("select tidegate.rescan_queue('{queue}')"),
         "fail_tx" | "fail_internal" | "time_out" => {
             format!("select count(*) from tidegate.{act}({})", shared.some_ids(random))
@@ -239,8 +239,8 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
             };
             format!("select tidegate.gate_force('{queue}', {state})")
         }
-        "cap_set" => format!(
-            "select tidegate.cap_set({}, high_water => {}, mode => '{}')",
+        "quota_set" => format!(
+            "select tidegate.quota_set({}, high_water => {}, mode => '{}')",
             CAPPED[random.random_range(0..3)].1,
             if shared.gates_flip {
                 random.random_range(6..30)
@@ -249,8 +249,11 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
             },
             ["strict", "soft"][random.random_range(0..2)]
         ),
-        "cap_remove" => format!("select tidegate.cap_remove('{}')", CAPPED[random.random_range(0..3)].0),
-        "count_members" => format!("select tidegate.count_members({})", random.random_range(1..100)),
+        "quota_remove" => format!(
+            "select tidegate.quota_remove('{}')",
+            CAPPED[random.random_range(0..3)].0
+        ),
+        "quota_reconcile" => format!("select tidegate.quota_reconcile({})", random.random_range(1..100)),
         "fold_timeouts" => format!(
             r#"select tidegate.fold_timeouts(
                  '{kind}', 'tx', coalesce((select e.version from tidegate.timeout_estimator as e where e.kind = '{kind}'), 0),
@@ -302,7 +305,7 @@ pub async fn settle_down(database: &TestDatabase) {
     database.execute("select tidegate.pause(paused => false)").await;
     // Round both queues: what was submitted while a cap was made.
     for _ in 0..3 {
-        database.execute("select tidegate.count_members(100000)").await;
+        database.execute("select tidegate.quota_reconcile(100000)").await;
     }
     sound(database).await;
 }

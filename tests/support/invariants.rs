@@ -287,7 +287,7 @@ async fn uncapped(session: &mut sqlx::PgConnection) -> Vec<String> {
          select coalesce(l.gate, m.gate) || ': request ' || coalesce(l.id, m.request_id)
            || case when l.id is null then ' is counted and in no queue' else ' is in a queue and not counted' end
          from live as l
-         full join tidegate.gate_member as m on m.gate = l.gate and m.request_id = l.id
+         full join tidegate.quota_usage as m on m.gate = l.gate and m.request_id = l.id
          where l.id is null or m.request_id is null
          order by 1",
     )

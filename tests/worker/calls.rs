@@ -172,7 +172,7 @@ async fn who_does_not_wish_for_a_time_waits_as_the_policy_says() {
         let (check, send) = (leases(&checks[at..=at]), leases(&sends[at..=at]));
         database
             .execute(&format!(
-                "select tidegate.settle_not_yet({check}, {wishes});
+                "select tidegate.settle_snooze({check}, {wishes});
                  select tidegate.settle_retry({send}, array['{{\"code\": \"http_500\"}}'::jsonb], {wishes})"
             ))
             .await;
@@ -199,7 +199,7 @@ async fn a_check_that_failed_is_told_apart_from_one_that_said_no() {
         )
         .await;
     let expected = [
-        (Checks(|_| Check::NotYet { after: None }), [0, 0]),
+        (Checks(|_| Check::Snooze { after: None }), [0, 0]),
         (
             Checks(|_| Check::Retry {
                 error: RequestError::new("http_503", "overloaded", true),

@@ -253,7 +253,7 @@ async fn messages_put_off_in_front_cost_a_claim_of_nothing_nothing() {
         assert!(session.texts(&claim).await.is_empty());
         let reads = session.reads("q_tx|request", &claim).await;
         assert!(reads.rows_by_index < 20, "{kinds}: {reads:?}");
-        database.execute("select setval('tidegate.mark_tx', 1)").await;
+        database.execute("select setval('tidegate.watermark_tx', 1)").await;
     }
 }
 
@@ -282,7 +282,7 @@ async fn a_message_that_waits_again_below_its_kinds_mark_is_claimed_next() {
     }
     let held = holder.claim("tx", 3).await;
     let mut session = behind_thousands(&database).await;
-    let mark = "select mark from tidegate.kind_mark where kind = 'direct'";
+    let mark = "select mark from tidegate.kind_watermark where kind = 'direct'";
     assert!(database.number(mark).await < held[0].msg_id, "a draw is open");
 
     late.commit().await;
@@ -331,7 +331,7 @@ async fn a_release_in_an_old_snapshot_and_a_hand_edit_hide_nothing_below_a_kinds
     holder.execute("begin isolation level repeatable read; select 1").await;
     let mut session = Session::open(&database).await;
     assert_eq!(session.texts(claim).await.len(), 1);
-    let mark = "select mark from tidegate.kind_mark where kind = 'direct'";
+    let mark = "select mark from tidegate.kind_watermark where kind = 'direct'";
     assert!(database.number(mark).await > number.parse::<i64>().unwrap());
     holder
         .texts(&format!(

@@ -84,7 +84,7 @@ async fn check(
         .transpose()?;
     match server.downstream.check(id, &kind).await {
         Checked::Ready => Ok(StatusCode::OK),
-        Checked::NotYet { after } => Err(Problem::not_yet(after)),
+        Checked::Snooze { after } => Err(Problem::snooze(after)),
         Checked::Never => Err(Problem::never()),
         Checked::TooMany { after } => Err(Problem::too_many("checks at once", after)),
         Checked::UnknownKind => Err(Problem::unknown_kind(&kind)),

@@ -132,9 +132,9 @@ impl Downstream {
         }
         if fate < never + self.options.not_yet_rate.get() {
             self.counters.checks_not_yet.add();
-            self.note(id, kind, "not_yet");
+            self.note(id, kind, "snooze");
             let after = self.options.not_yet_after;
-            return Checked::NotYet {
+            return Checked::Snooze {
                 after: (!after.is_zero()).then_some(after),
             };
         }

@@ -82,7 +82,7 @@ pub(super) async fn put(
         low_water: wanted.low_water,
         mode: wanted.mode.map(Mode::word),
     };
-    let changed = store.cap_set(&capped, marks).await?;
+    let changed = store.quota_set(&capped, marks).await?;
     let gate = find(&store, &capped.gate(), || unknown(&capped)).await?;
     Ok(JsonAnswer(Held { gate, changed }))
 }
@@ -130,7 +130,7 @@ pub(super) struct Removed {
     security((), ("api_key" = ["admin"])),
 )]
 pub(super) async fn remove(Acting(store): Acting, CapPath(capped): CapPath) -> Result<JsonAnswer<Removed>, Problem> {
-    let changed = store.cap_remove(&capped.gate()).await?;
+    let changed = store.quota_remove(&capped.gate()).await?;
     Ok(JsonAnswer(Removed { changed }))
 }
 

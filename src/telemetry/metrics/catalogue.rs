@@ -194,7 +194,7 @@ metrics! {
     WORKER_HEDGES = Counter, "tidegate_worker_hedges_total" ["queue"],
         "Calls made beyond the first of a request, because that was slow";
     WORKER_SETTLED = Counter, "tidegate_worker_settled_total" ["queue", "outcome"],
-        "Outcomes stored: `passed`, `not_yet`, `check_failed`, `receipt`, `retry`, `rejected`, `released`";
+        "Outcomes stored: `passed`, `snoozed`, `check_failed`, `receipt`, `retry`, `rejected`, `released`";
     WORKER_LEASES_LOST = Counter, "tidegate_worker_leases_lost_total" ["queue"],
         "Requests that were this worker's no more before their outcome was stored";
 }

@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use crate::{
     request::{Request, RequestError},
     stage::{AnyReadiness, AnyTransact, Check, Receipt, Sent},
-    store::{NotYet, Retry},
+    store::{Retry, Snooze},
     worker::outcome::{Outcome, panicked},
 };
 
@@ -28,7 +28,7 @@ impl Failed {
                 noted.0 |= retry.may_have_left;
                 noted.1 = noted.1.max(retry.after);
             }
-            Outcome::NotYet(not_yet) => noted.1 = noted.1.max(not_yet.after),
+            Outcome::Snooze(snooze) => noted.1 = noted.1.max(snooze.after),
             _ => {}
         }
     }
@@ -38,7 +38,7 @@ impl Failed {
         let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut outcome {
             Outcome::Retry(retry) => (retry.may_have_left, retry.after) = *noted,
-            Outcome::NotYet(not_yet) => not_yet.after = noted.1,
+            Outcome::Snooze(snooze) => snooze.after = noted.1,
             _ => {}
         }
         outcome
@@ -50,8 +50,8 @@ pub(super) async fn check(stage: &dyn AnyReadiness, request: &Request) -> Result
     let check = AssertUnwindSafe(async { stage.check(request).await });
     match check.catch_unwind().await {
         Ok(Check::Ready) => Ok(Outcome::Passed),
-        Ok(Check::NotYet { after }) => Ok(Outcome::NotYet(NotYet { after, error: None })),
-        Ok(Check::Retry { error, after }) => Err(Outcome::NotYet(NotYet {
+        Ok(Check::Snooze { after }) => Ok(Outcome::Snooze(Snooze { after, error: None })),
+        Ok(Check::Retry { error, after }) => Err(Outcome::Snooze(Snooze {
             after,
             error: Some(error),
         })),

@@ -156,7 +156,7 @@ impl Scene {
                 state.left.windows -= 1;
                 state.row(place).in_window = false;
             }
-            Step::LookAtGate(stage) => state.look_at_gate(self, stage),
+            Step::LookAtGate(stage) => state.gate_evaluate(self, stage),
             Step::Hear(stage, epoch) => {
                 state.copies[stage as usize].notes &= !(1 << epoch);
                 learn(state, stage, epoch);

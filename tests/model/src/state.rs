@@ -34,7 +34,7 @@ pub(crate) enum Message {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Outcome {
     Passed,
-    NotYet,
+    Snooze,
     Failed,
     Receipt,
     /// A receipt that is the response, too.

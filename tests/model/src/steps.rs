@@ -270,7 +270,7 @@ impl Scene {
 /// What may arrive of a call now: of a check anything, because nobody knows what came of it before that.
 fn said(call: Call) -> impl Iterator<Item = Outcome> {
     let is_check = call.stage == Stage::Readiness;
-    [Outcome::Passed, Outcome::NotYet, Outcome::Failed]
+    [Outcome::Passed, Outcome::Snooze, Outcome::Failed]
         .into_iter()
         .filter(move |_| is_check && matches!(call.phase, Phase::Claimed | Phase::Checked))
         .chain(match call.phase {

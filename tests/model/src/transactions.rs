@@ -21,7 +21,7 @@ impl State {
         row.messages[stage as usize] = Message::Absent;
         row.forget_token(stage);
         if is_closed(self.epochs[stage as usize]) && !scene.is_broken(Bug::GateNeverOpens) {
-            self.look_at_gate(scene, stage);
+            self.gate_evaluate(scene, stage);
         }
     }
 
@@ -36,7 +36,7 @@ impl State {
     fn send_message(&mut self, scene: &Scene, place: usize, stage: Stage) {
         self.row(place).messages[stage as usize] = Message::Waiting;
         if !is_closed(self.epochs[stage as usize]) {
-            self.look_at_gate(scene, stage);
+            self.gate_evaluate(scene, stage);
         }
     }
 
@@ -51,8 +51,8 @@ impl State {
         }
     }
 
-    /// `look_at_gate` and `gate_flip`.
-    pub(crate) fn look_at_gate(&mut self, scene: &Scene, stage: Stage) {
+    /// `gate_evaluate` and `gate_flip`.
+    pub(crate) fn gate_evaluate(&mut self, scene: &Scene, stage: Stage) {
         if !self.gate_is_late(scene, stage) {
             return;
         }
@@ -90,7 +90,7 @@ impl State {
         let has_room = self.depth(entry) < scene.marks[entry as usize].high;
         if !is_open || !has_room {
             if is_open {
-                self.look_at_gate(scene, entry);
+                self.gate_evaluate(scene, entry);
             }
             return false;
         }
@@ -193,7 +193,7 @@ impl State {
         }
     }
 
-    /// `settle_passed`, `settle_not_yet`, `settle_failed`, `release`.
+    /// `settle_passed`, `settle_snooze`, `settle_failed`, `release`.
     fn settle_check(&mut self, scene: &Scene, place: usize, outcome: Outcome) {
         match outcome {
             Outcome::Passed => {
@@ -201,11 +201,11 @@ impl State {
                 self.remove_message(scene, place, Stage::Readiness);
                 self.send_message(scene, place, Stage::Tx);
             }
-            Outcome::NotYet if self.row(place).checks >= scene.checks_max => {
+            Outcome::Snooze if self.row(place).checks >= scene.checks_max => {
                 self.go(place, Status::TimedOut, Cause::ReadinessTimedOut);
                 self.remove_message(scene, place, Stage::Readiness);
             }
-            Outcome::NotYet => self.free_message(place, Stage::Readiness),
+            Outcome::Snooze => self.free_message(place, Stage::Readiness),
             Outcome::Failed => {
                 self.go(place, Status::Failure, Cause::ReadinessFailed);
                 self.remove_message(scene, place, Stage::Readiness);

@@ -32,10 +32,10 @@ impl Problem {
         }
     }
 
-    pub(super) fn not_yet(after: Option<Duration>) -> Self {
+    pub(super) fn snooze(after: Option<Duration>) -> Self {
         Self {
             retry_after: after,
-            ..Self::new(StatusCode::TOO_EARLY, "not_yet", "this cannot run yet")
+            ..Self::new(StatusCode::TOO_EARLY, "snooze", "this cannot run yet")
         }
     }
 

@@ -166,7 +166,7 @@ async fn refusals_arrive_as_what_they_are() {
     let (readiness, transact) = server.stage("user_decrypt");
     let decrypt = request("user_decrypt");
     let two = Some(Duration::from_secs(2));
-    assert_eq!(readiness.check(&decrypt).await, Check::NotYet { after: two });
+    assert_eq!(readiness.check(&decrypt).await, Check::Snooze { after: two });
     assert!(matches!(transact.send(&decrypt).await, Sent::Rejected(error) if error.code == "rejected"));
     let stranger = request("stranger");
     let (readiness, transact) = server.stage("stranger");

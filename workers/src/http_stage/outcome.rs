@@ -26,7 +26,7 @@ pub(super) fn check(called: Called) -> Check {
             error: unexpected(answer.status),
             after: retry_after(&answer.headers),
         },
-        Ok(answer) => Check::NotYet {
+        Ok(answer) => Check::Snooze {
             after: retry_after(&answer.headers),
         },
         Err(no_answer) => Check::Retry {

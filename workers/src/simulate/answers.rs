@@ -10,7 +10,7 @@ pub enum Checked {
     /// It can run.
     Ready,
     /// Not now.
-    NotYet {
+    Snooze {
         /// When to ask again.
         after: Option<Duration>,
     },

@@ -31,8 +31,8 @@ impl Readiness for SimulatedStage {
     async fn check(&self, request: &Request) -> Check {
         match self.0.check(Some(request.id), &request.kind).await {
             Checked::Ready => Check::Ready,
-            Checked::NotYet { after } => Check::NotYet { after },
-            Checked::TooMany { after } => Check::NotYet { after: Some(after) },
+            Checked::Snooze { after } => Check::Snooze { after },
+            Checked::TooMany { after } => Check::Snooze { after: Some(after) },
             Checked::Never => Check::Failed(RequestError::new(
                 "not_possible",
                 "the simulated downstream says that this can never run",

@@ -149,7 +149,7 @@ async fn checks_fail_as_often_as_they_are_told() {
         let checked = downstream.check(None, "user_decrypt").await;
         assert!(matches!(
             checked,
-            Checked::Ready | Checked::Never | Checked::NotYet { after: None }
+            Checked::Ready | Checked::Never | Checked::Snooze { after: None }
         ));
     }
     let stats = downstream.stats();
@@ -218,7 +218,7 @@ async fn stages_speak_the_engines_language() {
     let second = Some(Duration::from_secs(1));
     assert_eq!(
         Readiness::check(&stage, &request).await,
-        Check::NotYet { after: second }
+        Check::Snooze { after: second }
     );
 
     let stage = over(SimulateOptions {

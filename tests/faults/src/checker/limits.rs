@@ -157,7 +157,7 @@ fn checks_at_once(evidence: &Evidence) -> Check {
                     check.violated(id, "the downstream refused it as one too many");
                 }
             }
-            "ready" | "not_yet" | "check_failed" => {
+            "ready" | "snooze" | "check_failed" => {
                 if let Some(began) = begun.remove(&id) {
                     edges.push((began.us, 1, began));
                     edges.push((seen.us, -1, seen));

@@ -12,7 +12,7 @@ fn asks_again(check: Check, status: u16, wish: Option<Duration>) {
         }
         other => {
             assert!(status < 500, "{status}");
-            assert_eq!(other, Check::NotYet { after: wish }, "{status}");
+            assert_eq!(other, Check::Snooze { after: wish }, "{status}");
         }
     }
 }

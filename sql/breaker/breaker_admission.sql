@@ -1,0 +1,80 @@
+-- breaker_admission: Which kinds a claim may not take because their breaker is open, and of which it takes probes.
+--
+-- `shut` kinds are left until `shut_until`; of `probing` ones as many are taken as `free` says; `room` is how many at
+-- most in all, null when a kind of the queue has no say in it. An open breaker whose time is over is half open from
+-- here on. Holds the rows of half-open breakers to the end of the claim: while a settle holds one, no probe is taken.
+create or replace function tidegate_internal.breaker_admission(
+  p_queue text,
+  p_stage tidegate.stage,
+  p_now   timestamptz
+)
+  returns tidegate.breakers_seen
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_look    constant interval := '250 milliseconds';
+  v_long    constant interval := '30 seconds';
+  -- Others' breakers say nothing of this queue, and whoever claims from theirs waits for nobody here.
+  v_kinds   constant text[] := array(select tidegate_internal.kinds_of_queue(p_queue, p_stage));
+  v_found   tidegate.breakers_seen := row('{}', '{}', '{}', '{}', null);
+  v_seen    record;
+  v_breaker tidegate.breaker;
+  v_free    integer;
+begin
+  -- One claim after the other looks for probes: others would take the messages away from the one that may, and put them
+  -- off.
+  if exists (
+    select
+    from tidegate.breaker as b
+    where b.stage = p_stage and b.kind = any(v_kinds)
+      and (b.state = 'half_open' or (b.state = 'open' and b.open_until <= p_now))
+  ) then
+    perform pg_advisory_xact_lock(tidegate.queue_lock_key(p_queue, 'breakers'));
+  end if;
+  for v_seen in
+    select b.kind, b.epoch, b.state, b.open_until, p.breaker_probes
+    from tidegate.breaker as b
+    join tidegate.policy as p on p.kind = b.kind and p.stage = b.stage
+    where b.stage = p_stage and b.state <> 'closed' and b.kind = any(v_kinds)
+    order by b.kind
+  loop
+    if v_seen.state = 'open' and v_seen.open_until > p_now then
+      v_found.shut := v_found.shut || v_seen.kind;
+      -- Not for longer: somebody may make it shorter, or take the breaker away.
+      v_found.shut_until := v_found.shut_until || least(v_seen.open_until, p_now + v_long);
+      continue;
+    end if;
+    select * into v_breaker
+    from tidegate.breaker as b
+    where b.kind = v_seen.kind and b.stage = p_stage and b.epoch = v_seen.epoch
+    for no key update skip locked;
+    if not found then
+      v_found.shut := v_found.shut || v_seen.kind;
+      v_found.shut_until := v_found.shut_until || (p_now + v_look);
+      continue;
+    end if;
+    if v_breaker.state = 'open' then
+      perform tidegate_internal.breaker_flip(v_seen.kind, p_stage, 'half_open', v_seen.epoch, 'open time over', null,
+        p_now);
+      v_breaker.probes := 0;
+    end if;
+    -- Probes that nobody has reported by now are lost with their workers.
+    v_free := v_seen.breaker_probes - case when v_breaker.probe_until <= p_now then 0 else v_breaker.probes end;
+    if v_free > 0 then
+      v_found.probing := v_found.probing || v_seen.kind;
+      v_found.free := v_found.free || v_free;
+    else
+      v_found.shut := v_found.shut || v_seen.kind;
+      v_found.shut_until := v_found.shut_until || (p_now + v_look);
+    end if;
+  end loop;
+
+  if v_kinds <> '{}' and not exists (
+    select from unnest(v_kinds) as k(name) where k.name <> all(v_found.shut || v_found.probing)
+  ) then
+    v_found.room := (select coalesce(sum(f), 0) from unnest(v_found.free) as f);
+  end if;
+  return v_found;
+end;
+$$;

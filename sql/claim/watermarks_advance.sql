@@ -1,0 +1,82 @@
+-- watermarks_advance: Raises the marks of a queue past what a claim has taken or passed over.
+--
+-- Last in a claim: it holds the marks' lock to its end, and waits for no row under it. The values are those of
+-- `take_messages`: the claim began at `p_start` (`p_mark` is the queue's mark), took `p_count` up to `p_limit`,
+-- `p_first` and what is behind it by number, and dealt with what came due before `p_due_to`. A claim of all kinds
+-- passes nothing; one of some kinds passes other kinds, and one that found nothing what is put off. The queue's mark
+-- passes nothing that this claim took by number, because it may roll back.
+create or replace function tidegate_internal.watermarks_advance(
+  p_queue    text,
+  p_limit    integer,
+  p_kinds    text[],
+  p_now      timestamptz,
+  p_count    integer,
+  p_mark     bigint,
+  p_start    bigint,
+  p_first    bigint,
+  p_due_from timestamptz,
+  p_due_to   timestamptz
+)
+  returns void
+  language plpgsql
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set enable_mergejoin = off
+  set join_collapse_limit = 1
+  set enable_sort = off
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_step       constant bigint := 4000;
+  v_due_step   constant interval := '200 milliseconds';
+  v_reap_slack constant interval := '10 seconds';
+  v_due_to     constant timestamptz := least(p_due_to, p_now - interval '100 milliseconds');
+  v_next       bigint;
+  v_waiting    bigint;
+begin
+  -- While an old snapshot is held, claims that have ended stay in their index, and each later claim would walk over all
+  -- of them. `rescan_queue` finds a lease that appears so late, or that this transaction has reaped and does not
+  -- commit.
+  if p_now - tidegate_internal.reaped_until(p_queue) > v_reap_slack + v_due_step
+    and pg_try_advisory_xact_lock(tidegate.queue_lock_key(p_queue, 'watermark'))
+  then
+    perform setval(
+      tidegate_internal.queue_counter(p_queue, 'reaped'), (extract(epoch from p_now - v_reap_slack) * 1000000)::bigint
+    )
+    where not exists (
+      select
+      from tidegate.claim as c
+      where c.queue = p_queue and c.until > tidegate_internal.reaped_until(p_queue) and c.until <= p_now - v_reap_slack
+    );
+  end if;
+  if p_count > 0 and v_due_to - p_due_from > v_due_step then
+    perform tidegate_internal.due_watermark_advance(p_queue, v_due_to);
+  end if;
+  if p_kinds is null and p_count > 0 then
+    if p_first - p_mark > v_step then
+      perform tidegate_internal.watermark_advance(p_queue, p_first);
+    end if;
+    return;
+  end if;
+
+  v_next := (tidegate_internal.queue_numbers(p_queue)).last + 1;
+  if p_kinds is not null and coalesce(p_first, case when p_count < p_limit then v_next end) - p_start > v_step then
+    perform tidegate_internal.watermark_advance(p_queue, coalesce(p_first, v_next), p_kinds);
+  end if;
+  case p_queue
+    -- each queue
+    when 'QUEUE' then
+      v_waiting := (
+        select m.msg_id from pgmq.q_QUEUE as m where m.msg_id >= p_mark and m.vt <= p_now order by m.msg_id limit 1
+      );
+    -- end of each queue
+    else perform tidegate_internal.refuse_queue(p_queue);
+  end case;
+  v_waiting := least(p_first, coalesce(v_waiting, v_next));
+  if v_waiting - p_mark > v_step then
+    perform tidegate_internal.watermark_advance(p_queue, v_waiting);
+  end if;
+end;
+$$;

@@ -1,0 +1,18 @@
+-- set_actor: Whose changes these are, as the program says that makes them; returns who it was before.
+--
+-- It goes into the history beside the database user, to the end of the transaction or until the caller sets it back.
+-- Null leaves it as it is: a session may have set `tidegate.actor` by itself.
+create or replace function tidegate_internal.set_actor(p_actor text)
+  returns text
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_before text := coalesce(current_setting('tidegate.actor', true), '');
+begin
+  if p_actor is not null then
+    perform set_config('tidegate.actor', p_actor, true);
+  end if;
+  return v_before;
+end;
+$$;

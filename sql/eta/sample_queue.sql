@@ -1,0 +1,95 @@
+-- sample_queue: Notes how fast a queue moves on while messages wait in it, and since when it stands still.
+--
+-- From its first waiting message, seen once a second: by how many numbers it moved on while there was one. Time in
+-- which nothing waited says nothing about the pace (a burst would be told that the queue is slow), nor does time in
+-- which nothing moved at all: that is a standstill, which ends one day, and has a column of its own.
+create or replace function tidegate_internal.sample_queue(p_queue tidegate.queue, p_now timestamptz)
+  returns void
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_window  constant interval := '30 seconds';
+  v_enough  constant interval := '5 seconds';
+  v_last    tidegate.queue_pace;
+  v_pace    tidegate.queue_pace;
+  v_drained timestamptz;
+  v_took    interval;
+  v_runs    boolean;
+begin
+  select * into v_last from tidegate.queue_pace as p where p.queue = p_queue.name;
+  v_pace.queue := p_queue.name;
+  v_pace.observed_at := p_now;
+  execute format(
+    $sql$
+      select least(
+        (select m.msg_id from %1$s as m where m.msg_id >= $1 and m.vt <= $2 order by m.msg_id limit 1),
+        (select m.msg_id from %1$s as m where m.vt > $3 and m.vt <= $2 order by m.vt limit 1)
+      )
+    $sql$,
+    tidegate_internal.queue_table(p_queue.name)
+  ) into v_pace.head
+  using
+    coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue.name, 'watermark')), 0), p_now,
+    to_timestamp(coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue.name, 'due')), 0) / 1000000.0);
+  -- An idle queue is not written about.
+  if v_pace.head is null and v_last.queue is not null and v_last.head is null then
+    update tidegate.queue_pace as p set observed_at = p_now where p.queue = p_queue.name;
+    return;
+  end if;
+
+  v_runs := not p_queue.paused and p_queue.per_seconds is distinct from 0 and p_queue.max_concurrency is distinct
+    from 0;
+  v_pace.head_since := case when v_pace.head = v_last.head and v_runs then v_last.head_since else p_now end;
+  select max(d.at) into v_drained
+  from tidegate.queue_drain as d
+  where d.queue = p_queue.name and d.at > p_now - v_window;
+  if v_pace.head is not null and v_runs
+    and p_now - greatest(v_pace.head_since, v_drained)
+      >= greatest(interval '2 seconds', make_interval(secs => 3 / p_queue.per_seconds::float8))
+  then
+    v_pace.still_since := greatest(v_pace.head_since, v_drained);
+  elsif v_last.still_since is not null then
+    update tidegate.queue_sample as s set head = null where s.queue = p_queue.name and s.at >= v_last.still_since;
+  end if;
+
+  insert into tidegate.queue_sample (queue, at, head) values (p_queue.name, p_now, v_pace.head) on conflict do nothing;
+  delete from tidegate.queue_sample as s where s.queue = p_queue.name and s.at < p_now - 2 * v_window;
+
+  -- Numbers that a message come due again goes over a second time count once. A check that is put off leaves its queue
+  -- only to come back, so of a readiness queue what left it for good is counted.
+  select
+    case
+      when p_queue.stage = 'tx' then sum(greatest(step.moved, 0))
+      else sum((
+        select coalesce(sum(d.drained), 0)
+        from tidegate.queue_drain as d
+        where d.queue = p_queue.name and d.at > step.since and d.at <= step.at
+      ))
+    end / nullif(extract(epoch from sum(step.at - step.since)), 0),
+    sum(step.at - step.since)
+  into v_pace.per_second, v_took
+  from (
+    select
+      s.at, lag(s.at) over earlier as since, s.head is not null and lag(s.head) over earlier is not null as waited,
+      s.head - max(s.head) over (order by s.at rows between unbounded preceding and 1 preceding) as moved
+    from tidegate.queue_sample as s
+    where s.queue = p_queue.name and s.at > p_now - v_window
+    window earlier as (order by s.at)
+  ) as step
+  where step.waited and step.at - step.since < interval '5 seconds';
+  if v_took is null or v_took < v_enough or v_pace.per_second = 0 then
+    v_pace.per_second := null;
+  end if;
+
+  select case when sum(d.drained) >= 20 then sum(d.held_ms) / sum(d.drained) end into v_pace.held_ms
+  from tidegate.queue_drain as d
+  where d.queue = p_queue.name and d.held_ms is not null and d.at > p_now - interval '5 minutes';
+
+  insert into tidegate.queue_pace as p select v_pace.*
+  on conflict (queue) do update
+  set
+    head = excluded.head, head_since = excluded.head_since, still_since = excluded.still_since,
+    per_second = excluded.per_second, held_ms = excluded.held_ms, observed_at = excluded.observed_at;
+end;
+$$;

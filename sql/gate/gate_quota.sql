@@ -1,0 +1,51 @@
+-- gate_quota: A new gate of a kind or submitter counts its requests that are in queues already; a closed one that goes
+-- opens.
+--
+-- Of the messages of each queue it looks at up to ten thousand at once; the rest come with the first round of
+-- `quota_reconcile`, which begins anew. Those requests stay where they are until this commits.
+create or replace function tidegate_internal.gate_quota()
+  returns trigger
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_batch constant integer := 10000;
+  v_queue text;
+begin
+  if tg_op = 'DELETE' then
+    if old.state = 'too_many_requests' then
+      old.depth := tidegate_internal.gate_depth(old);
+      old.state := 'accepting';
+      old.epoch := 1 + greatest(old.epoch, (select max(e.epoch) from tidegate.gate_event as e where e.gate = old.name));
+      perform tidegate_internal.gate_changed(old, 'removed', true);
+    end if;
+    return null;
+  end if;
+
+  -- Of an earlier one of this name. All of them: one whose request is just ending, in a transaction that saw no cap,
+  -- would stay. Locked in the order in which requests leave.
+  with earlier as materialized (
+    select m.request_id from tidegate.quota_usage as m where m.gate = new.name order by m.request_id for update
+  )
+  delete from tidegate.quota_usage as m using earlier as e where m.gate = new.name and m.request_id = e.request_id;
+  for v_queue in select q.name from tidegate.queue as q order by q.name loop
+    perform tidegate_internal.quota_usage_add(v_queue, 0, v_batch, new.name);
+  end loop;
+  update tidegate.gate_round as r set queue = '', msg_id = 0, is_new = true;
+  perform tidegate_internal.gate_evaluate(new.name);
+  return null;
+end;
+$$;
+
+create or replace trigger gate_quota
+  after insert on tidegate.gate
+  for each row
+  when (new.queue is null)
+  execute function tidegate_internal.gate_quota();
+
+create or replace trigger gate_cap_removal
+  after delete on tidegate.gate
+  for each row
+  when (old.queue is null)
+  execute function tidegate_internal.gate_quota();

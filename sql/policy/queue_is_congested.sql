@@ -1,0 +1,51 @@
+-- queue_is_congested: Whether a queue is congested: its gate is closed at its mark, or at least as much comes as leaves
+-- it.
+--
+-- ρ is what came over what may leave in the same time, seen over ten seconds or more: at its configured rate, or as
+-- much as it served. Small numbers tell nothing; and what is served as it comes is as much as comes, so that without a
+-- rate the queue has to have grown.
+create or replace function tidegate_internal.queue_is_congested(p_queue tidegate.queue, p_now timestamptz)
+  returns boolean
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_span constant interval := '10 seconds';
+  v_few  constant integer := 20;
+  v_was  tidegate.queue_load;
+  v_last bigint := (select k.last from tidegate_internal.queue_numbers(p_queue.name) as k);
+  v_gate boolean;
+  v_came bigint;
+  v_left numeric;
+  v_rho  numeric;
+begin
+  select g.state = 'too_many_requests' and not g.forced into v_gate from tidegate.gate as g
+    where g.queue = p_queue.name;
+  select * into v_was from tidegate.queue_load as l where l.queue = p_queue.name;
+  if v_was.at > p_now - v_span and v_was.at <= p_now then
+    return coalesce(v_gate, false) or v_was.congested;
+  end if;
+
+  v_came := greatest(0, v_last - v_was.last_id);
+  v_left := coalesce(
+    p_queue.per_seconds * extract(epoch from p_now - v_was.at),
+    (select sum(d.drained) from tidegate.queue_drain as d where d.queue = p_queue.name and d.at > v_was.at),
+    0
+  );
+  v_rho := round(v_came / greatest(v_left, 1), 3);
+  insert into tidegate.queue_load as l (queue, at, last_id, congested, rho)
+  values (
+    p_queue.name, p_now, v_last,
+    coalesce(
+      v_came >= v_few and v_rho >= 1 and (p_queue.per_seconds is not null or v_came - v_left >= v_few)
+        and tidegate_internal.queue_has_waiting(p_queue.name),
+      false
+    ),
+    v_rho
+  )
+  on conflict (queue) do update
+  set at = excluded.at, last_id = excluded.last_id, congested = excluded.congested, rho = excluded.rho
+  returning l.congested into v_was.congested;
+  return coalesce(v_gate, false) or v_was.congested;
+end;
+$$;

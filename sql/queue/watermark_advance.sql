@@ -1,0 +1,103 @@
+-- watermark_advance: Moves a queue's low-water mark up to the first message that waits.
+--
+-- With `p_kinds`, the marks of these kinds (`kind_watermark`), which pass messages of others.
+--
+-- Called by a claim that had to walk far to its first message. A number that an open transaction has drawn may become a
+-- message later, so first it learns up to which number all drawing transactions have ended (counter `ended`): to the
+-- last one, while none is open; else to the last one of an earlier call, which noted it, once no transaction is open
+-- that was open then. A mark passes no number beyond that. But claims must not slow down without end while one stays
+-- open: the queue's mark passes its numbers when `v_reach` others have been drained, and `rescan_queue` finds what
+-- commits there (the gate counts from `ended` on). Skipped while another session moves a mark: the next claim tries
+-- again.
+create or replace function tidegate_internal.watermark_advance(p_queue text, p_first bigint, p_kinds text[] default null)
+  returns void
+  language plpgsql
+  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
+  -- too.
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+  set enable_mergejoin = off
+  set join_collapse_limit = 1
+  set enable_sort = off
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_reach   constant bigint := 4000;
+  v_ended   constant regclass := tidegate_internal.queue_counter(p_queue, 'ended');
+  v_noted   constant regclass := tidegate_internal.queue_counter(p_queue, 'noted');
+  v_noted_x constant regclass := tidegate_internal.queue_counter(p_queue, 'noted_xact');
+  v_before  bigint;
+  v_last    bigint;
+  v_draws   record;
+  v_next    bigint;
+  v_known   bigint;
+  v_mark    bigint;
+  v_to      bigint;
+  v_waiting bigint;
+begin
+  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted')
+    or not pg_try_advisory_xact_lock(tidegate.queue_lock_key(p_queue, 'watermark'))
+  then
+    return;
+  end if;
+
+  -- Under the lock, and in this order, each with a look of its own. What has ended stays ended, unless the sequence has
+  -- been set back.
+  v_last := (select k.last from tidegate_internal.queue_numbers(p_queue) as k);
+  v_draws := tidegate_internal.drawing_transactions(p_queue);
+  v_next := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+  v_before := coalesce(pg_sequence_last_value(v_noted_x), 0);
+  v_known := coalesce(pg_sequence_last_value(v_ended), 0);
+  v_to := case when v_known <= v_last then v_known else 0 end;
+  if v_draws.oldest is null then
+    v_to := v_last;
+  elsif v_draws.oldest >= v_before then
+    v_to := greatest(v_to, least(coalesce(pg_sequence_last_value(v_noted), 0), v_last));
+  end if;
+  -- Of a restored dump, the noted id may be one of the future. A crash may lose the second `setval` alone, not the
+  -- first.
+  if v_draws.oldest > 0 and (v_draws.oldest >= v_before or v_before > greatest(v_next, v_draws.newest + 1)) then
+    perform setval(v_noted_x, v_draws.newest + 1);
+    perform setval(v_noted, greatest(v_last, 1));
+  end if;
+  if v_to <> v_known then
+    perform setval(v_ended, v_to);
+  end if;
+
+  v_mark := greatest(
+    coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'watermark')), 0),
+    case when p_kinds is not null then tidegate_internal.kinds_watermark(p_queue, p_kinds) end
+  );
+  v_to := least(p_first - 1, greatest(v_to, case when p_kinds is null then p_first - v_reach else 0 end));
+  case p_queue
+    -- each queue
+    when 'QUEUE' then
+      select m.msg_id into v_waiting
+      from pgmq.q_QUEUE as m
+      where m.msg_id >= v_mark and m.msg_id <= v_to and m.vt = '-infinity' and (p_kinds is null or (
+        select r.kind = any(p_kinds) from tidegate.request as r where r.id = tidegate.message_request_id(m.message)
+      ) is not false)
+      order by m.msg_id
+      limit 1;
+    -- end of each queue
+    else perform tidegate_internal.refuse_queue(p_queue);
+  end case;
+
+  v_to := coalesce(v_waiting - 1, v_to);
+  if v_to < v_mark then
+    return;
+  end if;
+  if p_kinds is null then
+    perform setval(tidegate_internal.queue_counter(p_queue, 'watermark'), v_to + 1);
+  else
+    insert into tidegate.kind_watermark as m (queue, kind, mark, epoch)
+    select p_queue, k.name, v_to + 1,
+      coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'epoch')), 0)
+    from tidegate.kind as k
+    where k.name = any(p_kinds)
+    on conflict on constraint kind_watermark_pkey do update
+    set mark = excluded.mark, epoch = excluded.epoch
+    where m.epoch <> excluded.epoch or m.mark < excluded.mark;
+  end if;
+end;
+$$;

@@ -1,0 +1,20 @@
+-- watermark_lower: Lowers the marks of a queue to a message that waits again, for a caller that holds the lock of its
+-- low- water mark.
+--
+-- Above READ COMMITTED it may not see the kinds' marks, so it makes all of them void.
+create or replace function tidegate_internal.watermark_lower(p_queue text, p_first bigint)
+  returns void
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform setval(q.mark, greatest(p_first, 1))
+  from tidegate_internal.queue_counter(p_queue, 'watermark') as q(mark)
+  where p_first < pg_sequence_last_value(q.mark);
+  if current_setting('transaction_isolation') in ('read committed', 'read uncommitted') then
+    update tidegate.kind_watermark as m set mark = p_first where m.queue = p_queue and m.mark > p_first;
+  else
+    perform nextval(tidegate_internal.queue_counter(p_queue, 'epoch'));
+  end if;
+end;
+$$;

@@ -1,0 +1,85 @@
+-- remove_stray_messages: One batch: deletes messages of a queue that stand for no live request; go on at next_after.
+--
+-- One bounded batch a call: looks at messages numbered above `after` until `batch` are strays or fifty times as many
+-- have been looked at, and returns how many it removed and where to go on (`next_after`, null at the end). A message
+-- counts only if its request's row names it, and no lease. `dry_run` counts only; `run` is whose record counts them.
+create or replace function tidegate.remove_stray_messages(
+  queue          text,
+  batch          integer default 1000,
+  after          bigint default null,
+  dry_run        boolean default false,
+  run            bigint default null,
+  out removed    bigint,
+  out next_after bigint
+)
+  language plpgsql
+  security definer
+  set search_path = pg_catalog, pg_temp
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_queue  tidegate.queue := tidegate_internal.require_queue(remove_stray_messages.queue);
+  v_after  bigint := coalesce(remove_stray_messages.after, 0);
+  v_last   constant bigint := 9223372036854775807;
+  v_until  bigint;
+  v_window integer := greatest(batch, least(50 * batch, 50000));
+  v_strays bigint[];
+  v_ids    uuid[];
+begin
+  if to_regclass(tidegate_internal.queue_table(remove_stray_messages.queue)) is null then
+    removed := 0;
+    return;
+  end if;
+  -- First how far this batch goes: what is settled meanwhile must not let it pass over what it has not looked at.
+  execute format(
+    'select m.msg_id from %s as m where m.msg_id > $1 order by m.msg_id offset $2 - 1 limit 1',
+    tidegate_internal.queue_table(remove_stray_messages.queue)
+  ) into v_until using v_after, v_window;
+  -- Row by row, so that it ends with the last one that is wanted.
+  execute format(
+    $sql$
+      select coalesce(array_agg(s.msg_id order by s.msg_id), '{}'), array_agg(s.id order by s.msg_id)
+      from (
+        select m.msg_id, m.id
+        from (
+          select m.msg_id, tidegate.message_request_id(m.message) as id
+          from %s as m
+          where m.msg_id > $1 and m.msg_id <= $5
+          order by m.msg_id
+          offset 0
+        ) as m
+        where coalesce(not (
+          select r.lease is null
+            and case $4 when 'readiness' then r.req_status = 'queued'
+              else r.req_status in ('processing', 'tx_in_flight') end
+          from tidegate.request as r
+          where r.id = m.id and r.queue = $3 and r.msg_id = m.msg_id
+        ), true)
+        order by m.msg_id
+        limit $2
+      ) as s
+    $sql$,
+    tidegate_internal.queue_table(remove_stray_messages.queue)
+  ) into v_strays, v_ids using v_after, batch, remove_stray_messages.queue, v_queue.stage::text, coalesce(v_until, v_last);
+  next_after := case when cardinality(v_strays) = batch then v_strays[batch] else v_until end;
+  if v_strays <> '{}' and not dry_run then
+    -- Looked at again under the locks: by now whatever moved such a request has committed, or has not begun.
+    perform tidegate_internal.lock_messages(array_fill(remove_stray_messages.queue, array[cardinality(v_strays)]), v_strays);
+    v_strays := array(
+      select s.msg_id
+      from unnest(tidegate_internal.messages_without_request(v_queue, v_strays, v_ids)) as s(msg_id)
+      join tidegate_internal.messages_of(
+        array_fill(remove_stray_messages.queue, array[cardinality(v_strays)]), v_strays
+      ) as m
+        on m.msg_id = s.msg_id
+    );
+    perform tidegate_internal.delete_messages(remove_stray_messages.queue, v_strays);
+  end if;
+  removed := cardinality(v_strays);
+  if not dry_run then
+    perform tidegate_internal.record_recovery(run, jsonb_build_object('strays_removed', removed));
+  end if;
+end;
+$$;
+select tidegate_internal.allow('remove_stray_messages', '{admin}');
