@@ -32,13 +32,15 @@ begin
       select min(q.name) into v_queue from tidegate.queue as q where q.name > v_queue;
     end if;
   end if;
-  select * into v_member from tidegate_internal.quota_usage_remove(v_round.gate, v_round.request_id, quota_reconcile.batch);
+  select * into v_member
+  from tidegate_internal.quota_usage_remove(v_round.gate, v_round.request_id, quota_reconcile.batch);
   update tidegate.gate_round as r
   set
     queue = coalesce(v_queue, ''), msg_id = coalesce(v_round.msg_id, 0),
     gate = case when v_member.looked_at = quota_reconcile.batch then v_member.gate else '' end,
     request_id = case
-      when v_member.looked_at = quota_reconcile.batch then v_member.request_id else '00000000-0000-0000-0000-000000000000'
+      when v_member.looked_at = quota_reconcile.batch then v_member.request_id
+      else '00000000-0000-0000-0000-000000000000'
     end,
     is_new = v_round.is_new and v_queue is not null;
   return v_round.is_new and v_queue is not null;

@@ -272,7 +272,7 @@ async fn what_gives_back_and_removes_at_once_waits_for_the_mark_before_it_drains
         let mut other = Session::begin(&database).await;
         let key = |sort| format!("tidegate.queue_lock_key('{queue}', '{sort}')");
         other
-            .execute(&format!("select pg_advisory_xact_lock({})", key("mark")))
+            .execute(&format!("select pg_advisory_xact_lock({})", key("watermark")))
             .await;
         let running = session.start(&statement);
         until_blocked(&database, 1).await;

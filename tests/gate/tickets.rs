@@ -263,7 +263,11 @@ async fn stress(database: TestDatabase, too_deep: bool) -> (i64, usize, i64) {
         database
             .execute("select * from tidegate.submit_group('direct', array_fill('{}'::jsonb, array[200]))")
             .await;
-        assert_eq!(database.number(DEPTH).await, before.max(HIGH_WATER));
+        let numbers = "select to_jsonb(n) from tidegate_internal.queue_numbers('tx') as n";
+        let numbers = database.text(numbers).await;
+        let open = database.number(open).await;
+        let depth = database.number(DEPTH).await;
+        assert_eq!(depth, before.max(HIGH_WATER), "{before} before, {numbers:?}, {open} open");
         sound(database).await;
     }
     (deepest, deeper, let_in)
