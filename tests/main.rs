@@ -65,6 +65,7 @@ mod house {
     pub mod sql_docs;
     pub mod state_machine_docs;
     pub mod tidy;
+    pub mod words;
 }
 mod http;
 mod invariant {

@@ -9,7 +9,7 @@ use std::{
 
 use tidegate::schema;
 
-fn root() -> PathBuf {
+pub(super) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
