@@ -52,8 +52,7 @@ order by f.rank, f.row_key, f.place;
 comment on column tidegate.config.name is 'The documented name, as config_set takes it.';
 comment on column tidegate.config.value is 'Its value, in its unit; null: none (no limit, or not set yet).';
 comment on column tidegate.config.unit is 'What a value counts; null: it is no quantity.';
-comment on column tidegate.config.type is
-  'number, boolean, text, interval, list (words with commas) or backoff (from=seconds, with commas).';
+comment on column tidegate.config.type is 'number, boolean, text, interval, list (a,b) or backoff (from=seconds,…).';
 comment on column tidegate.config.subject is 'What it belongs to, such as queue tx.';
 comment on column tidegate.config.is_default is 'Whether it has the value that a row comes with.';
 comment on column tidegate.config.default_value is 'The value that a row comes with; null: none.';

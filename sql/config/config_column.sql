@@ -51,8 +51,7 @@ comment on column tidegate.config_column.place is 'Where the column stands in it
 comment on column tidegate.config_column.type is 'number, boolean, text, interval or list.';
 comment on column tidegate.config_column.whole is 'Whether it holds whole numbers only.';
 comment on column tidegate.config_column.nullable is 'Whether it may be none.';
-comment on column tidegate.config_column.factor is
-  'How many of the column''s units make one of the setting''s: 1000 for seconds kept in milliseconds.';
+comment on column tidegate.config_column.factor is 'Column units per setting unit: 1000 for seconds kept as ms.';
 comment on column tidegate.config_column.unit is 'What the setting''s value counts; null: it is no quantity.';
 comment on column tidegate.config_column.default_value is 'The column''s default, as text; null: none.';
 comment on column tidegate.config_column.comment is 'The column''s comment.';

@@ -18,9 +18,7 @@ comment on column tidegate.request_eta.id is 'The request.';
 comment on column tidegate.request_eta.kind is 'Its kind.';
 comment on column tidegate.request_eta.req_status is 'Its status.';
 comment on column tidegate.request_eta.queue is 'The queue of its message, if it has one.';
-comment on column tidegate.request_eta.position is
-  'How many waiting messages stand before it; 0: it is next, or held; null: it is in no queue.';
+comment on column tidegate.request_eta.position is 'Waiting messages before it; 0: next or held; null: in no queue.';
 comment on column tidegate.request_eta.elapsed is 'How long it has been in its status.';
 comment on column tidegate.request_eta.retry_after_seconds is 'In how many seconds to ask again; 0: it has ended.';
-comment on column tidegate.request_eta.place is
-  'readiness_queue, checking, tx_queue, tx_in_flight, awaiting_response or finished.';
+comment on column tidegate.request_eta.place is 'readiness_queue, checking, tx_queue, tx_in_flight, … or finished.';

@@ -62,10 +62,6 @@ begin
     where (names is null or i.name = any(names)) and (i.source is null or i.name = any(v_alone))
     order by i.place
   loop
-    place := v_invariant.place;
-    name := v_invariant.name;
-    says := v_invariant.says;
-    query := v_invariant.query;
     begin
       begin
         execute format(v_count, v_invariant.query) into violations, samples;
@@ -80,9 +76,9 @@ begin
       violations := 1;
       samples := array[format('it could not be checked: %s', sqlerrm)];
     end;
-    if violations > 0 then
-      return next;
-    end if;
+    return query select
+      v_invariant.place, v_invariant.name, v_invariant.says, violations, samples, v_invariant.query
+    where violations > 0;
   end loop;
 end;
 $$;

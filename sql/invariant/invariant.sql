@@ -5,5 +5,4 @@ comment on column tidegate.invariant.place is 'Its place in the list.';
 comment on column tidegate.invariant.name is 'Its name: what is there when it is broken.';
 comment on column tidegate.invariant.says is 'What it says, in words.';
 comment on column tidegate.invariant.query is 'A query that answers with a row for each violation.';
-comment on column tidegate.invariant.by_request is
-  'Whether it can be asked of a range of requests; these read all of them.';
+comment on column tidegate.invariant.by_request is 'Whether a range of requests can be checked alone.';

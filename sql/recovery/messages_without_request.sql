@@ -1,5 +1,7 @@
 -- messages_without_request: Which of these messages stand for no live request of their queue's stage.
-create or replace function tidegate_internal.messages_without_request(p_queue tidegate.queue, p_msg_ids bigint[], p_ids uuid[])
+create or replace function tidegate_internal.messages_without_request(
+  p_queue tidegate.queue, p_msg_ids bigint[], p_ids uuid[]
+)
   returns bigint[]
   language sql
   stable

@@ -11,10 +11,10 @@
 --              exist, unless `force`.
 --   rebuilt    neither under a lease nor with a message in its stage's queue: gets one under its old number, so its
 --              position is what it was; `renumbered` when that number belongs to another request by now.
---   counted    in a queue, and not counted at the caps of their kind and submitter: counted again
--- Queues whose tables somebody has dropped get them back first (see `recover_storage`); gates that what was rebuilt has
--- filled close. `dry_run` counts and changes nothing, and leaves out what a deadline has overtaken: `recover_deadlines`
--- ends that. `run` is whose record counts it.
+--   counted    in a queue, and not counted by the quotas of their kind and submitter: counted again
+-- Dropped queue tables are made again first (see `recover_storage`); gates close that the rebuilt messages have filled.
+-- `dry_run` counts and changes nothing, and leaves out what a deadline has overtaken: `recover_deadlines` ends that.
+-- `run` is whose record counts it.
 create or replace function tidegate.recover(
   batch          integer default 1000,
   after          uuid default null,
@@ -43,7 +43,7 @@ declare
   v_seen   record;
   v_state  record;
   v_claims tid[];
-  v_caps   tidegate.gate[];
+  v_quotas   tidegate.gate[];
 begin
   reset := 0;
   ended := 0;
@@ -82,8 +82,8 @@ begin
     return;
   end if;
 
-  -- One at a time, and while nobody locks several rows (see `lock_recovery_shared`): another's messages may be claimed
-  -- already.
+  -- One at a time, and not while a transaction locks several rows (see `lock_recovery_shared`): a message that another
+  -- recovery has made may be claimed already.
   if not dry_run then
     perform pg_advisory_xact_lock(hashtextextended('tidegate.recover', 0));
     perform tidegate_internal.lock_messages(v_seen.queues, v_seen.msg_ids);
@@ -175,12 +175,12 @@ begin
     end if;
   end loop;
 
-  -- Not those that somebody is ending at this moment.
-  v_caps := array(select g from tidegate.gate as g where g.queue is null order by g.name);
-  if v_caps <> '{}' then
+  -- Not the requests that another transaction is ending.
+  v_quotas := array(select g from tidegate.gate as g where g.queue is null order by g.name);
+  if v_quotas <> '{}' then
     with missing as (
       select c.name, r.id
-      from unnest(v_caps) as c
+      from unnest(v_quotas) as c
       join tidegate.request as r on (r.kind = c.kind or r.submitter = c.submitter) and r.id = any(v_seen.ids)
       where r.req_status in ('queued', 'processing', 'tx_in_flight')
         and not exists (select from tidegate.quota_usage as m where m.gate = c.name and m.request_id = r.id)

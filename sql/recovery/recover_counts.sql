@@ -24,7 +24,18 @@ begin
     array_agg(w.counted order by w.kind, w.req_status) as counted,
     array_agg(w.requests order by w.kind, w.req_status) as requests
   into v_wrong
-  from tidegate_internal.wrong_counts() as w;
+  from (
+    select c.kind, c.req_status, sum(c.counted)::bigint as counted, sum(c.requests)::bigint as requests
+    from (
+      select t.kind, t.req_status, t.requests as counted, 0 as requests from tidegate.request_count as t
+      union all
+      select d.kind, d.req_status, d.delta, 0 from tidegate.request_count_delta as d
+      union all
+      select r.kind, r.req_status, 0, count(*) from tidegate.request as r group by r.kind, r.req_status
+    ) as c
+    group by c.kind, c.req_status
+    having sum(c.counted) <> sum(c.requests)
+  ) as w;
   if v_wrong.kinds is null then
     return;
   end if;

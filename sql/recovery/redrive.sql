@@ -2,11 +2,11 @@
 -- far as the gates have room. One batch: call again with next_after.
 --
 -- One bounded batch a call, in the order of ids above `after`: requests of one kind and submitter, each under the link
--- that it was redriven. So none is submitted twice, whoever calls, and however often. The new requests have the kind,
+-- that it was redriven. So none is submitted twice. The new requests have the kind,
 -- payload, submitter and callback of the old ones, and find the gates as any submission does: what is `refused` is not
 -- linked, and may come again in `retry_after_seconds`. A full cap keeps none of others from their turn; a full queue
--- ends the round. Nor does one that nobody could submit now (its kind makes a key of it that stands for another
--- payload): it is `unfit`, and says why. Without more to do `next_after` is null; `refused` and `unfit` are those up to
+-- ends the round. Nor does a request that cannot be submitted (its derived key stands for another payload):
+-- it is `unfit`, with the reason. Without more to do `next_after` is null; `refused` and `unfit` are those up to
 -- there.
 --
 -- `kind`, `since` (they ended then or later) and `code` (of their error) narrow it. Without a code, those that were
