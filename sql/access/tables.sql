@@ -5,10 +5,10 @@ select tidegate_internal.allow('clock', '{reader,api,worker,admin}');
 
 comment on table tidegate.api_key is 'HTTP API keys, live and revoked. None: calls need no key, loopback only.';
 comment on column tidegate.api_key.id is 'The part between the underscores of tg_ID_SECRET; not secret.';
-comment on column tidegate.api_key.name is 'What people call it; one live key has it.';
+comment on column tidegate.api_key.name is 'Its name for people; unique among live keys.';
 comment on column tidegate.api_key.secret_hash is 'SHA-256 of the key; unsalted, as its secret is 256 random bits.';
 comment on column tidegate.api_key.scopes is 'submit (own requests), respond (any request), admin (everything).';
-comment on column tidegate.api_key.submitter is 'Whose requests it submits and sees; several keys may share it.';
+comment on column tidegate.api_key.submitter is 'The submitter of its requests; several keys may share it.';
 comment on column tidegate.api_key.created_at is 'When it was made.';
 comment on column tidegate.api_key.created_by is 'The database user who made it.';
 comment on column tidegate.api_key.revoked_at is 'When it ended; null: it is live.';

@@ -40,14 +40,14 @@ begin
   return query
     select a.number::integer, p.kind, p.stage, m.type, o.holds, o.observed, o.bound, o.detail
     from jsonb_array_elements(contract_check.assertions) with ordinality as a(value, number)
-    join tidegate_internal.contract_members() with ordinality as m(type, member, takes, about, needed, rank)
+    join tidegate_internal.contract_members() with ordinality as m
       on m.type = a.value ->> 'type' and a.value ? m.member
     join tidegate.policy as p
       on p.kind = coalesce(a.value ->> 'kind', p.kind) and p.stage::text = coalesce(a.value ->> 'stage', p.stage::text)
       and p.stage = coalesce(m.about, p.stage)
     join tidegate.kind as k on k.name = p.kind and (p.stage = 'tx' or k.flow = 'decrypt')
     cross join lateral tidegate_internal.contract_observe(p.kind, p.stage, m.member, a.value -> m.member) as o
-    order by a.number, p.kind, p.stage, m.rank;
+    order by a.number, p.kind, p.stage, m.ordinality;
 end;
 $$;
 select tidegate_internal.allow('contract_check', '{reader,admin}');

@@ -1,4 +1,4 @@
--- contract_refusal: Why something is no assertion of a contract, in words, or null when it is one.
+-- contract_refusal: The reason why a value is not an assertion of a contract, or null when it is one.
 create or replace function tidegate_internal.contract_refusal(p_assertion jsonb)
   returns text
   language plpgsql
@@ -19,15 +19,15 @@ begin
   -- In the order in which they are listed.
   select string_agg(t.type, ', ' order by t.rank) into v_known
   from (
-    select m.type, min(m.rank) as rank
-    from tidegate_internal.contract_members() with ordinality as m(type, member, takes, about, needed, rank)
+    select m.type, min(m.ordinality) as rank
+    from tidegate_internal.contract_members() with ordinality as m
     group by m.type
   ) as t;
   if not exists (select from tidegate_internal.contract_members() as m where m.type = v_type) then
     return coalesce('there is no type "' || v_type || '"', '"type" is missing') || '; a type is one of ' || v_known;
   end if;
-  select string_agg(m.member, ', ' order by m.rank) into v_known
-  from tidegate_internal.contract_members() with ordinality as m(type, member, takes, about, needed, rank)
+  select string_agg(m.member, ', ' order by m.ordinality) into v_known
+  from tidegate_internal.contract_members() with ordinality as m
   where m.type = v_type;
 
   for v_member in

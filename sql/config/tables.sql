@@ -7,12 +7,12 @@ comment on column tidegate.config_change.id is 'Ascends in the order in which ch
 comment on column tidegate.config_change.at is 'When.';
 comment on column tidegate.config_change.actor is 'The database user in whose session it changed.';
 comment on column tidegate.config_change.on_behalf_of is 'Requester, as the program reports (tidegate.actor); or null.';
-comment on column tidegate.config_change.operation is 'What was done to the row: insert, update or delete.';
+comment on column tidegate.config_change.operation is 'insert, update or delete of the row.';
 comment on column tidegate.config_change.table_name is 'The table.';
 comment on column tidegate.config_change.row_key is 'Primary key values, joined by dots; empty for one-row tables.';
 comment on column tidegate.config_change.column_name is 'The column.';
-comment on column tidegate.config_change.old_value is 'What it held, as text; null: nothing, or the row is new.';
-comment on column tidegate.config_change.new_value is 'What it holds, as text; null: nothing, or the row is gone.';
+comment on column tidegate.config_change.old_value is 'The value before, as text; null: none, or the row is new.';
+comment on column tidegate.config_change.new_value is 'The value after, as text; null: none, or the row was deleted.';
 
 comment on table tidegate.kind is 'One row per kind: flow, queues, nominal times, deadlines; written by operators.';
 comment on column tidegate.kind.name is 'Name in lower snake case; never changes.';

@@ -1,4 +1,4 @@
--- observed_eta: When to come back for a request, from what the last minutes showed of its queues and kind.
+-- observed_eta: The Retry-After of a request from the observed times of its queues and kind.
 --
 -- `seconds` is the advice and `spread_to` the latest second that jitter may make of it; `p50_ms` and `p90_ms` say in
 -- what time the answer is there with that probability. All null when there is nothing to go by: the nominal times

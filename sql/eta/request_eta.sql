@@ -1,7 +1,5 @@
--- request_eta: Every request, finished ones too: where it stands and when to ask for it again. By id that one is asked
--- for, as by a poll; as a whole each live request.
---
--- Each live request is asked for by itself, as by a poll: one by its id costs a poll, all of them one each.
+-- request_eta: Every request, ended ones too, with its place and Retry-After. A query by id costs as much as a poll, a
+-- query of all requests one poll per live request.
 create or replace view tidegate.request_eta as
 select r.id, r.kind, r.req_status, r.queue, o.position, o.elapsed, o.retry_after_seconds, o.place
 from tidegate.request as r

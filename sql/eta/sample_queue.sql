@@ -1,4 +1,4 @@
--- sample_queue: Notes how fast a queue moves on while messages wait in it, and since when it stands still.
+-- sample_queue: Stores the pace of a queue while messages wait in it, and the start of a standstill.
 --
 -- The pace is by how many numbers the first waiting message moved on, sampled once a second. Time without waiting
 -- messages does not count (an idle queue would look slow), nor does time in which nothing moved: that is a standstill,

@@ -1,16 +1,16 @@
 -- Comments on the tables of this folder's subject.
 
-comment on type tidegate.eta_terms is 'What an ETA depends on besides the place and position of a request.';
+comment on type tidegate.eta_terms is 'The inputs of an ETA besides the place and position of a request.';
 comment on column tidegate.eta_terms.tx_queue_size is 'Q, messages that wait in the tx queue.';
 comment on column tidegate.eta_terms.drain_tps is 'D, sends per second; null: no limit, 0: stopped or paused.';
 comment on column tidegate.eta_terms.concurrency is 'C, checks at once; null: no limit, 0: stopped or paused.';
 comment on column tidegate.eta_terms.safety_margin is 'M, a share.';
 comment on column tidegate.eta_terms.min_seconds is 'The smallest answer.';
 comment on column tidegate.eta_terms.max_seconds is 'The largest answer.';
-comment on column tidegate.eta_terms.jitter is 'By what share at most an answer is made later, at random.';
+comment on column tidegate.eta_terms.jitter is 'Largest random share added to an answer.';
 
-comment on type tidegate.retry_after is 'When to ask for a request again.';
-comment on column tidegate.retry_after.seconds is 'In whole seconds, jitter included.';
+comment on type tidegate.retry_after is 'The Retry-After of a request.';
+comment on column tidegate.retry_after.seconds is 'Whole seconds, jitter included.';
 comment on column tidegate.retry_after.p50_ms is 'Milliseconds until the end with 50 percent chance; null: unknown.';
 comment on column tidegate.retry_after.p90_ms is 'Milliseconds until the end with 90 percent chance; null: unknown.';
 

@@ -1,5 +1,5 @@
--- take_samples: Maintenance: notes what the last minutes showed of every queue and kind; returns how many samples it
--- folded.
+-- take_samples: Maintenance duty: measures the pace of every queue and kind, and folds samples of ended requests;
+-- returns how many it folded.
 --
 -- Also folds the requests that ended more than ten seconds ago: into `eta_quality_total`, and the latest thousand
 -- answers of a kind into `answer_sample`. In bounded batches: returns how many samples it folded, 10000 when there may

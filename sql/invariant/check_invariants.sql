@@ -1,5 +1,4 @@
--- check_invariants: Every invariant that does not hold, in one snapshot, or those named, of a range of requests; none
--- when all is well.
+-- check_invariants: The broken invariants among those named (null: all), in one snapshot, for a range of requests.
 --
 -- `violations` counts what breaks it, `samples` are the first ten of those, `query` shows them all. Changes nothing,
 -- and locks nothing. Reads every request, message and step of history: seconds for a million requests. For more of them

@@ -1,4 +1,4 @@
--- invariants_of_configuration: What must hold of kinds, policies and breakers.
+-- invariants_of_configuration: The invariants of kinds, policies and breakers.
 --
 -- As `invariants`.
 create or replace function tidegate_internal.invariants_of_configuration()

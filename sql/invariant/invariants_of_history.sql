@@ -1,4 +1,4 @@
--- invariants_of_history: What must hold between requests and their history.
+-- invariants_of_history: The invariants of requests and their history.
 --
 -- As `invariants`.
 create or replace function tidegate_internal.invariants_of_history()

@@ -1,4 +1,4 @@
--- invariants_of_queues: What must hold between requests and messages, and of what queues and gates stand on.
+-- invariants_of_queues: The invariants of requests and messages, queues and gates.
 --
 -- As `invariants`. `{message}` stands for all messages of all queues.
 create or replace function tidegate_internal.invariants_of_queues()

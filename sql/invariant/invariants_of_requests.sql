@@ -1,4 +1,4 @@
--- invariants_of_requests: What must hold of requests and of what belongs to them.
+-- invariants_of_requests: The invariants of requests, responses, references, deliveries and keys.
 --
 -- As `invariants`.
 create or replace function tidegate_internal.invariants_of_requests()

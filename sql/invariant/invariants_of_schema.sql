@@ -1,4 +1,4 @@
--- invariants_of_schema: What must hold of the rules, triggers, indexes and duties that everything else stands on.
+-- invariants_of_schema: The invariants of transition rules, triggers, indexes and duties.
 --
 -- As `invariants`. The rules of the state machine are repeated here, because an edit of the table has to be detected.
 create or replace function tidegate_internal.invariants_of_schema()

@@ -1,4 +1,4 @@
--- expire_keys: Forgets idempotency keys whose window has passed; a maintenance duty, one bounded batch a call.
+-- expire_keys: One batch of a maintenance duty: deletes idempotency keys whose window has passed; returns how many.
 create or replace function tidegate.expire_keys(batch integer default 1000)
   returns bigint
   language sql
@@ -6,7 +6,7 @@ create or replace function tidegate.expire_keys(batch integer default 1000)
   set search_path = pg_catalog, pg_temp
   set jit = off
 as $$
-  -- Locked rows are being used again at this moment: they have a new window.
+  -- A locked row is being used again and gets a new window.
   with expired_rows as (
     delete from tidegate.dedup as d
     using (

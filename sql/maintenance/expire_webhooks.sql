@@ -1,7 +1,5 @@
--- expire_webhooks: Forgets deliveries that ended longer ago than the policy's retention; a maintenance duty, one
--- bounded batch a call.
---
--- Returns how many.
+-- expire_webhooks: One batch of a maintenance duty: deletes deliveries that ended before the policy's retention;
+-- returns how many.
 create or replace function tidegate.expire_webhooks(batch integer default 1000)
   returns bigint
   language sql

@@ -1,6 +1,6 @@
 -- maintenance_overview: Each maintenance duty, when it last ran, and for how long it has been overdue.
 --
--- A duty that never ran is late since the schema was applied.
+-- A duty that never ran counts from the time at which the schema was applied.
 create or replace view tidegate.maintenance_overview as
 select
   m.duty, m.period, nullif(m.ran_at, '-infinity') as ran_at, m.took_ms,

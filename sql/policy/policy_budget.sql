@@ -1,6 +1,6 @@
--- policy_budget: Refuses a policy that cannot hold, with the inequality and its numbers, and puts others in force.
+-- policy_budget: Trigger on policy: refuses a policy beyond its budget (TG013), and puts any other in force.
 --
--- After the row's own constraints, which say more simply what they forbid.
+-- It runs after the constraints of the row, whose messages are simpler.
 create or replace function tidegate_internal.policy_budget()
   returns trigger
   language plpgsql

@@ -1,5 +1,5 @@
--- policy_overview: Each policy: its bound W_retry, what is in force now, and its chance of success by the calls of the
--- last five minutes.
+-- policy_overview: Each policy with its bound W_retry, the version in force, and the probability of success by the
+-- calls of the last five minutes.
 --
 -- p_drop is the share of calls that failed in the last five minutes; p_ok = 1 − p_drop^attempts, and the attempts
 -- expected are Σ p_drop^(k−1) for k = 1 … attempts. Null while no call was made.

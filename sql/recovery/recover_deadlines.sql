@@ -2,13 +2,13 @@
 -- continues at next_after.
 --
 -- Finds what no sweep will: sweeps visit each row about once, by indexes, and a row that came back with a backup, or
--- lost the note that its response is awaited, is behind them. One bounded batch a call: looks at live requests with an
--- id greater than `after`, in id order, until `batch` of them are late or fifty times as many have been looked at, and
--- returns what it did and where to go on (`next_after`, null at the end). Safe at any time, by anyone, twice, while
+-- lost the note that its response is awaited, is behind them. One bounded batch a call: examines live requests with an
+-- id greater than `after`, in id order, until `batch` of them are late or fifty times as many have been examined, and
+-- returns what it did and where to continue (`next_after`, null at the end). Safe to repeat, at any time, while
 -- workers run.
 --   expired    past its deadline: timed_out or failure, as a sweep would have ended it
 --   dated      queued without a readiness deadline, or awaiting a response without one: has its kind's, from then
--- `dry_run` counts and changes nothing. `run` is whose record counts it.
+-- `dry_run` counts and changes nothing. `run` is the record that counts it.
 create or replace function tidegate.recover_deadlines(
   batch          integer default 1000,
   after          uuid default null,
@@ -34,9 +34,7 @@ declare
   v_window integer := greatest(batch, least(50 * batch, 50000));
   v_found  record;
 begin
-  expired := 0;
-  dated := 0;
-  ids := '{}';
+  select 0, 0, '{}' into expired, dated, ids;
   if recover_deadlines.kind is not null
     and not exists (select from tidegate.kind as k where k.name = recover_deadlines.kind)
   then
@@ -48,7 +46,7 @@ begin
     perform tidegate_internal.lock_recovery_shared();
   end if;
 
-  -- First how far this batch goes: what ends meanwhile must not let it pass over what it has not looked at.
+  -- First how far this batch goes: requests that end meanwhile must not make it skip others.
   v_live := array(
     select r.id
     from tidegate.request as r
@@ -58,7 +56,7 @@ begin
     limit v_window
   );
 
-  -- Row by row, so that it ends with the last one that is wanted.
+  -- The inner query is not flattened (`offset 0`), so that the limit ends it row by row.
   select array_agg(l.id order by l.id) as ids, array_agg(l.queue order by l.id) as queues,
     array_agg(l.msg_id order by l.id) as msg_ids, count(*) filter (where l.fate = 'undated') as undated
   into v_found
@@ -96,8 +94,8 @@ begin
     return;
   end if;
 
-  -- All messages before any row, then all rows in one order, because a sweep may come the other way, and then looked at
-  -- again.
+  -- All messages before any row, then all rows in one order, because a sweep may come the other way; then the fates are
+  -- evaluated again.
   perform tidegate_internal.lock_messages(v_found.queues, v_found.msg_ids);
   perform tidegate_internal.lock_requests(v_found.ids, v_found.queues, v_found.msg_ids);
   select

@@ -7,7 +7,7 @@ comment on column tidegate.recovery.last_at is 'When one of its batches last did
 comment on column tidegate.recovery.ended_at is 'When it came to its end; null: it is under way, or died.';
 comment on column tidegate.recovery.actor is 'The database user.';
 comment on column tidegate.recovery.on_behalf_of is 'The requester, as the program reports.';
-comment on column tidegate.recovery.options is 'What it was asked for.';
+comment on column tidegate.recovery.options is 'Its options.';
 comment on column tidegate.recovery.figures is 'Requests per action; responses, counts, gates, storages, strays.';
 
 comment on table tidegate.redrive is 'Requests that have failed or timed out and were submitted again, and as what.';

@@ -2,8 +2,8 @@
 -- not_cancellable with the status that forbids it, or unknown.
 --
 -- Returns one row: `cancelled` (also when it was cancelled before: a repeated call gets the same answer), or
--- `not_cancellable` with the status that forbids it, or `unknown`. A check that is running is cancelled too: its
--- outcome will find nothing to settle.
+-- `not_cancellable` with the status that forbids it, or `unknown`. A request under a check is cancelled too: the
+-- settle of the check then moves nothing.
 create or replace function tidegate.cancel(id uuid)
   returns table (outcome text, req_status tidegate.request_status)
   language plpgsql

@@ -143,7 +143,7 @@ begin
             tidegate_internal.plain_time(v_visible), tidegate_internal.plain_span(v_visible - p_now)
           )
           else format(
-            'put off until %s, in %s', tidegate_internal.plain_time(v_visible),
+            'snoozed until %s, in %s', tidegate_internal.plain_time(v_visible),
             tidegate_internal.plain_span(v_visible - p_now)
           )
         end,

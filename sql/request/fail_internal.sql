@@ -1,6 +1,6 @@
 -- fail_internal: any live status → failure (internal_error), by an operator; returns the requests that moved.
 --
--- By an operator, for requests that cannot go on. `error` is {"code", "message", "retryable"}. Returns what moved.
+-- `error` is {"code", "message", "retryable"}.
 create or replace function tidegate.fail_internal(ids uuid[], error jsonb default null)
   returns table (id uuid, req_status tidegate.request_status)
   language sql

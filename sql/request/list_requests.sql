@@ -1,7 +1,7 @@
 -- list_requests: One page of a kind's requests, newest first, in bounded work; the next page begins before next_before.
 --
 -- `states`, `since` (submitted at or after) and `submitter` narrow it; null: all. `before` is where the page before
--- ended: its `next_before`. A page has at most `page` rows and looks at about `examine` requests, however few of them
+-- ended: its `next_before`. A page has at most `page` rows and examines about `examine` requests, however few of them
 -- match: its work is bounded, and the next page goes on where it stopped. `next_before` is the same in each row, and
 -- null on the last page; a page that found nothing but is not the last is one row without an id. Empty: there is
 -- nothing (more). Raises TG002 for an unknown kind.

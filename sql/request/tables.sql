@@ -2,7 +2,7 @@
 
 comment on schema tidegate is 'Tidegate, a request relay: tables, views and the functions that write them.';
 
-comment on schema tidegate_internal is 'What only the functions of schema tidegate call; no role may use it.';
+comment on schema tidegate_internal is 'Functions for those of schema tidegate only; no role may use it.';
 
 comment on type tidegate.request_status is
   'Where a request is: queued (waits for or is under its readiness check), processing (may run; waits in its tx '
@@ -26,7 +26,7 @@ comment on table tidegate.request is 'One row per request, authoritative; writte
 comment on column tidegate.request.id is 'The caller''s job_id: a UUID version 7 made here, so ids ascend with time.';
 comment on column tidegate.request.kind is 'Its kind; never changes.';
 comment on column tidegate.request.flow is 'Its kind''s flow at submit; never changes.';
-comment on column tidegate.request.req_status is 'Where it is now.';
+comment on column tidegate.request.req_status is 'Its current status.';
 comment on column tidegate.request.previous_status is 'Status before the last update, for the history trigger.';
 comment on column tidegate.request.transition_no is 'How many transitions it has made, its entry included.';
 comment on column tidegate.request.cause is 'Why it made the last one; hand_edit: the row was updated by hand.';
@@ -52,7 +52,7 @@ comment on column tidegate.request.submitter is 'The submitter, as given by the 
 comment on column tidegate.request.reference is 'The downstream''s name for it, from the receipt.';
 comment on column tidegate.request.eta_seconds is 'Retry-After at submit, seconds.';
 comment on column tidegate.request.eta_p90_ms is '90 percent ETA at submit, milliseconds; null: none.';
-comment on column tidegate.request.payload is 'What the caller submitted; never changed by Tidegate.';
+comment on column tidegate.request.payload is 'The submitted payload; never changed.';
 comment on column tidegate.request.response is 'The downstream''s answer; of shares: {"shares": {part: response}}.';
 comment on column tidegate.request.error is 'Error of a failure, timeout or retry: {"code", "message", "retryable"}.';
 comment on column tidegate.request.callback_url is 'URL notified of its end; null: its kind''s callback_url, if any.';

@@ -1,6 +1,4 @@
 -- time_out: queued or receipt_received → timed_out, by an operator; returns the requests that moved.
---
--- By an operator, or for responses that came too late for the caller. Returns the requests that moved.
 create or replace function tidegate.time_out(ids uuid[])
   returns table (id uuid, req_status tidegate.request_status)
   language sql

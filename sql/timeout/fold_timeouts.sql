@@ -7,7 +7,7 @@
 -- meanwhile, or the policy is deleted or no longer adaptive; nothing is written, and `read_timeouts` has the current
 -- state.
 --
--- `estimate` has the members that `read_timeouts` gives (its version is not looked at), `report` the columns of
+-- `estimate` has the members that `read_timeouts` gives (its version is ignored), `report` the columns of
 -- `timeout_report` but for `reported`, which is counted here. Raises TG007 when a member is missing; constraints say
 -- what the figures may be.
 create or replace function tidegate.fold_timeouts(
@@ -52,7 +52,7 @@ begin
     raise exception using errcode = 'TG007', message = v_missing;
   end if;
 
-  -- Locked before the estimator, as a kind that is deleted takes them.
+  -- Locked before the estimator, in the order in which the deletion of a kind locks them.
   select * into v_policy
   from tidegate.policy as p
   where p.kind = fold_timeouts.kind and p.stage = fold_timeouts.stage and p.timeout_mode = 'adaptive'
