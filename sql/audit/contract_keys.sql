@@ -32,7 +32,9 @@ as $$
       -- In UTC, where each day has 24 hours.
       n.expires_at at time zone 'UTC' < n.first_seen at time zone 'UTC' + p_window as short,
       case when n.key !~ '^batch [0-9a-f]{64}$'
-        then tidegate_internal.fingerprint(r.payload, (select i.set_paths from tidegate.kind as i where i.name = p_kind))
+        then tidegate_internal.fingerprint(
+          r.payload, (select i.set_paths from tidegate.kind as i where i.name = p_kind)
+        )
       end as made
     from (
       select d.*

@@ -32,7 +32,7 @@ begin
     return 'at_most_once and hedge_max > 0 contradict each other: a hedge is a second send';
   end if;
   if p_policy.stage = 'tx' and p_policy.semantics <> 'at_most_once' and p_policy.dedup_window = interval '0' then
-    return format('%s needs a dedup_window above zero: the downstream has to recognise repeated sends', p_policy.semantics);
+    return format('%s needs a dedup_window above zero, to recognise repeated sends', p_policy.semantics);
   end if;
   return null;
 end;
