@@ -132,8 +132,8 @@ create table tidegate.queue_load (
   rho       numeric
 ) with (fillfactor = 50);
 
--- The learned timeout of one dependency. `version` counts its closed and folded intervals: whoever has judged by
--- another one writes nothing. Nanoseconds are whole, so that nothing drifts on its way through here.
+-- The learned timeout of one dependency. `version` counts its closed and folded intervals: a fold that
+-- started from another version writes nothing. Nanoseconds are whole numbers, to avoid rounding drift.
 create table tidegate.timeout_estimator (
   kind                text not null,
   stage               tidegate.stage not null,

@@ -68,7 +68,7 @@ create table tidegate.eta_quality_total (
   p90_held       bigint not null
 );
 
--- What callers did with what they were told: polls of requests until one brought the answer, and how late it was.
+-- Polls of requests until one returned the answer, and the lateness of that poll.
 create table tidegate.poll_count (
   kind        text primary key,
   answered    bigint not null,
@@ -77,7 +77,7 @@ create table tidegate.poll_count (
 );
 
 -- Append-only: the first waiting message of each queue, second by second while something waits (null: nothing waits,
--- or the queue stood still and tells nothing about its pace); kept for a minute.
+-- or the queue stood still, which does not count for its pace); kept for a minute.
 create table tidegate.queue_sample (
   queue text not null,
   at    timestamptz not null,

@@ -1,4 +1,4 @@
--- Who may call the HTTP API; and who is told when a request ends: the hosts that callback URLs may name, secrets, and
+-- Keys of the HTTP API; and webhooks for the ends of requests: the hosts that callback URLs may name, secrets, and
 -- the outbox of deliveries.
 
 -- Only a hash of a key is here: the key itself is shown once, when it is made.
@@ -19,7 +19,7 @@ create table tidegate.api_key (
   constraint api_key_has_a_scope check (cardinality(scopes) > 0 and array_position(scopes, null) is null),
   constraint api_key_scopes_are_submit_respond_or_admin check (scopes <@ '{submit,respond,admin}'),
   constraint api_key_submitter_has_1_to_200_characters check (length(submitter) between 1 and 200),
-  constraint api_key_is_revoked_by_somebody check ((revoked_at is null) = (revoked_by is null)),
+  constraint api_key_revocation_has_an_actor check ((revoked_at is null) = (revoked_by is null)),
   constraint api_key_version_is_used_once unique (version)
 );
 
@@ -91,7 +91,7 @@ create table tidegate.webhook_delivery (
   fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000
 );
 
--- Serves `webhook_claim`: host by host, the longest due first, so that nobody waits behind another host's backlog.
+-- Serves `webhook_claim`: host by host, the longest due first, so that no host waits behind another host's backlog.
 create index webhook_delivery_due_idx on tidegate.webhook_delivery (host_port, due_at) where state = 'pending';
 
 -- Serves the bound on deliveries under way to one host.

@@ -1,4 +1,4 @@
--- What the fleet keeps about itself: who is alive, how far each duty has come, counts, recoveries, the version.
+-- State of the fleet: live workers, progress of each duty, counts, recoveries, the version.
 
 create table tidegate.worker (
   name         text primary key,

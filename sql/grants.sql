@@ -1,6 +1,6 @@
--- Who may read and write tables. They are written only through functions, which run as their owner, but for
--- configuration; only the owner calls a function whose file does not allow it to others, and those are in
--- `tidegate_internal`. Applied last: it is about everything that is there.
+-- Grants on tables. All but configuration are written only through functions, which run as their owner; functions whose
+-- files allow them to no role are in `tidegate_internal`, for the owner alone. Applied last, because it covers all
+-- objects.
 do $$
 declare
   v_role text;
@@ -10,9 +10,9 @@ begin
     if to_regrole(v_role) is not null then
       execute format('grant usage on schema tidegate to %I', v_role);
       execute format('grant select on all tables in schema tidegate to %I', v_role);
-      -- The hashes are nobody's to read; `key_list` shows the rest.
+      -- No role may read the hashes; `key_list` shows the other columns.
       execute format('revoke all on tidegate.api_key from %I', v_role);
-      -- Who reads a signing secret can sign: the deliverer gets them with what it claims.
+      -- A reader of a signing secret could sign: `webhook_claim` gives them to the deliverer.
       execute format('revoke select on tidegate.webhook_secret from %I', v_role);
       execute format('grant select (id, host, created_at, expires_at) on tidegate.webhook_secret to %I', v_role);
     end if;

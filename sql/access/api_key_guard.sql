@@ -1,9 +1,9 @@
--- api_key_guard: Trigger on api_key: numbers every change; keys are never deleted, never become others, and stay
--- revoked (TG007).
+-- api_key_guard: Trigger on api_key: numbers every change; a key is never deleted, never gets another id or secret, and
+-- a revocation is final (TG007).
 --
--- Changes are made one at a time and numbered in the order of their commits, so whoever has seen version n misses
--- nothing by asking for what is above n (`key_changes`). A key is never deleted, never becomes another, and once
--- revoked stays so: nodes that know of one key never serve without keys again.
+-- Changes are serialised and numbered in the order of their commits, so a node that has read version n misses nothing
+-- when it reads the versions above n (`key_changes`). Because a key is never deleted, nodes that know one key never
+-- serve without keys again.
 create or replace function tidegate_internal.api_key_guard()
   returns trigger
   language plpgsql
@@ -17,15 +17,15 @@ begin
   end if;
   if tg_op = 'UPDATE' and (new.id <> old.id or new.secret_hash <> old.secret_hash) then
     raise exception using
-      errcode = 'TG007', message = format('API key %s stays what it is: make another one', old.id);
+      errcode = 'TG007', message = format('the id and secret of API key %s are fixed: create another key', old.id);
   end if;
   if tg_op = 'UPDATE' and old.revoked_at is not null and new.revoked_at is distinct from old.revoked_at then
     raise exception using
-      errcode = 'TG007', message = format('API key %s is revoked, and stays so: make another one', old.id);
+      errcode = 'TG007', message = format('API key %s is revoked for good: create another key', old.id);
   end if;
 
   perform pg_advisory_xact_lock(hashtextextended('tidegate.api_key', 0));
-  -- A statement of its own, because its snapshot has to be younger than the lock.
+  -- A separate statement, because its snapshot has to be younger than the lock.
   select coalesce(max(k.version), 0) + 1 into new.version from tidegate.api_key as k;
   return new;
 end;

@@ -1,10 +1,10 @@
--- key_create: A new API key, of which only a hash is stored; unchanged when just this key is there already.
+-- key_create: Stores a new API key as a hash; the outcome is `unchanged` when the same key exists.
 --
 -- `id` is the part between the underscores of `tg_ID_SECRET`; `secret_hash` is the SHA-256 of the whole key text. No
 -- slow hash is needed: the secret has 256 random bits, so it cannot be guessed from its hash. Requests submitted with
--- the key belong to `submitter`, which is `name` unless given; keys of one submitter see the same requests.
--- Returns the key with outcome `created`; `unchanged` when just this key is there already, so that a repeated set-up is
--- harmless. Raises TG007 for a live name or an id that is taken; a named constraint says what else makes no sense.
+-- the key belong to `submitter`, which is `name` unless given; keys of one submitter see the same requests. Returns the
+-- outcome `created`, or `unchanged` when the same key exists, so that a set-up may be repeated. Raises TG007 for a live
+-- name or an id in use; a named constraint refuses other invalid values.
 create or replace function tidegate.key_create(
   id          text,
   name        text,
@@ -35,7 +35,7 @@ begin
   if not found then
     raise exception using
       errcode = 'TG007',
-      message = format('there is a key named "%s" already', key_create.name),
+      message = format('a key named "%s" already exists', key_create.name),
       hint = format('revoke it, or give the new one another name and `--submitter %s`', v_submitter);
   end if;
   if v_known.revoked_at is null and v_known.secret_hash = key_create.secret_hash and v_known.name = key_create.name
@@ -46,7 +46,7 @@ begin
   end if;
   raise exception using
     errcode = 'TG007',
-    message = format('key %s is there already, %s', key_create.id, case
+    message = format('key %s already exists, %s', key_create.id, case
       when v_known.revoked_at is not null then 'and is revoked' else 'with another secret, name, submitter or scope'
     end);
 end;

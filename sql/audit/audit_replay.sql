@@ -1,5 +1,5 @@
--- audit_replay: Rebuilds a request's life from its history and holds each step against the rules and bounds; finding
--- null: sound.
+-- audit_replay: Rebuilds the life of a request from its history and checks each step against rules and bounds; a sound
+-- step has no finding.
 --
 -- One row a step, in order, with `after`: how long after the submission. `finding` is null for a step that is as it
 -- should be; `remark` says what is legal and worth knowing. Rows without a `transition_no` close the list: first the

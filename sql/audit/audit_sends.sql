@@ -1,4 +1,4 @@
--- audit_sends: The sends of a request, each with the policy it went by and how long it took, milliseconds.
+-- audit_sends: The sends of a request, each with its policy and durations in milliseconds.
 --
 -- `place` counts all steps from 1. A call takes at most `call_max`: its timeout, and for every attempt after the first
 -- the timeout once more, for the look for an earlier receipt. `in_call`: the time in flight; of a send that was lost,
@@ -28,10 +28,10 @@ as $$
   ), judged as (
     select
       s.*, (s.policy).since <= s.at as on_record,
-      -- A timeout that is learned moves without a version, and stays below the declared one.
+      -- A learned timeout changes without a version, and stays below the declared one.
       greatest((s.policy).timeout_ms, case when p.timeout_mode in ('percentile', 'adaptive')
         then p.timeout_ms end) as timeout_ms,
-      -- The claim has read its policy a moment before.
+      -- The claim has read its policy up to a second earlier.
       greatest((s.policy).attempts, b.attempts) + p_request.tx_unsent as attempts_max,
       greatest(extract(epoch from coalesce(s.left_at, p_now) - s.at) * 1000, 0) as in_flight,
       case when s.left_by = 'send_retried'

@@ -1,4 +1,4 @@
--- audit_steps: The steps of a request's life, each held against the rules and the bounds.
+-- audit_steps: The steps of a request's life, each checked against the rules and the bounds.
 --
 -- `finding` is null for a step that is as it should be; `remark` says what is legal and worth knowing: a hand edit, a
 -- clock that was set back, a policy's version. A send is settled within the time of its call and a lease, or was lost;
@@ -33,10 +33,8 @@ as $$
     select max((c.in_force ->> 'attempts')::integer) + p_request.readiness_waits as attempts_max
     from life as l
     join tidegate.policy_change as c on c.kind = p_request.kind and c.stage = 'readiness' and c.at <= l.at
-    where l.from_status = 'queued'
-      and c.version >= (tidegate_internal.policy_at(p_request.kind, 'readiness', p_request.submitted_at)).version
-      and (tidegate_internal.policy_at(p_request.kind, 'readiness',
-        p_request.submitted_at)).since <= p_request.submitted_at
+    cross join tidegate_internal.policy_at(p_request.kind, 'readiness', p_request.submitted_at) as b
+    where l.from_status = 'queued' and c.version >= b.version and b.since <= p_request.submitted_at
   )
   select
     l.transition_no, l.at, l.from_status, l.to_status, l.cause, l.attempt, l.worker, l.detail,

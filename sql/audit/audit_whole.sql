@@ -1,4 +1,4 @@
--- audit_whole: What a request's row and history say as a whole: first the figures, then one row a finding.
+-- audit_whole: Audits the row of a request against its history: one row with the totals, then one row per finding.
 create or replace function tidegate_internal.audit_whole(p_request tidegate.request, p_now timestamptz)
   returns table (detail jsonb, remark text, finding text)
   language plpgsql
@@ -64,7 +64,7 @@ begin
     return next;
   end if;
   for v_wrong in
-    select t.word, t.at, max(e.at) as told
+    select t.word, t.at, max(e.at) as recorded
     from (values
       ('queued', p_request.queued_at), ('processing', p_request.processing_at),
       ('tx_in_flight', p_request.tx_in_flight_at),
@@ -84,7 +84,7 @@ begin
     order by t.at
   loop
     finding := format('the row was %s at %s, by its history at %s', v_wrong.word, coalesce(v_wrong.at::text, 'no time'),
-      coalesce(v_wrong.told::text, 'no time'));
+      coalesce(v_wrong.recorded::text, 'no time'));
     return next;
   end loop;
   if v_last.cause <> 'hand_edit' and 'queued' not in (coalesce(v_last.from_status, v_last.to_status), v_last.to_status)

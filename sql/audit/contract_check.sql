@@ -1,10 +1,10 @@
--- contract_check: Holds a contract, a JSON array of assertions, against the database: a row for each thing asserted,
--- with figures.
+-- contract_check: Checks a contract, a JSON array of assertions, against the database: one row per asserted bound, with
+-- figures.
 --
 -- `assertions` is a JSON array of objects: {"type", "kind", "stage", and what the type asserts}. Without a kind or
--- stage an assertion is about every one that it makes sense for. `place` counts assertions from 1; `holds` says whether
--- what was `observed` is within the `bound`. Looks at no more than the newest keys and requests, and the last five
--- minutes of calls. Raises TG007, with the place, for what is no assertion.
+-- stage an assertion applies to each that its type covers. `place` counts assertions from 1; `holds` says whether the
+-- `observed` value is within the `bound`. Reads no more than the newest keys and requests, and the calls of the last
+-- five minutes. Raises TG007, with the place, for an invalid assertion.
 create or replace function tidegate.contract_check(assertions jsonb)
   returns table (
     place integer, kind text, stage tidegate.stage, type text, holds boolean, observed text, bound text, detail text
@@ -27,7 +27,7 @@ begin
       message = 'a contract is a JSON array with at least one assertion',
       hint = 'such as [{"type": "timeout_upper_bound", "kind": "direct", "W_retry_le": 60000}]';
   end if;
-  -- All of them first: a contract that makes no sense is not judged by halves.
+  -- All assertions are validated first: an invalid contract is not evaluated in part.
   for v_asked in
     select a.value, a.number from jsonb_array_elements(contract_check.assertions) with ordinality as a(value, number)
   loop
@@ -40,14 +40,14 @@ begin
   return query
     select a.number::integer, p.kind, p.stage, m.type, o.holds, o.observed, o.bound, o.detail
     from jsonb_array_elements(contract_check.assertions) with ordinality as a(value, number)
-    join tidegate_internal.contract_members() with ordinality as m(type, member, takes, about, needed, rank)
+    join tidegate_internal.contract_members() with ordinality as m
       on m.type = a.value ->> 'type' and a.value ? m.member
     join tidegate.policy as p
       on p.kind = coalesce(a.value ->> 'kind', p.kind) and p.stage::text = coalesce(a.value ->> 'stage', p.stage::text)
       and p.stage = coalesce(m.about, p.stage)
     join tidegate.kind as k on k.name = p.kind and (p.stage = 'tx' or k.flow = 'decrypt')
     cross join lateral tidegate_internal.contract_observe(p.kind, p.stage, m.member, a.value -> m.member) as o
-    order by a.number, p.kind, p.stage, m.rank;
+    order by a.number, p.kind, p.stage, m.ordinality;
 end;
 $$;
 select tidegate_internal.allow('contract_check', '{reader,admin}');

@@ -1,4 +1,4 @@
--- contract_history: What a contract finds in the history of a kind's newest 1000 requests.
+-- contract_history: Completions and repeated sends among the newest 1000 requests of a kind, for contracts.
 --
 -- How many there are; how many completed more than once; how many were sent again; and how many of those although their
 -- policy of that time was at_most_once and the send before may have left: neither given back, nor settled as one that
@@ -12,15 +12,13 @@ create or replace function tidegate_internal.contract_history(
   out sent_twice      bigint,
   out sent_id         uuid
 )
-  language plpgsql
+  language sql
   stable
   set search_path = pg_catalog, pg_temp
 as $$
-begin
   select
     count(*), count(*) filter (where h.completed > 1), (array_agg(h.id) filter (where h.completed > 1))[1],
     count(*) filter (where h.again), count(*) filter (where h.twice), (array_agg(h.id) filter (where h.twice))[1]
-  into requests, completed_twice, completed_id, sent_again, sent_twice, sent_id
   from (
     select r.id, s.completed, coalesce(s.again, false) as again, coalesce(s.twice, false) as twice
     from (
@@ -52,5 +50,4 @@ begin
       ) as e
     ) as s
   ) as h;
-end;
 $$;

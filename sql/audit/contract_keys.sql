@@ -1,4 +1,4 @@
--- contract_keys: What a contract finds among the newest idempotency keys of a kind.
+-- contract_keys: Fingerprints and lifetimes of the newest idempotency keys of a kind, for contracts.
 --
 -- Of the newest 5000 keys at most 1000 of the kind (`stored`): how many stand for one payload that is there (`keys`),
 -- and how many of these have another fingerprint than it has now (`differing`, one request of them in `example`); how
@@ -16,17 +16,15 @@ create or replace function tidegate_internal.contract_keys(
   out alive     bigint,
   out astray    bigint
 )
-  language plpgsql
+  language sql
   stable
   set search_path = pg_catalog, pg_temp
 as $$
-begin
   select
     count(*), count(k.made), count(*) filter (where k.made <> k.fingerprint),
     (array_agg(k.request_id) filter (where k.made <> k.fingerprint))[1],
     count(*) filter (where k.short), min(k.kept),
     count(*) filter (where k.alive), count(*) filter (where k.alive and k.of_kind is distinct from p_kind)
-  into stored, keys, differing, example, short, shortest, alive, astray
   from (
     select
       n.request_id, n.fingerprint, r.kind as of_kind, n.expires_at > tidegate.clock() as alive,
@@ -34,7 +32,10 @@ begin
       -- In UTC, where each day has 24 hours.
       n.expires_at at time zone 'UTC' < n.first_seen at time zone 'UTC' + p_window as short,
       case when n.key !~ '^batch [0-9a-f]{64}$'
-        then tidegate_internal.contract_fingerprint(p_kind, r.payload) end as made
+        then tidegate_internal.fingerprint(
+          r.payload, (select i.set_paths from tidegate.kind as i where i.name = p_kind)
+        )
+      end as made
     from (
       select d.*
       from (select e.* from tidegate.dedup as e order by e.expires_at desc limit 5000) as d
@@ -45,5 +46,4 @@ begin
     ) as n
     left join tidegate.request as r on r.id = n.request_id
   ) as k;
-end;
 $$;

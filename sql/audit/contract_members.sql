@@ -1,4 +1,4 @@
--- contract_members: What each type of assertion of a contract may say.
+-- contract_members: The members that each type of assertion of a contract has.
 --
 -- `takes`: a `time` (see `contract_time`), a `share` (0 to 1), a `rate` (0 or more), `semantics`, or `true`. `about` is
 -- the one stage that the member is about, null for both. Of the members that are not needed at least one is there.

@@ -1,6 +1,6 @@
--- contract_observe: One member of an assertion against what is there: what was seen, the bound, whether it holds.
+-- contract_observe: Evaluates one member of an assertion: observed value, bound, and whether it holds.
 --
--- Where nothing was measured, nothing was dropped, late or repeated: it holds, and says so.
+-- Without measurements an assertion holds, and its detail says so.
 create or replace function tidegate_internal.contract_observe(
   p_kind       text,
   p_stage      tidegate.stage,
@@ -21,6 +21,7 @@ declare
   v_force      tidegate.policy_in_force;
   v_time       interval := case when p_member in ('W_retry_le', 'window', 'span_reorder_le')
     then tidegate_internal.contract_time(p_bound) end;
+  v_sets       text[] := (select k.set_paths from tidegate.kind as k where k.name = p_kind);
   v_figures    numeric[];
   v_found      record;
   v_history    record;
@@ -35,7 +36,7 @@ begin
       v_figures := array[
         tidegate.w_retry_ms(v_policy.attempts, v_policy.timeout_ms, v_policy.base_ms, v_policy.factor, v_policy.cap_ms,
           v_policy.jitter_ms),
-        -- However long its backoffs are, no retry is granted later.
+        -- No retry begins later than that, even with longer backoffs.
         least(
           tidegate.w_retry_ms(v_force.attempts, v_force.timeout_ms, v_force.base_ms, v_force.factor, v_force.cap_ms,
             v_force.jitter_ms),
@@ -56,7 +57,7 @@ begin
       from tidegate.calls_since(p_kind, p_stage, tidegate.clock() - interval '5 minutes') as c;
       v_figures := array[tidegate.p_ok(v_found.p_drop, v_force.attempts)];
       holds := v_figures[1] >= (p_bound #>> '{}')::numeric;
-      -- Not rounded up to what it does not reach.
+      -- Truncated, because rounding up could show a bound as reached.
       observed := 'p_ok ' || trim_scale(trunc(v_figures[1], 6));
       detail := case when v_found.calls = 0 then v_unmeasured || ': judged by no drops'
         else format('p_drop = %s / %s calls = %s in 5 minutes; 1 − p_drop^%s',
@@ -66,10 +67,9 @@ begin
       v_found := tidegate_internal.contract_keys(p_kind, null);
       -- Keys in another order and numbers in another form are the same payload; another number is another one.
       v_probe :=
-        tidegate_internal.contract_fingerprint(p_kind, '{"b": [1.0, 2.50], "a": {"d": 1e1, "c": null}}')
-          = tidegate_internal.contract_fingerprint(p_kind, '{"a": {"c": null, "d": 10.0}, "b": [1, 2.5]}')
-        and tidegate_internal.contract_fingerprint(p_kind, '{"b": 1}')
-          <> tidegate_internal.contract_fingerprint(p_kind, '{"b": 1.01}');
+        tidegate_internal.fingerprint('{"b": [1.0, 2.50], "a": {"d": 1e1, "c": null}}', v_sets)
+          = tidegate_internal.fingerprint('{"a": {"c": null, "d": 10.0}, "b": [1, 2.5]}', v_sets)
+        and tidegate_internal.fingerprint('{"b": 1}', v_sets) <> tidegate_internal.fingerprint('{"b": 1.01}', v_sets);
       holds := v_found.differing = 0 and v_probe;
       observed := format('%s of %s keys', v_found.keys - v_found.differing, v_found.keys);
       detail := case

@@ -1,4 +1,4 @@
--- contract_refusal: Why something is no assertion of a contract, in words, or null when it is one.
+-- contract_refusal: The reason why a value is not an assertion of a contract, or null when it is one.
 create or replace function tidegate_internal.contract_refusal(p_assertion jsonb)
   returns text
   language plpgsql
@@ -6,11 +6,12 @@ create or replace function tidegate_internal.contract_refusal(p_assertion jsonb)
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_type   text := case when jsonb_typeof(p_assertion) = 'object' then p_assertion ->> 'type' end;
-  v_kind   text;
-  v_stage  text;
-  v_member record;
-  v_known  text;
+  v_type     constant text := p_assertion ->> 'type';
+  v_kind     constant text := p_assertion ->> 'kind';
+  v_stage    constant text := p_assertion ->> 'stage';
+  v_member   record;
+  v_known    text;
+  v_expected text;
 begin
   if jsonb_typeof(p_assertion) is distinct from 'object' then
     return 'it is not an object such as {"type": "timeout_upper_bound", "W_retry_le": 60000}';
@@ -18,17 +19,15 @@ begin
   -- In the order in which they are listed.
   select string_agg(t.type, ', ' order by t.rank) into v_known
   from (
-    select m.type, min(m.rank) as rank
-    from tidegate_internal.contract_members() with ordinality as m(type, member, takes, about, needed, rank)
+    select m.type, min(m.ordinality) as rank
+    from tidegate_internal.contract_members() with ordinality as m
     group by m.type
   ) as t;
-  if v_type is null or not exists (select from tidegate_internal.contract_members() as m where m.type = v_type) then
-    return format('%s; a type is one of %s',
-      case when v_type is null then '"type" is missing' else format('there is no type "%s"', v_type) end,
-      v_known);
+  if not exists (select from tidegate_internal.contract_members() as m where m.type = v_type) then
+    return coalesce('there is no type "' || v_type || '"', '"type" is missing') || '; a type is one of ' || v_known;
   end if;
-  select string_agg(m.member, ', ' order by m.rank) into v_known
-  from tidegate_internal.contract_members() with ordinality as m(type, member, takes, about, needed, rank)
+  select string_agg(m.member, ', ' order by m.ordinality) into v_known
+  from tidegate_internal.contract_members() with ordinality as m
   where m.type = v_type;
 
   for v_member in
@@ -40,25 +39,22 @@ begin
     if v_member.member is null and v_member.key not in ('kind', 'stage') then
       return format('there is no "%s" in %s; it has type, kind, stage, %s', v_member.key, v_type, v_known);
     end if;
-    if not coalesce(case coalesce(v_member.takes, v_member.key)
-      when 'kind' then jsonb_typeof(v_member.value) = 'string'
-      when 'stage' then v_member.value in ('"readiness"', '"tx"')
-      when 'time' then tidegate_internal.contract_time(v_member.value) is not null
-      when 'share' then jsonb_typeof(v_member.value) = 'number' and v_member.value between '0' and '1'
-      when 'rate' then jsonb_typeof(v_member.value) = 'number' and v_member.value >= '0'
-      when 'true' then v_member.value = 'true'
-      when 'semantics' then v_member.value in ('"at_most_once"', '"at_least_once"', '"exactly_once"')
-    end, false) then
-      return format('"%s" is %s, not %s', v_member.key,
-        case coalesce(v_member.takes, v_member.key)
-          when 'kind' then 'the name of a kind'
-          when 'stage' then '"readiness" or "tx"'
-          when 'time' then 'a number of milliseconds or a text such as "24 hours"'
-          when 'share' then 'a number from 0 to 1'
-          when 'rate' then 'a number, 0 or more'
-          when 'true' then 'true, or left out'
-          when 'semantics' then '"at_most_once", "at_least_once" or "exactly_once"'
-        end, v_member.value);
+    select t.words into v_expected
+    from (values
+      ('kind', jsonb_typeof(v_member.value) = 'string', 'the name of a kind'),
+      ('stage', v_member.value in ('"readiness"', '"tx"'), '"readiness" or "tx"'),
+      ('time', tidegate_internal.contract_time(v_member.value) is not null,
+        'a number of milliseconds or a text such as "24 hours"'),
+      ('share', jsonb_typeof(v_member.value) = 'number' and v_member.value between '0' and '1',
+        'a number from 0 to 1'),
+      ('rate', jsonb_typeof(v_member.value) = 'number' and v_member.value >= '0', 'a number, 0 or more'),
+      ('true', v_member.value = 'true', 'true, or left out'),
+      ('semantics', v_member.value in ('"at_most_once"', '"at_least_once"', '"exactly_once"'),
+        '"at_most_once", "at_least_once" or "exactly_once"')
+    ) as t(takes, is_met, words)
+    where t.takes = coalesce(v_member.takes, v_member.key) and not t.is_met;
+    if found then
+      return format('"%s" is %s, not %s', v_member.key, v_expected, v_member.value);
     end if;
   end loop;
 
@@ -73,8 +69,6 @@ begin
     return format('%s needs at least one of %s', v_type, v_known);
   end if;
 
-  v_kind := p_assertion ->> 'kind';
-  v_stage := p_assertion ->> 'stage';
   select m.member, m.about into v_member
   from tidegate_internal.contract_members() as m
   where m.type = v_type and p_assertion ? m.member and m.about::text <> v_stage;

@@ -1,7 +1,4 @@
--- contract_time: A time of a contract: a number is milliseconds, a text an interval with its unit; null when it is
--- none.
---
--- One rule for all of them: a number is milliseconds, a text is an interval with its unit, such as "24 hours".
+-- contract_time: A time of a contract: a number is milliseconds, a text an interval such as "24 hours"; else null.
 create or replace function tidegate_internal.contract_time(p_value jsonb)
   returns interval
   language plpgsql

@@ -52,5 +52,4 @@ comment on column tidegate.sli.p50_ms is 'Median latency of calls, milliseconds.
 comment on column tidegate.sli.p99_ms is '99th percentile of their latency, milliseconds.';
 comment on column tidegate.sli.hedges is 'Hedged calls.';
 comment on column tidegate.sli.open_ratio is 'For what share of the time the breaker was not closed.';
-comment on column tidegate.sli.within_gate is
-  'Whether the stage is within its gate: readiness timeouts 0.5 percent, duplicates 1 percent.';
+comment on column tidegate.sli.within_gate is 'Whether readiness timeouts are ≤ 0.5 percent, duplicates ≤ 1 percent.';

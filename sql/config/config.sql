@@ -1,4 +1,5 @@
--- config: One row a setting, by its documented name; what a queue's stage or a kind's flow has no use for is left out.
+-- config: One row per setting, by its documented name, without those that a queue's stage or a kind's flow does not
+-- use.
 create or replace view tidegate.config as
 with item as (
   select 1 as rank, 'setting' as table_name, '' as row_key, to_jsonb(s) as fields, '{}'::jsonb as own_defaults
@@ -51,13 +52,12 @@ from found as f
 order by f.rank, f.row_key, f.place;
 comment on column tidegate.config.name is 'The documented name, as config_set takes it.';
 comment on column tidegate.config.value is 'Its value, in its unit; null: none (no limit, or not set yet).';
-comment on column tidegate.config.unit is 'What a value counts; null: it is no quantity.';
-comment on column tidegate.config.type is
-  'number, boolean, text, interval, list (words with commas) or backoff (from=seconds, with commas).';
-comment on column tidegate.config.subject is 'What it belongs to, such as queue tx.';
+comment on column tidegate.config.unit is 'Unit of the value; null: not a quantity.';
+comment on column tidegate.config.type is 'number, boolean, text, interval, list (a,b) or backoff (from=seconds,…).';
+comment on column tidegate.config.subject is 'The row it belongs to, such as queue tx.';
 comment on column tidegate.config.is_default is 'Whether it has the value that a row comes with.';
 comment on column tidegate.config.default_value is 'The value that a row comes with; null: none.';
-comment on column tidegate.config.comment is 'What it does.';
+comment on column tidegate.config.comment is 'Its description.';
 comment on column tidegate.config.table_name is 'The table that holds it.';
 comment on column tidegate.config.row_key is 'The row that holds it: its primary key, joined by dots.';
 comment on column tidegate.config.column_name is 'The column that holds it.';

@@ -1,4 +1,4 @@
--- config_answers: Whether a setting is meant by a name.
+-- config_answers: Whether a name refers to a setting.
 --
 -- Its documented name; KIND.processing_seconds for KIND_processing_seconds; and the nominal times that one name sets
 -- for every kind. With `p_whole`, also the name of the row, or the beginning of it: all settings of a queue or kind.

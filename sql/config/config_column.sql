@@ -1,5 +1,4 @@
--- config_column: Which columns are settings: those of the tables of configuration, but for keys and what is counted
--- there.
+-- config_column: The columns that are settings: those of the configuration tables, without keys and counters.
 create or replace view tidegate.config_column as
 select
   t.relname::text as table_name,
@@ -41,7 +40,7 @@ join pg_attribute as a on a.attrelid = t.oid and a.attnum > 0 and not a.attisdro
 left join pg_attrdef as d on d.adrelid = a.attrelid and d.adnum = a.attnum
 where t.relnamespace = 'tidegate'::regnamespace
   and t.relname in ('setting', 'queue', 'gate', 'kind', 'policy')
-  -- What a row is, what it counts, and what a gate's own functions set.
+  -- Keys, counters, and columns that the functions of gates set.
   and a.attname not in ('only_row', 'initialised_at', 'name', 'created_at', 'kind', 'stage', 'flow', 'version')
   and not (t.relname = 'gate'
     and a.attname in ('queue', 'submitter', 'state', 'forced', 'depth', 'epoch', 'changed_at'));
@@ -51,8 +50,7 @@ comment on column tidegate.config_column.place is 'Where the column stands in it
 comment on column tidegate.config_column.type is 'number, boolean, text, interval or list.';
 comment on column tidegate.config_column.whole is 'Whether it holds whole numbers only.';
 comment on column tidegate.config_column.nullable is 'Whether it may be none.';
-comment on column tidegate.config_column.factor is
-  'How many of the column''s units make one of the setting''s: 1000 for seconds kept in milliseconds.';
-comment on column tidegate.config_column.unit is 'What the setting''s value counts; null: it is no quantity.';
+comment on column tidegate.config_column.factor is 'Column units per setting unit: 1000 for seconds kept as ms.';
+comment on column tidegate.config_column.unit is 'Unit of the setting''s value; null: not a quantity.';
 comment on column tidegate.config_column.default_value is 'The column''s default, as text; null: none.';
 comment on column tidegate.config_column.comment is 'The column''s comment.';

@@ -1,4 +1,4 @@
--- config_history: Who changed the configuration, when, from what to what; the latest change first.
+-- config_history: Changes of the configuration with actor, time, old and new value, latest first.
 --
 -- `name` narrows it, as for `config_get`; it may be that of a queue or kind that is gone. `before` is the id of the
 -- last change of an earlier page. `setting` is the documented name, the values are in its unit; a value is null before

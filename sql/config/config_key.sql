@@ -1,4 +1,4 @@
--- config_key: Which row of a table of configuration this is, by the values of its key, joined by dots.
+-- config_key: The key of a row of configuration: the values of its primary key, joined by dots.
 --
 -- Empty for a table with one row. An interval reads in seconds, so that equal ones have one name.
 create or replace function tidegate_internal.config_key(p_columns text[], p_row jsonb)

@@ -1,7 +1,7 @@
--- config_literal: A setting's value as its column takes it, or TG007 that says what it should be.
+-- config_literal: Converts the value of a setting into the form of its column; raises TG007 with the expected form.
 --
 -- Null stands for "none". A number is brought into the column's unit, and must get there whole where the column holds
--- whole ones: nothing is rounded behind anybody's back. What the value may be beyond its type, constraints say.
+-- whole ones: nothing is rounded silently. Constraints decide the range of values.
 create or replace function tidegate_internal.config_literal(p_name text, p_column tidegate.config_column, p_value jsonb)
   returns jsonb
   language plpgsql

@@ -12,7 +12,7 @@
 --   QUEUE.high_water, QUEUE.low_water, QUEUE.mode    of a queue's gate
 --
 -- `config_get` lists them all. As `config_set_many` with one change: returns what changed, nothing when it was so
--- before; raises TG010 for an unknown name, TG007 for a value that makes no sense.
+-- before; raises TG010 for an unknown name, TG007 for an invalid value.
 create or replace function tidegate.config_set(name text, value text, actor text default null)
   returns table (subject text, setting text, old_value text, new_value text, type text)
   language sql

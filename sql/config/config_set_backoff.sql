@@ -1,6 +1,6 @@
 -- config_set_backoff: Makes the rows of `response_backoff` exactly these: 0s=4,60s=10,….
 --
--- Readers see the old rows or the new ones, and two who set it come one after the other. Raises TG007 for what cannot
+-- Readers see the old rows or the new ones, and concurrent calls are serialised. Raises TG007 for what cannot
 -- be read; constraints say what the numbers may be.
 create or replace function tidegate_internal.config_set_backoff(p_value jsonb)
   returns void

@@ -1,11 +1,11 @@
 -- config_set_many: Changes several settings, one JSON object of names and values, all or none; returns what changed.
 --
 -- `changes` is one JSON object, such as {"min_seconds": 2, "max_seconds": 600, "tx.per_seconds": "none"}. Settings of
--- one row change in one update, so they only have to make sense together. It holds everywhere with the commit; nothing
--- is restarted. `actor` is who asked, for the history.
+-- one row change in one update, so only the combination has to be valid. The change takes effect
+-- everywhere at the commit, without a restart. `actor` goes into the history.
 --
--- Returns what changed; nothing when all was so before. Raises TG010 for a name it does not know, TG007 for a value
--- that makes no sense, in words and with the constraint it breaks, TG013 for a policy that cannot hold. Rows are locked
+-- Returns what changed; nothing when all was so before. Raises TG010 for a name it does not know, TG007 for an invalid
+-- value, with the constraint that it breaks, TG013 for a policy that cannot hold. Rows are locked
 -- in one order, so that two at once come one after the other.
 create or replace function tidegate.config_set_many(changes jsonb, actor text default null)
   returns table (subject text, setting text, old_value text, new_value text, type text)
@@ -20,7 +20,7 @@ declare
   v_actor_before text := tidegate_internal.set_actor(config_set_many.actor);
   v_plan         jsonb := '[]';
   v_before       jsonb := '{}';
-  v_wish         record;
+  v_change       record;
   v_row          record;
   v_twice        text;
   v_where        text;
@@ -32,19 +32,19 @@ begin
     raise exception using errcode = 'TG007', message = 'changes are one JSON object, of names and values';
   end if;
 
-  for v_wish in select e.key as name, e.value from jsonb_each(changes) as e order by e.key loop
+  for v_change in select e.key as name, e.value from jsonb_each(changes) as e order by e.key loop
     select v_plan || jsonb_agg(jsonb_build_object(
       'table_name', c.table_name, 'row_key', c.row_key, 'column_name', c.column_name, 'name', c.name,
-      'value', case when m.type is null then v_wish.value
-        else tidegate_internal.config_literal(c.name, m, v_wish.value) end,
-      'wished', left(coalesce(v_wish.value #>> '{}', 'none'), 100)
+      'value', case when m.type is null then v_change.value
+        else tidegate_internal.config_literal(c.name, m, v_change.value) end,
+      'given', left(coalesce(v_change.value #>> '{}', 'none'), 100)
     ))
     into v_plan
     from tidegate.config as c
     left join tidegate.config_column as m on m.table_name = c.table_name and m.column_name = c.column_name
-    where tidegate_internal.config_answers(v_wish.name, c.table_name, c.row_key, c.column_name);
+    where tidegate_internal.config_answers(v_change.name, c.table_name, c.row_key, c.column_name);
     if v_plan is null then
-      perform tidegate_internal.unknown_setting(v_wish.name);
+      perform tidegate_internal.unknown_setting(v_change.name);
     end if;
   end loop;
 
@@ -62,9 +62,9 @@ begin
       p.table_name, p.row_key, array_agg(p.name) as names, jsonb_object_agg(p.column_name, p.value) as fields,
       string_agg(format('%I', p.column_name), ', ' order by p.column_name) as columns,
       string_agg(format('n.%I', p.column_name), ', ' order by p.column_name) as new_columns,
-      string_agg(p.name || ' = ' || p.wished, ', ' order by p.name) as wishes
+      string_agg(p.name || ' = ' || p.given, ', ' order by p.name) as changes_text
     from jsonb_to_recordset(v_plan)
-      as p(table_name text, row_key text, column_name text, name text, value jsonb, wished text)
+      as p(table_name text, row_key text, column_name text, name text, value jsonb, given text)
     group by p.table_name, p.row_key
     order by array_position(array['setting', 'queue', 'gate', 'kind', 'policy'], p.table_name), p.row_key
   loop
@@ -104,7 +104,7 @@ begin
         raise exception using
           errcode = 'TG007',
           constraint = coalesce(v_constraint, ''),
-          message = format('%s is refused: %s', v_row.wishes,
+          message = format('%s is refused: %s', v_row.changes_text,
             coalesce(replace(nullif(v_constraint, ''), '_', ' '), v_reason)),
           hint = coalesce((
             select 'allowed: ' || regexp_replace(substring(pg_get_constraintdef(c.oid, true) from '^CHECK [(](.*)[)]$'),

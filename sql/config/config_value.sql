@@ -1,4 +1,4 @@
--- config_value: What a column holds, as the setting's value: in the setting's unit, lists with commas.
+-- config_value: The stored value of a column as the value of its setting: in the setting's unit, lists with commas.
 create or replace function tidegate.config_value(p_type text, p_factor integer, p_stored text)
   returns text
   language sql

@@ -1,14 +1,12 @@
--- initialise: Makes the queues and kinds of an example, if one is named, and writes the starter set of limits, gates
--- and nominal times where none are set; returns what it set.
+-- initialise: Makes the queues and kinds of an example, if one is named, and sets initial limits, gates and nominal
+-- times where none are set; returns the settings that it made.
 --
 -- Gates 2000/1000 (the deepest queue whose ETA stays below max_seconds at this rate), D = 10 per second, C = 50, R = 2
--- s, P = 2 s (proof, direct) or 4 s (decrypt), T = 100 ms, M = 0.2, retention 30 days, of requests and of events. Sets
--- only what is not set yet, on the queues and kinds that there are; returns what it set, nothing when all was set
--- before.
+-- s, P = 2 s (proof, direct) or 4 s (decrypt), T = 100 ms, M = 0.2, retention 30 days, of requests and of events.
+-- Leaves settings that exist as they are.
 --
 -- `example` makes queues and kinds first: `relayer` has the queues `readiness` and `tx` and the kinds `public_decrypt`,
--- `user_decrypt`, `input_proof` and `direct`. Those that are there stay as they are. TG007 for an example that there is
--- not.
+-- `user_decrypt`, `input_proof` and `direct`. Existing ones stay as they are. Raises TG007 for an unknown example.
 create or replace function tidegate.initialise(example text default null)
   returns table (subject text, name text, value text)
   language plpgsql

@@ -19,8 +19,7 @@ $$;
 
 create or replace trigger kind_queues
   before insert or update on tidegate.kind
-  for each row
-  execute function tidegate_internal.kind_queues();
+  for each row execute function tidegate_internal.kind_queues();
 
 create or replace function tidegate_internal.kind_policies()
   returns trigger
@@ -43,17 +42,14 @@ begin
   -- An unchanged policy follows its kind's deadlines.
   if tg_op = 'UPDATE' then
     update tidegate.policy as p
-    set
-      attempts = d.attempts, base_ms = d.base_ms, factor = d.factor, cap_ms = d.cap_ms, jitter_ms = d.jitter_ms,
-      timeout_ms = d.timeout_ms, deadline_ms = d.deadline_ms, margin_ms = d.margin_ms
+    set (attempts, base_ms, factor, cap_ms, jitter_ms, timeout_ms, deadline_ms, margin_ms) = (select d.*)
     from unnest('{readiness,tx}'::tidegate.stage[]) as s(stage)
     cross join lateral tidegate.default_policy(new, s.stage) as d
     cross join lateral tidegate.default_policy(old, s.stage) as o
     where p.kind = new.name and p.stage = s.stage
       and (p.attempts, p.base_ms, p.factor, p.cap_ms, p.jitter_ms, p.timeout_ms, p.deadline_ms, p.margin_ms)
         = (o.attempts, o.base_ms, o.factor, o.cap_ms, o.jitter_ms, o.timeout_ms, o.deadline_ms, o.margin_ms)
-      and (d.attempts, d.base_ms, d.factor, d.cap_ms, d.jitter_ms, d.timeout_ms, d.deadline_ms, d.margin_ms)
-        <> (o.attempts, o.base_ms, o.factor, o.cap_ms, o.jitter_ms, o.timeout_ms, o.deadline_ms, o.margin_ms);
+      and d is distinct from o;
   end if;
   return null;
 end;
@@ -61,8 +57,7 @@ $$;
 
 create or replace trigger kind_policies
   after insert or update of flow, deadline, readiness_timeout on tidegate.kind
-  for each row
-  execute function tidegate_internal.kind_policies();
+  for each row execute function tidegate_internal.kind_policies();
 
 -- A kind without its policy could not be claimed: policies go with their kind, and not before.
 create or replace function tidegate_internal.policy_removal()
@@ -84,8 +79,7 @@ $$;
 
 create or replace trigger policy_removal
   before delete on tidegate.policy
-  for each row
-  execute function tidegate_internal.policy_removal();
+  for each row execute function tidegate_internal.policy_removal();
 
 create or replace function tidegate_internal.kind_removal()
   returns trigger
@@ -94,9 +88,11 @@ create or replace function tidegate_internal.kind_removal()
   set search_path = pg_catalog, pg_temp
   set lock_timeout = '2s'
 as $$
+declare
+  v_table text;
 begin
   -- At commit, once more: a submission that had seen the kind has committed by the time this lock is granted, and a
-  -- later one finds no kind. Not before: the lock keeps everybody from writing.
+  -- later one finds no kind. Not earlier, because the lock blocks all writers.
   if tg_when = 'AFTER' then
     lock table tidegate.request in share mode;
   end if;
@@ -106,16 +102,12 @@ begin
       message = format('kind "%s" has requests and may not be deleted', old.name);
   end if;
   if tg_when = 'AFTER' then
-    delete from tidegate.finish_sample as f where f.kind = old.name;
-    delete from tidegate.answer_sample as a where a.kind = old.name;
-    delete from tidegate.kind_pace as p where p.kind = old.name;
-    delete from tidegate.eta_quality_total as q where q.kind = old.name;
-    delete from tidegate.poll_count as c where c.kind = old.name;
-    delete from tidegate.call_sample as c where c.kind = old.name;
-    delete from tidegate.call_second as c where c.kind = old.name;
-    delete from tidegate.call_total as c where c.kind = old.name;
-    delete from tidegate.submission_sample as s where s.kind = old.name;
-    delete from tidegate.retention_walk as w where w.kind = old.name;
+    foreach v_table in array array[
+      'finish_sample', 'answer_sample', 'kind_pace', 'eta_quality_total', 'poll_count', 'call_sample', 'call_second',
+      'call_total', 'submission_sample', 'retention_walk'
+    ] loop
+      execute format('delete from tidegate.%I where kind = $1', v_table) using old.name;
+    end loop;
   end if;
   return old;
 end;
@@ -123,26 +115,12 @@ $$;
 
 create or replace trigger kind_removal
   before delete on tidegate.kind
-  for each row
-  execute function tidegate_internal.kind_removal();
+  for each row execute function tidegate_internal.kind_removal();
 
-do $$
-begin
-  if not exists (
-    select from pg_trigger as t where t.tgrelid = 'tidegate.kind'::regclass and t.tgname = 'kind_removal_at_commit'
-  ) then
-    create constraint trigger kind_removal_at_commit
-      after delete on tidegate.kind
-      deferrable initially deferred
-      for each row
-      execute function tidegate_internal.kind_removal();
-  end if;
-end;
-$$;
+select tidegate_internal.constraint_trigger(
+  'kind_removal_at_commit', 'kind', 'delete', 'execute function tidegate_internal.kind_removal()'
+);
 
-comment on function tidegate_internal.policy_removal is
-  'Trigger on policy: a policy stays as long as its kind (TG002).';
-comment on function tidegate_internal.kind_queues is
-  'Trigger on kind: its queues serve the right stages (TG005), its name stays (TG002).';
-comment on function tidegate_internal.kind_removal is
-  'Trigger on kind: one that has requests may not be deleted (TG002).';
+comment on function tidegate_internal.policy_removal is 'Trigger on policy: it stays while its kind does (TG002).';
+comment on function tidegate_internal.kind_queues is 'Trigger on kind: queue stages (TG005), fixed name (TG002).';
+comment on function tidegate_internal.kind_removal is 'Trigger on kind: a kind with requests is not deleted (TG002).';

@@ -33,22 +33,12 @@ begin
 end;
 $$;
 
-do $$
-begin
-  if not exists (
-    select from pg_trigger as t where t.tgrelid = 'tidegate.kind'::regclass and t.tgname = 'kind_retention'
-  ) then
-    create constraint trigger kind_retention
-      after insert or update of retention on tidegate.kind
-      deferrable initially deferred
-      for each row
-      when (new.retention is not null)
-      execute function tidegate_internal.kind_retention();
-    create constraint trigger kind_retention
-      after insert or update of dedup_window on tidegate.policy
-      deferrable initially deferred
-      for each row
-      execute function tidegate_internal.kind_retention();
-  end if;
-end;
-$$;
+select
+  tidegate_internal.constraint_trigger(
+    'kind_retention', 'kind', 'insert or update of retention',
+    'when (new.retention is not null) execute function tidegate_internal.kind_retention()'
+  ),
+  tidegate_internal.constraint_trigger(
+    'kind_retention', 'policy', 'insert or update of dedup_window',
+    'execute function tidegate_internal.kind_retention()'
+  );

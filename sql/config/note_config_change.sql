@@ -1,4 +1,4 @@
--- note_config_change: Writes the history of one row of configuration, and tells who keeps a copy of it.
+-- note_config_change: Writes the history of one row of configuration, and notifies the processes that keep a copy.
 --
 -- A row of `config_change` for each column that differs, but for those in `p_skip`; nothing when none does. `p_old` is
 -- null for an insert, `p_new` for a delete. The notification goes out with the commit: changes are rare.

@@ -1,4 +1,4 @@
--- record_config_change: Trigger on every table of configuration: writes config_change, whoever changes it and however.
+-- record_config_change: Trigger on every table of configuration: writes config_change, however a row changes.
 --
 -- One function for every table of configuration. Its arguments are the columns that are no configuration; the columns
 -- of the primary key, joined by dots, name the row. A table that joins them takes the triggers below.
@@ -24,10 +24,10 @@ declare
   v_old_key text;
   v_new_key text;
 begin
-  -- Until it commits, `submit_terms` does not tell of the change: this transaction submits without them.
+  -- `submit_terms` shows the change only after the commit: this transaction submits without them.
   perform set_config('tidegate.config_changed', 'on', true);
   if tg_op = 'TRUNCATE' then
-    -- No row tells `refresh_terms` of it: from now on nothing is submitted without a look at the configuration.
+    -- A truncate gives `refresh_terms` no row: without terms, submissions read the configuration itself.
     delete from tidegate.submit_terms where tg_table_name <> 'response_backoff';
     for v_old in execute format('select to_jsonb(t) from %s as t', tg_relid::regclass) loop
       perform tidegate_internal.note_config_change(
@@ -55,38 +55,36 @@ begin
 end;
 $$;
 
-create or replace trigger record_config_change
-  after insert or update or delete on tidegate.setting
-  for each row
-  execute function tidegate_internal.record_config_change('initialised_at');
+do $$
+declare
+  v_table record;
+begin
+  -- The arguments are the columns that are no configuration.
+  for v_table in
+    select * from (values
+      ('setting', 'insert or update or delete', 'initialised_at'),
+      ('queue', 'insert or update or delete', 'created_at'),
+      ('kind', 'insert or update or delete', 'created_at'),
+      ('policy', 'insert or update or delete', 'version'),
+      ('response_backoff', 'insert or update or delete', ''),
+      ('gate', 'insert or delete', 'queue, kind, submitter, state, depth, epoch, changed_at')
+    ) as t(name, events, arguments)
+  loop
+    execute format(
+      'create or replace trigger record_config_change after %s on tidegate.%I
+       for each row execute function tidegate_internal.record_config_change(%s)',
+      v_table.events, v_table.name, v_table.arguments
+    );
+    execute format(
+      'create or replace trigger record_config_truncate before truncate on tidegate.%I
+       execute function tidegate_internal.record_config_change(%s)',
+      v_table.name, v_table.arguments
+    );
+  end loop;
+end;
+$$;
 
-create or replace trigger record_config_change
-  after insert or update or delete on tidegate.queue
-  for each row
-  execute function tidegate_internal.record_config_change('created_at');
-
-create or replace trigger record_config_change
-  after insert or update or delete on tidegate.kind
-  for each row
-  execute function tidegate_internal.record_config_change('created_at');
-
-create or replace trigger record_config_change
-  after insert or update or delete on tidegate.policy
-  for each row
-  execute function tidegate_internal.record_config_change('version');
-
-create or replace trigger record_config_change
-  after insert or update or delete on tidegate.response_backoff
-  for each row
-  execute function tidegate_internal.record_config_change();
-
-create or replace trigger record_config_change
-  after insert or delete on tidegate.gate
-  for each row
-  execute function tidegate_internal.record_config_change('queue', 'kind', 'submitter', 'state', 'depth', 'epoch',
-    'changed_at');
-
--- A gate that flips by itself is an event (`gate_event`); one that is held by hand is configuration.
+-- A gate that flips by itself is an event (`gate_event`); one that an operator holds is configuration.
 create or replace trigger record_gate_change
   after update on tidegate.gate
   for each row
@@ -97,32 +95,7 @@ create or replace trigger record_gate_change
   )
   execute function tidegate_internal.record_config_change('queue', 'kind', 'submitter', 'depth', 'epoch', 'changed_at');
 
-create or replace trigger record_config_truncate
-  before truncate on tidegate.setting
-  execute function tidegate_internal.record_config_change('initialised_at');
-
-create or replace trigger record_config_truncate
-  before truncate on tidegate.queue
-  execute function tidegate_internal.record_config_change('created_at');
-
-create or replace trigger record_config_truncate
-  before truncate on tidegate.kind
-  execute function tidegate_internal.record_config_change('created_at');
-
-create or replace trigger record_config_truncate
-  before truncate on tidegate.policy
-  execute function tidegate_internal.record_config_change('version');
-
-create or replace trigger record_config_truncate
-  before truncate on tidegate.response_backoff
-  execute function tidegate_internal.record_config_change();
-
-create or replace trigger record_config_truncate
-  before truncate on tidegate.gate
-  execute function tidegate_internal.record_config_change('queue', 'kind', 'submitter', 'state', 'depth', 'epoch',
-    'changed_at');
-
--- Whoever decided by a policy can tell by its version whether it is still the same.
+-- A decision made by a policy compares this version, to detect that the policy has changed since.
 create or replace function tidegate_internal.policy_version()
   returns trigger
   language plpgsql
@@ -130,15 +103,12 @@ create or replace function tidegate_internal.policy_version()
 as $$
 begin
   new.version := old.version;
-  if new is distinct from old then
-    new.version := old.version + 1;
-  end if;
+  new.version := old.version + (new is distinct from old)::integer;
   return new;
 end;
 $$;
 
 create or replace trigger policy_version
   before update on tidegate.policy
-  for each row
-  execute function tidegate_internal.policy_version();
+  for each row execute function tidegate_internal.policy_version();
 comment on function tidegate_internal.policy_version is 'Trigger on policy: counts its changes in version.';

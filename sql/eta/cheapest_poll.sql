@@ -6,7 +6,7 @@
 -- `min_seconds` to `max_seconds`; null when there is nothing to choose from.
 --
 -- The mean of lateness and cost has its minimum near one of the times, so only those are tried; never one before all
--- of them, which would only put the question off.
+-- of them, which would only cost a poll more.
 create or replace function tidegate.cheapest_poll(
   remaining_ms double precision[],
   poll_cost_ms double precision,
@@ -31,7 +31,7 @@ begin
         (ceil(c.seconds / (1 + jitter)) + (c.seconds - ceil(c.seconds / (1 + jitter))) * share) * 1000 as at_ms
       from candidate as c, (values (1 / 6.0::float8), (1 / 2.0), (5 / 6.0)) as early(share)
       where c.seconds > 10 or share = 0.5
-    ), told as (
+    ), weighed as (
       select p.seconds, p.at_ms, sum(p.answers) over up_to as before, sum(p.ms) over up_to as before_ms
       from (
         select t.seconds, t.at_ms, 0 as answers, 0::float8 as ms from tried as t
@@ -41,7 +41,7 @@ begin
       window up_to as (order by p.at_ms range unbounded preceding)
     )
     select t.seconds
-    from told as t
+    from weighed as t
     where t.seconds is not null
     group by t.seconds
     order by avg(t.before * t.at_ms - t.before_ms + (cardinality(remaining_ms) - t.before) * poll_cost_ms), t.seconds

@@ -1,7 +1,7 @@
--- count_polls: Adds what a node has seen of its callers: requests answered, the polls these took, how late the last of
--- these came after the answer.
+-- count_polls: Adds a node's counts of requests whose end a poll returned, the polls of these, and the lateness of the
+-- last poll.
 --
--- One entry a kind; written by each node every few seconds, for what it has seen since.
+-- One element per kind; each node calls it every few seconds with the counts since the last call.
 create or replace function tidegate.count_polls(kinds text[], answered bigint[], polls bigint[], lateness_ms bigint[])
   returns void
   language sql

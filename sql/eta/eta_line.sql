@@ -2,8 +2,8 @@
 -- seconds.
 --
 -- Before the bounds of the settings. `first` is null for an unknown place, `below` where a rate or a concurrency of 0
--- stops the queue. The arguments are those of `eta_seconds`. A batch asks once and reckons each of its places by the
--- line. A query, which PostgreSQL puts in place of the call.
+-- stops the queue. The arguments are those of `eta_seconds`. A batch reads the line once for all of its
+-- positions. A query, which PostgreSQL puts in place of the call.
 --
 -- Exact: everything is brought onto one fraction of numerics and divided once, rounding up. (2500 ms and a margin of
 -- 0.2 are 3 s, not 4; two messages at 3 per second and 1 s of work are 2 s, not 3.)

@@ -1,8 +1,7 @@
--- eta_quality: How good the predictions of each kind were: what callers were told at submit, against when the answer
--- was there.
+-- eta_quality: How good the ETAs of each kind were: the ETA at submit compared with the time until the request ended.
 --
--- Of what each caller was told at submit, against when the answer was there; every finished request counts. Errors
--- are positive when the answer came later than told. Polls and lateness are of callers over HTTP.
+-- Every ended request counts. Errors are positive when the end came later than the ETA. Polls and lateness are of
+-- callers over HTTP.
 create or replace view tidegate.eta_quality as
 with finish as (
   select
@@ -42,19 +41,13 @@ left join tidegate.poll_count as p on p.kind = k.name;
 comment on column tidegate.eta_quality.kind is 'The kind.';
 comment on column tidegate.eta_quality.eta is 'How its ETAs are made at present: nominal or observed.';
 comment on column tidegate.eta_quality.requests is 'Finished requests.';
-comment on column tidegate.eta_quality.mean_error_seconds is
-  'By how much later than told the answer was there, on average; negative: earlier.';
+comment on column tidegate.eta_quality.mean_error_seconds is 'Mean of end minus ETA; negative: earlier.';
 comment on column tidegate.eta_quality.mean_abs_error_seconds is 'The same without signs.';
-comment on column tidegate.eta_quality.p90_held_share is
-  'Of the callers told a time for 90 percent, the share whose answer was there within it; 0.9 is right.';
-comment on column tidegate.eta_quality.polls_per_request is
-  'Polls over HTTP until one told the end, on average of the requests whose end a poll has told.';
-comment on column tidegate.eta_quality.mean_lateness_seconds is
-  'How long an end had waited for the poll that told it, on average.';
-comment on column tidegate.eta_quality.predicted is 'Of the finished requests, those whose caller was told an ETA.';
+comment on column tidegate.eta_quality.p90_held_share is 'Share of 90 percent ETAs that held; 0.9 is right.';
+comment on column tidegate.eta_quality.polls_per_request is 'Mean number of HTTP polls until one returned the end.';
+comment on column tidegate.eta_quality.mean_lateness_seconds is 'Mean time from an end to the poll that returned it.';
+comment on column tidegate.eta_quality.predicted is 'Ended requests that had an ETA.';
 comment on column tidegate.eta_quality.error_seconds_sum is 'All errors together, in seconds: for a histogram''s sum.';
-comment on column tidegate.eta_quality.error_bins is
-  'How many answers came up to -30, -5, -1, 0, 1, 5, 30 seconds later than told, each above the one before, and the '
-  'rest.';
-comment on column tidegate.eta_quality.p90_stated is 'How many callers were told a time for 90 percent.';
-comment on column tidegate.eta_quality.p90_held is 'How many of these had their answer within it.';
+comment on column tidegate.eta_quality.error_bins is 'Ends up to -30, -5, -1, 0, 1, 5, 30 s after their ETA, and rest.';
+comment on column tidegate.eta_quality.p90_stated is 'Ended requests that had a 90 percent ETA.';
+comment on column tidegate.eta_quality.p90_held is 'How many of these ended within it.';

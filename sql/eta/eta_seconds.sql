@@ -3,7 +3,6 @@
 -- `place` is one of readiness_queue, checking, tx_queue, tx_in_flight; an unknown place gives null. Times in
 -- milliseconds, rates per second. A rate or concurrency that is null does not limit; one that is 0 stops, and the
 -- answer is max_seconds. Source: the Retry-After design, its formulas and tables.
---
 create or replace function tidegate.eta_seconds(
   place              text,
   queue_position     bigint,

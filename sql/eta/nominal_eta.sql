@@ -1,6 +1,6 @@
--- nominal_eta: When to come back for a request, from its place and the nominal times of its kind.
+-- nominal_eta: The Retry-After of a request from its place and the nominal times of its kind.
 --
--- Not before what is left of a backoff or a delayed start. Source: the Retry-After design.
+-- Not before the end of a backoff or a delayed start. Source: the Retry-After design.
 create or replace function tidegate.nominal_eta(
   p_kind       tidegate.kind,
   p_place      text,

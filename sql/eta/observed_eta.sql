@@ -1,4 +1,4 @@
--- observed_eta: When to come back for a request, from what the last minutes showed of its queues and kind.
+-- observed_eta: The Retry-After of a request from the observed times of its queues and kind.
 --
 -- `seconds` is the advice and `spread_to` the latest second that jitter may make of it; `p50_ms` and `p90_ms` say in
 -- what time the answer is there with that probability. All null when there is nothing to go by: the nominal times
@@ -7,12 +7,11 @@
 -- A request that waits takes its wait, W, and then one of the answer times seen lately. W is counted at the configured
 -- limits, unless the queue has been seen to move slower while it had a backlog. A request that is sent takes one of
 -- those answer times that are longer than it has taken already. While nothing moves, in a queue or among the answers,
--- for time s, nobody knows for how much longer: it is as likely to last as long again as standstills do, whose
--- lengths have no scale of their own (a Pareto distribution, exponent 1.5). So with an answer that takes longer than
--- nearly all before it.
+-- for time s, the rest of the standstill is estimated by a Pareto distribution (exponent 1.5), which has no scale of
+-- its own; the same holds for an answer that takes longer than nearly all before it.
 --
--- A poll too early weighs as much as an answer 2.75 s late; down to 1.7 s for those that wait for long, who cannot be
--- told to the second by one poll and should not be late in proportion.
+-- A poll too early weighs as much as an answer 2.75 s late; down to 1.7 s for requests that wait long, whose ETA
+-- is too uncertain for a single poll.
 create or replace function tidegate_internal.observed_eta(
   p_kind        tidegate.kind,
   p_place       text,
@@ -123,7 +122,7 @@ begin
       );
     else
       -- In a standstill, or longer in flight than nearly all before it: the chance that it ends in the next moment is
-      -- `v_shape / v_scale_ms`, and polls that far apart cost least of which the cost and half the gap weigh the same.
+      -- `v_shape / v_scale_ms`, and polls are cheapest at the distance where the cost of one equals half the gap.
       v_rest_ms := v_wait_ms + coalesce(tidegate.quantile(v_remaining, 0.5), 0);
       v_scale_ms := coalesce(v_still_ms, v_tail * v_sent_ms);
       p50_ms := v_rest_ms + v_scale_ms * (power(0.5, -1 / v_shape) - 1);

@@ -1,7 +1,5 @@
--- request_eta: Every request, finished ones too: where it stands and when to ask for it again. By id that one is asked
--- for, as by a poll; as a whole each live request.
---
--- Each live request is asked for by itself, as by a poll: one by its id costs a poll, all of them one each.
+-- request_eta: Every request, ended ones too, with its place and Retry-After. A query by id costs as much as a poll, a
+-- query of all requests one poll per live request.
 create or replace view tidegate.request_eta as
 select r.id, r.kind, r.req_status, r.queue, o.position, o.elapsed, o.retry_after_seconds, o.place
 from tidegate.request as r
@@ -18,9 +16,7 @@ comment on column tidegate.request_eta.id is 'The request.';
 comment on column tidegate.request_eta.kind is 'Its kind.';
 comment on column tidegate.request_eta.req_status is 'Its status.';
 comment on column tidegate.request_eta.queue is 'The queue of its message, if it has one.';
-comment on column tidegate.request_eta.position is
-  'How many waiting messages stand before it; 0: it is next, or held; null: it is in no queue.';
+comment on column tidegate.request_eta.position is 'Waiting messages before it; 0: next or held; null: in no queue.';
 comment on column tidegate.request_eta.elapsed is 'How long it has been in its status.';
 comment on column tidegate.request_eta.retry_after_seconds is 'In how many seconds to ask again; 0: it has ended.';
-comment on column tidegate.request_eta.place is
-  'readiness_queue, checking, tx_queue, tx_in_flight, awaiting_response or finished.';
+comment on column tidegate.request_eta.place is 'readiness_queue, checking, tx_queue, tx_in_flight, … or finished.';

@@ -1,9 +1,10 @@
--- request_outlook: All that a poll of one request tells, or no row for an unknown id.
+-- request_outlook: The status, position, ETAs and response of one request, as a poll returns them; no row for an
+-- unknown id.
 --
 -- `place` is readiness_queue, checking, tx_queue, tx_in_flight, awaiting_response or finished; `elapsed` is the time in
 -- the current status, `age` since the submission; `retry_after_seconds` is 0 for a finished request. `eta_p50_ms` and
--- `eta_p90_ms` are there for kinds with `eta = 'observed'` once enough was observed; `predicted_seconds` is what the
--- caller was told at submit.
+-- `eta_p90_ms` are there for kinds with `eta = 'observed'` once enough was observed; `predicted_seconds` is the
+-- Retry-After at submit.
 create or replace function tidegate.request_outlook(
   inout id                uuid,
   out kind                text,
@@ -32,7 +33,7 @@ create or replace function tidegate.request_outlook(
 as $$
 #variable_conflict use_column
 declare
-  -- Messages newer than the last survey that are counted; beyond, an upper bound tells as much.
+  -- Messages newer than the last survey that are counted; beyond, an upper bound is enough.
   v_counted   constant integer := 4000;
   v_request   tidegate.request;
   v_kind      tidegate.kind;
@@ -41,7 +42,7 @@ declare
   v_elapsed   interval;
   v_age       interval;
   v_terms     tidegate.eta_terms;
-  v_told      tidegate.retry_after;
+  v_advice      tidegate.retry_after;
   v_now       timestamptz;
 begin
   select * into v_request from tidegate.request as r where r.id = request_outlook.id;
@@ -69,12 +70,12 @@ begin
     else 'finished'
   end;
   if v_where = 'finished' then
-    v_told.seconds := 0;
+    v_advice.seconds := 0;
   else
     select * into v_kind from tidegate.kind as k where k.name = v_request.kind;
     v_terms := tidegate_internal.eta_inputs(v_kind, v_request.queue, v_request.req_status, v_counted);
     if v_kind.eta = 'observed' then
-      select t.* into v_told
+      select t.* into v_advice
       from tidegate_internal.observed_eta(
         v_kind, v_where, v_place.queue_position, v_request.queue, v_place.visible_in,
         case when v_where in ('tx_in_flight', 'awaiting_response')
@@ -84,8 +85,8 @@ begin
       ) as e
       cross join lateral tidegate_internal.retry_after(v_request.id, e.seconds, e.spread_to, e.p50_ms, e.p90_ms) as t;
     end if;
-    if v_told.seconds is null then
-      v_told.seconds := tidegate.nominal_eta(
+    if v_advice.seconds is null then
+      v_advice.seconds := tidegate.nominal_eta(
         v_kind, v_where, v_place.queue_position, v_place.visible_in, v_elapsed, v_terms
       );
     end if;
@@ -93,7 +94,7 @@ begin
 
   return query select
     v_request.id, v_request.kind, v_request.flow, v_request.req_status, v_where, v_request.queue,
-    v_place.queue_position, v_elapsed, v_age, v_told.seconds, v_told.p50_ms, v_told.p90_ms,
+    v_place.queue_position, v_elapsed, v_age, v_advice.seconds, v_advice.p50_ms, v_advice.p90_ms,
     v_request.eta_seconds::integer, v_request.submitted_at, v_request.response, v_request.error,
     v_request.submitter;
 end;

@@ -1,4 +1,4 @@
--- response_backoff_seconds: How many seconds to wait before asking again for a response awaited this long.
+-- response_backoff_seconds: The Retry-After of a response that has been awaited for a time, in seconds.
 --
 -- From the rows of `response_backoff`: the last one that begins at or before the time elapsed. No margin, no clamp.
 create or replace function tidegate.response_backoff_seconds(elapsed interval)

@@ -1,6 +1,6 @@
--- retry_after: What the callers of a request are told of an ETA, with its jitter.
+-- retry_after: The Retry-After of a request from an ETA, with jitter.
 --
--- The jitter is the request's own: each poll makes the same of the same ETA, so a number that changes tells news.
+-- The jitter is fixed per request: equal ETAs give equal answers, so a changed number means a changed ETA.
 create or replace function tidegate_internal.retry_after(
   p_id        uuid,
   p_seconds   integer,

@@ -1,4 +1,4 @@
--- sample_kind: Notes how long the answers of a kind take, and since when none came though many are due.
+-- sample_kind: Stores the answer times of a kind, and the start of a standstill in which many answers are due.
 --
 -- The latest thousand or so answers of the last ten minutes, as forty equally likely times; none when there are few.
 create or replace function tidegate_internal.sample_kind(p_kind tidegate.kind, p_now timestamptz)

@@ -1,8 +1,8 @@
--- sample_queue: Notes how fast a queue moves on while messages wait in it, and since when it stands still.
+-- sample_queue: Stores the pace of a queue while messages wait in it, and the start of a standstill.
 --
--- From its first waiting message, seen once a second: by how many numbers it moved on while there was one. Time in
--- which nothing waited says nothing about the pace (a burst would be told that the queue is slow), nor does time in
--- which nothing moved at all: that is a standstill, which ends one day, and has a column of its own.
+-- The pace is by how many numbers the first waiting message moved on, sampled once a second. Time without waiting
+-- messages does not count (an idle queue would look slow), nor does time in which nothing moved: that is a standstill,
+-- which has a column of its own.
 create or replace function tidegate_internal.sample_queue(p_queue tidegate.queue, p_now timestamptz)
   returns void
   language plpgsql
@@ -32,7 +32,7 @@ begin
   using
     coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue.name, 'watermark')), 0), p_now,
     to_timestamp(coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue.name, 'due')), 0) / 1000000.0);
-  -- An idle queue is not written about.
+  -- An idle queue needs no sample.
   if v_pace.head is null and v_last.queue is not null and v_last.head is null then
     update tidegate.queue_pace as p set observed_at = p_now where p.queue = p_queue.name;
     return;
@@ -56,7 +56,7 @@ begin
   insert into tidegate.queue_sample (queue, at, head) values (p_queue.name, p_now, v_pace.head) on conflict do nothing;
   delete from tidegate.queue_sample as s where s.queue = p_queue.name and s.at < p_now - 2 * v_window;
 
-  -- Numbers that a message come due again goes over a second time count once. A check that is put off leaves its queue
+  -- Numbers that a message come due again goes over a second time count once. A snoozed check leaves its queue
   -- only to come back, so of a readiness queue what left it for good is counted.
   select
     case

@@ -1,5 +1,4 @@
--- spread_seconds: A whole second between two, by a share from 0 to 1: callers who would be told the same come back
--- apart.
+-- spread_seconds: A whole second between two, by a share from 0 to 1, which keeps callers with equal ETAs apart.
 --
 -- Never before `p_from`; `p_to`, rounded up, at the latest.
 create or replace function tidegate_internal.spread_seconds(

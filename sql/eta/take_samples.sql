@@ -1,5 +1,5 @@
--- take_samples: Maintenance: notes what the last minutes showed of every queue and kind; returns how many samples it
--- folded.
+-- take_samples: Maintenance duty: measures the pace of every queue and kind, and folds samples of ended requests;
+-- returns how many it folded.
 --
 -- Also folds the requests that ended more than ten seconds ago: into `eta_quality_total`, and the latest thousand
 -- answers of a kind into `answer_sample`. In bounded batches: returns how many samples it folded, 10000 when there may
@@ -13,19 +13,15 @@ create or replace function tidegate.take_samples()
 as $$
 declare
   v_now    constant timestamptz := tidegate.clock();
-  v_queue  tidegate.queue;
-  v_kind   tidegate.kind;
   v_folded bigint;
 begin
-  for v_queue in
-    select * from tidegate.queue as q where to_regclass(tidegate_internal.queue_table(q.name)) is not null
-      order by q.name
-  loop
-    perform tidegate_internal.sample_queue(v_queue, v_now);
-  end loop;
-  for v_kind in select * from tidegate.kind as k order by k.name loop
-    perform tidegate_internal.sample_kind(v_kind, v_now);
-  end loop;
+  perform tidegate_internal.sample_queue(o.queue, v_now)
+  from (
+    select q as queue from tidegate.queue as q where to_regclass(tidegate_internal.queue_table(q.name)) is not null
+    order by q.name
+  ) as o;
+  perform tidegate_internal.sample_kind(o.kind, v_now)
+  from (select k as kind from tidegate.kind as k order by k.name) as o;
 
   with taken as (
     delete from tidegate.finish_sample as f

@@ -1,6 +1,6 @@
 -- whole_seconds: A Retry-After from a fraction of seconds, rounded up.
 --
--- Exact for numerics: 6 of 2 is 3, not 4, whatever a division would make of it.
+-- Exact for numerics, where a division could round 6 / 2 up to 4.
 create or replace function tidegate.whole_seconds(above numeric, below numeric)
   returns numeric
   language sql

@@ -1,5 +1,4 @@
--- check_invariants: Every invariant that does not hold, in one snapshot, or those named, of a range of requests; none
--- when all is well.
+-- check_invariants: The broken invariants among those named (null: all), in one snapshot, for a range of requests.
 --
 -- `violations` counts what breaks it, `samples` are the first ten of those, `query` shows them all. Changes nothing,
 -- and locks nothing. Reads every request, message and step of history: seconds for a million requests. For more of them
@@ -62,10 +61,6 @@ begin
     where (names is null or i.name = any(names)) and (i.source is null or i.name = any(v_alone))
     order by i.place
   loop
-    place := v_invariant.place;
-    name := v_invariant.name;
-    says := v_invariant.says;
-    query := v_invariant.query;
     begin
       begin
         execute format(v_count, v_invariant.query) into violations, samples;
@@ -80,9 +75,9 @@ begin
       violations := 1;
       samples := array[format('it could not be checked: %s', sqlerrm)];
     end;
-    if violations > 0 then
-      return next;
-    end if;
+    return query select
+      v_invariant.place, v_invariant.name, v_invariant.says, violations, samples, v_invariant.query
+    where violations > 0;
   end loop;
 end;
 $$;

@@ -1,9 +1,9 @@
--- invariant_slice: The slice of the requests of a span that ends before a request (null: the newest): where it begins,
--- and how many it has.
+-- invariant_slice: The requests of a time span that ends before a request (null: the newest): the first id of the span,
+-- and the number of requests in it.
 --
 -- It begins `span` before the newest request that is older than `before`, or the newest history: that of removed
--- requests outlives them. Ids tell the time, so its bounds are found without a walk; `requests` are counted. `id_from`
--- is null when nothing older is left.
+-- requests outlives them. Ids contain the time, so its bounds are found without a scan; `requests` are counted.
+-- `id_from` is null when nothing older is left.
 create or replace function tidegate.invariant_slice(
   before       uuid,
   span         interval,

@@ -1,4 +1,4 @@
--- invariants: Everything that must hold at any moment: its name, what it says, and the query that shows what breaks it.
+-- invariants: Every invariant: its name, its rule in words, and the query that lists its violations.
 --
 -- Each query answers with one column, `id`, a row for each violation, and may be run as it stands. What is legal for a
 -- moment, such as a gate whose mark was reached just now, is no violation until it has lasted. Queries that read all
@@ -74,22 +74,20 @@ begin
   ) || E'\n)';
   return query
     select
-      row_number() over (order by i.chapter, i.line)::integer, i.name, i.says,
+      row_number() over (order by i.chapter, i.ordinality)::integer, i.name, i.says,
       regexp_replace(t.query, v_of, v_range, 'g'),
       t.query ~ '[{]of ', regexp_replace(o.source, v_of, v_range, 'g'), o.row_id,
       case when o.source is not null then c.condition end
     from (
-      select 1 as chapter, *
-        from tidegate_internal.invariants_of_queues() with ordinality as q(name, says, subject, query, line)
+      select 1 as chapter, * from tidegate_internal.invariants_of_queues() with ordinality
       union all
-      select 2, * from tidegate_internal.invariants_of_history() with ordinality as h(name, says, subject, query, line)
+      select 2, * from tidegate_internal.invariants_of_history() with ordinality
       union all
-      select 3, * from tidegate_internal.invariants_of_requests() with ordinality as r(name, says, subject, query, line)
+      select 3, * from tidegate_internal.invariants_of_requests() with ordinality
       union all
-      select 4, * from tidegate_internal.invariants_of_configuration() with ordinality as c(name, says, subject,
-        query, line)
+      select 4, * from tidegate_internal.invariants_of_configuration() with ordinality
       union all
-      select 5, * from tidegate_internal.invariants_of_schema() with ordinality as s(name, says, subject, query, line)
+      select 5, * from tidegate_internal.invariants_of_schema() with ordinality
     ) as i
     left join (
       values ('request', v_requests, 'r.id::text'), ('step', v_steps, 'concat_ws('' '', s.request_id, s.transition_no)')

@@ -1,4 +1,4 @@
--- invariants_of_history: What must hold between requests and their history.
+-- invariants_of_history: The invariants of requests and their history.
 --
 -- As `invariants`.
 create or replace function tidegate_internal.invariants_of_history()
@@ -7,21 +7,17 @@ create or replace function tidegate_internal.invariants_of_history()
   immutable
   set search_path = pg_catalog, pg_temp
 as $$
-  select * from (values
+  values
     ('history_does_not_end_at_the_status',
-     'the last step of a request''s history led to the status of its row, by the cause on record there', 'step',
-     $q$
+     'the last step of a request''s history led to the status of its row, by the cause on record there', 'step', $q$
 s.flow is not null and s.next_no is null
 and (s.transition_no, s.to_status, s.cause) is distinct from (s.row_transition_no, s.row_status, s.row_cause)
      $q$),
     ('history_with_a_gap',
-     'each step of a history has the number after the one before, and comes from where that led', 'step',
-     $q$
+     'each step of a history has the number after the one before, and comes from where that led', 'step', $q$
 s.transition_no <> s.previous_no + 1 or s.from_status is distinct from s.previous_status
      $q$),
-    ('history_with_an_illegal_step',
-     'each step of a request''s history is one that its flow allows', 'step',
-     $q$
+    ('history_with_an_illegal_step', 'each step of a request''s history is one that its flow allows', 'step', $q$
 s.flow is not null
 and (s.flow, s.from_status is null, coalesce(s.from_status, s.to_status), s.to_status, s.cause) not in (
   select t.flow, t.from_status is null, coalesce(t.from_status, t.to_status), t.to_status, c.cause
@@ -30,8 +26,7 @@ and (s.flow, s.from_status is null, coalesce(s.from_status, s.to_status), s.to_s
 )
      $q$),
     ('history_partition_missing',
-     'history has its default partition, and that of today one of its own, if anybody makes partitions', null,
-     $q$
+     'history has its default partition, and that of today one of its own, if maintenance makes partitions', null, $q$
 select p.name as id
 from (
   select 'stored_event_' || to_char(statement_timestamp() at time zone 'UTC', 'YYYY_MM_DD') as name
@@ -43,14 +38,11 @@ where to_regclass('tidegate.' || p.name) is null and exists (
 union all
 select 'stored_event_default' where to_regclass('tidegate.stored_event_default') is null
      $q$),
-    ('history_of_a_lost_request',
-     'no live request has gone: what is removed has ended', 'step',
-     $q$
+    ('history_of_a_lost_request', 'no live request has gone: what is removed has ended', 'step', $q$
 s.flow is null and s.next_no is null and s.to_status not in ('completed', 'timed_out', 'failure')
      $q$),
     ('attempts_counted_wrongly',
-     'a row counts the sends, and the checks when they are over, that the last step of its history tells', 'step',
-     $q$
+     'a row counts as many sends, and checks when they are over, as the last step of its history', 'step', $q$
 s.transition_no = s.row_transition_no and case
   when s.to_status = 'queued' then s.row_tx_attempt <> 0
   when s.from_status = 'queued' then s.row_tx_attempt <> 0 or s.row_readiness_attempt <> s.attempt
@@ -59,8 +51,7 @@ end
      $q$),
     ('attempts_beyond_the_policy',
      'a live request has no more checks and sends behind it than its policy ever allowed, and one look for a receipt',
-     null,
-     $q$
+     null, $q$
 with allowed as materialized (
   select
     p.kind, p.stage,
@@ -80,6 +71,5 @@ where {of r.id} and case r.req_status
   when 'processing' then r.tx_attempt - r.tx_unsent > a.attempts + 1
   when 'tx_in_flight' then r.tx_attempt - r.tx_unsent > a.attempts + 1
 end
-     $q$)
-  ) as i(name, says, subject, query);
+     $q$);
 $$;

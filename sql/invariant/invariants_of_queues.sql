@@ -1,4 +1,4 @@
--- invariants_of_queues: What must hold between requests and messages, and of what queues and gates stand on.
+-- invariants_of_queues: The invariants of requests and messages, queues and gates.
 --
 -- As `invariants`. `{message}` stands for all messages of all queues.
 create or replace function tidegate_internal.invariants_of_queues()
@@ -7,7 +7,7 @@ create or replace function tidegate_internal.invariants_of_queues()
   immutable
   set search_path = pg_catalog, pg_temp
 as $$
-  select * from (values
+  values
     ('live_request_without_message',
      'a request that is queued, processing or in flight waits in a queue of its stage, or is under the lease that its '
      'row names',
@@ -26,80 +26,63 @@ r.req_status in ('queued', 'processing', 'tx_in_flight') and not exists (
     and q.stage::text = case when r.req_status = 'queued' then 'readiness' else 'tx' end
 )
      $q$),
-    ('request_in_two_places',
-     'a request under a lease has no message, and is in one part of its claim', 'request',
-     $q$
+    ('request_in_two_places', 'a request under a lease has no message, and is in one part of its claim', 'request', $q$
 r.lease is not null and (
   select count(*) from tidegate.claim as c where c.token = r.lease and r.id = any(c.ids)
 ) + (
   select count(*) from {message} as m where m.queue = r.queue and m.msg_id = r.msg_id and m.request_id = r.id
 ) > 1
      $q$),
-    ('ended_request_under_a_lease',
-     'a request that awaits its response or has ended names no lease', 'request',
-     $q$
+    ('ended_request_under_a_lease', 'a request that awaits its response or has ended names no lease', 'request', $q$
 r.lease is not null and r.req_status not in ('queued', 'processing', 'tx_in_flight')
      $q$),
-    ('ended_request_with_message',
-     'a request that awaits its response or has ended has no message', null,
-     $q$
+    ('ended_request_with_message', 'a request that awaits its response or has ended has no message', null, $q$
 select r.id::text as id
 from {message} as m
 join tidegate.request as r on r.id = m.request_id
 where r.req_status not in ('queued', 'processing', 'tx_in_flight')
-  -- One that came back while its request ended is removed by whoever takes it at this moment.
+  -- One that came back while its request ended is removed by its next claim.
   and not (
     m.enqueued_at < coalesce(r.finished_at, r.receipt_received_at)
     and coalesce(r.finished_at, r.receipt_received_at) > statement_timestamp() - interval '1 second'
   ) is true
      $q$),
-    ('message_without_request',
-     'a message stands for a request', null,
-     $q$
+    ('message_without_request', 'a message stands for a request', null, $q$
 select m.queue || ' ' || m.msg_id as id
 from {message} as m
 left join tidegate.request as r on r.id = m.request_id
 where r.id is null
      $q$),
-    ('message_beside_its_request',
-     'the row of a live request names its message', null,
-     $q$
+    ('message_beside_its_request', 'the row of a live request names its message', null, $q$
 select m.queue || ' ' || m.msg_id as id
 from {message} as m
 join tidegate.request as r on r.id = m.request_id
 where r.req_status in ('queued', 'processing', 'tx_in_flight') and (r.queue, r.msg_id) is distinct
   from (m.queue, m.msg_id)
      $q$),
-    ('request_held_and_not_in_flight',
-     'a request that is processing is under no lease', 'request',
-     $q$
+    ('request_held_and_not_in_flight', 'a request that is processing is under no lease', 'request', $q$
 r.req_status = 'processing' and r.lease is not null
      $q$),
-    ('request_in_flight_and_not_held',
-     'a request in flight is under a lease, even if it has run out', 'request',
-     $q$
+    ('request_in_flight_and_not_held', 'a request in flight is under a lease, even if it has run out', 'request', $q$
 r.req_status = 'tx_in_flight' and r.lease is null
      $q$),
     ('lease_that_is_none',
-     'a claim took something from a queue that exists, and its lease does not last for longer than it says', null,
-     $q$
+     'a claim took something from a queue that exists, and its lease does not last for longer than it says', null, $q$
 select c.token || ' ' || c.part as id
 from tidegate.claim as c
 where c.ids = '{}' or c.lease_ms <= 0
   or c.until > statement_timestamp() + interval '1 minute' + least(c.lease_ms, 1000000000) * interval '1 ms'
   or not exists (select from tidegate.queue as q where q.name = c.queue)
      $q$),
-    ('message_put_off_beyond_its_deadline',
-     'a message is not put off for longer than its request may live', null,
-     $q$
+    ('message_snoozed_beyond_its_deadline', 'a message is not snoozed beyond the deadline of its request', null, $q$
 select m.queue || ' ' || m.msg_id as id
 from {message} as m
 join tidegate.request as r on r.id = m.request_id and r.queue = m.queue and r.msg_id = m.msg_id
 where m.vt > r.deadline_at + interval '2 minutes' and m.vt > statement_timestamp() + interval '2 minutes'
      $q$),
-    ('message_hidden_by_a_mark',
-     'no message that may be taken lies below its queue''s low-water mark, unless somebody looks for such ones', null,
-     $q$
+    ('message_below_the_watermark',
+     'no message that may be claimed lies below its queue''s watermark for longer than a rescan',
+     null, $q$
 select m.queue || ' ' || m.msg_id as id
 from {message} as m
 where m.vt = '-infinity'
@@ -109,9 +92,7 @@ where m.vt = '-infinity'
     where d.duty = 'rescan_queues' and d.ran_at < statement_timestamp() - interval '1 minute'
   )
      $q$),
-    ('queue_without_storage',
-     'a queue has its pgmq table and its counters', null,
-     $q$
+    ('queue_without_storage', 'a queue has its pgmq table and its counters', null, $q$
 select q.name as id
 from tidegate.queue as q
 cross join unnest(
@@ -121,9 +102,7 @@ where to_regclass('pgmq.' || quote_ident('q_' || q.name)) is null
   or to_regclass('tidegate.' || quote_ident(c.counter || '_' || q.name)) is null
 group by q.name
      $q$),
-    ('queue_numbers_used_twice',
-     'a queue draws numbers above those of its messages', null,
-     $q$
+    ('queue_numbers_used_twice', 'a queue draws numbers above those of its messages', null, $q$
 select m.queue as id
 from {message} as m
 group by m.queue
@@ -131,9 +110,7 @@ having max(m.msg_id) > coalesce(
   pg_sequence_last_value(to_regclass('pgmq.' || quote_ident('q_' || m.queue || '_msg_id_seq'))), 0
 )
      $q$),
-    ('pacing_far_ahead',
-     'the next send of a queue is not reserved further ahead than claims reserve', null,
-     $q$
+    ('pacing_far_ahead', 'the next send of a queue is not reserved further ahead than claims reserve', null, $q$
 select q.name as id
 from tidegate.queue as q
 where q.per_seconds > 0
@@ -141,23 +118,19 @@ where q.per_seconds > 0
     > extract(epoch from tidegate.clock()) + 60 + 2 * (q.burst + 1) / q.per_seconds
      $q$),
     ('survey_does_not_add_up',
-     'a stretch of a queue''s survey is of a queue that exists, and counts what its blocks count', null,
-     $q$
+     'a stretch of a queue''s survey is of a queue that exists, and counts what its blocks count', null, $q$
 select s.queue || ' ' || s.stretch as id
 from tidegate.queue_survey as s
 where s.waiting <> (select sum(b) from unnest(s.waiting_by_block) as b)
   or not exists (select from tidegate.queue as q where q.name = s.queue)
      $q$),
-    ('queue_without_gate',
-     'a queue has a gate', null,
-     $q$
+    ('queue_without_gate', 'a queue has a gate', null, $q$
 select q.name as id from tidegate.queue as q where not exists (select from tidegate.gate as g where g.queue = q.name)
      $q$),
     ('gate_open_above_its_mark',
-     'a gate that nobody holds closes within seconds when the depth behind it reaches the high-water mark', null,
-     $q$
+     'a gate that is not forced closes within seconds when the depth behind it reaches the high mark', null, $q$
 with since as materialized (
-  -- While somebody looks at gates each second, one that he has not come to yet is left to him.
+  -- While maintenance evaluates gates each second, it gets 30 seconds for the gates that it has not reached.
   select statement_timestamp() - case when exists (
     select from tidegate.maintenance as d
     where d.duty = 'gates_evaluate' and d.ran_at > statement_timestamp() - interval '5 seconds'
@@ -187,8 +160,7 @@ where g.state = 'accepting' and not g.forced and g.changed_at < since.at
   )
      $q$),
     ('gate_closed_below_its_mark',
-     'a gate that nobody holds opens within seconds when the depth behind it reaches the low-water mark', null,
-     $q$
+     'a gate that is not forced opens within seconds when the depth behind it reaches the low mark', null, $q$
 with since as materialized (
   select
     w.is_watched,
@@ -222,9 +194,8 @@ where g.state = 'too_many_requests' and not g.forced and g.changed_at < since.at
   )
      $q$),
     ('gate_state_without_its_event',
-     'the last change of a gate on record led to its state, at the depth it tells; one that never changed accepts',
-     null,
-     $q$
+     'the last change of a gate on record led to its state, at the depth on record; one that never changed accepts',
+     null, $q$
 select g.name as id
 from tidegate.gate as g
 left join lateral (
@@ -235,9 +206,8 @@ where case
   else (e.epoch, e.state, e.depth) is distinct from (g.epoch, g.state, g.depth)
 end
      $q$),
-    ('cap_counts_wrongly',
-     'a cap counts the requests of its kind or submitter that are in queues, and no others', null,
-     $q$
+    ('quota_counts_wrongly',
+     'a quota counts the requests of its kind or submitter that are in queues, and no others', null, $q$
 select coalesce(l.gate, m.gate) || ' ' || coalesce(l.id, m.request_id) as id
 from (
   select g.name as gate, r.id, r.submitted_at
@@ -252,6 +222,5 @@ where (m.gate is null and l.submitted_at < statement_timestamp() - interval '1 m
     and not exists (select from tidegate.gate_round as o where o.is_new))
   or (l.gate is null and exists (select from tidegate.gate as g where g.name = m.gate)
     and coalesce(r.finished_at, r.receipt_received_at, '-infinity') < statement_timestamp() - interval '1 minute')
-     $q$)
-  ) as i(name, says, subject, query);
+     $q$);
 $$;

@@ -1,4 +1,4 @@
--- invariants_of_requests: What must hold of requests and of what belongs to them.
+-- invariants_of_requests: The invariants of requests, responses, references, deliveries and keys.
 --
 -- As `invariants`.
 create or replace function tidegate_internal.invariants_of_requests()
@@ -7,10 +7,9 @@ create or replace function tidegate_internal.invariants_of_requests()
   immutable
   set search_path = pg_catalog, pg_temp
 as $$
-  select * from (values
+  values
     ('status_without_its_time',
-     'a row has the time at which it came to its status, and an end if and only if it has ended', 'request',
-     $q$
+     'a row has the time at which it came to its status, and an end if and only if it has ended', 'request', $q$
 (r.finished_at is not null) <> (r.req_status in ('completed', 'timed_out', 'failure'))
 or case r.req_status
   when 'queued' then r.queued_at
@@ -21,21 +20,16 @@ or case r.req_status
 end is null
      $q$),
     ('ended_request_that_names_a_message',
-     'a row in no queue names no message, unless it was put there by hand', 'request',
-     $q$
+     'a row in no queue names no message, unless it was put there by hand', 'request', $q$
 r.req_status not in ('queued', 'processing', 'tx_in_flight') and num_nonnulls(r.queue, r.msg_id) > 0
 and 'hand_edit' <> all(array(select e.cause from tidegate.request_event as e where e.request_id = r.id) || r.cause)
      $q$),
-    ('time_still_to_come',
-     'what is on record of a request has happened', 'request',
-     $q$
+    ('time_still_to_come', 'what is on record of a request has happened', 'request', $q$
 statement_timestamp() + interval '1 minute' < greatest(
   r.submitted_at, r.queued_at, r.processing_at, r.tx_in_flight_at, r.receipt_received_at, r.finished_at
 )
      $q$),
-    ('live_request_without_deadline',
-     'every status that is not the last has a deadline', 'request',
-     $q$
+    ('live_request_without_deadline', 'every status that is not the last has a deadline', 'request', $q$
 case r.req_status
   when 'queued' then not isfinite(r.deadline_at) or r.readiness_deadline_at is null
     or not isfinite(r.readiness_deadline_at)
@@ -45,9 +39,7 @@ case r.req_status
   else r.req_status in ('processing', 'tx_in_flight') and (r.deadline_at is null or not isfinite(r.deadline_at))
 end
      $q$),
-    ('request_past_its_deadline',
-     'a request does not outlive its deadline by more than a minute', 'request',
-     $q$
+    ('request_past_its_deadline', 'a request does not outlive its deadline by more than a minute', 'request', $q$
 statement_timestamp() - interval '1 minute' > case r.req_status
   when 'queued' then least(r.deadline_at, r.readiness_deadline_at)
   when 'processing' then r.deadline_at
@@ -55,33 +47,24 @@ statement_timestamp() - interval '1 minute' > case r.req_status
   when 'receipt_received' then (select a.due_at from tidegate.awaiting_response as a where a.request_id = r.id)
 end
      $q$),
-    ('response_awaited_for_nobody',
-     'only requests that await a response are noted as such', null,
-     $q$
+    ('awaiting_response_of_no_request', 'only requests that await a response are noted as such', null, $q$
 select a.request_id::text as id
 from tidegate.awaiting_response as a
 left join tidegate.request as r on r.id = a.request_id
 where r.req_status is distinct from 'receipt_received'
      $q$),
-    ('completed_request_without_response',
-     'a completed request has its response; a proof may have none', 'request',
-     $q$
+    ('completed_request_without_response', 'a completed request has its response; a proof may have none', 'request', $q$
 r.req_status = 'completed' and r.flow <> 'proof' and r.response is null and r.cause <> 'hand_edit'
      $q$),
-    ('response_of_a_live_request',
-     'a request has no response before its end', 'request',
-     $q$
+    ('response_of_a_live_request', 'a request has no response before its end', 'request', $q$
 r.response is not null and r.req_status not in ('completed', 'timed_out', 'failure')
      $q$),
     ('completed_without_its_shares',
-     'a request that was completed by its shares has as many as it takes', 'request',
-     $q$
+     'a request that was completed by its shares has as many as it takes', 'request', $q$
 r.cause = 'threshold_reached'
 and (select count(*) from tidegate.response_part as p where p.request_id = r.id) < r.response_threshold
      $q$),
-    ('share_of_a_request_that_awaits_none',
-     'shares are kept of requests that have been sent and take them', null,
-     $q$
+    ('share_of_a_request_that_awaits_none', 'shares are kept of requests that have been sent and take them', null, $q$
 select p.request_id || ' ' || p.part as id
 from tidegate.response_part as p
 join tidegate.request as r on r.id = p.request_id
@@ -89,31 +72,26 @@ where {of p.request_id} and {of r.id}
   and (r.flow <> 'decrypt' or r.req_status in ('queued', 'processing', 'tx_in_flight'))
      $q$),
     ('shares_reached_and_not_completed',
-     'a request whose shares have reached their threshold is completed', 'request',
-     $q$
+     'a request whose shares have reached their threshold is completed', 'request', $q$
 r.req_status = 'receipt_received' and r.response_threshold > 1
 and (select count(*) from tidegate.response_part as p where p.request_id = r.id) >= r.response_threshold
      $q$),
     ('request_without_its_reference',
-     'the reference of a receipt leads to a request, and that of one that awaits its response to itself', 'request',
-     $q$
+     'the reference of a receipt leads to a request, and that of one that awaits its response to itself', 'request', $q$
 r.reference is not null and (
   select f.request_id = r.id or r.req_status <> 'receipt_received'
   from tidegate.request_reference as f
   where f.reference = r.reference
 ) is not true
      $q$),
-    ('reference_of_another_request',
-     'a reference leads to the request whose receipt brought it', null,
-     $q$
+    ('reference_of_another_request', 'a reference leads to the request whose receipt brought it', null, $q$
 select f.reference as id
 from tidegate.request_reference as f
 join tidegate.request as r on r.id = f.request_id
 where {of f.request_id} and {of r.id} and r.reference is distinct from f.reference
      $q$),
     ('leftover_of_a_removed_request',
-     'references, shares, kept responses and deliveries go with their request', null,
-     $q$
+     'references, shares, kept responses and deliveries go with their request', null, $q$
 select o.what || ' ' || o.request_id as id
 from (
   select 'reference' as what, f.request_id from tidegate.request_reference as f
@@ -124,8 +102,7 @@ from (
 where {of o.request_id} and not exists (select from tidegate.request as r where r.id = o.request_id and {of r.id})
      $q$),
     ('response_left_in_the_inbox',
-     'an early response is applied when its request awaits one, and marked late when it has ended', null,
-     $q$
+     'an early response is applied when its request awaits one, and marked late when it has ended', null, $q$
 select i.id::text as id
 from tidegate.response_inbox as i
 left join tidegate.request_reference as f on f.reference = i.reference
@@ -134,15 +111,13 @@ where not i.late and r.req_status not in ('queued', 'processing', 'tx_in_flight'
   and greatest(i.received_at,
     coalesce(r.finished_at, r.receipt_received_at)) < statement_timestamp() - interval '1 minute'
      $q$),
-    ('delivery_of_a_live_request',
-     'nobody is told of an end that has not come', null,
-     $q$
+    ('delivery_of_a_live_request', 'a live request has no delivery', null, $q$
 select w.request_id::text as id
 from tidegate.webhook_delivery as w
 join tidegate.request as r on r.id = w.request_id
 where {of w.request_id} and {of r.id} and r.req_status not in ('completed', 'timed_out', 'failure')
      $q$),
-    ('end_that_nobody_is_told',
+    ('ended_request_without_delivery',
      'a request that was submitted with a callback has a delivery when it has ended, for as long as deliveries are '
      'kept',
      'request',
@@ -152,8 +127,7 @@ and r.finished_at > statement_timestamp() - (select p.retention from tidegate.we
 and (select count(*) from tidegate.webhook_delivery as w where w.request_id = r.id) = 0
      $q$),
     ('redrive_of_what_has_not_failed',
-     'only what has failed or timed out was submitted again, as a request that was there', null,
-     $q$
+     'only what has failed or timed out was submitted again, as a request that was there', null, $q$
 select v.request_id::text as id
 from tidegate.redrive as v
 left join tidegate.request as o on o.id = v.request_id
@@ -164,18 +138,14 @@ where {of v.request_id} and (
     and v.at > statement_timestamp() - interval '1 day')
 )
      $q$),
-    ('key_of_no_request',
-     'an idempotency key stands for a request that was there', null,
-     $q$
+    ('key_of_no_request', 'an idempotency key stands for a request that was there', null, $q$
 select d.scope || ' ' || d.key as id
 from tidegate.dedup as d
 where d.expires_at > statement_timestamp()
   and not exists (select from tidegate.request as r where r.id = d.request_id)
   and not exists (select from tidegate.request_event as e where e.request_id = d.request_id)
      $q$),
-    ('counts_do_not_add_up',
-     'requests are counted by kind and status as many as there are', null,
-     $q$
+    ('counts_do_not_add_up', 'requests are counted by kind and status as many as there are', null, $q$
 select c.kind || ' ' || c.req_status as id
 from (
   select t.kind, t.req_status, t.requests from tidegate.request_count as t
@@ -186,6 +156,5 @@ from (
 ) as c
 group by c.kind, c.req_status
 having sum(c.requests) <> 0
-     $q$)
-  ) as i(name, says, subject, query);
+     $q$);
 $$;

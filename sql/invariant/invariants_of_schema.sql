@@ -1,16 +1,14 @@
--- invariants_of_schema: What must hold of the rules, triggers, indexes and duties that everything else stands on.
+-- invariants_of_schema: The invariants of transition rules, triggers, indexes and duties.
 --
--- As `invariants`. The rules of the state machine are told here once more, or an edit of both could not be seen.
+-- As `invariants`. The rules of the state machine are repeated here, because an edit of the table has to be detected.
 create or replace function tidegate_internal.invariants_of_schema()
   returns table (name text, says text, subject text, query text)
   language sql
   immutable
   set search_path = pg_catalog, pg_temp
 as $$
-  select * from (values
-    ('transition_rule_edited',
-     'the rules of the state machine are those that it was made with', null,
-     $q$
+  values
+    ('transition_rule_edited', 'the rules of the state machine are those that it was made with', null, $q$
 with made as (
   select f.flow, m.from_status, m.to_status, c.cause
   from (values
@@ -47,8 +45,7 @@ from (
 ) as e
      $q$),
     ('guard_switched_off',
-     'the triggers that guard the tables and write history are there, and every trigger is switched on', null,
-     $q$
+     'the triggers that guard the tables and write history are there, and every trigger is switched on', null, $q$
 with trigger as materialized (
   select c.relname || ' ' || t.tgname as name, t.tgenabled in ('O', 'A') as is_on
   from pg_catalog.pg_trigger as t
@@ -76,29 +73,23 @@ union all
 select t.name from trigger as t where not t.is_on
      $q$),
     ('queue_function_outdated',
-     'each function that reads or writes queues'' tables has the same branch for every queue', null,
-     $q$
+     'each function that reads or writes queues'' tables has the same branch for every queue', null, $q$
 select f.signature::text as id from tidegate_internal.queue_functions() as f where f.body <> f.wanted
      $q$),
-    ('submit_terms_outdated',
-     'plain submissions go by the configuration as it is', null,
-     $q$
+    ('submit_terms_outdated', 'plain submissions go by the configuration as it is', null, $q$
 select coalesce(t.kind, w.kind) as id
 from tidegate.submit_terms as t
 full join tidegate_internal.wanted_terms(null) as w on w.kind = t.kind
 where w is distinct from t
      $q$),
-    ('index_is_invalid',
-     'every index may be used', null,
-     $q$
+    ('index_is_invalid', 'every index may be used', null, $q$
 select i.indexrelid::regclass::text as id
 from pg_catalog.pg_index as i
 join pg_catalog.pg_class as c on c.oid = i.indexrelid
 where c.relnamespace in ('tidegate'::regnamespace, 'pgmq'::regnamespace) and not (i.indisvalid and i.indisready)
      $q$),
     ('single_row_missing',
-     'settings, the policy of webhooks, the look round caps and the version of the schema have their one row', null,
-     $q$
+     'settings, the policy of webhooks, the quota round and the version of the schema have their one row', null, $q$
 select s.name as id
 from (
   select 'setting' as name, count(*) as number from tidegate.setting
@@ -108,9 +99,7 @@ from (
 ) as s
 where s.number <> 1
      $q$),
-    ('duty_missing',
-     'every duty of maintenance is on its list, and is done at least once a day', null,
-     $q$
+    ('duty_missing', 'every duty of maintenance is on its list, and is done at least once a day', null, $q$
 select d.name as id
 from unnest(array[
   'adjust_policies', 'quota_reconcile', 'drop_partitions', 'expire_by_deadline', 'expire_by_readiness', 'expire_events',
@@ -120,6 +109,5 @@ from unnest(array[
 ]) as d(name)
 left join tidegate.maintenance as m on m.duty = d.name
 where m.period is null or m.period > interval '1 day'
-     $q$)
-  ) as i(name, says, subject, query);
+     $q$);
 $$;

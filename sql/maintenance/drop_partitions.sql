@@ -1,7 +1,7 @@
--- drop_partitions: Maintenance duty: drops the oldest history partition whose requests are gone; returns its name.
+-- drop_partitions: Maintenance duty: drops the oldest history partition whose requests are deleted; returns its name.
 --
--- Only where some kind has a retention, and only days that are over for a day. Returns its name; null when there is
--- none, or when somebody's transaction is in the way: others would queue up behind, so it is left to the next call.
+-- Only where some kind has a retention, and only days that are over for a day. Returns null when there is none,
+-- or when another transaction holds a lock: waiting would block all later ones, so the next call tries again.
 create or replace function tidegate.drop_partitions()
   returns text
   language plpgsql

@@ -1,5 +1,5 @@
--- expire_events: Forgets changes of gates, breakers and policies older than `setting.event_retention`; a maintenance
--- duty, one bounded batch a call.
+-- expire_events: One batch of a maintenance duty: deletes events of gates, breakers and policies older than
+-- `setting.event_retention`.
 --
 -- The latest of each gate, breaker and policy stays, whatever its age: epochs and versions go on counting from there.
 -- So do the versions of policies that requests which are still kept may have been tried under: they are judged by them.

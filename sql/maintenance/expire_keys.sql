@@ -1,26 +1,24 @@
--- expire_keys: Forgets idempotency keys whose window has passed; a maintenance duty, one bounded batch a call.
+-- expire_keys: One batch of a maintenance duty: deletes idempotency keys whose window has passed; returns how many.
 create or replace function tidegate.expire_keys(batch integer default 1000)
   returns bigint
-  language plpgsql
+  language sql
   security definer
   set search_path = pg_catalog, pg_temp
   set jit = off
 as $$
-declare
-  v_expired bigint;
-begin
-  -- Locked rows are being used again at this moment: they have a new window.
-  delete from tidegate.dedup as d
-  using (
-    select e.scope, e.key from tidegate.dedup as e
-    where e.expires_at <= tidegate.clock()
-    order by e.expires_at
-    limit batch
-    for update skip locked
-  ) as expired
-  where d.scope = expired.scope and d.key = expired.key;
-  get diagnostics v_expired = row_count;
-  return v_expired;
-end;
+  -- A locked row is being used again and gets a new window.
+  with expired_rows as (
+    delete from tidegate.dedup as d
+    using (
+      select e.scope, e.key from tidegate.dedup as e
+      where e.expires_at <= tidegate.clock()
+      order by e.expires_at
+      limit batch
+      for update skip locked
+    ) as expired
+    where d.scope = expired.scope and d.key = expired.key
+    returning 1
+  )
+  select count(*) from expired_rows;
 $$;
 select tidegate_internal.allow('expire_keys', '{api,worker,admin}');

@@ -1,8 +1,7 @@
--- expire_requests: Deletes requests that ended longer ago than their kind's retention; a maintenance duty, one bounded
--- batch a call.
+-- expire_requests: One batch of a maintenance duty: deletes requests that ended before the retention of their kind.
 --
--- The oldest ids first: ids ascend with time, so those in question are a range of a kind's. Each has what belongs to it
--- go with it (see `request_removal`), and its history where that lies in the default partition; that of a day goes with
+-- The oldest ids first: ids ascend with time, so the candidates are a range of each kind. Dependent rows are deleted
+-- with a request (see `request_removal`), and so is history in the default partition; the history of a day goes with
 -- its partition (see `drop_partitions`). Keys went before: a window is no longer than the retention, and where both
 -- were shortened, requests stay for as long as keys from before stand for them. Live requests stay, however old; so do
 -- those that ended lately, and are passed over until the next round. Returns how many it deleted, and whether to go on.
@@ -16,7 +15,7 @@ as $$
 declare
   v_no_id  constant uuid := '00000000-0000-0000-0000-000000000000';
   v_now    constant timestamptz := tidegate.clock();
-  v_looks  constant integer := 10 * batch;
+  v_examine  constant integer := 10 * batch;
   v_kind   record;
   v_seen   record;
   v_gone   uuid[];
@@ -42,24 +41,24 @@ begin
     where k.retention is not null
     order by k.name
   loop
-    with looked_at as materialized (
+    with examined as materialized (
       select r.id, r.req_status in ('completed', 'timed_out', 'failure') and r.finished_at < v_kind.before as old
       from tidegate.request as r
       -- Compared as pairs, so that no index but (kind, id) will do.
       where r.kind >= '' and (r.kind, r.id) > (v_kind.name, v_kind.after)
         and (r.kind, r.id) < (v_kind.name, tidegate.uuid_v7_floor(v_kind.before))
       order by r.kind, r.id
-      limit v_looks
+      limit v_examine
     ), chosen as materialized (
-      select l.id from looked_at as l where l.old order by l.id limit v_left
+      select l.id from examined as l where l.old order by l.id limit v_left
     )
     select
       (select array_agg(c.id) from chosen as c) as ids,
       case
         -- No further than to the last one that fits the batch.
         when (select count(*) from chosen) = v_left then (select c.id from chosen as c order by c.id desc limit 1)
-        when (select count(*) from looked_at) = v_looks
-          then (select l.id from looked_at as l order by l.id desc limit 1)
+        when (select count(*) from examined) = v_examine
+          then (select l.id from examined as l order by l.id desc limit 1)
       end as next_after
     into v_seen;
 
@@ -78,7 +77,7 @@ begin
       expired := expired + coalesce(cardinality(v_gone), 0);
       v_left := v_left - cardinality(v_seen.ids);
     end if;
-    -- At its end a round begins anew.
+    -- At the end of the range the next round begins.
     if coalesce(v_seen.next_after, v_no_id) <> v_kind.after then
       insert into tidegate.retention_walk as w (kind, after)
       values (v_kind.name, coalesce(v_seen.next_after, v_no_id))

@@ -1,6 +1,6 @@
--- expire_responses: receipt_received → timed_out, when the response is overdue. Maintenance: one batch.
+-- expire_responses: One batch of a maintenance duty: receipt_received → timed_out, when the response is overdue.
 --
--- A maintenance duty, one bounded batch a call. Returns how many requests ended, and whether more may be due.
+-- Returns how many requests ended, and whether more may be due.
 create or replace function tidegate.expire_responses(batch integer default 1000, out expired bigint, out more boolean)
   language plpgsql
   security definer
@@ -15,11 +15,7 @@ declare
   );
 begin
   more := cardinality(v_ids) = batch;
-  select count(*) into expired
-  from tidegate_internal.end_requests(
-    v_ids, '{receipt_received}', 'timed_out', '{response_timed_out}',
-    tidegate_internal.error_json('response_timed_out', 'the downstream did not answer in time', true)
-  );
+  select count(*) into expired from tidegate_internal.end_expired(v_ids, 'unanswered');
 end;
 $$;
 select tidegate_internal.allow('expire_responses', '{api,worker,admin}');

@@ -1,7 +1,6 @@
--- fold_counts: Folds the append-only count deltas into one row per kind and status; a maintenance duty, one bounded
--- batch a call.
+-- fold_counts: One batch of a maintenance duty: folds the append-only count deltas into one row per kind and status.
 --
--- Also folds drains by the second, and forgets those older than the longest window that anybody looks at. Returns how
+-- Also folds drains by the second, and deletes those older than ten minutes, the longest window in use. Returns how
 -- many deltas it folded.
 create or replace function tidegate.fold_counts()
   returns bigint
@@ -29,7 +28,7 @@ begin
   )
   select count(*) into v_folded from taken;
 
-  -- One row a second is enough of what nobody looks at by the moment any more.
+  -- Drains older than ten seconds are only read by the second.
   with taken as (
     delete from tidegate.queue_drain as d
     where d.ctid = any(array(

@@ -10,11 +10,10 @@ declare
   v_duty  text;
   v_began timestamptz;
   v_more  boolean;
-  v_queue text;
 begin
-  -- A procedure that commits can have no `set`, and each commit ends what it has set itself.
+  -- A procedure that commits cannot have a `set` clause, and each commit ends a local setting.
   perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-  -- Most calls find that somebody else has just done it all.
+  -- Most calls find that another process has just run all duties.
   if not exists (
     select from tidegate.maintenance as m where tidegate.clock() not between m.ran_at and m.ran_at + m.period
   ) then
@@ -23,18 +22,18 @@ begin
 
   foreach v_duty in array array[
     'expire_by_deadline', 'expire_by_readiness', 'expire_responses', 'sweep_inbox', 'rescan_queues', 'quota_reconcile',
-    'gates_evaluate', 'breakers_evaluate', 'survey_queues', 'take_samples', 'fold_counts', 'fold_calls', 'adjust_policies',
-    'expire_keys', 'expire_webhooks', 'expire_requests', 'forget_workers', 'make_partitions', 'drop_partitions',
-    'expire_events'
+    'gates_evaluate', 'breakers_evaluate', 'survey_queues', 'take_samples', 'fold_counts', 'fold_calls',
+    'adjust_policies', 'expire_keys', 'expire_webhooks', 'expire_requests', 'forget_workers', 'make_partitions',
+    'drop_partitions', 'expire_events'
   ] loop
     v_began := tidegate.clock();
     v_more := true;
-    -- Bounded, so that no duty waits for another's backlog: what is left after its time waits for the next call.
+    -- Bounded, so that no duty delays the others with its backlog: the next call continues.
     for v_batch in 1 .. 100 loop
       exit when not v_more or tidegate.clock() not between v_began and v_began + v_time
         or (v_batch = 1 and not tidegate.duty_begins(v_duty));
       v_more := false;
-      -- A duty that fails says so, and does not keep the later ones from running.
+      -- A duty that fails raises a warning, and the later ones run all the same.
       begin
         case v_duty
           when 'expire_by_deadline' then select e.more into v_more from tidegate.expire_by_deadline() as e;
@@ -56,13 +55,9 @@ begin
           when 'forget_workers' then perform tidegate.forget_workers();
           when 'make_partitions' then perform tidegate.make_partitions();
           when 'rescan_queues' then
-            for v_queue in select q.name from tidegate.queue as q order by q.name loop
-              perform tidegate.rescan_queue(v_queue);
-            end loop;
+            perform tidegate.rescan_queue(o.name) from (select q.name from tidegate.queue as q order by q.name) as o;
           when 'survey_queues' then
-            for v_queue in select q.name from tidegate.queue as q order by q.name loop
-              perform tidegate.survey_queue(v_queue, 8);
-            end loop;
+            perform tidegate.survey_queue(o.name, 8) from (select q.name from tidegate.queue as q order by q.name) as o;
         end case;
       exception when others then
         raise warning 'maintenance duty %: %', v_duty, sqlerrm;

@@ -1,8 +1,8 @@
 -- make_partitions: Maintenance: makes the history partitions of today and the days ahead; returns their names.
 --
 -- One partition a day, by the time in the request's id. What comes before the first partition, or when none was
--- made in time, goes to the default one. Returns the names of those it made; gives up quickly, until the next call,
--- when somebody's transaction is in the way, because others would queue up behind.
+-- made in time, goes to the default one. Returns the names of those it made; gives up after 200 ms when
+-- another transaction holds a lock, because waiting would block all later ones; the next call tries again.
 create or replace function tidegate.make_partitions(days_ahead integer default 3)
   returns setof text
   language plpgsql

@@ -1,21 +1,16 @@
--- What the tables of this folder's subject are for, column by column.
+-- Comments on the tables of this folder's subject.
 
 comment on table tidegate.retention_walk is 'How far the round of expire_requests has come, kind by kind.';
 comment on column tidegate.retention_walk.kind is 'The kind.';
-comment on column tidegate.retention_walk.after is
-  'Every request of the kind up to this id was looked at in this round.';
+comment on column tidegate.retention_walk.after is 'The round has examined the kind''s requests up to this id.';
 
-comment on table tidegate.maintenance is
-  'One row per maintenance duty: how often it is due and how far it has come; written by tidegate.maintain.';
+comment on table tidegate.maintenance is 'One row per maintenance duty: period and progress; written by maintain.';
 comment on column tidegate.maintenance.duty is 'The duty.';
 comment on column tidegate.maintenance.period is 'How often it is due.';
 comment on column tidegate.maintenance.ran_at is 'When it last began.';
-comment on column tidegate.maintenance.took_ms is
-  'How long it took then, milliseconds; a duty that takes long runs less often.';
-comment on column tidegate.maintenance.cursor_at is
-  'Of the deadline sweeps: deadlines before this one have been dealt with.';
-comment on column tidegate.maintenance.cursor_id is
-  'Of the deadline sweeps: the last request dealt with among those with the same deadline.';
+comment on column tidegate.maintenance.took_ms is 'Duration of that run, milliseconds; long duties run less often.';
+comment on column tidegate.maintenance.cursor_at is 'Deadline sweeps: earlier deadlines are done.';
+comment on column tidegate.maintenance.cursor_id is 'Deadline sweeps: last request done with that deadline.';
 
 comment on table tidegate.schema_state is 'One row: what migrate last applied; written by migrate.';
 comment on column tidegate.schema_state.only_row is 'Always true: there is one row.';

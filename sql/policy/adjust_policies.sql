@@ -13,35 +13,34 @@ as $$
 declare
   v_few       constant integer := 20;
   v_settings  tidegate.setting;
-  v_queue     tidegate.queue;
-  v_congested text[] := '{}';
+  v_congested text[];
   v_seen      record;
   v_policy    tidegate.policy;
   v_force     tidegate.policy_in_force;
   v_calls     record;
-  v_rates     record;
   v_stretch   numeric;
   v_cause     text;
   v_changed   bigint := 0;
 begin
   select * into v_settings from tidegate.setting as s;
-  for v_queue in
-    select * from tidegate.queue as q where to_regclass(tidegate_internal.queue_table(q.name)) is not null
+  v_congested := array(
+    select (o.queue).name
+    from (
+      select q as queue from tidegate.queue as q where to_regclass(tidegate_internal.queue_table(q.name)) is not null
       order by q.name
-  loop
-    if tidegate_internal.queue_is_congested(v_queue, p_now) then
-      v_congested := v_congested || v_queue.name;
-    end if;
-  end loop;
+    ) as o
+    where tidegate_internal.queue_is_congested(o.queue, p_now)
+  );
 
   for v_seen in
-    select p.kind, p.stage, case p.stage when 'tx' then k.tx_queue
-      else k.readiness_queue end = any(v_congested) as congested
+    select
+      p.kind, p.stage,
+      coalesce(case p.stage when 'tx' then k.tx_queue else k.readiness_queue end = any(v_congested), false) as congested
     from tidegate.policy as p
     join tidegate.kind as k on k.name = p.kind
     order by p.kind, p.stage
   loop
-    -- One that somebody is changing at this moment is looked at a second later.
+    -- A policy that another transaction is changing is skipped: the next run adjusts it.
     select * into v_policy
     from tidegate.policy as p
     where p.kind = v_seen.kind and p.stage = v_seen.stage
@@ -50,14 +49,13 @@ begin
     perform tidegate_internal.learn_times(v_policy, p_now);
 
     select * into v_force from tidegate.policy_in_force as f where f.kind = v_seen.kind and f.stage = v_seen.stage;
-    v_seen.congested := coalesce(v_seen.congested, false);
     v_stretch := v_force.stretch;
     v_cause := null;
-    select * into v_calls from tidegate.calls_since(v_seen.kind, v_seen.stage, p_now - v_settings.heal_window);
     select
-      round(v_calls.retries::numeric / greatest(v_calls.requests, 1), 4) as retry_rate,
-      round(v_calls.timeouts::numeric / greatest(v_calls.requests, 1), 4) as timeout_rate
-    into v_rates;
+      c.calls, round(c.retries::numeric / greatest(c.requests, 1), 4) as retry_rate,
+      round(c.timeouts::numeric / greatest(c.requests, 1), 4) as timeout_rate
+    into v_calls
+    from tidegate.calls_since(v_seen.kind, v_seen.stage, p_now - v_settings.heal_window) as c;
     if not exists (
       select
       from tidegate.policy_change as c
@@ -66,8 +64,8 @@ begin
     ) then
       v_cause := case
         when v_calls.calls < v_few then null
-        when v_rates.retry_rate > v_policy.heal_retry_rate then 'retry_rate'
-        when v_rates.timeout_rate > v_policy.heal_timeout_rate then 'timeout_rate'
+        when v_calls.retry_rate > v_policy.heal_retry_rate then 'retry_rate'
+        when v_calls.timeout_rate > v_policy.heal_timeout_rate then 'timeout_rate'
       end;
       if v_cause is not null then
         v_stretch := least(v_stretch * 2, v_policy.stretch_max);
@@ -86,7 +84,7 @@ begin
     v_changed := v_changed + (tidegate_internal.policy_activate(
       v_seen.kind, v_seen.stage, v_stretch, v_seen.congested, v_cause,
       jsonb_build_object(
-        'calls', v_calls.calls, 'retry_rate', v_rates.retry_rate, 'timeout_rate', v_rates.timeout_rate,
+        'calls', v_calls.calls, 'retry_rate', v_calls.retry_rate, 'timeout_rate', v_calls.timeout_rate,
         'congested', v_seen.congested
       ),
       p_now

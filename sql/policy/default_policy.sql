@@ -1,6 +1,6 @@
--- default_policy: Attempts, backoffs and times that a new kind comes with, for one of its stages.
+-- default_policy: Attempts, backoffs and times of a new kind, for one of its stages.
 --
--- As many attempts as carry an outage of half the kind's deadline (of readiness: of half its own time) when each fails
+-- Enough attempts to survive an outage of half the kind's deadline (of readiness: of half its own time) when each fails
 -- at once, and with timeouts that fit the budget when each takes its whole timeout. Where there is no time for that,
 -- one attempt.
 create or replace function tidegate.default_policy(

@@ -1,6 +1,6 @@
--- error_class: What sort of trouble an error's code stands for: timeout, connect, 5xx, throttled, 4xx or other.
+-- error_class: The class of an error code: timeout, connect, 5xx, throttled, 4xx or other.
 --
--- `throttled` is what the downstream says when the same call may be welcome later (408, 409, 425, 429); every other 4xx
+-- `throttled` are the answers after which the same call may succeed later (408, 409, 425, 429); every other 4xx
 -- is a refusal. `other` are codes of a stage's own.
 create or replace function tidegate.error_class(code text)
   returns text

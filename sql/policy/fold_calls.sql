@@ -1,6 +1,6 @@
--- fold_calls: Folds reported calls by the second and into totals; a maintenance duty, one bounded batch a call.
+-- fold_calls: One batch of a maintenance duty: folds reported calls by the second and into totals.
 --
--- Seconds are kept for ten minutes, the longest window that anybody looks at, and so are counts of submissions.
+-- Seconds are kept for ten minutes, the longest window in use, and so are counts of submissions.
 -- Returns how many samples it folded.
 create or replace function tidegate.fold_calls()
   returns bigint

@@ -1,4 +1,4 @@
--- p_ok: With what probability one of so many attempts succeeds, each of which fails with probability `p_drop`.
+-- p_ok: The probability that at least one of several attempts succeeds, if each fails with probability `p_drop`.
 create or replace function tidegate.p_ok(p_drop numeric, attempts integer)
   returns numeric
   language sql

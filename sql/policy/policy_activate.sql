@@ -1,4 +1,4 @@
--- policy_activate: Makes a policy hold as declared, stretched by `p_stretch`; a version, with what brought it about.
+-- policy_activate: Puts a policy in force, its backoffs stretched by `p_stretch`, as a new version with its cause.
 --
 -- Stretched means longer backoffs, congested twice as long again. Neither takes an attempt away: fewer are made because
 -- fewer fit before the deadline. Returns the new version, or null when nothing is different.

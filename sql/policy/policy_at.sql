@@ -1,4 +1,4 @@
--- policy_at: The policy under which an attempt goes that began at `p_began`.
+-- policy_at: The policy in force for an attempt that began at `p_began`.
 create or replace function tidegate_internal.policy_at(p_kind text, p_stage tidegate.stage, p_began timestamptz)
   returns tidegate.policy_in_force
   language plpgsql

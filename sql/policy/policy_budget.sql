@@ -1,6 +1,6 @@
--- policy_budget: Refuses a policy that cannot hold, with the inequality and its numbers, and puts others in force.
+-- policy_budget: Trigger on policy: refuses a policy beyond its budget (TG013), and puts any other in force.
 --
--- After the row's own constraints, which say more simply what they forbid.
+-- It runs after the constraints of the row, whose messages are simpler.
 create or replace function tidegate_internal.policy_budget()
   returns trigger
   language plpgsql
@@ -35,8 +35,7 @@ $$;
 
 create or replace trigger policy_budget
   after insert or update on tidegate.policy
-  for each row
-  execute function tidegate_internal.policy_budget();
+  for each row execute function tidegate_internal.policy_budget();
 
 -- At the end of the transaction, because a kind and its policies may change together.
 create or replace function tidegate_internal.kind_budget()
@@ -59,24 +58,13 @@ begin
 end;
 $$;
 
-do $$
-begin
-  if not exists (
-    select from pg_trigger as t where t.tgrelid = 'tidegate.policy'::regclass and t.tgname = 'kind_within_budget'
-  ) then
-    create constraint trigger kind_within_budget
-      after insert or update on tidegate.policy
-      deferrable initially deferred
-      for each row
-      execute function tidegate_internal.kind_budget();
-    create constraint trigger kind_within_budget
-      after insert or update of deadline on tidegate.kind
-      deferrable initially deferred
-      for each row
-      execute function tidegate_internal.kind_budget();
-  end if;
-end;
-$$;
+select
+  tidegate_internal.constraint_trigger(
+    'kind_within_budget', 'policy', 'insert or update', 'execute function tidegate_internal.kind_budget()'
+  ),
+  tidegate_internal.constraint_trigger(
+    'kind_within_budget', 'kind', 'insert or update of deadline', 'execute function tidegate_internal.kind_budget()'
+  );
 
 -- Policies from before there were versions.
 select tidegate_internal.policy_activate(p.kind, p.stage, 1, false, 'declared', null, tidegate.clock())
@@ -87,5 +75,4 @@ insert into tidegate.breaker (kind, stage)
 select p.kind, p.stage from tidegate.policy as p
 where num_nonnulls(p.breaker_error_rate, p.breaker_latency_ms) > 0
 on conflict do nothing;
-comment on function tidegate_internal.kind_budget is
-  'Trigger on kind and policy, at commit: the deadline of a kind holds its stages one after the other (TG013).';
+comment on function tidegate_internal.kind_budget is 'Trigger: the stages fit the deadline of their kind (TG013).';

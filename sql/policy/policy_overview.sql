@@ -1,5 +1,5 @@
--- policy_overview: Each policy: its bound W_retry, what is in force now, and its chance of success by the calls of the
--- last five minutes.
+-- policy_overview: Each policy with its bound W_retry, the version in force, and the probability of success by the
+-- calls of the last five minutes.
 --
 -- p_drop is the share of calls that failed in the last five minutes; p_ok = 1 − p_drop^attempts, and the attempts
 -- expected are Σ p_drop^(k−1) for k = 1 … attempts. Null while no call was made.
@@ -26,12 +26,10 @@ comment on column tidegate.policy_overview.semantics is 'As declared.';
 comment on column tidegate.policy_overview.attempts is 'As declared.';
 comment on column tidegate.policy_overview.timeout_mode is 'As declared.';
 comment on column tidegate.policy_overview.timeout_ms is 'As declared.';
-comment on column tidegate.policy_overview.w_retry_ms is
-  'How long the attempts take at most, with their backoffs, milliseconds.';
+comment on column tidegate.policy_overview.w_retry_ms is 'Longest time of attempts and backoffs, milliseconds.';
 comment on column tidegate.policy_overview.budget_ms is 'deadline_ms - margin_ms: what W_retry must not exceed.';
 comment on column tidegate.policy_overview.p_drop is 'Share of calls that failed.';
-comment on column tidegate.policy_overview.p_ok is
-  '1 - p_drop^attempts: with what probability one of the attempts succeeds.';
+comment on column tidegate.policy_overview.p_ok is '1 - p_drop^attempts: probability that an attempt succeeds.';
 comment on column tidegate.policy_overview.expected_attempts is 'How many attempts a request takes on average.';
 comment on column tidegate.policy_overview.dedup_window is 'As declared.';
 comment on column tidegate.policy_overview.version is 'The version in force.';
@@ -39,10 +37,8 @@ comment on column tidegate.policy_overview.since is 'Since when.';
 comment on column tidegate.policy_overview.stretch is 'By what backoffs are multiplied; 1: as declared.';
 comment on column tidegate.policy_overview.congested is 'Whether the queue is congested.';
 comment on column tidegate.policy_overview.attempts_in_force is 'The same: nothing takes an attempt away.';
-comment on column tidegate.policy_overview.timeout_ms_in_force is
-  'Timeout of one call now, milliseconds; of adaptive ones only the bound: estimator_overview has them.';
+comment on column tidegate.policy_overview.timeout_ms_in_force is 'Timeout now, milliseconds; adaptive: the bound.';
 comment on column tidegate.policy_overview.base_ms_in_force is 'First backoff now, milliseconds.';
 comment on column tidegate.policy_overview.cap_ms_in_force is 'Longest backoff now, milliseconds.';
-comment on column tidegate.policy_overview.hedge_after_ms_in_force is
-  'When a second call starts now, milliseconds; null: none does.';
+comment on column tidegate.policy_overview.hedge_after_ms_in_force is 'Hedge delay now, milliseconds; null: none.';
 comment on column tidegate.policy_overview.calls_5m is 'How many calls these figures are of.';

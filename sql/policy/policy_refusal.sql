@@ -1,7 +1,7 @@
 -- policy_refusal: Why a policy cannot hold, or null; the budget and the semantics.
 --
--- The budget: W_retry ≤ deadline − margin, with its numbers. The semantics: what a stage promises rules out some means.
--- Everything that changes a policy asks here.
+-- The budget is W_retry ≤ deadline − margin. The semantics of a stage exclude some settings. Every change of a policy
+-- is checked here.
 create or replace function tidegate_internal.policy_refusal(p_policy tidegate.policy)
   returns text
   language plpgsql
@@ -26,13 +26,13 @@ begin
   where r.word = '4xx' or tidegate.error_class(r.word) = '4xx' or tidegate.error_class('http_' || r.word) = '4xx'
   limit 1;
   if v_never is not null then
-    return format('retry_on lists %s, but what the downstream has refused is not sent again', v_never);
+    return format('retry_on lists %s, but a request refused by the downstream is not sent again', v_never);
   end if;
   if p_policy.stage = 'tx' and p_policy.semantics = 'at_most_once' and p_policy.hedge_max > 0 then
     return 'at_most_once and hedge_max > 0 contradict each other: a hedge is a second send';
   end if;
   if p_policy.stage = 'tx' and p_policy.semantics <> 'at_most_once' and p_policy.dedup_window = interval '0' then
-    return format('%s needs a dedup_window above zero: what is sent again has to be known again', p_policy.semantics);
+    return format('%s needs a dedup_window above zero, to recognise repeated sends', p_policy.semantics);
   end if;
   return null;
 end;

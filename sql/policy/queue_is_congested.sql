@@ -1,9 +1,8 @@
--- queue_is_congested: Whether a queue is congested: its gate is closed at its mark, or at least as much comes as leaves
--- it.
+-- queue_is_congested: Whether a queue is congested: its gate is closed at its high mark, or arrivals reach departures.
 --
--- ρ is what came over what may leave in the same time, seen over ten seconds or more: at its configured rate, or as
--- much as it served. Small numbers tell nothing; and what is served as it comes is as much as comes, so that without a
--- rate the queue has to have grown.
+-- ρ is arrivals over possible departures in ten seconds or more: at the configured rate, or as many as left. Fewer than
+-- twenty arrivals are ignored. Without a rate, departures equal arrivals in a queue that keeps up, so it has to have
+-- grown.
 create or replace function tidegate_internal.queue_is_congested(p_queue tidegate.queue, p_now timestamptz)
   returns boolean
   language plpgsql

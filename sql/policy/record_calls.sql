@@ -1,10 +1,9 @@
--- record_calls: Appends what a settle says about its calls, one row a kind, and tells their breakers.
+-- record_calls: Appends the calls that a settle reports, one row per kind, and passes them to the breakers.
 --
--- One element a call, in the order of the messages: its kind, whether it was the request's first attempt, what came of
--- it (null for all: `answered`, whatever the answer; `failed`, `timeout`; `void`: it tells nothing), whether it will be
--- tried again. The place of its lease finds how long it took and how many hedges it had; without that, it took from its
--- claim to now. Only answers and calls that were cut off tell how long calls take: a refused connection may take no
--- time at all.
+-- One element a call, in the order of the messages: its kind, whether it was the request's first attempt, its
+-- outcome (null for all or `answered`: any answer; `failed`; `timeout`; `void`: not counted), whether it will be
+-- retried. The place of its lease finds how long it took and how many hedges it had; without that, it took from its
+-- claim to now. Only answers and calls that were cut off give latencies: a refused connection may take no time.
 create or replace function tidegate_internal.record_calls(
   p_stage      tidegate.stage,
   p_kinds      text[],

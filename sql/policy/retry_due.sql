@@ -1,9 +1,9 @@
 -- retry_due: When the next attempt of a stage is due, or null when it would begin at `p_until` or later.
 --
--- After `p_after`, the downstream's own wish, if the policy respects it; else after the backoff. A backoff that healing
--- or congestion has lengthened ends nothing that the declared one would carry on: it is cut, down to the declared one,
--- so that the next attempt has time for its calls (of a repeated send: for a receipt, and the send). Backoffs after
--- more attempts than the policy has, because some used none, are a second at least.
+-- After `p_after`, the Retry-After of the downstream, if the policy respects it; else after the backoff. A backoff
+-- lengthened by healing or congestion ends no request that the declared one would continue: it is cut, down to the
+-- declared one, so that the next attempt has time for its calls (of a repeated send: for a receipt, and the send).
+-- Backoffs after more attempts than the policy has, because some used none, are a second at least.
 create or replace function tidegate_internal.retry_due(
   p_policy  tidegate.policy_in_force,
   p_attempt integer,

@@ -1,8 +1,8 @@
--- lock_recovery_shared: To the end of the transaction, no request that has lost its message gets one again.
+-- lock_recovery_shared: Keeps `recover` from making lost messages again until the transaction ends.
 --
--- For whoever is about to lock the rows of several requests. They lock the messages first, and nobody who claims comes
--- between; but where a message is lost, there is only the row. Did `recover` make it again meanwhile, a claim could
--- take it, lock that row, and wait for another one of theirs while they wait for this one.
+-- For transactions that lock the rows of several requests. They lock the messages first, which keeps claims away; but a
+-- lost message leaves only the row. If `recover` made it again meanwhile, a claim could take it, lock that row, and
+-- wait for another row of the transaction: a deadlock.
 create or replace function tidegate_internal.lock_recovery_shared()
   returns void
   language sql

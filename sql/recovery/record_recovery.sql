@@ -1,6 +1,6 @@
--- record_recovery: Adds figures to the record of a run of `recover`; without one they are a run of their own.
+-- record_recovery: Adds figures to the record of a run of `recover`, or stores them as a run of their own.
 --
--- Figures that are 0 are not worth a row.
+-- Figures of 0 are dropped.
 create or replace function tidegate_internal.record_recovery(p_run bigint, p_figures jsonb)
   returns void
   language plpgsql

@@ -1,20 +1,20 @@
 -- recover: tx_in_flight → processing for requests whose worker vanished, and a message for every live request without
 -- one. One batch: call again with next_after.
 --
--- One bounded batch a call: looks at live requests with an id greater than `after`, in id order, until `batch` of them
--- seem to be lost or fifty times as many have been looked at, and returns what it did and where to go on (`next_after`,
--- null at the end), because a function cannot commit. Locks only what seems to be lost. Safe at any time, by anyone,
--- twice, while workers run.
+-- One bounded batch a call: examines live requests with an id greater than `after`, in id order, until `batch` of them
+-- seem to be lost or fifty times as many have been examined, and returns what it did and where to continue
+-- (`next_after`, null at the end), because a function cannot commit. Locks only requests that seem to be lost. Safe to
+-- repeat, at any time, while workers run.
 --   reset      in flight, and its lease has run out or is gone: back to processing, claimable at once;
 --              with at_most_once semantics it ends as outcome_unknown instead (`ended`). `reset_all` resets those
 --              under a live lease too: for a fleet that is known to be down. Refused (TG007) while live leases
 --              exist, unless `force`.
 --   rebuilt    neither under a lease nor with a message in its stage's queue: gets one under its old number, so its
 --              position is what it was; `renumbered` when that number belongs to another request by now.
---   counted    in a queue, and not counted at the caps of their kind and submitter: counted again
--- Queues whose tables somebody has dropped get them back first (see `recover_storage`); gates that what was rebuilt has
--- filled close. `dry_run` counts and changes nothing, and leaves out what a deadline has overtaken: `recover_deadlines`
--- ends that. `run` is whose record counts it.
+--   counted    in a queue, and not counted by the quotas of their kind and submitter: counted again
+-- Dropped queue tables are made again first (see `recover_storage`); gates close that the rebuilt messages have filled.
+-- `dry_run` counts and changes nothing, and leaves out requests past a deadline: `recover_deadlines` ends those.
+-- `run` is the record that counts it.
 create or replace function tidegate.recover(
   batch          integer default 1000,
   after          uuid default null,
@@ -43,15 +43,9 @@ declare
   v_seen   record;
   v_state  record;
   v_claims tid[];
-  v_caps   tidegate.gate[];
+  v_quotas   tidegate.gate[];
 begin
-  reset := 0;
-  ended := 0;
-  rebuilt := 0;
-  renumbered := 0;
-  counted := 0;
-  ids := '{}';
-
+  select 0, 0, 0, 0, 0, '{}' into reset, ended, rebuilt, renumbered, counted, ids;
   if recover.kind is not null and not exists (select from tidegate.kind as k where k.name = recover.kind) then
     raise exception using errcode = 'TG002', message = format('there is no kind "%s"', recover.kind);
   end if;
@@ -59,11 +53,11 @@ begin
   if not dry_run then
     perform tidegate_internal.require_read_committed('recover');
   end if;
-  -- Once a walk: it counts the messages of each queue.
+  -- Only in the first batch: it counts the messages of each queue.
   if not dry_run and recover.after is null then
     perform tidegate.recover_storage(run => recover.run);
   end if;
-  -- At every batch: a fleet that comes back in the middle is not down.
+  -- In every batch, because the fleet may come back between two.
   if reset_all and not force and not dry_run and exists (
     select from tidegate.queue as q where q.stage = 'tx' and tidegate_internal.held_count(q.name, tidegate.clock()) > 0
   ) then
@@ -82,12 +76,12 @@ begin
     return;
   end if;
 
-  -- One at a time, and while nobody locks several rows (see `lock_recovery_shared`): another's messages may be claimed
-  -- already.
+  -- One at a time, and not while a transaction locks several rows (see `lock_recovery_shared`): a message that another
+  -- recovery has made may be claimed already.
   if not dry_run then
     perform pg_advisory_xact_lock(hashtextextended('tidegate.recover', 0));
     perform tidegate_internal.lock_messages(v_seen.queues, v_seen.msg_ids);
-    -- A claim that is being extended is not lost, and is not waited for.
+    -- A claim that is being extended is not lost: it is skipped.
     v_claims := array(
       select c.ctid
       from tidegate.claim as c
@@ -100,8 +94,8 @@ begin
   -- After the locks: a lease taken while they were waited for is a live one.
   v_now := tidegate.clock();
 
-  -- Looked at again, in a statement after the locks. A message belongs to the request only if both name each other.
-  -- A request that names another message by now has moved on, or another recovery was faster: it is left alone.
+  -- Read again, in a statement after the locks. A message belongs to the request only if both name each other.
+  -- A request that names another message by now has moved on, or another recovery was faster: it is skipped.
   for v_state in
     select
       d.queue as queue_now, d.target_queue,
@@ -120,7 +114,7 @@ begin
       select
         r.id, r.queue, r.msg_id, t.target_queue, s.request_id is not null as waits,
         s.request_id is null and l.held is not null and r.queue is not distinct from t.target_queue as leased,
-        -- A lost send goes by the policy that it was begun under, too.
+        -- A lost send is subject to the policy of its start, too.
         case
           when r.req_status = 'tx_in_flight' and p.since > r.tx_in_flight_at
             and (tidegate_internal.policy_at(r.kind, 'tx', r.tx_in_flight_at)).semantics = 'at_most_once'
@@ -157,7 +151,7 @@ begin
     ) as d
     where d.lost or d.missing
     group by d.queue, d.target_queue
-    -- Those that have messages to delete come last, see recover_queue.
+    -- Queues with messages to delete come last, see recover_queue.
     order by d.target_queue, d.queue nulls first
   loop
     reset := reset + coalesce(cardinality(v_state.reset_ids), 0);
@@ -175,12 +169,12 @@ begin
     end if;
   end loop;
 
-  -- Not those that somebody is ending at this moment.
-  v_caps := array(select g from tidegate.gate as g where g.queue is null order by g.name);
-  if v_caps <> '{}' then
+  -- Not the requests that another transaction is ending.
+  v_quotas := array(select g from tidegate.gate as g where g.queue is null order by g.name);
+  if v_quotas <> '{}' then
     with missing as (
       select c.name, r.id
-      from unnest(v_caps) as c
+      from unnest(v_quotas) as c
       join tidegate.request as r on (r.kind = c.kind or r.submitter = c.submitter) and r.id = any(v_seen.ids)
       where r.req_status in ('queued', 'processing', 'tx_in_flight')
         and not exists (select from tidegate.quota_usage as m where m.gate = c.name and m.request_id = r.id)

@@ -1,14 +1,14 @@
--- recover_deadlines: One batch: ends live requests past their deadline that no sweep will meet, and gives one to those
--- that have none; go on at next_after.
+-- recover_deadlines: One batch: ends live requests past their deadline, and gives a deadline to those without one;
+-- continues at next_after.
 --
 -- Finds what no sweep will: sweeps visit each row about once, by indexes, and a row that came back with a backup, or
--- lost the note that its response is awaited, is behind them. One bounded batch a call: looks at live requests with an
--- id greater than `after`, in id order, until `batch` of them are late or fifty times as many have been looked at, and
--- returns what it did and where to go on (`next_after`, null at the end). Safe at any time, by anyone, twice, while
+-- lost the note that its response is awaited, is behind them. One bounded batch a call: examines live requests with an
+-- id greater than `after`, in id order, until `batch` of them are late or fifty times as many have been examined, and
+-- returns what it did and where to continue (`next_after`, null at the end). Safe to repeat, at any time, while
 -- workers run.
 --   expired    past its deadline: timed_out or failure, as a sweep would have ended it
 --   dated      queued without a readiness deadline, or awaiting a response without one: has its kind's, from then
--- `dry_run` counts and changes nothing. `run` is whose record counts it.
+-- `dry_run` counts and changes nothing. `run` is the record that counts it.
 create or replace function tidegate.recover_deadlines(
   batch          integer default 1000,
   after          uuid default null,
@@ -34,9 +34,7 @@ declare
   v_window integer := greatest(batch, least(50 * batch, 50000));
   v_found  record;
 begin
-  expired := 0;
-  dated := 0;
-  ids := '{}';
+  select 0, 0, '{}' into expired, dated, ids;
   if recover_deadlines.kind is not null
     and not exists (select from tidegate.kind as k where k.name = recover_deadlines.kind)
   then
@@ -44,11 +42,11 @@ begin
   end if;
   if not dry_run then
     perform tidegate.recover_storage(run => recover_deadlines.run);
-    -- As whoever ends several requests.
+    -- As every transaction that ends several requests.
     perform tidegate_internal.lock_recovery_shared();
   end if;
 
-  -- First how far this batch goes: what ends meanwhile must not let it pass over what it has not looked at.
+  -- First how far this batch goes: requests that end meanwhile must not make it skip others.
   v_live := array(
     select r.id
     from tidegate.request as r
@@ -58,7 +56,7 @@ begin
     limit v_window
   );
 
-  -- Row by row, so that it ends with the last one that is wanted.
+  -- The inner query is not flattened (`offset 0`), so that the limit ends it row by row.
   select array_agg(l.id order by l.id) as ids, array_agg(l.queue order by l.id) as queues,
     array_agg(l.msg_id order by l.id) as msg_ids, count(*) filter (where l.fate = 'undated') as undated
   into v_found
@@ -96,19 +94,23 @@ begin
     return;
   end if;
 
-  -- All messages before any row, then all rows in one order, because a sweep may come the other way, and then looked at
-  -- again.
+  -- All messages before any row, then all rows in one order, because a sweep may come the other way; then the fates are
+  -- evaluated again.
   perform tidegate_internal.lock_messages(v_found.queues, v_found.msg_ids);
   perform tidegate_internal.lock_requests(v_found.ids, v_found.queues, v_found.msg_ids);
   select
-    array_agg(f.id) filter (where f.fate = 'unready') as unready,
-    array_agg(f.id) filter (where f.fate = 'overdue') as overdue,
-    array_agg(f.id) filter (where f.fate = 'unanswered') as unanswered,
-    array_agg(f.id) filter (where f.fate = 'undated') as undated
+    array_agg(r.id) filter (where f.fate = 'unready') as unready,
+    array_agg(r.id) filter (where f.fate = 'overdue') as overdue,
+    array_agg(r.id) filter (where f.fate = 'unanswered') as unanswered,
+    array_agg(r.id) filter (where f.fate = 'undated') as undated
   into v_found
   from unnest(v_found.ids, v_found.queues, v_found.msg_ids) as s(id, queue, msg_id)
-  join tidegate_internal.deadline_fates(v_found.ids, v_now) as f on f.id = s.id
-  where f.queue is not distinct from s.queue and f.msg_id is not distinct from s.msg_id;
+  join tidegate.request as r
+    on r.id = s.id and r.queue is not distinct from s.queue and r.msg_id is not distinct from s.msg_id
+  left join tidegate.awaiting_response as a on a.request_id = r.id and r.req_status = 'receipt_received'
+  cross join lateral tidegate_internal.deadline_fate(
+    r.req_status, r.readiness_deadline_at, r.deadline_at, a.due_at, v_now
+  ) as f(fate);
 
   with undated as materialized (
     select r.id, r.kind, r.req_status, r.readiness_deadline_at, r.deadline_at, r.queued_at, r.receipt_received_at
@@ -136,24 +138,11 @@ begin
   ids := array(
     select i from unnest(ids) as i
     union all
-    select e.id
-    from tidegate_internal.end_requests(
-      v_found.unready, '{queued}', 'timed_out', '{readiness_timed_out}',
-      tidegate_internal.error_json('readiness_timed_out', 'not ready in time', true)
-    ) as e
+    select e.id from tidegate_internal.end_expired(v_found.unready, 'unready') as e
     union all
-    select e.id
-    from tidegate_internal.end_requests(
-      v_found.overdue, '{queued,processing,tx_in_flight}', 'failure',
-      '{deadline_exceeded,deadline_exceeded,deadline_exceeded}',
-      tidegate_internal.error_json('deadline_exceeded', 'the deadline passed before it was answered', true)
-    ) as e
+    select e.id from tidegate_internal.end_expired(v_found.overdue, 'overdue') as e
     union all
-    select e.id
-    from tidegate_internal.end_requests(
-      v_found.unanswered, '{receipt_received}', 'timed_out', '{response_timed_out}',
-      tidegate_internal.error_json('response_timed_out', 'the downstream did not answer in time', true)
-    ) as e
+    select e.id from tidegate_internal.end_expired(v_found.unanswered, 'unanswered') as e
     order by 1
   );
   expired := cardinality(ids) - dated;

@@ -1,6 +1,6 @@
--- recover_gates: Closes and opens gates whose marks have been passed unseen; returns how many.
+-- recover_gates: Closes and opens gates whose depth has passed a mark; returns how many.
 --
--- As maintenance does every second. `dry_run` counts them and changes nothing. `run` is whose record counts them.
+-- As maintenance does every second. `dry_run` counts them and changes nothing. `run` is the record that counts them.
 create or replace function tidegate.recover_gates(dry_run boolean default false, run bigint default null)
   returns bigint
   language plpgsql

@@ -1,9 +1,9 @@
 -- recover_queue: The writing half of `recover`, for requests of one queue; returns how many were renumbered.
 --
--- The caller has locked the messages and the rows. `p_freed` are numbers to take out of lost hands, `p_done` messages
--- of requests whose outcome is unknown; `p_missing` are requests without a message in `p_target_queue`. A queue that
--- was dropped and made again numbers from 1, so its sequence is first set beyond every number that rows and messages
--- know; a number that another request's message has by now is replaced by a fresh one.
+-- The caller has locked the messages and the rows. `p_freed` are numbers to put back from lost claims, `p_done`
+-- messages of requests whose outcome is unknown; `p_missing` are requests without a message in `p_target_queue`. A
+-- queue that was dropped and made again numbers from 1, so its sequence is first set beyond every number that rows and
+-- messages know; a number that another request's message has by now is replaced by a fresh one.
 create or replace function tidegate_internal.recover_queue(
   p_queue           text,
   p_target_queue    text,
@@ -51,8 +51,8 @@ begin
     ) into v_greatest, v_taken using p_missing_msg_ids;
     if p_queue is not distinct from p_target_queue then
       v_greatest := greatest(v_greatest, (select max(m) from unnest(p_missing_msg_ids) as m));
-      -- The signs of a queue made again. Rows of later batches count too, or a fresh number would be one of theirs. A
-      -- scan of all requests, but only now.
+      -- Either condition shows that the queue was made again. Rows of later batches count too, or a fresh number would
+      -- be one of theirs. A scan of all requests, but only now.
       if v_taken or v_greatest > coalesce(pg_sequence_last_value(v_sequence), 0) then
         select greatest(v_greatest, max(r.msg_id)) into v_greatest from tidegate.request as r
           where r.queue = p_target_queue;
@@ -97,7 +97,7 @@ begin
     from moved as m
     having count(*) > 0;
   end if;
-  -- Last: deleting may wait for the queue's drain lock, which comes after the mark's.
+  -- Last: deleting may wait for the drain lock of the queue, which comes after the watermark lock.
   if p_unknown_ids is not null then
     update tidegate.request as r
     set

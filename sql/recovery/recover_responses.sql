@@ -1,8 +1,7 @@
--- recover_responses: One batch: applies early responses whose request awaits one by now; call again while there is
--- more.
+-- recover_responses: One batch: applies early responses whose request awaits one now; call again while `more` is true.
 --
--- One bounded batch a call: how many it has `applied`, and whether there is `more` to look at. `dry_run` counts all of
--- them and changes nothing. `run` is whose record counts them.
+-- One bounded batch a call: how many it has `applied`, and whether there is `more`. `dry_run` counts all of
+-- them and changes nothing. `run` is the record that counts them.
 create or replace function tidegate.recover_responses(
   batch       integer default 1000,
   dry_run     boolean default false,

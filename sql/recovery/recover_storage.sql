@@ -4,8 +4,8 @@
 -- The offset of each queue's gate is counted anew: one that was restored may be younger than the messages.
 --
 -- A queue that draws numbers that are taken refuses every new message; what is under a lease keeps its number, too.
--- What was in a table that is gone, `recover` brings back from the rows. `dry_run` only names them; `run` is whose
--- record counts them.
+-- `recover` makes the messages of a dropped table again from the rows. `dry_run` only names the queues; `run` is the
+-- record that counts them.
 create or replace function tidegate.recover_storage(dry_run boolean default false, run bigint default null)
   returns setof text
   language plpgsql
@@ -20,7 +20,7 @@ begin
   for v_queue in select * from tidegate_internal.missing_storage() loop
     return next v_queue.name;
     continue when dry_run;
-    -- Two at once: the second finds it made.
+    -- Of two concurrent calls the second finds it made.
     perform pg_advisory_xact_lock(tidegate.queue_lock_key(v_queue.name, 'storage'));
     if exists (select from tidegate_internal.missing_storage() as q where q.name = v_queue.name) then
       perform tidegate_internal.make_storage(v_queue.name, v_queue.stage);
@@ -32,7 +32,7 @@ begin
   for v_queue in select * from tidegate.queue as q order by q.name loop
     if not dry_run then
       perform tidegate_internal.refresh_offset(v_queue.name, true, null, true);
-      -- What was edited by hand may wait below a kind's mark.
+      -- A message edited by hand may be below the watermark of its kind.
       perform nextval(tidegate_internal.queue_counter(v_queue.name, 'epoch'));
     end if;
     v_sequence := to_regclass('pgmq.' || quote_ident('q_' || v_queue.name || '_msg_id_seq'));
@@ -43,7 +43,7 @@ begin
     continue when v_greatest <= coalesce(pg_sequence_last_value(v_sequence), 0) or v_greatest is null;
     return next v_queue.name;
     continue when dry_run;
-    -- Two at once: the second must not set it back to what it has read.
+    -- Of two concurrent calls the second must not set it back to the value it has read.
     perform pg_advisory_xact_lock(tidegate.queue_lock_key(v_queue.name, 'storage'));
     if v_greatest > coalesce(pg_sequence_last_value(v_sequence), 0) then
       perform setval(v_sequence, v_greatest);

@@ -2,12 +2,11 @@
 -- far as the gates have room. One batch: call again with next_after.
 --
 -- One bounded batch a call, in the order of ids above `after`: requests of one kind and submitter, each under the link
--- that it was redriven. So none is submitted twice, whoever calls, and however often. The new requests have the kind,
--- payload, submitter and callback of the old ones, and find the gates as any submission does: what is `refused` is not
--- linked, and may come again in `retry_after_seconds`. A full cap keeps none of others from their turn; a full queue
--- ends the round. Nor does one that nobody could submit now (its kind makes a key of it that stands for another
--- payload): it is `unfit`, and says why. Without more to do `next_after` is null; `refused` and `unfit` are those up to
--- there.
+-- that it was redriven. So none is submitted twice. The new requests have the kind, payload, submitter and callback of
+-- the old ones, and find the gates as any submission does: what is `refused` is not linked, and may come again in
+-- `retry_after_seconds`. A full quota does not block other kinds and submitters; a full queue ends the round. Nor does
+-- a request that cannot be submitted (its derived key stands for another payload): it is `unfit`, with the reason.
+-- Without more to do `next_after` is null; `refused` and `unfit` are those up to there.
 --
 -- `kind`, `since` (they ended then or later) and `code` (of their error) narrow it. Without a code, those that were
 -- cancelled are left alone, and those that may have been sent: `outcome_unknown`, and whatever was begun to be sent
@@ -44,13 +43,7 @@ declare
   v_done    record;
   v_refused uuid[];
 begin
-  redriven := 0;
-  refused := 0;
-  unfit := 0;
-  ids := '{}';
-  new_ids := '{}';
-  unfit_ids := '{}';
-  unfit_reasons := '{}';
+  select 0, 0, 0, '{}', '{}', '{}', '{}' into redriven, refused, unfit, ids, new_ids, unfit_ids, unfit_reasons;
   if redrive.kind is not null and not exists (select from tidegate.kind as k where k.name = redrive.kind) then
     raise exception using errcode = 'TG002', message = format('there is no kind "%s"', redrive.kind);
   end if;
@@ -145,7 +138,7 @@ begin
       from asked as a;
       exit;
     exception when sqlstate 'TG003' or sqlstate 'TG004' or sqlstate 'TG007' then
-      -- All of the kind, or this one.
+      -- TG003 refuses the kind, so all of the group; another error only this request.
       if sqlstate = 'TG003' or cardinality(v_group) = 1 then
         unfit_ids := v_group;
         unfit_reasons := array_fill(sqlerrm, array[cardinality(v_group)]);
@@ -174,7 +167,7 @@ begin
     join tidegate.gate as g on g.queue in (k.readiness_queue, k.tx_queue) and g.state = 'too_many_requests'
     where k.name = v_found.kinds[1]
   ) then
-    -- Right before the first of another kind or submitter, or behind all.
+    -- Before the first request of another kind or submitter, or behind all.
     select case
       when min(c.place) is not null then v_found.ids[min(c.place) - 1]
       when cardinality(v_found.ids) = batch then v_found.ids[batch]
@@ -183,7 +176,7 @@ begin
     from unnest(v_found.ids) with ordinality as c(id, place)
     where c.id <> all(v_group);
   end if;
-  -- The others come again.
+  -- Requests behind next_after are examined again by the next call.
   refused := (select count(*) from unnest(v_refused) as r(id) where next_after is null or r.id <= next_after);
   unfit_ids := array(select u.id from unnest(unfit_ids) as u(id) where next_after is null
     or u.id <= next_after order by u.id);

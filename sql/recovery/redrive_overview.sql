@@ -1,4 +1,4 @@
--- redrive_overview: Requests that were submitted again, and what became of them, latest first.
+-- redrive_overview: Redriven requests with the status of the new request, latest first.
 create or replace view tidegate.redrive_overview as
 select
   v.at, v.request_id, o.kind, o.req_status, o.error ->> 'code' as code, v.redriven_as, n.req_status as redriven_status,
@@ -13,6 +13,5 @@ comment on column tidegate.redrive_overview.kind is 'Its kind; null: it is gone.
 comment on column tidegate.redrive_overview.req_status is 'How it ended.';
 comment on column tidegate.redrive_overview.code is 'The code of its error.';
 comment on column tidegate.redrive_overview.redriven_as is 'The new request.';
-comment on column tidegate.redrive_overview.redriven_status is
-  'Where the new request is in its life; null: it is gone.';
-comment on column tidegate.redrive_overview.actor is 'Who did it.';
+comment on column tidegate.redrive_overview.redriven_status is 'Status of the new request; null: deleted.';
+comment on column tidegate.redrive_overview.actor is 'The user who redrove it.';

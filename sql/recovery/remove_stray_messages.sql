@@ -1,8 +1,9 @@
--- remove_stray_messages: One batch: deletes messages of a queue that stand for no live request; go on at next_after.
+-- remove_stray_messages: One batch: deletes messages of a queue that stand for no live request; continues at
+-- next_after.
 --
--- One bounded batch a call: looks at messages numbered above `after` until `batch` are strays or fifty times as many
--- have been looked at, and returns how many it removed and where to go on (`next_after`, null at the end). A message
--- counts only if its request's row names it, and no lease. `dry_run` counts only; `run` is whose record counts them.
+-- One bounded batch a call: examines messages numbered above `after` until `batch` are strays or fifty times as many
+-- have been examined, and returns how many it removed and where to continue (`next_after`, null at the end). A message
+-- counts only if its request's row names it, and no lease. `dry_run` counts only; `run` is the record that counts them.
 create or replace function tidegate.remove_stray_messages(
   queue          text,
   batch          integer default 1000,
@@ -26,17 +27,18 @@ declare
   v_window integer := greatest(batch, least(50 * batch, 50000));
   v_strays bigint[];
   v_ids    uuid[];
+  v_queues text[];
 begin
   if to_regclass(tidegate_internal.queue_table(remove_stray_messages.queue)) is null then
     removed := 0;
     return;
   end if;
-  -- First how far this batch goes: what is settled meanwhile must not let it pass over what it has not looked at.
+  -- First how far this batch goes: messages settled meanwhile must not make it skip others.
   execute format(
     'select m.msg_id from %s as m where m.msg_id > $1 order by m.msg_id offset $2 - 1 limit 1',
     tidegate_internal.queue_table(remove_stray_messages.queue)
   ) into v_until using v_after, v_window;
-  -- Row by row, so that it ends with the last one that is wanted.
+  -- The inner query is not flattened (`offset 0`), so that the limit ends it row by row.
   execute format(
     $sql$
       select coalesce(array_agg(s.msg_id order by s.msg_id), '{}'), array_agg(s.id order by s.msg_id)
@@ -61,18 +63,24 @@ begin
       ) as s
     $sql$,
     tidegate_internal.queue_table(remove_stray_messages.queue)
-  ) into v_strays, v_ids using v_after, batch, remove_stray_messages.queue, v_queue.stage::text, coalesce(v_until, v_last);
+  ) into v_strays, v_ids using v_after, batch, v_queue.name, v_queue.stage::text, coalesce(v_until, v_last);
   next_after := case when cardinality(v_strays) = batch then v_strays[batch] else v_until end;
   if v_strays <> '{}' and not dry_run then
     -- Looked at again under the locks: by now whatever moved such a request has committed, or has not begun.
-    perform tidegate_internal.lock_messages(array_fill(remove_stray_messages.queue, array[cardinality(v_strays)]), v_strays);
+    v_queues := array_fill(v_queue.name, array[cardinality(v_strays)]);
+    perform tidegate_internal.lock_messages(v_queues, v_strays);
     v_strays := array(
       select s.msg_id
-      from unnest(tidegate_internal.messages_without_request(v_queue, v_strays, v_ids)) as s(msg_id)
-      join tidegate_internal.messages_of(
-        array_fill(remove_stray_messages.queue, array[cardinality(v_strays)]), v_strays
-      ) as m
-        on m.msg_id = s.msg_id
+      from unnest(v_strays, v_ids) as s(msg_id, id)
+      join tidegate_internal.messages_of(v_queues, v_strays) as m on m.msg_id = s.msg_id
+      where not exists (
+        select
+        from tidegate.request as r
+        where r.id = s.id and r.queue = v_queue.name and r.msg_id = s.msg_id and r.lease is null
+          and case v_queue.stage when 'readiness' then r.req_status = 'queued'
+            else r.req_status in ('processing', 'tx_in_flight') end
+      )
+      order by s.msg_id
     );
     perform tidegate_internal.delete_messages(remove_stray_messages.queue, v_strays);
   end if;

@@ -1,10 +1,8 @@
--- requests_missing_message: The reading half of recover: live requests that seem to have lost their message, holder or
--- count.
+-- requests_missing_message: Live requests that seem to have lost their message, lease or quota count, for `recover`.
 --
--- The reading half of `recover`, which locks what is found and looks again. One walk looks at `p_window` live requests
--- with an id greater than `p_after`, in id order, and stops at `p_batch` that are astray: `examined` is how many it
--- looked at, `next_after` where to go on (null at the end). Nothing is locked, so that a sound queue costs little more
--- than reading it.
+-- `recover` locks them and checks again. One call examines `p_window` live requests with an id greater than `p_after`,
+-- in id order, and stops at `p_batch` that are damaged: `examined` is how many it examined, `next_after` where to
+-- continue (null at the end). Nothing is locked, so that a sound queue costs little more than reading it.
 create or replace function tidegate_internal.requests_missing_message(
   p_after       uuid,
   p_kind        text,
@@ -27,7 +25,7 @@ declare
   v_live     uuid[];
   v_messages text;
 begin
-  -- First how far this walk goes: what ends meanwhile must not let it pass over what it has not looked at.
+  -- First how far this batch goes: requests that end meanwhile must not make it skip others.
   v_live := array(
     select r.id
     from tidegate.request as r
@@ -49,7 +47,7 @@ begin
   from tidegate.queue as q
   where to_regclass(tidegate_internal.queue_table(q.name)) is not null;
 
-  -- Row by row, so that it ends with the last one that is wanted.
+  -- The inner query is not flattened (`offset 0`), so that the limit ends it row by row.
   execute format(
     $sql$
       select array_agg(a.id order by a.id), array_agg(a.queue order by a.id), array_agg(a.msg_id order by a.id)

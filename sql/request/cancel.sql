@@ -2,8 +2,8 @@
 -- not_cancellable with the status that forbids it, or unknown.
 --
 -- Returns one row: `cancelled` (also when it was cancelled before: a repeated call gets the same answer), or
--- `not_cancellable` with the status that forbids it, or `unknown`. A check that is running is cancelled too: its
--- outcome will find nothing to settle.
+-- `not_cancellable` with the status that forbids it, or `unknown`. A request under a check is cancelled too: the
+-- settle of the check then moves nothing.
 create or replace function tidegate.cancel(id uuid)
   returns table (outcome text, req_status tidegate.request_status)
   language plpgsql
@@ -14,12 +14,11 @@ create or replace function tidegate.cancel(id uuid)
 as $$
 #variable_conflict use_column
 declare
-  v_tries integer := 0;
-  v_now   tidegate.request_status;
-  v_code  text;
+  v_now  tidegate.request_status;
+  v_code text;
 begin
-  -- A request that moves from one queue to the other just now is met in the next round.
-  loop
+  -- Ten tries, because a request that moves from one queue to the other is missed by one of them.
+  for v_try in 1 .. 10 loop
     if exists (
       select from tidegate_internal.end_requests(
         array[cancel.id], '{queued,processing}', 'failure', '{cancelled,cancelled}',
@@ -39,8 +38,7 @@ begin
       return query select 'cancelled', v_now;
       return;
     end if;
-    v_tries := v_tries + 1;
-    if v_now not in ('queued', 'processing') or v_tries = 10 then
+    if v_now not in ('queued', 'processing') or v_try = 10 then
       return query select 'not_cancellable', v_now;
       return;
     end if;

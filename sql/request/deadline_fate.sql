@@ -1,6 +1,7 @@
--- deadline_fate: What its deadlines make of a live request: unready, overdue or unanswered, by the one that has passed.
+-- deadline_fate: The fate of a live request by the deadline that has passed: unready, overdue or unanswered.
 --
--- undated: it has none where it is. null: it is in time. `p_due_at` is when its response is due, if it awaits one.
+-- undated: it has no deadline in its status. null: no deadline has passed. `p_due_at` is when its response is due, if
+-- it awaits one.
 create or replace function tidegate_internal.deadline_fate(
   p_status tidegate.request_status, p_readiness_deadline_at timestamptz, p_deadline_at timestamptz,
   p_due_at timestamptz,

@@ -3,7 +3,7 @@
 -- The inner form of cancel, operator commands and deadline sweeps. Locks the messages that wait first, as a claim does,
 -- and then moves the rows that are still in one of `p_from` and still name that message; a holder's settle then finds
 -- that the row names no lease, and moves nothing. `p_causes` names the cause for each status in `p_from`. Returns what
--- moved. Who ends more than one request holds recovery off first (see `lock_recovery_shared`).
+-- moved. To end more than one request, call `lock_recovery_shared` first.
 create or replace function tidegate_internal.end_requests(
   p_ids    uuid[],
   p_from   tidegate.request_status[],
@@ -69,7 +69,8 @@ begin
     select distinct q from unnest(v_moved.queues) as q join tidegate.queue as known on known.name = q order by q
   loop
     -- A message that carries the number and stands for another request (the queue was made again) is not theirs. One
-    -- that came back since the first look may be locked by somebody who waits for its row: a claim removes it later.
+    -- that came back since the first look may be locked by a transaction that waits for its row: a claim removes it
+    -- later.
     execute format(
       $sql$
         with theirs as materialized (

@@ -1,18 +1,18 @@
--- explain: Why a request is where it is: the decisive reason first, each as a code, a sentence and the figures in it.
+-- explain: The reasons for the state of a request, the decisive one first: code, sentence and figures.
 --
 -- One row a reason that applies: its code, a sentence, and the figures in it. Codes, in the order in which they decide:
 --   completed, failure, timed_out      it has ended
 --   awaiting_response                  the downstream took it, and has not answered yet
 --   overdue                            its deadline has passed: the next sweep ends it
 --   no_message                         it has lost its place in the queue: `tidegate recover` brings it back
---   held                               a worker is at it
+--   held                               a worker holds it
 --   paused, stopped                    an operator has stopped the queue, or set its limit to 0
---   lost                               a worker was at it, and its lease has run out: the next claim takes or ends it
+--   lost                               its lease has run out: the next claim takes or ends it
 --   breaker_open, breaker_half_open    calls for its kind are held back, or tried with a few
---   backing_off, not_before            its next attempt, or its start, is put off
+--   backing_off, not_before            its next attempt or start is snoozed
 --   concurrency_full, rate_limited     as many checks run, or as many sends have begun, as may
 --   waiting_behind                     others stand before it
---   no_worker                          nobody is alive who serves the queue
+--   no_worker                          no live worker serves the queue
 --   next                               the next claim takes it
 --   redriven, redrive                  it has failed, and was submitted again; it is one that had failed (`redrive`)
 -- Raises TG006 when there is no such request.

@@ -10,7 +10,7 @@ as $$
 #variable_conflict use_column
 declare
   v_stage    constant tidegate.stage := (case p_request.req_status when 'queued' then 'readiness' else 'tx' end);
-  v_what     constant text := case v_stage when 'readiness' then 'check' else 'send' end;
+  v_call     constant text := case v_stage when 'readiness' then 'check' else 'send' end;
   v_attempt  constant integer := case v_stage when 'readiness' then p_request.readiness_attempt
     else p_request.tx_attempt end;
   -- Those that used no attempt of the policy.
@@ -62,7 +62,7 @@ begin
       'held',
       format(
         'held by %s for its %s (attempt %s), under a lease until %s', coalesce(v_lease.worker, 'a worker'),
-        v_what, v_attempt, tidegate_internal.plain_time(v_lease.until)
+        v_call, v_attempt, tidegate_internal.plain_time(v_lease.until)
       ),
       jsonb_strip_nulls(jsonb_build_object(
         'worker', v_lease.worker, 'until', v_lease.until, 'attempt', v_attempt, 'queue', v_queue.name
@@ -131,7 +131,7 @@ begin
 
   v_position := tidegate_internal.waiting_before(v_queue.name, p_request.msg_id, null, p_now);
   if v_visible > p_now then
-    -- A breaker may have put it off; until when it is open, its own line says.
+    -- A breaker may have snoozed it; the line of the breaker has the time.
     if v_breaker.state is null or v_attempt > 0 or v_visible > v_breaker.open_until + interval '1 minute' then
       return query select
         case when v_attempt > 0 then 'backing_off' else 'not_before' end,
@@ -139,11 +139,11 @@ begin
           when v_attempt > 0 then format(
             'backing off after attempt %s%s: its next %s is due at %s, in %s', v_attempt,
             coalesce(' (' || concat_ws(': ', p_request.error ->> 'code', p_request.error ->> 'message') || ')', ''),
-            v_what,
+            v_call,
             tidegate_internal.plain_time(v_visible), tidegate_internal.plain_span(v_visible - p_now)
           )
           else format(
-            'put off until %s, in %s', tidegate_internal.plain_time(v_visible),
+            'snoozed until %s, in %s', tidegate_internal.plain_time(v_visible),
             tidegate_internal.plain_span(v_visible - p_now)
           )
         end,

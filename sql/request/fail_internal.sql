@@ -1,20 +1,18 @@
 -- fail_internal: any live status → failure (internal_error), by an operator; returns the requests that moved.
 --
--- By an operator, for requests that cannot go on. `error` is {"code", "message", "retryable"}. Returns what moved.
+-- `error` is {"code", "message", "retryable"}.
 create or replace function tidegate.fail_internal(ids uuid[], error jsonb default null)
   returns table (id uuid, req_status tidegate.request_status)
-  language plpgsql
+  language sql
   security definer
   set search_path = pg_catalog, pg_temp
   set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
-begin
-  perform tidegate_internal.lock_recovery_shared();
-  return query select * from tidegate_internal.end_requests(
+  select tidegate_internal.lock_recovery_shared();
+  select * from tidegate_internal.end_requests(
     ids, '{queued,processing,tx_in_flight,receipt_received}', 'failure',
     '{internal_error,internal_error,internal_error,internal_error}', fail_internal.error
   );
-end;
 $$;
 select tidegate_internal.allow('fail_internal', '{admin}');

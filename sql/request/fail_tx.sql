@@ -5,19 +5,16 @@
 -- {"code", "message", "retryable"}. Returns the requests that moved.
 create or replace function tidegate.fail_tx(ids uuid[], error jsonb default null)
   returns table (id uuid, req_status tidegate.request_status)
-  language plpgsql
+  language sql
   security definer
   set search_path = pg_catalog, pg_temp
   set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
-#variable_conflict use_column
-begin
-  perform tidegate_internal.lock_recovery_shared();
-  return query select * from tidegate_internal.end_requests(
+  select tidegate_internal.lock_recovery_shared();
+  select * from tidegate_internal.end_requests(
     ids, '{processing,tx_in_flight,receipt_received}', 'failure', '{send_refused,rejected,verdict_rejected}',
     fail_tx.error
   );
-end;
 $$;
 select tidegate_internal.allow('fail_tx', '{admin}');

@@ -1,7 +1,7 @@
 -- list_requests: One page of a kind's requests, newest first, in bounded work; the next page begins before next_before.
 --
 -- `states`, `since` (submitted at or after) and `submitter` narrow it; null: all. `before` is where the page before
--- ended: its `next_before`. A page has at most `page` rows and looks at about `examine` requests, however few of them
+-- ended: its `next_before`. A page has at most `page` rows and examines about `examine` requests, however few of them
 -- match: its work is bounded, and the next page goes on where it stopped. `next_before` is the same in each row, and
 -- null on the last page; a page that found nothing but is not the last is one row without an id. Empty: there is
 -- nothing (more). Raises TG002 for an unknown kind.
@@ -31,7 +31,7 @@ declare
   v_page     integer := least(greatest(coalesce(list_requests.page, 100), 1), 1000);
   v_examine  integer := least(greatest(coalesce(list_requests.examine, 10000), v_page), 100000);
   v_before   uuid := coalesce(list_requests.before, 'ffffffff-ffff-ffff-ffff-ffffffffffff');
-  -- Ids cannot tell times beyond these bounds.
+  -- Ids cannot express times beyond these bounds.
   v_since    uuid := tidegate.uuid_v7_floor(least(greatest(list_requests.since, '1970-01-01Z'), '9999-01-01Z'));
   v_examined integer := 0;
   v_last     uuid;
@@ -60,8 +60,8 @@ begin
       v_next := v_found[v_page];
       exit;
     end if;
-    -- The next page begins below a whole microsecond, the first half of an id: who may not see the last request looked
-    -- at does not learn its id.
+    -- The next page begins below a whole microsecond, the first half of an id, so that a caller without access to
+    -- the last request examined does not learn its id.
     if v_examined >= v_examine and left(v_row.id::text, 18) <> left(v_last::text, 18) then
       v_next := (left(v_last::text, 18) || '-0000-000000000000')::uuid;
       exit;

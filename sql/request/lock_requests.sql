@@ -1,7 +1,7 @@
 -- lock_requests: Locks rows that still name the messages given, in id order.
 --
--- After `lock_messages`: nobody moves such a row on while its message is locked, and all who lock several rows do so in
--- this order. A row that names another message by now has moved on, and is passed over.
+-- After `lock_messages`: such a row does not change while its message is locked, and all transactions lock rows in this
+-- order. A row that names another message by now has moved on, and is passed over.
 create or replace function tidegate_internal.lock_requests(p_ids uuid[], p_queues text[], p_msg_ids bigint[])
   returns void
   language plpgsql

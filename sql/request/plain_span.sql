@@ -1,4 +1,4 @@
--- plain_span: A length of time as sentences tell it: seconds with a tenth, or hours, minutes and seconds.
+-- plain_span: A length of time in the sentences of `explain`: seconds with a tenth, or hours, minutes and seconds.
 create or replace function tidegate_internal.plain_span(p_span interval)
   returns text
   language sql

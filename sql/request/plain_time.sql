@@ -1,4 +1,4 @@
--- plain_time: A time as sentences tell it, in the time zone of the session.
+-- plain_time: A time in the sentences of `explain`, in the time zone of the session.
 create or replace function tidegate_internal.plain_time(p_at timestamptz)
   returns text
   language sql

@@ -9,7 +9,6 @@ create or replace function tidegate_internal.request_entered()
 as $$
 declare
   v_entered record;
-  v_illegal tidegate.request;
 begin
   with counted as (
     insert into tidegate.request_count_delta (kind, req_status, delta)
@@ -17,31 +16,19 @@ begin
   )
   select
     bool_and(r.cause = 'submitted') as submitted,
-    bool_and(exists (
-      select
-      from tidegate.kind as k
-      join tidegate.transition_rule as t on t.flow = k.flow
-      where k.name = r.kind and k.flow = r.flow and t.from_status is null and t.to_status = r.req_status
-    )) as legal
+    min(format('request %s of kind %s, flow %s, may not go from (entry) to %s', r.id, r.kind, r.flow, r.req_status))
+      filter (where not exists (
+        select
+        from tidegate.kind as k
+        join tidegate.transition_rule as t on t.flow = k.flow
+        where k.name = r.kind and k.flow = r.flow and t.from_status is null and t.to_status = r.req_status
+      )) as illegal
   into v_entered
   from new_rows as r;
-
-  if not v_entered.legal then
-    select r.* into v_illegal
-    from new_rows as r
-    where not exists (
-      select
-      from tidegate.kind as k
-      join tidegate.transition_rule as t on t.flow = k.flow
-      where k.name = r.kind and k.flow = r.flow and t.from_status is null and t.to_status = r.req_status
-    )
-    limit 1;
+  if v_entered.illegal is not null then
     raise exception using
       errcode = 'TG001',
-      message = format(
-        'request %s of kind %s, flow %s, may not go from (entry) to %s',
-        v_illegal.id, v_illegal.kind, v_illegal.flow, v_illegal.req_status
-      ),
+      message = v_entered.illegal,
       hint = 'submit it: select * from tidegate.submit(kind, payload)';
   end if;
 

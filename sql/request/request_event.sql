@@ -1,10 +1,10 @@
--- request_event: The history of requests, one row per transition: what is stored, and what the row of a request tells
--- by itself.
+-- request_event: The history of requests, one row per transition: stored events, and those that the row of a request
+-- contains.
 --
--- A plain life needs no event of its own: the row tells when and how it was submitted, claimed last, taken by the
--- downstream and completed. Every other transition is stored as it happens. The guard of requests stores what the row
--- tells before the row stops telling it: when the request goes back to its queue, when somebody edits its times, when
--- it is deleted.
+-- A plain life needs no stored event: the row has the times at which it was submitted, last claimed, taken by the
+-- downstream and completed. Every other transition is stored as it happens. The guard of requests stores the events of
+-- a row before the row loses them: when the request goes back to its queue, when its times are edited, when it is
+-- deleted.
 create or replace view tidegate.request_event as
 select e.request_id, e.transition_no, e.from_status, e.to_status, e.at, e.attempt, e.cause, e.worker, e.detail
 from tidegate.stored_event as e
@@ -53,7 +53,6 @@ comment on column tidegate.request_event.from_status is 'The status before; null
 comment on column tidegate.request_event.to_status is 'The status after.';
 comment on column tidegate.request_event.at is 'When.';
 comment on column tidegate.request_event.attempt is 'Checks (into or out of queued) or sends begun by then.';
-comment on column tidegate.request_event.cause is 'Why; hand_edit: somebody updated the row.';
+comment on column tidegate.request_event.cause is 'Why; hand_edit: the row was updated by hand.';
 comment on column tidegate.request_event.worker is 'The worker that claimed it last.';
-comment on column tidegate.request_event.detail is
-  'The error of a failure, timeout or retry; of a hand edit: {"session_user"}.';
+comment on column tidegate.request_event.detail is 'Error of failures, timeouts and retries; or {"session_user"}.';

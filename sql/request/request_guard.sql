@@ -1,12 +1,12 @@
--- request_guard: Trigger on request: labels hand edits, sets the times, stores what the row no longer tells; refuses
--- impossible edits (TG001).
+-- request_guard: Trigger on request: labels hand edits, sets the times, stores events that the row no longer contains;
+-- refuses impossible edits (TG001).
 --
 -- Which steps are legal is checked after the statement (see `request_history` and `request_entered`). A function
 -- announces its transition by raising transition_no by one and naming the cause. Where it names the status before it
 -- and the time at which the new one was entered, too, the trigger's condition lets the row pass. Whatever else changes
 -- the status is a hand edit, and labelled as one. The trigger sets previous_status, transition_no and the time at which
 -- the new status was entered, so that the history trigger reads nothing but the new rows. It also stores the events
--- that the row no longer tells afterwards (see `request_event`).
+-- that the row no longer contains afterwards (see `request_event`).
 create or replace function tidegate_internal.request_guard()
   returns trigger
   language plpgsql
@@ -87,8 +87,7 @@ $$;
 
 create or replace trigger request_guard
   before delete on tidegate.request
-  for each row
-  execute function tidegate_internal.request_guard();
+  for each row execute function tidegate_internal.request_guard();
 
 -- The functions that submit are trusted to insert what is legal and to count it: they say so by a setting of their own.
 create or replace trigger request_guard_of_inserts
@@ -98,7 +97,7 @@ create or replace trigger request_guard_of_inserts
   execute function tidegate_internal.request_guard();
 
 -- Kept short, because PostgreSQL reads it anew at each statement. A step back to a queue always meets the guard, which
--- stores the send that the row no longer tells; so do edits of what the history reads from the row.
+-- stores the send that the row no longer contains; so do edits of what the history reads from the row.
 create or replace trigger request_guard_of_updates
   before update on tidegate.request
   for each row

@@ -1,5 +1,5 @@
 -- request_history: After each statement, checks its transitions against `transition_rule`, counts them, and stores
--- those that the rows do not tell (see `request_event`).
+-- those that the request rows do not contain (see `request_event`).
 --
 -- Reads only the new rows: the guard has put the previous status into each. (Joining old and new transition tables
 -- costs five times the throughput: they have neither statistics nor an index.) Notes, too, whether a response is
@@ -11,10 +11,10 @@ create or replace function tidegate_internal.request_history()
 as $$
 declare
   v_ends  constant tidegate.request_status[] := '{completed,timed_out,failure}';
-  v_told  constant text[] := '{claimed,receipt,response,threshold_reached,verdict_accepted}';
+  v_in_row  constant text[] := '{claimed,receipt,response,threshold_reached,verdict_accepted}';
   v_steps record;
 begin
-  -- One look at all rows tells which of the others are needed.
+  -- One pass over all rows decides which of the other statements are needed.
   with step as materialized (
     select r.kind, r.flow, r.previous_status, r.req_status, r.cause, count(*) as requests, (array_agg(r.id))[1] as id
     from new_rows as r
@@ -28,7 +28,7 @@ begin
       delta)
   )
   select
-    array_agg(s.previous_status) as old, array_agg(s.req_status) as new, bool_or(s.cause <> all(v_told)) as stored,
+    array_agg(s.previous_status) as old, array_agg(s.req_status) as new, bool_or(s.cause <> all(v_in_row)) as stored,
     min(format('request %s may not go from %s to %s (%s)', s.id, s.previous_status, s.req_status, s.cause))
       filter (where not exists (
         select from tidegate.transition_rule as t
@@ -61,11 +61,11 @@ begin
         when r.cause = 'hand_edit' then jsonb_build_object('session_user', session_user)
         when r.req_status in ('failure', 'timed_out') or r.cause = 'send_retried' then r.error end
     from new_rows as r
-    where r.previous_status is distinct from r.req_status and r.cause <> all(v_told);
+    where r.previous_status is distinct from r.req_status and r.cause <> all(v_in_row);
   end if;
 
   if v_steps.new && v_ends then
-    -- How long they took, of a few also from their sending; and how that compares with what their callers were told.
+    -- Durations, of a few also from their send, and the differences from the ETAs at submit.
     insert into tidegate.finish_sample (
       kind, requests, answer_ms, predicted, error_ms, error_abs_ms, error_bins, p90_stated, p90_held
     )
@@ -93,7 +93,7 @@ begin
                 'rejected')
             then least(greatest(date_part('epoch', r.finished_at - r.tx_in_flight_at) * 1000, 0), 2147483647)::integer
           end as answer_ms,
-          -- A request that its caller cancels is not compared with what the caller was told.
+          -- A cancelled request is not compared with its ETA.
           case when r.cause <> 'cancelled' then r.eta_seconds::bigint end as eta_seconds,
           case when r.cause <> 'cancelled' then r.eta_p90_ms end as eta_p90_ms
       ) as took
@@ -131,5 +131,4 @@ $$;
 create or replace trigger request_history_of_updates
   after update on tidegate.request
   referencing new table as new_rows
-  for each statement
-  execute function tidegate_internal.request_history();
+  for each statement execute function tidegate_internal.request_history();

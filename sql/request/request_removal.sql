@@ -26,10 +26,8 @@ $$;
 create or replace trigger request_removal
   after delete on tidegate.request
   referencing old table as old_rows
-  for each statement
-  execute function tidegate_internal.request_removal();
+  for each statement execute function tidegate_internal.request_removal();
 
 create or replace trigger request_is_never_truncated
   before truncate on tidegate.request
-  for each statement
-  execute function tidegate_internal.request_removal();
+  for each statement execute function tidegate_internal.request_removal();

@@ -1,4 +1,4 @@
--- store_history: Stores those events of a request that only its row tells.
+-- store_history: Stores the events of a request that only its row contains.
 create or replace function tidegate_internal.store_history(p_id uuid)
   returns void
   language plpgsql

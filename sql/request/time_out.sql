@@ -1,19 +1,15 @@
 -- time_out: queued or receipt_received → timed_out, by an operator; returns the requests that moved.
---
--- By an operator, or for responses that came too late for the caller. Returns the requests that moved.
 create or replace function tidegate.time_out(ids uuid[])
   returns table (id uuid, req_status tidegate.request_status)
-  language plpgsql
+  language sql
   security definer
   set search_path = pg_catalog, pg_temp
   set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
-begin
-  perform tidegate_internal.lock_recovery_shared();
-  return query select * from tidegate_internal.end_requests(
+  select tidegate_internal.lock_recovery_shared();
+  select * from tidegate_internal.end_requests(
     ids, '{queued,receipt_received}', 'timed_out', '{readiness_timed_out,response_timed_out}', null
   );
-end;
 $$;
 select tidegate_internal.allow('time_out', '{admin}');

@@ -1,43 +1,34 @@
--- The state machine, as rows: what is not listed here is impossible. `docs/state-machine.md` draws the same.
+-- The state machine, as rows: a transition that is not listed here is impossible. `docs/state-machine.md` draws the
+-- same.
 create temporary table wanted_rule on commit drop as
 select flow::tidegate.flow, from_status::tidegate.request_status, to_status::tidegate.request_status, cause
 from (values
-  ('{decrypt}',              null,               'queued',           'submitted'),
-  ('{proof,direct}',         null,               'processing',       'submitted'),
-
-  ('{decrypt}',              'queued',           'processing',       'readiness_passed'),
-  ('{decrypt}',              'queued',           'timed_out',        'readiness_timed_out'),
-  ('{decrypt}',              'queued',           'failure',          'readiness_failed'),
-  ('{decrypt}',              'queued',           'failure',          'cancelled'),
-  ('{decrypt}',              'queued',           'failure',          'internal_error'),
-  ('{decrypt}',              'queued',           'failure',          'deadline_exceeded'),
-
-  ('{decrypt,proof,direct}', 'processing',       'tx_in_flight',     'claimed'),
-  ('{decrypt,proof,direct}', 'processing',       'failure',          'send_refused'),
-  ('{decrypt,proof,direct}', 'processing',       'failure',          'cancelled'),
-  ('{decrypt,proof,direct}', 'processing',       'failure',          'internal_error'),
-  ('{decrypt,proof,direct}', 'processing',       'failure',          'deadline_exceeded'),
-  ('{decrypt,proof,direct}', 'processing',       'failure',          'attempts_exhausted'),
-
-  ('{decrypt,proof,direct}', 'tx_in_flight',     'receipt_received', 'receipt'),
-  ('{direct}',               'tx_in_flight',     'completed',        'receipt'),
-  ('{decrypt,proof,direct}', 'tx_in_flight',     'processing',       'recovered'),
-  ('{decrypt,proof,direct}', 'tx_in_flight',     'processing',       'send_retried'),
-  ('{decrypt,proof,direct}', 'tx_in_flight',     'processing',       'released'),
-  ('{decrypt,proof,direct}', 'tx_in_flight',     'failure',          'rejected'),
-  ('{decrypt,proof,direct}', 'tx_in_flight',     'failure',          'outcome_unknown'),
-  ('{decrypt,proof,direct}', 'tx_in_flight',     'failure',          'internal_error'),
-  ('{decrypt,proof,direct}', 'tx_in_flight',     'failure',          'deadline_exceeded'),
-  ('{decrypt,proof,direct}', 'tx_in_flight',     'failure',          'attempts_exhausted'),
-
-  ('{decrypt,direct}',       'receipt_received', 'completed',        'response'),
-  ('{decrypt}',              'receipt_received', 'completed',        'threshold_reached'),
-  ('{proof}',                'receipt_received', 'completed',        'verdict_accepted'),
-  ('{proof}',                'receipt_received', 'failure',          'verdict_rejected'),
-  ('{decrypt,proof,direct}', 'receipt_received', 'failure',          'internal_error'),
-  ('{decrypt,proof,direct}', 'receipt_received', 'timed_out',        'response_timed_out')
-) as rule(flows, from_status, to_status, cause)
-cross join unnest(rule.flows::text[]) as flow;
+  ('{decrypt}', null, 'queued', '{submitted}'),
+  ('{proof,direct}', null, 'processing', '{submitted}'),
+  ('{decrypt}', 'queued', 'processing', '{readiness_passed}'),
+  ('{decrypt}', 'queued', 'timed_out', '{readiness_timed_out}'),
+  ('{decrypt}', 'queued', 'failure', '{readiness_failed,cancelled,internal_error,deadline_exceeded}'),
+  ('{decrypt,proof,direct}', 'processing', 'tx_in_flight', '{claimed}'),
+  (
+    '{decrypt,proof,direct}', 'processing', 'failure',
+    '{send_refused,cancelled,internal_error,deadline_exceeded,attempts_exhausted}'
+  ),
+  ('{decrypt,proof,direct}', 'tx_in_flight', 'receipt_received', '{receipt}'),
+  ('{direct}', 'tx_in_flight', 'completed', '{receipt}'),
+  ('{decrypt,proof,direct}', 'tx_in_flight', 'processing', '{recovered,send_retried,released}'),
+  (
+    '{decrypt,proof,direct}', 'tx_in_flight', 'failure',
+    '{rejected,outcome_unknown,internal_error,deadline_exceeded,attempts_exhausted}'
+  ),
+  ('{decrypt,direct}', 'receipt_received', 'completed', '{response}'),
+  ('{decrypt}', 'receipt_received', 'completed', '{threshold_reached}'),
+  ('{proof}', 'receipt_received', 'completed', '{verdict_accepted}'),
+  ('{proof}', 'receipt_received', 'failure', '{verdict_rejected}'),
+  ('{decrypt,proof,direct}', 'receipt_received', 'failure', '{internal_error}'),
+  ('{decrypt,proof,direct}', 'receipt_received', 'timed_out', '{response_timed_out}')
+) as rule(flows, from_status, to_status, causes)
+cross join unnest(rule.flows::text[]) as flow
+cross join unnest(rule.causes::text[]) as cause;
 
 delete from tidegate.transition_rule as t
 where not exists (
@@ -48,11 +39,6 @@ where not exists (
 );
 
 insert into tidegate.transition_rule (flow, from_status, to_status, cause)
-select w.flow, w.from_status, w.to_status, w.cause
-from wanted_rule as w
-where not exists (
-  select
-  from tidegate.transition_rule as t
-  where w.flow = t.flow and w.from_status is not distinct from t.from_status
-    and w.to_status = t.to_status and w.cause = t.cause
-);
+select w.flow, w.from_status, w.to_status, w.cause from wanted_rule as w
+except
+select t.flow, t.from_status, t.to_status, t.cause from tidegate.transition_rule as t;

@@ -32,31 +32,18 @@ where p.timeout_mode = 'adaptive'
 order by p.kind, p.stage;
 comment on column tidegate.estimator_overview.kind is 'The kind.';
 comment on column tidegate.estimator_overview.stage is 'The stage.';
-comment on column tidegate.estimator_overview.state is
-  'normal, or high_load: the timeout is held at the best case until the load has subsided.';
-comment on column tidegate.estimator_overview.srtt_ms is
-  'Smoothed latency, milliseconds; null: nothing was measured yet.';
+comment on column tidegate.estimator_overview.state is 'normal, or high_load (timeout held at the best case).';
+comment on column tidegate.estimator_overview.srtt_ms is 'Smoothed latency, milliseconds; null: not measured.';
 comment on column tidegate.estimator_overview.rttvar_ms is 'Its smoothed deviation, milliseconds.';
 comment on column tidegate.estimator_overview.srto_ms is 'The smoothed timeout, milliseconds.';
-comment on column tidegate.estimator_overview.k_margin is
-  'How many times four deviations the timeout is above the smoothed latency.';
-comment on column tidegate.estimator_overview.timeout_ms is
-  'The timeout as last folded, milliseconds; each process moves its own with every call until the next fold.';
-comment on column tidegate.estimator_overview.min_rtt_ms is
-  'The shortest answer of the last two windows, milliseconds.';
-comment on column tidegate.estimator_overview.usual_rtt_ms is
-  'The shortest mean of an interval of the last two windows in which three of four calls were answered, milliseconds: '
-  'the best '
-  'case is three times that, or three times min_rtt_ms where there was none.';
-comment on column tidegate.estimator_overview.failure_rate is
-  'Share of calls that timed out, as the last closed interval judged it, or of what has been gathered since where it '
-  'had too '
-  'few calls to judge.';
+comment on column tidegate.estimator_overview.k_margin is 'Margin above srtt_ms, in fours of deviations.';
+comment on column tidegate.estimator_overview.timeout_ms is 'Timeout at the last fold, milliseconds.';
+comment on column tidegate.estimator_overview.min_rtt_ms is 'Shortest answer of two windows, milliseconds.';
+comment on column tidegate.estimator_overview.usual_rtt_ms is 'Shortest interval mean of two windows, ms.';
+comment on column tidegate.estimator_overview.failure_rate is 'Share of timed-out calls, last judged interval.';
 comment on column tidegate.estimator_overview.slo is 'Which share may: it steers the margin; null: no target.';
 comment on column tidegate.estimator_overview.load_rps is 'Calls begun per second in the last closed interval.';
-comment on column tidegate.estimator_overview.high_load_rps is
-  'The most calls begun per second in an interval since high load began; null until one is closed, and unless in high '
-  'load.';
+comment on column tidegate.estimator_overview.high_load_rps is 'Largest load since high load began; or null.';
 comment on column tidegate.estimator_overview.high_load_intervals is 'For how many intervals high load has lasted.';
 comment on column tidegate.estimator_overview.min_ms is 'The shortest timeout, milliseconds.';
 comment on column tidegate.estimator_overview.max_ms is 'The longest timeout, milliseconds: the policy''s timeout_ms.';

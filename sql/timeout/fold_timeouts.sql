@@ -1,13 +1,13 @@
--- fold_timeouts: For workers: makes an estimate the one that all go on with, and notes the report of its process,
--- unless somebody was faster; returns whether.
+-- fold_timeouts: Stores an estimate as the next version of a shared estimator, with the report of the process; returns
+-- false when another process stored that version first.
 --
 -- `version` is that of the estimator that the estimate was made from, 0 when there was none. Where the row still has
 -- it, the estimate is stored as the next version, and with it what this process has seen of it (`report`); reports
--- older than an hour, or two intervals if that is longer, go. Returns whether it was so. False: somebody has folded in
--- the meantime, or the policy is gone or no longer adaptive; nothing is written, and `read_timeouts` tells how it is
--- now.
+-- older than an hour, or two intervals if that is longer, go. False: another process has folded
+-- meanwhile, or the policy is deleted or no longer adaptive; nothing is written, and `read_timeouts` has the current
+-- state.
 --
--- `estimate` has the members that `read_timeouts` gives (its version is not looked at), `report` the columns of
+-- `estimate` has the members that `read_timeouts` gives (its version is ignored), `report` the columns of
 -- `timeout_report` but for `reported`, which is counted here. Raises TG007 when a member is missing; constraints say
 -- what the figures may be.
 create or replace function tidegate.fold_timeouts(
@@ -32,7 +32,7 @@ declare
   v_new     tidegate.timeout_estimator;
   v_seen    tidegate.timeout_report;
 begin
-  -- A member that is misspelt would silently be null.
+  -- A misspelt member would silently be null.
   select string_agg(m.place || ' has no ' || m.name, ', ') into v_missing
   from (
     select 'estimate' as place, a.attname as name, fold_timeouts.estimate as given
@@ -52,7 +52,7 @@ begin
     raise exception using errcode = 'TG007', message = v_missing;
   end if;
 
-  -- Locked before the estimator, as a kind that is deleted takes them.
+  -- Locked before the estimator, in the order in which the deletion of a kind locks them.
   select * into v_policy
   from tidegate.policy as p
   where p.kind = fold_timeouts.kind and p.stage = fold_timeouts.stage and p.timeout_mode = 'adaptive'
@@ -82,7 +82,7 @@ begin
       v_new.min_age, v_new.high_load_intervals, v_new.high_load_rps, v_new.interval_no, v_new.began_at, v_new.requests,
       v_new.responses, v_new.failures, v_new.late, v_new.sum_ns, v_new.updated_at
     )
-    -- The guard: who waits here for another fold finds the version gone.
+    -- The guard: a fold that waited here for another one finds another version.
     where e.kind = fold_timeouts.kind and e.stage = fold_timeouts.stage and e.version = fold_timeouts.version;
   end if;
   if not found then

@@ -1,8 +1,8 @@
--- learn_times: The times that a policy takes from what was measured: a percentile timeout, when to hedge.
+-- learn_times: Updates the measured times of a policy in force: its percentile timeout and its hedge delay.
 --
 -- A timeout is a percentile of the latest latencies times the safety factor, and never above the declared one; a call
 -- that was cut off counts with the time it had. Without enough latencies the declared times hold. Hedges start after
--- the 95th percentile, or never while that is not known. What moves by less than a twentieth stays.
+-- the 95th percentile, or never while that is not known. Changes of less than a twentieth are ignored.
 create or replace function tidegate_internal.learn_times(p_policy tidegate.policy, p_now timestamptz)
   returns boolean
   language plpgsql

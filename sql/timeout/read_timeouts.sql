@@ -1,9 +1,9 @@
--- read_timeouts: What a process needs to go on with the adaptive timeouts of a stage, one row for each kind of the list
--- that there is.
+-- read_timeouts: The adaptive timeouts of a stage: policy, shared estimator and other processes' load, one row per
+-- known kind of the list.
 --
 -- The policy as it is now: `adaptive` says whether the estimator is asked at all; `slo` is null without a target.
--- `estimate` is the estimator, null while nobody has folded anything: then its version counts as 0. It comes without
--- its key; `began_us` is when its open interval began, in microseconds since 1970, by the clock that tells `now_us`.
+-- `estimate` is the estimator, null before the first fold: then its version counts as 0. It comes without
+-- its key; `began_us` is when its open interval began, in microseconds since 1970, by the clock of `now_us`.
 -- `sequence` numbers the last report of this worker; `others_rps` is what the others report, calls begun per second,
 -- without those that have not reported for two intervals. Raises nothing for unknown kinds: they have no row.
 create or replace function tidegate.read_timeouts(kinds text[], stage tidegate.stage, worker text)

@@ -22,7 +22,7 @@ pub struct Database {
     sessions: Vec<PgConnection>,
     database: TestDatabase,
     runtime: Runtime,
-    /// Tells the keys and references of one sequence from those of others.
+    /// Distinguishes the keys and references of one sequence from those of others.
     sequence: usize,
     /// How many commands the sequence has had.
     commands: usize,
@@ -175,7 +175,7 @@ impl Database {
         format!("array[{leases}]::tidegate.lease[]")
     }
 
-    /// How long leases last, a second longer with each command: it tells which command gave them.
+    /// How long leases last, a second longer with each command, to identify the command.
     fn lease_for(&self) -> String {
         format!("'10 minutes {} seconds'", self.commands)
     }
@@ -390,7 +390,7 @@ impl Database {
         )
     }
 
-    /// Everything, as [`super::model::Model::describe`] tells it.
+    /// The whole state, in the form of [`super::model::Model::describe`].
     pub fn describe(&mut self) -> String {
         let mut lines: Vec<String> = self
             .runtime

@@ -2,9 +2,9 @@
 //!
 //! Random sequences of commands by callers, two workers, a downstream, operators and time are given to both. After each
 //! command both must have answered the same, and be in the same state: statuses, attempts and causes, messages in their
-//! order and who holds them, gates and depths, keys, kept responses.
+//! order and their holders, gates and depths, keys, kept responses.
 //!
-//! `TIDEGATE_SEED` names one sequence (a failure tells its own), `TIDEGATE_SEQUENCES` how many random ones there are. `mutants`
+//! `TIDEGATE_SEED` names one sequence (a failure prints its own), `TIDEGATE_SEQUENCES` how many random ones there are. `mutants`
 //! shows that a short campaign notices when a function is wrong.
 
 mod commands;

@@ -1,4 +1,4 @@
-//! Functions that are wrong on purpose, one at a time: the short campaign has to tell each from the model.
+//! Functions that are wrong on purpose, one at a time: the short campaign has to detect each.
 
 use rand::seq::IndexedRandom;
 use tidegate::schema;
@@ -14,7 +14,7 @@ struct Mutant {
     changes: &'static [(&'static str, &'static str, &'static str)],
 }
 
-/// The seeds of sequences that tell mutants from the model: every campaign begins with them.
+/// The seeds of sequences that detect mutants: every campaign begins with them.
 pub const TELLING: [u64; 32] = [
     0xe76ece984618e8dd, // a settle without its fence
     0x14387c9630c6124e, // a settle without its fence
@@ -231,7 +231,7 @@ impl Mutant {
         let seeds: Vec<u64> = random_seeds(5000).collect();
         match agreement(self.database(), &seeds, 0) {
             Err(found) => format!("add {:#018x} to TELLING", seeds[found.after]),
-            Ok(_) => "no sequence tells it from the model".to_owned(),
+            Ok(_) => "no sequence detects it".to_owned(),
         }
     }
 }

@@ -170,12 +170,12 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
         &[],
     ),
     (
-        "message_put_off_beyond_its_deadline",
+        "message_snoozed_beyond_its_deadline",
         "update pgmq.q_tx set vt = 'infinity' where true",
         &[],
     ),
     (
-        "message_hidden_by_a_mark",
+        "message_below_the_watermark",
         "select setval('tidegate.watermark_readiness', 1000000);
          update tidegate.maintenance set ran_at = '-infinity' where duty = 'rescan_queues'",
         &[],
@@ -233,12 +233,12 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
         &[],
     ),
     (
-        "cap_counts_wrongly",
+        "quota_counts_wrongly",
         "insert into tidegate.quota_usage (gate, request_id) values ('kind input_proof', tidegate_internal.uuid_v7())",
         &[],
     ),
     (
-        "cap_counts_wrongly",
+        "quota_counts_wrongly",
         "delete from tidegate.quota_usage; update tidegate.gate_round set is_new = false;
          update tidegate.request set submitted_at = submitted_at - interval '1 hour' where kind = 'input_proof'",
         &[],
@@ -290,7 +290,7 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
         &[],
     ),
     (
-        "response_awaited_for_nobody",
+        "awaiting_response_of_no_request",
         "insert into tidegate.awaiting_response select id, now() from tidegate.request where req_status = 'queued' limit 1",
         &[],
     ),
@@ -498,7 +498,7 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
         "insert into tidegate.stored_event select e.*
          from tidegate.request_event as e join tidegate.request as r on r.id = e.request_id where r.reference = 'awaited';
          delete from tidegate.request where reference = 'awaited'",
-        &["counts_do_not_add_up", "leftover_of_a_removed_request", "response_awaited_for_nobody"],
+        &["counts_do_not_add_up", "leftover_of_a_removed_request", "awaiting_response_of_no_request"],
     ),
     (
         "attempts_counted_wrongly",
@@ -549,7 +549,7 @@ const SEEDS: &[(&str, &str, &[&str])] = &[
         &["request_without_its_reference"],
     ),
     (
-        "end_that_nobody_is_told",
+        "ended_request_without_delivery",
         "update tidegate.request set callback_url = 'http://a' where req_status = 'completed'",
         &[],
     ),

@@ -1,4 +1,4 @@
-//! Leases as rows, told at the granularity of single statements and single row locks.
+//! Leases as rows, modelled at the granularity of single statements and single row locks.
 //!
 //! A claim moves messages out of the queue into a lease row, and the rows of their requests name the lease. Everything that
 //! ends a hold looks for rows that name its lease, and locks them in the order of their ids; what is put back gets its

@@ -1,5 +1,5 @@
-//! What can happen to requests, told once more and apart from the engine: every order of its transactions, with workers
-//! that crash, leases that run out, and messages that come late, twice or never.
+//! A second description of the transactions on requests, apart from the engine: in every order, with workers that crash,
+//! leases that run out, and messages that come late, twice or never.
 //!
 //! Two smaller models, `tickets` and `leases`, look below a transaction: at its statements, their snapshots and its locks.
 //!

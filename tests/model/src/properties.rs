@@ -9,7 +9,7 @@ use crate::{
 };
 
 pub(crate) const LEGAL: &str = "every transition is one of the rules";
-pub(crate) const SETTLED_ONCE: &str = "a claim is settled once, and by nobody else";
+pub(crate) const SETTLED_ONCE: &str = "a claim is settled once, by its holder only";
 pub(crate) const SENDS: &str = "a request is sent no more often than its semantics allow";
 pub(crate) const CONCURRENCY: &str = "no more checks run than may at once";
 pub(crate) const MESSAGES: &str = "a message is exactly where a status wants one";
@@ -95,7 +95,7 @@ fn is_at_rest(state: &State) -> bool {
             .all(|(_, row)| row.status.is_terminal() && row.messages.iter().all(|&message| message == Message::Absent))
 }
 
-/// A gate agrees with its depth after every transaction that moved a message, except that nobody looks when a queue is
+/// A gate agrees with its depth after every transaction that moved a message, except that no gate is evaluated when a queue is
 /// emptied or filled by hand before maintenance does; a node's copy agrees once nothing moves any more.
 fn gates_agree(scene: &Scene, state: &State) -> bool {
     let late = |stage| state.gate_is_late(scene, stage);

@@ -1,11 +1,11 @@
-//! What the model is about: who submits what, and how much may go wrong.
+//! The scope of the model: submitters, their requests, and the number of faults.
 
 use crate::{
     rules::Flow,
     state::{Caller, MESSAGE_QUEUES, State},
 };
 
-/// Who submits one request.
+/// The submitter of one request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Submitter {
     pub(crate) flow: Flow,
@@ -40,7 +40,7 @@ pub(crate) struct Faults {
     pub(crate) ends: u8,
     /// A worker gives a request back.
     pub(crate) releases: u8,
-    /// Somebody runs `recover`, for no reason.
+    /// An operator runs `recover` without need.
     pub(crate) recoveries: u8,
     /// A queue is emptied by hand. `recover` is run afterwards.
     pub(crate) purges: u8,
@@ -83,7 +83,7 @@ pub(crate) enum Bug {
     LostMessage,
     /// A node hears of a gate when it flips, and never reads it again.
     EdgeOnlySignal,
-    /// A claim counts who is held in one transaction, and takes in another.
+    /// A claim counts the held requests in one transaction, and takes messages in another.
     CountThenClaim,
     /// A submission looks for its key in one transaction, and takes it in another.
     LookThenSubmit,
@@ -91,7 +91,7 @@ pub(crate) enum Bug {
     ResendAnyway,
     /// A receipt does not look for responses that came before it.
     InboxForgotten,
-    /// Nobody looks at a gate when messages are removed, or later.
+    /// No gate is evaluated when messages are removed, or later.
     GateNeverOpens,
 }
 
@@ -130,7 +130,7 @@ impl Scene {
         self.bug == Some(bug)
     }
 
-    /// Whether anybody may still submit with a key.
+    /// Whether a submitter may still submit with a key.
     pub(crate) fn is_wanted(&self, key: u8, state: &State) -> bool {
         self.submitters.iter().zip(state.callers).any(|(submitter, caller)| {
             submitter.key == Some(key) && (caller != Caller::Served || state.left.repeats > 0)

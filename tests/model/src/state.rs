@@ -22,7 +22,7 @@ pub(crate) const STAGES: [Stage; MESSAGE_QUEUES] = [Stage::Readiness, Stage::Tx]
 pub(crate) enum Message {
     #[default]
     Absent,
-    /// Nobody holds it.
+    /// No claim holds it.
     Waiting,
     /// Under a lease.
     Held,
@@ -54,7 +54,7 @@ pub(crate) enum Phase {
     Claimed,
     /// It has looked for the receipt of an earlier attempt, and found none.
     Looked,
-    /// It has checked, and said what came of it; that is decided when it arrives.
+    /// Its check has ended with an outcome that is chosen when it arrives.
     Checked,
     /// It has said this of it; that is under way to the database.
     Settling(Outcome),
@@ -69,7 +69,7 @@ pub(crate) struct Call {
     pub(crate) alive: bool,
     /// Whether the message carries the token of this claim.
     pub(crate) current: bool,
-    /// Whether nobody has claimed the request for this stage since.
+    /// Whether the request has not been claimed for this stage since.
     pub(crate) latest: bool,
     pub(crate) first_attempt: bool,
     /// Whether the attempt is one of those that the policy allows: with one more it may look only.
@@ -219,7 +219,7 @@ pub(crate) enum Caller {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Copy {
     pub(crate) epoch: u8,
-    /// The epochs of which notifications are under way, a bit each.
+    /// The epochs whose notifications are under way, a bit each.
     pub(crate) notes: u16,
     /// What a reading under way has found.
     pub(crate) reading: Option<u8>,

@@ -15,7 +15,7 @@ use crate::{
 pub(crate) enum Sent {
     /// It takes it, and says so.
     Taken,
-    /// It takes it, and nobody hears of it.
+    /// It takes it, and its answer is lost.
     Unheard,
     /// It takes it and answers at once.
     Answered,
@@ -89,7 +89,7 @@ impl Step {
             | Self::WindowPasses(_)
             | Self::LoseNote(..) => false,
             Self::Lapse(place, stage) => !is_worked_at(state, place, stage),
-            // Nobody would know of a reason, if no queue was emptied.
+            // Without an emptied queue there is no reason to run it.
             Self::Recover(_) => scene.was_purged(state),
             _ => true,
         }
@@ -267,7 +267,7 @@ impl Scene {
     }
 }
 
-/// What may arrive of a call now: of a check anything, because nobody knows what came of it before that.
+/// What may arrive of a call now: of a check any outcome, because the outcome is chosen only then.
 fn said(call: Call) -> impl Iterator<Item = Outcome> {
     let is_check = call.stage == Stage::Readiness;
     [Outcome::Passed, Outcome::Snooze, Outcome::Failed]

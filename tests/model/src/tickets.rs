@@ -1,4 +1,4 @@
-//! The gate that counts by tickets, told at the granularity of single statements.
+//! The gate that counts by tickets, modelled at the granularity of single statements.
 //!
 //! A submission draws the number of its message and is in if that number is at most the offset, which it read before,
 //! plus the high mark. The offset says how many numbers are known to be dead; a refresh finds that out from the last number,

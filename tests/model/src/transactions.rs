@@ -15,7 +15,7 @@ impl State {
         self.sins.illegal_move |= !is_legal(flow, Some(from), to, cause);
     }
 
-    /// `delete_messages`, `end_requests`: a message goes, and the gate may open.
+    /// `delete_messages`, `end_requests`: a message is deleted, and the gate may open.
     fn remove_message(&mut self, scene: &Scene, place: usize, stage: Stage) {
         let row = self.row(place);
         row.messages[stage as usize] = Message::Absent;
@@ -25,7 +25,7 @@ impl State {
         }
     }
 
-    /// `free_messages`: nobody holds it, and it may be taken.
+    /// `free_messages`: no claim holds it, and it may be taken.
     fn free_message(&mut self, place: usize, stage: Stage) {
         let row = self.row(place);
         row.messages[stage as usize] = Message::Waiting;
@@ -291,7 +291,7 @@ impl State {
         self.go(place, Status::TimedOut, Cause::ResponseTimedOut);
     }
 
-    /// `end_requests`: cancelled, or a deadline has passed; the message goes, whoever holds it.
+    /// `end_requests`: cancelled, or a deadline has passed; the message is deleted, even if it is claimed.
     pub(crate) fn end(&mut self, scene: &Scene, place: usize, to: Status, cause: Cause) {
         let queue = self.row(place).queue();
         self.go(place, to, cause);
@@ -325,7 +325,7 @@ impl State {
         true
     }
 
-    /// A queue is emptied by hand: nobody looks at its gate.
+    /// A queue is emptied by hand: its gate is not evaluated.
     pub(crate) fn purge(&mut self, stage: Stage) {
         for row in self.rows.iter_mut().flatten() {
             row.messages[stage as usize] = Message::Absent;

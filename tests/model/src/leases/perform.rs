@@ -103,14 +103,14 @@ impl Scene {
                 _ => Phase::Commits,
             };
             if let Work::Reap { claims: true, .. } = session.work {
-                self.sweep_cursor_rewind(state, place, &mut session);
+                self.claim_after_reap(state, place, &mut session);
             }
         }
         state.sessions[place] = session;
     }
 
     /// A claim that has reaped takes what it has put back.
-    fn sweep_cursor_rewind(&self, state: &mut State, place: usize, session: &mut Session) {
+    fn claim_after_reap(&self, state: &mut State, place: usize, session: &mut Session) {
         let mut found = session.matched;
         if self.has(Bug::LooksEverywhere) {
             found |= self.free(state, place);

@@ -118,12 +118,12 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Who else has locked a row.
+    /// The other session that has locked a row.
     pub(super) fn row_holder(&self, place: usize, id: usize) -> Option<usize> {
         (0..self.sessions.len()).find(|&other| other != place && self.sessions[other].locked & (1 << id) != 0)
     }
 
-    /// Who else has locked one of these lease rows.
+    /// The other session that has locked one of these lease rows.
     pub(super) fn lease_holder(&self, place: usize, leases: u8) -> Option<usize> {
         (0..self.sessions.len()).find(|&other| other != place && self.sessions[other].leases & leases != 0)
     }

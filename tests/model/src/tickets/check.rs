@@ -280,7 +280,7 @@ fn an_offset_above_the_last_number_that_does_not_stop_draws_is_found() {
     finds_bug(Bug::PromisedAboveOffset, remade());
 }
 
-/// A dump may hold an offset that is newer than its messages, and not above its last number: nothing at the gate tells.
+/// A dump may hold an offset that is newer than its messages, and not above its last number: the gate cannot detect it.
 #[test]
 fn a_restored_offset_that_is_newer_than_the_messages_is_found() {
     let scene = Scene {

@@ -1,0 +1,82 @@
+-- sweep_deadline: One batch of a deadline sweep: ends the next requests whose deadline has passed, and moves the cursor
+-- of the duty behind them.
+--
+-- `p_column` is deadline_at or readiness_deadline_at, `p_fate` as in `end_expired`. Each row is visited about once,
+-- ended or not. A sweep begins 5 seconds before the end of the last one: that overlap finds rows that were committed
+-- late. Its batches follow each other without overlap, because a batch full of ended rows would repeat for ever.
+-- Returns 0 when nothing is due, or when another sweep or a recovery is under way.
+create or replace function tidegate_internal.sweep_deadline(
+  p_duty      text,
+  p_column    text,
+  p_fate      text,
+  p_batch     integer,
+  out expired bigint,
+  out more    boolean
+)
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_overlap constant interval := '5 seconds';
+  v_no_id   constant uuid := '00000000-0000-0000-0000-000000000000';
+  v_now     timestamptz := tidegate.clock();
+  v_cursor  tidegate.maintenance;
+  v_ids     uuid[];
+  v_last_at timestamptz;
+begin
+  expired := 0;
+  more := false;
+  -- As `lock_recovery_shared`, but without waiting: the next sweep does the work.
+  if not pg_try_advisory_xact_lock(hashtextextended('tidegate.' || p_duty, 0))
+    or not pg_try_advisory_xact_lock_shared(hashtextextended('tidegate.recover', 0))
+  then
+    return;
+  end if;
+
+  select * into v_cursor from tidegate.maintenance as m where m.duty = p_duty;
+  -- The start of a sweep; or the clock was set back behind the middle of one.
+  if v_cursor.cursor_id = v_no_id or v_cursor.cursor_at > v_now then
+    v_cursor.cursor_at := least(v_cursor.cursor_at, v_now - v_overlap);
+    v_cursor.cursor_id := v_no_id;
+  end if;
+  execute format(
+    $sql$
+      with due as materialized (
+        select r.id, r.%1$I as due_at
+        from tidegate.request as r
+        where r.%1$I >= $1 and r.%1$I <= $3 and (r.%1$I, r.id) > ($1, $2)
+        order by r.%1$I, r.id
+        limit $4
+      )
+      select array_agg(due.id order by due.due_at, due.id), count(*) = $4, max(due.due_at) from due
+    $sql$,
+    p_column
+  )
+  into v_ids, more, v_last_at
+  using v_cursor.cursor_at, v_cursor.cursor_id, v_now, p_batch;
+
+  -- A full batch continues at its end; the end of a sweep stays behind the present.
+  update tidegate.maintenance as m
+  set
+    cursor_at = case when more then v_last_at else v_now - v_overlap end,
+    cursor_id = case when more then v_ids[cardinality(v_ids)] else v_no_id end
+  where m.duty = p_duty;
+  select count(*) into expired from tidegate_internal.end_expired(v_ids, p_fate);
+
+  -- `end_requests` leaves a request live that changed its queue or number while it waited for the message. The cursor
+  -- may be behind that request already.
+  execute format(
+    'select min(r.%1$I) from tidegate.request as r where r.id = any($1) and r.req_status = any($2) and r.%1$I <= $3',
+    p_column
+  )
+  into v_last_at
+  using
+    v_ids,
+    case p_fate when 'unready' then '{queued}' else '{queued,processing,tx_in_flight}' end::tidegate.request_status[],
+    tidegate.clock();
+  if v_last_at is not null then
+    update tidegate.maintenance as m set cursor_at = v_last_at, cursor_id = v_no_id where m.duty = p_duty;
+    more := true;
+  end if;
+end;
+$$;
