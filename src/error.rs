@@ -2,6 +2,8 @@
 
 use sqlx::postgres::PgDatabaseError;
 
+use crate::request::UnknownWord;
+
 /// An error of the store: what happened and what to do about it.
 ///
 /// A lost race is never one of these: it is a value that the caller has to look at.
@@ -105,6 +107,10 @@ impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         let sqlx::Error::Database(database) = &error else {
             return match &error {
+                // A word that this program does not know: the schema is of another version.
+                sqlx::Error::ColumnDecode { source, .. } if source.is::<UnknownWord>() => {
+                    Self::NotMigrated(source.to_string())
+                }
                 sqlx::Error::Io(error) => Self::Unavailable(error.to_string()),
                 sqlx::Error::Tls(error) => Self::Unavailable(format!("no TLS connection could be made: {error}")),
                 sqlx::Error::PoolTimedOut => Self::Unavailable("no connection within the time for it".to_owned()),

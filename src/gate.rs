@@ -76,7 +76,7 @@ impl Gates {
     /// callers within a runtime.
     #[must_use]
     pub fn of(store: Store) -> Self {
-        Self::read_from(store.with_patience(PATIENCE))
+        Self::read_from(store.with_time_limit(PATIENCE))
     }
 
     fn read_from(source: impl Source) -> Self {

@@ -83,14 +83,6 @@ macro_rules! words {
                 }
             }
         }
-
-        impl TryFrom<String> for $name {
-            type Error = UnknownWord;
-
-            fn try_from(word: String) -> Result<Self, Self::Error> {
-                word.parse()
-            }
-        }
     };
 }
 

@@ -61,25 +61,17 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// What is no contract, database trouble.
+    /// What is no contract, a database error.
     pub async fn contract_check(&self, assertions: &RawValue) -> Result<Vec<ContractRow>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/contract_check.sql")).bind(assertions.get()),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "contract_check.sql"(assertions.get()))
     }
 
     /// A request's life, step by step, held against the rules and the bounds: `tidegate.audit_replay`.
     ///
     /// # Errors
     ///
-    /// Unknown request, or one without a history; database trouble.
+    /// Unknown request, or one without a history; a database error.
     pub async fn audit_replay(&self, id: RequestId) -> Result<Vec<AuditStep>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/audit_replay.sql")).bind(id.0),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "audit_replay.sql"(id.0))
     }
 }

@@ -139,29 +139,18 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Unknown name, database trouble.
+    /// Unknown name, a database error.
     pub async fn config_get(&self, name: Option<&str>) -> Result<Vec<ConfigSetting>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/config_get.sql")).bind(name),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "config_get.sql"(name))
     }
 
     /// Changes a setting by its documented name: `tidegate.config_set`. Returns what changed.
     ///
     /// # Errors
     ///
-    /// Unknown name, a value that makes no sense, database trouble.
+    /// Unknown name, a value that makes no sense, a database error.
     pub async fn config_set(&self, name: &str, value: &str) -> Result<Vec<ConfigChange>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/config_set.sql"))
-                .bind(name)
-                .bind(value)
-                .bind(self.actor.as_deref()),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "config_set.sql"(name, value, self.actor.as_deref()))
     }
 
     /// Changes several settings, all or none: `tidegate.config_set_many`. Returns what changed.
@@ -173,34 +162,21 @@ impl Store {
         &self,
         changes: &BTreeMap<String, Box<RawValue>>,
     ) -> Result<Vec<ConfigChange>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/config_set_many.sql"))
-                .bind(Json(changes))
-                .bind(self.actor.as_deref()),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "config_set_many.sql"(Json(changes), self.actor.as_deref()))
     }
 
     /// Who changed the configuration, the latest change first: `tidegate.config_history`.
     ///
     /// # Errors
     ///
-    /// Unknown name, a limit that makes no sense, database trouble.
+    /// Unknown name, a limit that makes no sense, a database error.
     pub async fn config_history(
         &self,
         name: Option<&str>,
         limit: i32,
         before: Option<i64>,
     ) -> Result<Vec<ConfigRecord>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/config_history.sql"))
-                .bind(name)
-                .bind(limit)
-                .bind(before),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "config_history.sql"(name, limit, before))
     }
 }
 

@@ -23,12 +23,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::UnknownRequest`], database trouble.
+    /// [`StoreError::UnknownRequest`], a database error.
     pub async fn explain(&self, id: RequestId) -> Result<Vec<Reason>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/explain.sql")).bind(id.0),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "explain.sql"(id.0))
     }
 }

@@ -57,12 +57,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn gate_copy(&self) -> Result<Vec<GateRow>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/gate_copy.sql")),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "gate_copy.sql"())
     }
 }

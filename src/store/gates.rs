@@ -133,52 +133,33 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn gates(&self, name: Option<&str>) -> Result<Vec<Gate>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/gates.sql")).bind(name),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "gates.sql"(name))
     }
 
     /// Holds a gate by hand, or releases it: `tidegate.gate_force`. Returns whether that changed anything.
     ///
     /// # Errors
     ///
-    /// Unknown gate, database trouble.
+    /// Unknown gate, a database error.
     pub async fn gate_force(&self, name: &str, hold: GateHold) -> Result<bool, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_scalar(include_str!("../../sql/queries/gate_force.sql"))
-                .bind(name)
-                .bind(hold.state())
-                .bind(self.actor.as_deref()),
-            fetch_one
-        ))
+        run!(self, fetch_one query_scalar "gate_force.sql"(name, hold.state(), self.actor.as_deref()))
     }
 
     /// Makes or changes the cap of a kind or submitter: `tidegate.quota_set`. Returns whether that changed anything.
     ///
     /// # Errors
     ///
-    /// A queue, an unknown kind, marks that make no sense, database trouble.
+    /// A queue, an unknown kind, marks that make no sense, a database error.
     pub async fn quota_set(&self, capped: &Watched, marks: CapMarks) -> Result<bool, StoreError> {
         let (kind, submitter) = match capped {
             Watched::Queue(_) => (None, None),
             Watched::Kind(kind) => (Some(kind), None),
             Watched::Submitter(submitter) => (None, Some(submitter)),
         };
-        Ok(ask!(
-            self,
-            sqlx::query_scalar(include_str!("../../sql/queries/quota_set.sql"))
-                .bind(kind)
-                .bind(submitter)
-                .bind(marks.high_water)
-                .bind(marks.low_water)
-                .bind(marks.mode)
-                .bind(self.actor.as_deref()),
-            fetch_one
+        run!(self, fetch_one query_scalar "quota_set.sql"(
+            kind, submitter, marks.high_water, marks.low_water, marks.mode, self.actor.as_deref()
         ))
     }
 
@@ -186,15 +167,9 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// The gate of a queue, database trouble.
+    /// The gate of a queue, a database error.
     pub async fn quota_remove(&self, name: &str) -> Result<bool, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_scalar(include_str!("../../sql/queries/quota_remove.sql"))
-                .bind(name)
-                .bind(self.actor.as_deref()),
-            fetch_one
-        ))
+        run!(self, fetch_one query_scalar "quota_remove.sql"(name, self.actor.as_deref()))
     }
 
     /// What became of the gate of a name, or of all, the latest change first: `tidegate.gate_history`. `limit` changes at
@@ -202,20 +177,13 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn gate_history(
         &self,
         name: Option<&str>,
         limit: i32,
         before: Option<i64>,
     ) -> Result<Vec<GateChange>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/gate_history.sql"))
-                .bind(name)
-                .bind(limit)
-                .bind(before),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "gate_history.sql"(name, limit, before))
     }
 }

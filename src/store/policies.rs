@@ -110,25 +110,17 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn stage_levels(&self) -> Result<Vec<StageLevel>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/sli.sql")),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "sli.sql"())
     }
 
     /// Every adaptive timeout: `tidegate.estimator_overview`.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn estimator_overview(&self) -> Result<Vec<EstimatorOverview>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/estimators.sql")),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "estimators.sql"())
     }
 }

@@ -112,54 +112,36 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn lives(&self, ids: &[Uuid]) -> Result<Lives, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/lives.sql")).bind(ids),
-            fetch_one
-        ))
+        run!(self, fetch_one query_as "lives.sql"(ids))
     }
 
     /// Opens the record of a run of `recover`, to which its batches add: `tidegate.recovery_begins`.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn recovery_begins(&self, options: &Value) -> Result<i64, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_scalar(include_str!("../../sql/queries/recovery_begins.sql"))
-                .bind(options)
-                .bind(self.actor.as_deref()),
-            fetch_one
-        ))
+        run!(self, fetch_one query_scalar "recovery_begins.sql"(options, self.actor.as_deref()))
     }
 
     /// Closes the record of a run: `tidegate.recovery_ends`. What all of its batches have done.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn recovery_ends(&self, run: i64) -> Result<Option<Value>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_scalar(include_str!("../../sql/queries/recovery_ends.sql")).bind(run),
-            fetch_one
-        ))
+        run!(self, fetch_one query_scalar "recovery_ends.sql"(run))
     }
 
     /// What all recoveries together have put right, by figure: what, and how much of it.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn recovered(&self) -> Result<Vec<(String, i64)>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/recovered.sql")),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "recovered.sql"())
     }
 
     /// Makes the tables of queues that have lost them, and sets sequences that were set back: `tidegate.recover_storage`. The
@@ -167,34 +149,19 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn recover_storage(&self, dry_run: bool, run: Option<i64>) -> Result<Vec<String>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_scalar(include_str!("../../sql/queries/recover_storage.sql"))
-                .bind(dry_run)
-                .bind(run),
-            fetch_all
-        ))
+        run!(self, fetch_all query_scalar "recover_storage.sql"(dry_run, run))
     }
 
     /// One bounded batch of recovery: `tidegate.recover`.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn recover(&self, step: &Recover<'_>, after: Option<Uuid>) -> Result<RecoverStep, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/recover.sql"))
-                .bind(step.batch)
-                .bind(after)
-                .bind(step.dry_run)
-                .bind(step.kind)
-                .bind(step.reset_all)
-                .bind(step.force)
-                .bind(step.run),
-            fetch_one
+        run!(self, fetch_one query_as "recover.sql"(
+            step.batch, after, step.dry_run, step.kind, step.reset_all, step.force, step.run
         ))
     }
 
@@ -202,86 +169,49 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Unknown kind, database trouble.
+    /// Unknown kind, a database error.
     pub async fn recover_deadlines(&self, step: &Recover<'_>, after: Option<Uuid>) -> Result<DeadlineStep, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/recover_deadlines.sql"))
-                .bind(step.batch)
-                .bind(after)
-                .bind(step.dry_run)
-                .bind(step.kind)
-                .bind(step.run),
-            fetch_one
-        ))
+        run!(self, fetch_one query_as "recover_deadlines.sql"(step.batch, after, step.dry_run, step.kind, step.run))
     }
 
     /// One bounded batch of removing messages without a live request: `tidegate.remove_stray_messages`.
     ///
     /// # Errors
     ///
-    /// Unknown queue, database trouble.
+    /// Unknown queue, a database error.
     pub async fn remove_stray_messages(
         &self,
         queue: &str,
         step: &Recover<'_>,
         after: Option<i64>,
     ) -> Result<StrayStep, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/remove_stray_messages.sql"))
-                .bind(queue)
-                .bind(step.batch)
-                .bind(after)
-                .bind(step.dry_run)
-                .bind(step.run),
-            fetch_one
-        ))
+        run!(self, fetch_one query_as "remove_stray_messages.sql"(queue, step.batch, after, step.dry_run, step.run))
     }
 
     /// One bounded batch of early responses: `tidegate.recover_responses`.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn recover_responses(&self, step: &Recover<'_>) -> Result<ResponseStep, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/recover_responses.sql"))
-                .bind(step.batch)
-                .bind(step.dry_run)
-                .bind(step.run),
-            fetch_one
-        ))
+        run!(self, fetch_one query_as "recover_responses.sql"(step.batch, step.dry_run, step.run))
     }
 
     /// Puts right the counts by kind and status: `tidegate.recover_counts`. Those that were wrong.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn recover_counts(&self, dry_run: bool, run: Option<i64>) -> Result<Vec<WrongCount>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/recover_counts.sql"))
-                .bind(dry_run)
-                .bind(run),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "recover_counts.sql"(dry_run, run))
     }
 
     /// Closes and opens gates whose marks were passed unseen: `tidegate.recover_gates`. How many.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn recover_gates(&self, dry_run: bool, run: Option<i64>) -> Result<i64, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_scalar(include_str!("../../sql/queries/recover_gates.sql"))
-                .bind(dry_run)
-                .bind(run),
-            fetch_one
-        ))
+        run!(self, fetch_one query_scalar "recover_gates.sql"(dry_run, run))
     }
 }

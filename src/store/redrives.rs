@@ -51,19 +51,10 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Unknown kind, a gate that is too busy to count, database trouble.
+    /// Unknown kind, a gate that is too busy to count, a database error.
     pub async fn redrive(&self, step: &Redrive<'_>, after: Option<Uuid>) -> Result<RedriveStep, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/redrive.sql"))
-                .bind(step.batch)
-                .bind(after)
-                .bind(step.kind)
-                .bind(step.since)
-                .bind(step.code)
-                .bind(step.dry_run)
-                .bind(self.actor.as_deref()),
-            fetch_one
+        run!(self, fetch_one query_as "redrive.sql"(
+            step.batch, after, step.kind, step.since, step.code, step.dry_run, self.actor.as_deref()
         ))
     }
 
@@ -73,10 +64,6 @@ impl Store {
     ///
     /// Database trouble, a time before its calendar.
     pub async fn time_ago(&self, ago: Duration) -> Result<DateTime<Utc>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_scalar(include_str!("../../sql/queries/seconds_ago.sql")).bind(ago.as_secs_f64()),
-            fetch_one
-        ))
+        run!(self, fetch_one query_scalar "seconds_ago.sql"(ago.as_secs_f64()))
     }
 }

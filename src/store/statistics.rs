@@ -47,57 +47,43 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn eta_quality(&self) -> Result<Vec<EtaQuality>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/eta_quality.sql")),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "eta_quality.sql"())
     }
 
     /// Adds polls, by kind: `tidegate.count_polls`.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn count_polls(&self, counts: &HashMap<String, PollCount>) -> Result<(), StoreError> {
         let column = |of: fn(&PollCount) -> u128| -> Vec<i64> {
             let clamp = |count| i64::try_from(count).unwrap_or(i64::MAX);
             counts.values().map(|count| clamp(of(count))).collect()
         };
         let kinds: Vec<_> = counts.keys().map(String::as_str).collect();
-        ask!(
-            self,
-            sqlx::query(include_str!("../../sql/queries/count_polls.sql"))
-                .bind(kinds)
-                .bind(column(|count| count.answered.into()))
-                .bind(column(|count| count.polls.into()))
-                .bind(column(|count| count.lateness.as_millis())),
-            execute
-        );
-        Ok(())
+        run!(self, execute query "count_polls.sql"(
+            kinds, column(|count| count.answered.into()), column(|count| count.polls.into()),
+            column(|count| count.lateness.as_millis())
+        ))
+        .map(|_| ())
     }
 
     /// Notes submissions, by kind: `tidegate.count_submissions`.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn count_submissions(&self, counts: &HashMap<String, SubmissionCount>) -> Result<(), StoreError> {
         let column = |of: fn(&SubmissionCount) -> u32| -> Vec<i32> {
             let clamp = |count| i32::try_from(count).unwrap_or(i32::MAX);
             counts.values().map(|count| clamp(of(count))).collect()
         };
         let kinds: Vec<_> = counts.keys().map(String::as_str).collect();
-        ask!(
-            self,
-            sqlx::query(include_str!("../../sql/queries/count_submissions.sql"))
-                .bind(kinds)
-                .bind(column(|count| count.submitted))
-                .bind(column(|count| count.replayed)),
-            execute
-        );
-        Ok(())
+        run!(self, execute query "count_submissions.sql"(
+            kinds, column(|count| count.submitted), column(|count| count.replayed)
+        ))
+        .map(|_| ())
     }
 }

@@ -1,5 +1,5 @@
-//! Learned timeouts of a process: each call moves them, once an interval what was seen goes to the fleet, and what the
-//! fleet knows comes back.
+//! Learned timeouts of a process: each call changes them, and once an interval a report goes to the estimator that the fleet
+//! shares, whose estimate comes back.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -20,34 +20,34 @@ use crate::{
 /// The least time between two rounds of reports.
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a report waits that the database could not take.
-const TROUBLE_PAUSE: Duration = Duration::from_secs(1);
+/// The pause after a report that the database did not store.
+const ERROR_PAUSE: Duration = Duration::from_secs(1);
 
-/// How often a report gives way to others in one round.
-const ROUNDS: u32 = 10;
+/// How often a report is repeated because another process was faster.
+const ATTEMPTS: u32 = 10;
 
-/// How long the last reports of a process may take.
-const LAST_PATIENCE: Duration = Duration::from_secs(2);
+/// The time limit of the last reports of a process.
+const LAST_LIMIT: Duration = Duration::from_secs(2);
 
 /// Reports of a fleet that ends its intervals together are spread over this part of an interval.
 const SPREAD: u32 = 20;
 
 /// The learned timeouts of a process, for all of its queues.
-pub(super) struct Timeouts {
+pub(super) struct LearnedTimeouts {
     store: Store,
     worker: String,
     began: Instant,
-    learned: Mutex<HashMap<(Stage, String), Arc<Learned>>>,
-    /// Rung when a report should not wait for the end of its interval.
+    learned: Mutex<HashMap<(Stage, String), Arc<LearnedTimeout>>>,
+    /// Notified when a report should not wait for the end of its interval.
     early: Arc<Notify>,
 }
 
 /// The learned timeout of one dependency: a stage of a kind.
-pub(super) struct Learned {
+pub(super) struct LearnedTimeout {
     stage: Stage,
     kind: String,
     early: Arc<Notify>,
-    /// Whence the estimator's clock counts.
+    /// The start of the estimator's clock.
     began: Instant,
     inner: Mutex<Inner>,
 }
@@ -56,18 +56,18 @@ struct Inner {
     estimator: Estimator,
     /// When to report.
     due: Instant,
-    /// The version of the policy that a claim last named: with another one the bounds may be others.
+    /// The version of the policy in the last claim: another version may have other bounds.
     policy_version: Option<i32>,
 }
 
-/// A call under way. Dropped without an end, it tells nothing.
-pub(super) struct Begun {
-    learned: Arc<Learned>,
+/// A call under way. One that is dropped without an end is no sample.
+pub(super) struct TimedCall {
+    learned: Arc<LearnedTimeout>,
     timeout: Duration,
     has_ended: bool,
 }
 
-impl Timeouts {
+impl LearnedTimeouts {
     pub(super) fn new(store: Store, worker: String) -> Self {
         Self {
             store,
@@ -78,9 +78,9 @@ impl Timeouts {
         }
     }
 
-    /// The learned timeouts of claimed requests, by kind, as the fleet knows them. One that cannot be had is that of the
-    /// policy meanwhile.
-    pub(super) async fn of(&self, stage: Stage, claimed: &[Claimed]) -> HashMap<String, Arc<Learned>> {
+    /// The learned timeouts of claimed requests, by kind, as the fleet knows them. A call without one has the timeout of its
+    /// policy.
+    pub(super) async fn of(&self, stage: Stage, claimed: &[Claimed]) -> HashMap<String, Arc<LearnedTimeout>> {
         let adaptive: BTreeMap<_, _> = claimed
             .iter()
             .filter(|claimed| claimed.adaptive)
@@ -106,7 +106,7 @@ impl Timeouts {
         adaptive.into_iter().filter_map(of_kind).collect()
     }
 
-    /// What the fleet knows of these kinds.
+    /// Loads the estimates of these kinds.
     async fn load(&self, stage: Stage, kinds: &[String]) {
         match self.store.read_timeouts(kinds, stage, &self.worker).await {
             Ok(known) => {
@@ -118,7 +118,7 @@ impl Timeouts {
                 warn_of!(
                     error,
                     kinds = kinds.join(" "),
-                    "learned timeouts are not known; calls have those of their policies"
+                    "failed to load learned timeouts; calls have those of their policies"
                 );
             }
         }
@@ -130,7 +130,7 @@ impl Timeouts {
         let due = Instant::now() + next_report(&known);
         match Estimator::new(config, known.estimate, known.sequence, now) {
             Ok(estimator) => {
-                let learned = Arc::new(Learned {
+                let learned = Arc::new(LearnedTimeout {
                     stage,
                     kind: known.kind.clone(),
                     early: Arc::clone(&self.early),
@@ -142,14 +142,16 @@ impl Timeouts {
                     }),
                 });
                 self.learned().entry((stage, known.kind)).or_insert(learned);
-                // Whoever waits for the next report may wait for this one.
+                // The task that waits for the next report may have to wait for this one.
                 self.early.notify_one();
             }
-            Err(error) => tracing::warn!(%error, "calls have the timeout of their policy"),
+            Err(error) => {
+                tracing::warn!(%error, "invalid configuration of a learned timeout; calls have that of their policy");
+            }
         }
     }
 
-    /// Reports at the end of each interval, until `end`; then everything that is left.
+    /// Reports at the end of each interval, until `end`; then the rest.
     pub(super) async fn run(self: Arc<Self>, end: CancellationToken) {
         loop {
             let next = self.all().iter().map(|learned| learned.inner().due).min();
@@ -171,7 +173,7 @@ impl Timeouts {
                     }
                 }
             };
-            // The report that is broken off may have arrived, which the last reports find out.
+            // A report that is cut off may have been stored: the last reports read its number.
             tokio::select! {
                 () = end.cancelled() => break,
                 () = round => {}
@@ -182,43 +184,43 @@ impl Timeouts {
             }
         }
         let last = async {
-            // A report that was broken off repeats as it was; a second one has the calls that ended after it.
+            // A report that was cut off is repeated unchanged; a second one has the calls that ended after it.
             for learned in self.all().iter().flat_map(|learned| [learned; 2]) {
                 if !self.forget_idle(learned) {
                     self.report(learned).await;
                 }
             }
         };
-        if tokio::time::timeout(LAST_PATIENCE, last).await.is_err() {
-            tracing::debug!("what was seen of answers since the last report is lost");
+        if tokio::time::timeout(LAST_LIMIT, last).await.is_err() {
+            tracing::debug!("the last report of learned timeouts was not stored in time");
         }
     }
 
-    /// Folds what was seen into what the fleet knows. Whoever is faster is read again; nothing is lost by that.
-    async fn report(&self, learned: &Learned) {
-        for _ in 0..ROUNDS {
+    /// Folds a report into the estimate of the fleet. When another process was faster, reads its estimate and folds again.
+    async fn report(&self, learned: &LearnedTimeout) {
+        for _ in 0..ATTEMPTS {
             let kinds = [learned.kind.clone()];
             let read = self.store.read_timeouts(&kinds, learned.stage, &self.worker);
             let known = match read.await {
                 Ok(mut known) => known.pop().filter(|known| known.adaptive),
                 Err(error) => {
-                    tracing::debug!(kind = learned.kind, %error, "cannot report timeouts yet");
+                    tracing::debug!(kind = learned.kind, %error, "failed to report learned timeouts");
                     break;
                 }
             };
             let Some(known) = known else {
-                // Its policy asks for none any more.
+                // Its policy is not adaptive any more.
                 self.learned().remove(&(learned.stage, kinds.concat()));
                 return;
             };
             let (report, estimate) = {
                 let mut inner = learned.inner();
                 if let Err(error) = inner.estimator.configure(known.config.clone()) {
-                    tracing::warn!(%error, "its timeout is learned as before");
+                    tracing::warn!(%error, "invalid configuration of a learned timeout; the one before is kept");
                 }
                 let report = inner.estimator.report(self.began.elapsed());
                 if known.sequence >= report.sequence {
-                    // It had arrived, and only its answer was lost.
+                    // It had been stored, and only the answer was lost.
                     learned.reported(inner, &known);
                     return;
                 }
@@ -237,18 +239,18 @@ impl Timeouts {
                 }
                 Ok(false) => {}
                 Err(error) => {
-                    tracing::debug!(kind = learned.kind, %error, "cannot report timeouts yet");
+                    tracing::debug!(kind = learned.kind, %error, "failed to report learned timeouts");
                     break;
                 }
             }
         }
-        learned.inner().due = Instant::now() + TROUBLE_PAUSE;
+        learned.inner().due = Instant::now() + ERROR_PAUSE;
     }
 
-    /// Forgets a timeout that nobody has used for an interval: whoever does begins with what the fleet knows then.
-    fn forget_idle(&self, learned: &Arc<Learned>) -> bool {
+    /// Forgets a timeout that no call has used for an interval: the next call loads the estimate of the fleet.
+    fn forget_idle(&self, learned: &Arc<LearnedTimeout>) -> bool {
         let mut all = self.learned();
-        // The map has one while it is there, the caller another; a call would have a third.
+        // The map has one reference and the caller another; a call would have a third.
         let is_idle = Arc::strong_count(learned) <= 2 && learned.inner().estimator.is_idle();
         if is_idle {
             all.remove(&(learned.stage, learned.kind.clone()));
@@ -256,34 +258,30 @@ impl Timeouts {
         is_idle
     }
 
-    fn all(&self) -> Vec<Arc<Learned>> {
+    fn all(&self) -> Vec<Arc<LearnedTimeout>> {
         self.learned().values().cloned().collect()
     }
 
-    fn learned(&self) -> MutexGuard<'_, HashMap<(Stage, String), Arc<Learned>>> {
+    fn learned(&self) -> MutexGuard<'_, HashMap<(Stage, String), Arc<LearnedTimeout>>> {
         self.learned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Learned {
-    /// A claim was made under this version of its policy. Another one than before is looked at soon.
+impl LearnedTimeout {
+    /// Takes the policy version of a claim. A new version is read soon.
     fn note_policy(&self, version: i32) {
-        let before = {
-            let mut inner = self.inner();
-            let before = inner.policy_version.replace(version);
-            if before.is_some_and(|before| before != version) {
-                inner.due = Instant::now();
-            }
-            before
-        };
+        let mut inner = self.inner();
+        let before = inner.policy_version.replace(version);
         if before.is_some_and(|before| before != version) {
+            inner.due = Instant::now();
+            drop(inner);
             self.early.notify_one();
         }
     }
 
     /// A call begins.
-    pub(super) fn begin(self: &Arc<Self>) -> Begun {
-        Begun {
+    pub(super) fn begin(self: &Arc<Self>) -> TimedCall {
+        TimedCall {
             timeout: self.inner().estimator.begin(),
             learned: Arc::clone(self),
             has_ended: false,
@@ -324,7 +322,7 @@ impl Learned {
     }
 }
 
-impl Begun {
+impl TimedCall {
     /// How long the call may take.
     pub(super) fn timeout(&self) -> Duration {
         self.timeout
@@ -341,7 +339,7 @@ impl Begun {
     }
 }
 
-impl Drop for Begun {
+impl Drop for TimedCall {
     fn drop(&mut self) {
         if !self.has_ended {
             self.learned.ended(Estimator::dropped);
@@ -349,7 +347,7 @@ impl Drop for Begun {
     }
 }
 
-/// In how long to report: soon after the end of the fleet's interval, which the first to come closes.
+/// The time until the next report: soon after the end of the fleet's interval, which the first report closes.
 fn next_report(known: &KnownTimeout) -> Duration {
     let interval = known.config.interval;
     let closes_in = known.estimate.closes_in(&known.config, known.now_us);

@@ -235,7 +235,7 @@ async fn no_lost_message_comes_back_while_somebody_locks_the_rows_of_several_req
 
 /// Who holds a queue's drain lock must not wait for the lock of its mark: a claim takes them the other way round.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_gives_back_and_removes_at_once_waits_for_the_mark_before_it_drains() {
+async fn what_gives_back_and_removes_at_once_waits_for_the_watermark_before_it_drains() {
     let database = TestDatabase::unlimited().await;
     database
         .execute("update tidegate.policy set semantics = 'at_most_once' where kind = 'direct' and stage = 'tx'")
@@ -272,7 +272,7 @@ async fn what_gives_back_and_removes_at_once_waits_for_the_mark_before_it_drains
         let mut other = Session::begin(&database).await;
         let key = |sort| format!("tidegate.queue_lock_key('{queue}', '{sort}')");
         other
-            .execute(&format!("select pg_advisory_xact_lock({})", key("mark")))
+            .execute(&format!("select pg_advisory_xact_lock({})", key("watermark")))
             .await;
         let running = session.start(&statement);
         until_blocked(&database, 1).await;

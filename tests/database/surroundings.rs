@@ -303,7 +303,7 @@ async fn a_node_says_once_that_its_database_is_away_and_once_that_it_is_back() {
 
     assert_eq!(of_the_database.len(), 2, "{of_the_database:#?}");
     let [away, back] = [&of_the_database[0], &of_the_database[1]];
-    assert!(away.contains("the database is away"), "{away}");
+    assert!(away.contains("the database is unavailable"), "{away}");
     assert!(away.contains(&database.name), "{away}");
     assert!(back.contains("the database is back"), "{back}");
 }
