@@ -7,34 +7,26 @@ use sqlx::PgConnection;
 use super::{Store, columns::milliseconds};
 use crate::error::StoreError;
 
-/// The id of a transaction.
-pub(crate) struct EffectTransaction(String);
-
 impl Store {
     /// Returns the id of a transaction that has begun, and limits each of its statements to `limit`.
     pub(crate) async fn begin_effects(
         &self,
         transaction: &mut PgConnection,
         limit: Duration,
-    ) -> Result<EffectTransaction, StoreError> {
+    ) -> Result<String, StoreError> {
         let begun = sqlx::query_scalar(statement!("effects_begin.sql"))
             .bind(milliseconds(limit).max(1))
             .fetch_one(transaction)
             .await;
-        self.errors
-            .record(begun.map(EffectTransaction).map_err(StoreError::from), &self.pool)
+        self.errors.record(begun.map_err(StoreError::from), &self.pool)
     }
 
     /// Makes sure that the transaction is still the same: after an end of it each statement would commit by itself; and that it has not
     /// failed: PostgreSQL answers the commit of a failed one as if nothing were wrong.
-    pub(crate) async fn check_effects(
-        &self,
-        transaction: &mut PgConnection,
-        begun: &EffectTransaction,
-    ) -> Result<(), StoreError> {
+    pub(crate) async fn check_effects(&self, transaction: &mut PgConnection, begun: &str) -> Result<(), StoreError> {
         let query = sqlx::query_scalar(statement!("effects_check.sql"));
         let now: Option<String> = query.fetch_one(transaction).await?;
-        if now.as_ref() == Some(&begun.0) {
+        if now.as_deref() == Some(begun) {
             return Ok(());
         }
         Err(StoreError::Misuse(

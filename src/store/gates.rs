@@ -55,16 +55,6 @@ pub enum GateHold {
     Release,
 }
 
-impl GateHold {
-    const fn state(self) -> Option<&'static str> {
-        match self {
-            Self::Open => Some("accepting"),
-            Self::Close => Some("too_many_requests"),
-            Self::Release => None,
-        }
-    }
-}
-
 /// What a gate watches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Watched {
@@ -144,7 +134,12 @@ impl Store {
     ///
     /// Unknown gate, a database error.
     pub async fn gate_force(&self, name: &str, hold: GateHold) -> Result<bool, StoreError> {
-        run!(self, fetch_one query_scalar "gate_force.sql"(name, hold.state(), self.actor.as_deref()))
+        let state = match hold {
+            GateHold::Open => Some("accepting"),
+            GateHold::Close => Some("too_many_requests"),
+            GateHold::Release => None,
+        };
+        run!(self, fetch_one query_scalar "gate_force.sql"(name, state, self.actor.as_deref()))
     }
 
     /// Makes or changes the cap of a kind or submitter: `tidegate.quota_set`. Returns whether that changed anything.

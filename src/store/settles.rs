@@ -102,21 +102,13 @@ fn column<'a, T, V>(settles: &'a [Settle<T>], value: impl Fn(&'a T) -> V) -> Vec
 
 /// How long calls took, in milliseconds.
 fn took<T>(settles: &[Settle<T>]) -> Vec<Option<i32>> {
-    settles
-        .iter()
-        .map(|settle| {
-            settle
-                .took
-                .map(|took| i32::try_from(took.as_millis()).unwrap_or(i32::MAX))
-        })
-        .collect()
+    let milliseconds = |took: Duration| i32::try_from(took.as_millis()).unwrap_or(i32::MAX);
+    settles.iter().map(|settle| settle.took.map(milliseconds)).collect()
 }
 
 fn hedges<T>(settles: &[Settle<T>]) -> Vec<i32> {
-    settles
-        .iter()
-        .map(|settle| i32::try_from(settle.hedges).unwrap_or(i32::MAX))
-        .collect()
+    let count = |settle: &Settle<T>| i32::try_from(settle.hedges).unwrap_or(i32::MAX);
+    settles.iter().map(count).collect()
 }
 
 fn receipt_query<'q, R: Borrow<Receipt>>(queue: &'q str, settles: &'q [Settle<R>]) -> Query<'q> {

@@ -160,9 +160,7 @@ impl Call {
     {
         let learned = self.learned.as_ref().map(LearnedTimeout::begin);
         let longest = self.claimed.timeout;
-        let limit = learned
-            .as_ref()
-            .map_or(longest, |learned| learned.timeout().min(longest));
+        let limit = learned.as_ref().map_or(longest, |learned| learned.timeout.min(longest));
         let began = Instant::now();
         let hedges = AtomicU32::new(0);
         let failed = Failed::default();
@@ -194,7 +192,7 @@ impl Call {
                 Ok(Ok(_)) => learned.answered(took),
                 Ok(Err(outcome)) if outcome.is_timeout() => learned.timed_out(took),
                 // A limit shorter than the learned timeout is the request's, and no sample of the downstream.
-                Err(_) if learned.timeout() <= longest => learned.timed_out(limit),
+                Err(_) if learned.timeout <= longest => learned.timed_out(limit),
                 Ok(Err(_)) | Err(_) => drop(learned),
             }
         }

@@ -11,7 +11,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::meter::Meter;
 use crate::error::warn_of;
-use crate::store::{Lease, Store};
+use crate::{
+    error::StoreError,
+    store::{Lease, Store},
+};
 
 /// How long a call runs before the database is asked whether its lease is still held.
 const LONG: Duration = Duration::from_secs(1);
@@ -115,14 +118,16 @@ impl Leases {
             let fresh = Instant::now() + self.length * 2 / 3;
             let ageing = self.those(|hold| hold.until < fresh);
             if !ageing.is_empty() {
-                self.extend(&store, &ageing).await;
+                let until = Instant::now() + self.length;
+                let extended = store.extend(&self.queue, &ageing, self.length);
+                self.confirm(&ageing, extended, Some(until)).await;
             }
             // An extended lease is known to be held.
             let now = Instant::now();
             let fresh = now + self.length * 2 / 3;
             let long = self.those(|hold| hold.since + LONG <= now && hold.until >= fresh && hold.is_running());
             if !long.is_empty() {
-                self.check_held(&store, &long).await;
+                self.confirm(&long, store.still_held(&self.queue, &long), None).await;
             }
             self.drop_lost();
         }
@@ -140,51 +145,43 @@ impl Leases {
         those.map(|(lease, _)| *lease).collect()
     }
 
-    /// Asks the database for the leases that are still held: the call of a request that was cancelled or has ended is dropped.
-    async fn check_held(&self, store: &Store, leases: &[Lease]) {
+    /// Marks those leases as lost that the answer of the database does not name; the others hold until `until`, if given. A
+    /// request that was cancelled or has ended has lost its lease. Without an answer all of them stay as they are.
+    async fn confirm(
+        &self,
+        leases: &[Lease],
+        asked: impl Future<Output = Result<Vec<Lease>, StoreError>>,
+        until: Option<Instant>,
+    ) {
         let asked_at = Instant::now();
-        let asked = store.still_held(&self.queue, leases);
-        // Without an answer the calls go on until their leases are extended.
-        if let Ok(Ok(held)) = tokio::time::timeout(self.length / 15, asked).await {
-            self.note(leases, held, asked_at, None);
-        }
-    }
-
-    /// Marks the leases that were not held when the database was asked as lost; the others hold until `until`, if given.
-    fn note(&self, asked: &[Lease], held: Vec<Lease>, asked_at: Instant, until: Option<Instant>) {
-        let held: HashSet<_> = held.into_iter().collect();
+        // A database that stalls must not delay the drop of lost calls.
+        let held: HashSet<_> = match tokio::time::timeout(self.length / 15, asked).await {
+            Ok(Ok(held)) => held.into_iter().collect(),
+            Ok(Err(error)) => {
+                warn_of!(error, queue.name = self.queue, "failed to extend or to check leases");
+                return;
+            }
+            Err(_) => {
+                tracing::warn!(
+                    queue.name = self.queue,
+                    "failed to extend or to check leases: no answer in time"
+                );
+                return;
+            }
+        };
         let mut table = self.table();
-        for lease in asked {
-            // Unless it was settled meanwhile.
+        for lease in leases {
+            // One that was settled meanwhile is not in the table.
             let Some(hold) = table.get_mut(lease) else {
                 continue;
             };
             if !held.contains(lease) {
-                // It has run out, another worker has the request, or the request has ended.
                 hold.until = asked_at;
                 hold.gone = true;
             } else if let Some(until) = until {
                 hold.until = until;
             }
         }
-    }
-
-    async fn extend(&self, store: &Store, leases: &[Lease]) {
-        let asked_at = Instant::now();
-        let asked = store.extend(&self.queue, leases, self.length);
-        // A database that stalls must not delay the drop of lost calls.
-        let extended = match tokio::time::timeout(self.length / 15, asked).await {
-            Ok(Ok(extended)) => extended,
-            Ok(Err(error)) => {
-                warn_of!(error, queue.name = self.queue, "failed to extend leases");
-                return;
-            }
-            Err(_) => {
-                tracing::warn!(queue.name = self.queue, "failed to extend leases: no answer in time");
-                return;
-            }
-        };
-        self.note(leases, extended, asked_at, Some(asked_at + self.length));
     }
 
     fn drop_lost(&self) {

@@ -52,16 +52,6 @@ pub(super) struct QueueWorker {
     shares: Mutex<HashMap<String, Arc<HedgeShare>>>,
 }
 
-/// When to claim again.
-enum Next {
-    /// There may be more.
-    Now,
-    /// The rate limit is reached.
-    Paced,
-    /// After this time, or when the queue's workers are woken: nothing can be claimed before.
-    Idle(Duration),
-}
-
 impl QueueWorker {
     pub(super) fn new(shared: &Arc<Shared>, name: String, stage: Stage) -> Self {
         let options = &shared.options;
@@ -142,7 +132,7 @@ impl QueueWorker {
             // The set keeps the empty results of ended calls until they are taken.
             while calls.try_join_next().is_some() {}
 
-            let next = match answer {
+            let (pause, is_idle) = match answer {
                 Ok((claimed, asked_at)) => {
                     error_pause = Duration::ZERO;
                     let count = claimed.len();
@@ -160,9 +150,9 @@ impl QueueWorker {
                         idle_pause = if paced { PACED_PAUSE } else { IDLE_PAUSE };
                     }
                     match count {
-                        0 => self.idle(idle_pause).await,
-                        _ if paced => Next::Paced,
-                        _ => Next::Now,
+                        0 => (self.idle_wait(idle_pause).await, true),
+                        _ if paced => (PACED_PAUSE, false),
+                        _ => continue,
                     }
                 }
                 // A missing right does not come back by waiting, so the worker ends with the error.
@@ -175,24 +165,13 @@ impl QueueWorker {
                         pause_ms = error_pause.as_millis(),
                         "cannot claim"
                     );
-                    tokio::select! {
-                        () = stop.cancelled() => return Ok(()),
-                        () = tokio::time::sleep(error_pause) => {}
-                    }
-                    Next::Now
+                    (error_pause, false)
                 }
             };
-            match next {
-                Next::Now => {}
-                Next::Paced => tokio::select! {
-                    () = stop.cancelled() => return Ok(()),
-                    () = tokio::time::sleep(PACED_PAUSE) => {}
-                },
-                Next::Idle(wait) => tokio::select! {
-                    () = stop.cancelled() => return Ok(()),
-                    () = wakeup.notified() => idle_pause = IDLE_PAUSE,
-                    () = tokio::time::sleep(wait) => idle_pause = (idle_pause * 2).min(options.poll),
-                },
+            tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                () = wakeup.notified(), if is_idle => idle_pause = IDLE_PAUSE,
+                () = tokio::time::sleep(pause) => if is_idle { idle_pause = (idle_pause * 2).min(options.poll) },
             }
         }
     }
@@ -238,14 +217,12 @@ impl QueueWorker {
     ///
     /// A submission wakes workers only when it finds its queue empty, and of two concurrent ones the second finds the
     /// first: only another claim meets it. The same holds for a message that another transaction has locked.
-    async fn idle(&self, pause: Duration) -> Next {
+    async fn idle_wait(&self, pause: Duration) -> Duration {
         if pause < ASK_WHEN {
-            return Next::Idle(pause);
+            return pause;
         }
-        match self.queue.shared.store.claim_wait(&self.queue.name, &self.kinds).await {
-            Ok(wait) => Next::Idle(wait.clamp(IDLE_PAUSE, pause)),
-            Err(_) => Next::Idle(pause),
-        }
+        let wait = self.queue.shared.store.claim_wait(&self.queue.name, &self.kinds).await;
+        wait.map_or(pause, |wait| wait.clamp(IDLE_PAUSE, pause))
     }
 
     /// Starts a call for each claimed request.

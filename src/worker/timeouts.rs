@@ -63,7 +63,7 @@ struct Inner {
 /// A call under way. One that is dropped without an end is no sample.
 pub(super) struct TimedCall {
     learned: Arc<LearnedTimeout>,
-    timeout: Duration,
+    pub(super) timeout: Duration,
     has_ended: bool,
 }
 
@@ -108,45 +108,40 @@ impl LearnedTimeouts {
 
     /// Loads the estimates of these kinds.
     async fn load(&self, stage: Stage, kinds: &[String]) {
-        match self.store.read_timeouts(kinds, stage, &self.worker).await {
-            Ok(known) => {
-                for known in known.into_iter().filter(|known| known.adaptive) {
-                    self.begin_with(stage, known);
-                }
-            }
+        let known = match self.store.read_timeouts(kinds, stage, &self.worker).await {
+            Ok(known) => known,
             Err(error) => {
                 warn_of!(
                     error,
                     kinds = kinds.join(" "),
                     "failed to load learned timeouts; calls have those of their policies"
                 );
+                return;
             }
-        }
-    }
-
-    fn begin_with(&self, stage: Stage, known: KnownTimeout) {
-        let config = known.config.clone();
-        let now = self.began.elapsed();
-        let due = Instant::now() + next_report(&known);
-        match Estimator::new(config, known.estimate, known.sequence, now) {
-            Ok(estimator) => {
-                let learned = Arc::new(LearnedTimeout {
-                    stage,
-                    kind: known.kind.clone(),
-                    early: Arc::clone(&self.early),
-                    began: self.began,
-                    inner: Mutex::new(Inner {
-                        estimator,
-                        due,
-                        policy_version: None,
-                    }),
-                });
-                self.learned().entry((stage, known.kind)).or_insert(learned);
-                // The task that waits for the next report may have to wait for this one.
-                self.early.notify_one();
-            }
-            Err(error) => {
-                tracing::warn!(%error, "invalid configuration of a learned timeout; calls have that of their policy");
+        };
+        for known in known.into_iter().filter(|known| known.adaptive) {
+            let due = Instant::now() + next_report(&known);
+            let estimator = Estimator::new(known.config, known.estimate, known.sequence, self.began.elapsed());
+            match estimator {
+                Ok(estimator) => {
+                    let learned = Arc::new(LearnedTimeout {
+                        stage,
+                        kind: known.kind.clone(),
+                        early: Arc::clone(&self.early),
+                        began: self.began,
+                        inner: Mutex::new(Inner {
+                            estimator,
+                            due,
+                            policy_version: None,
+                        }),
+                    });
+                    self.learned().entry((stage, known.kind)).or_insert(learned);
+                    // The next report may be due before the one that the reporting task waits for.
+                    self.early.notify_one();
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "invalid configuration of a learned timeout; calls have that of their policy");
+                }
             }
         }
     }
@@ -323,11 +318,6 @@ impl LearnedTimeout {
 }
 
 impl TimedCall {
-    /// How long the call may take.
-    pub(super) fn timeout(&self) -> Duration {
-        self.timeout
-    }
-
     pub(super) fn answered(mut self, took: Duration) {
         self.has_ended = true;
         self.learned.ended(|estimator| estimator.answered(took));

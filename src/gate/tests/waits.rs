@@ -1,4 +1,4 @@
-//! When those whom a closed gate refuses are told to come back.
+//! The Retry-After of submissions that a closed gate refuses.
 
 use super::*;
 
@@ -35,7 +35,6 @@ async fn callers_are_told_when_the_gate_opens() {
 #[tokio::test(start_paused = true)]
 async fn a_gate_that_is_held_or_does_not_move_sends_callers_away_for_longer() {
     let forced = GateRow {
-        forced: true,
         forced_wait: Some(30),
         depth: 0,
         ..closed(1)
