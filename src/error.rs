@@ -1,12 +1,12 @@
-//! What can go wrong between Rust and the database, in words for people.
+//! Errors of the store, with messages for operators and callers.
 
 use sqlx::postgres::PgDatabaseError;
 
 use crate::request::UnknownWord;
 
-/// An error of the store: what happened and what to do about it.
+/// An error of the store, with its remedy where there is one.
 ///
-/// A lost race is never one of these: it is a value that the caller has to look at.
+/// A lost lease is never an error: it is a value that the caller has to check.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -25,16 +25,16 @@ pub enum StoreError {
     /// No such request (TG006).
     #[error("{0}")]
     UnknownRequest(String),
-    /// An argument makes no sense (TG007).
+    /// An invalid argument (TG007).
     #[error("{0}")]
     Misuse(String),
     /// No such setting (TG010).
     #[error("{0}")]
     UnknownSetting(String),
-    /// The database user may not do this (SQLSTATE 42501).
+    /// The database user lacks a right (SQLSTATE 42501).
     #[error("the database user may not do this: {0}")]
     NotPermitted(String),
-    /// A callback URL may not be named (TG009).
+    /// A callback URL is not allowed (TG009).
     #[error("{0}")]
     CallbackRefused(String),
     /// A batch is larger than a gate's high-water mark: it would never be let in (TG011).
@@ -59,7 +59,7 @@ pub enum StoreError {
     /// The database cannot be reached, or went away in the middle.
     #[error("the database cannot be reached: {0}")]
     Unavailable(String),
-    /// Anything else the database said.
+    /// Any other error of the database.
     #[error("the database refused: {0}")]
     Database(#[source] sqlx::Error),
 }
@@ -81,24 +81,22 @@ impl StoreError {
     /// Whether the same call may succeed later, with nothing changed.
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        match self {
-            Self::Unavailable(_) | Self::GateBusy(_) => true,
-            // Deadlocks, serialization failures, lock and statement timeouts, lack of resources.
-            Self::Database(error) => error
-                .as_database_error()
-                .and_then(|error| error.code())
-                .is_some_and(|code| {
-                    code.starts_with("40") || code.starts_with("53") || code == "55P03" || code == "57014"
-                }),
-            _ => false,
-        }
+        // Deadlocks, serialization failures, lock and statement timeouts, lack of resources.
+        let may_pass =
+            |code: String| code.starts_with("40") || code.starts_with("53") || code == "55P03" || code == "57014";
+        matches!(self, Self::Unavailable(_) | Self::GateBusy(_)) || self.code().is_some_and(may_pass)
     }
 
-    /// Whether PostgreSQL gave up on a lock (SQLSTATE 55P03).
+    /// Whether a lock was not granted in time (SQLSTATE 55P03).
     pub(crate) fn is_lock_timeout(&self) -> bool {
+        self.code().as_deref() == Some("55P03")
+    }
+
+    /// The SQLSTATE of another error of the database.
+    fn code(&self) -> Option<String> {
         match self {
-            Self::Database(sqlx::Error::Database(error)) => error.code().as_deref() == Some("55P03"),
-            _ => false,
+            Self::Database(error) => Some(error.as_database_error()?.code()?.into_owned()),
+            _ => None,
         }
     }
 }
@@ -117,9 +115,9 @@ impl From<sqlx::Error> for StoreError {
                 sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => {
                     Self::Unavailable("this program is closing its connections".to_owned())
                 }
-                sqlx::Error::Protocol(detail) => {
-                    Self::Unavailable(format!("what answers there breaks off or is not PostgreSQL ({detail})"))
-                }
+                sqlx::Error::Protocol(detail) => Self::Unavailable(format!(
+                    "the server is not PostgreSQL, or its answer was cut off ({detail})"
+                )),
                 _ => Self::Database(error),
             };
         };
@@ -131,7 +129,7 @@ impl From<sqlx::Error> for StoreError {
             .map(|hint| format!("; {hint}"))
             .unwrap_or_default();
         let message = match database.constraint() {
-            // Constraints are named as sentences. A trigger that upholds one has words of its own, and names no table.
+            // Constraints are named as sentences. A trigger that enforces one has a message of its own, and names no table.
             Some(constraint) if code == "23514" && database.table().is_some() => constraint.replace('_', " "),
             _ => format!("{}{hint}", database.message()),
         };
@@ -148,12 +146,12 @@ impl From<sqlx::Error> for StoreError {
             "TG011" => Self::BatchTooLarge(message),
             "TG013" => Self::PolicyRefused(message),
             "TG009" => Self::CallbackRefused(message),
-            // Other locks that do not come are PostgreSQL's to tell.
+            // Other lock timeouts keep PostgreSQL's message.
             "55P03" if message.starts_with("gate \"") => Self::GateBusy(message),
             "42P01" if message.contains("\"pgmq.q_") => {
                 Self::NotMigrated(format!("{message}; if a queue was removed at this moment, try again"))
             }
-            // Undefined schema, table, function, column or type: the schema is missing or from another time.
+            // Undefined schema, table, function, column or type: the schema is missing or of another version.
             "3F000" | "42P01" | "42883" | "42703" | "42704" => Self::NotMigrated(message),
             // Shutting down, starting up, connection lost, no connections allowed, too many of them, no such database or
             // role.

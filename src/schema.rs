@@ -51,7 +51,7 @@ pub enum MigrateError {
     /// The database is of a sort that Tidegate does not run on; nothing was changed.
     #[error("nothing was changed: {0}")]
     Unfit(String),
-    /// Other transactions kept locks for too long; nothing of what waited for them was kept.
+    /// Other transactions kept locks for too long; the statements that waited for them were rolled back.
     #[error("other transactions keep locks that this needs; end them, or try again: {0}")]
     Locked(String),
     /// The database refused another statement.

@@ -1,4 +1,4 @@
-//! How a program is told to stop.
+//! The shutdown signals.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;

@@ -1,4 +1,4 @@
-//! What an estimator is told: its bounds, its target, and the constants of its rules.
+//! The configuration of an estimator: its bounds, its target, and the constants of its rules.
 
 use std::time::Duration;
 
@@ -66,10 +66,10 @@ pub struct Constants {
     /// And so many of those samples are of calls that timed out, 4; 0 by the letter of the seed. Where `max` is hardly more than
     /// answers that vary much need, computed timeouts reach it without any overload, and nothing fails.
     pub alarm_failures: u32,
-    /// The mean of an interval says what a call usually takes when at least this part of its calls was answered, 3/4. With
+    /// The mean of an interval counts as the usual time of a call when at least this part of its calls was answered, 3/4. With
     /// fewer it would say how long the timeouts were.
     pub mostly_answered: f64,
-    /// Load has subsided at this part of what it was when high load began, 3/4.
+    /// Load has subsided at this part of the load that high load began with, 3/4.
     pub subsided: f64,
     /// High load ends after so many intervals, to see with the longest timeout whether it goes on, 12.
     pub high_load_intervals: u32,
@@ -110,16 +110,16 @@ impl Default for Constants {
 pub struct ConfigError {
     /// The dependency.
     pub id: String,
-    /// What does not hold, with its figures.
+    /// The invalid value, with its bounds.
     pub problem: String,
 }
 
 impl Config {
-    /// Whether the configuration makes sense.
+    /// Checks the configuration.
     ///
     /// # Errors
     ///
-    /// What does not hold: an order of the bounds, the interval or one of the shares.
+    /// The first invalid value: an order of the bounds, the interval or one of the shares.
     pub fn check(&self) -> Result<(), ConfigError> {
         let constants = &self.constants;
         let longest = self.longest();
@@ -162,10 +162,9 @@ impl Config {
 
     /// After how many samples an interval ends early; never without an SLO.
     pub(super) fn early_samples(&self) -> u64 {
-        match self.slo {
-            Some(_) => self.enough_samples().saturating_mul(self.constants.early_close.into()),
-            None => u64::MAX,
-        }
+        let early_close = self.constants.early_close.into();
+        self.slo
+            .map_or(u64::MAX, |_| self.enough_samples().saturating_mul(early_close))
     }
 
     fn longest(&self) -> Duration {

@@ -214,18 +214,11 @@ impl Estimator {
         );
         self.began = now;
         self.sequence += 1;
-        let config = &self.config;
         let report = Report {
             sequence: self.sequence,
             mean_ns: sum_ns.checked_div(seen.responses),
             deviation_ns: deviations_ns.checked_div(seen.responses),
-            smoothed_ns: self.smoothed.map(|smoothed| {
-                [
-                    smoothed.srtt_ns(config),
-                    smoothed.rttvar_ns(config),
-                    smoothed.srto_ns(config),
-                ]
-            }),
+            smoothed_ns: self.smoothed.map(|smoothed| smoothed.times_ns(&self.config)),
             load_rps: seen.requests as f64 / seconds.max(0.001),
             in_flight: self.in_flight,
             state: self.state,
@@ -297,15 +290,15 @@ impl Estimator {
     /// Smoothed round-trip time of its own samples; none before any.
     #[must_use]
     pub fn srtt(&self) -> Option<Duration> {
-        let smoothed = self.smoothed?;
-        Some(Duration::from_nanos(smoothed.srtt_ns(&self.config)))
+        self.smoothed
+            .map(|smoothed| Duration::from_nanos(smoothed.srtt_ns(&self.config)))
     }
 
     /// Smoothed deviation of its own samples; none before any.
     #[must_use]
     pub fn rttvar(&self) -> Option<Duration> {
-        let smoothed = self.smoothed?;
-        Some(Duration::from_nanos(smoothed.rttvar_ns(&self.config)))
+        self.smoothed
+            .map(|smoothed| Duration::from_nanos(smoothed.rttvar_ns(&self.config)))
     }
 
     /// How many times K deviations are added to srtt; at least 1.

@@ -26,7 +26,7 @@ impl Smoothed {
         smoothed
     }
 
-    /// What a row says.
+    /// From the values of a row.
     pub(super) fn restored(config: &Config, srtt_ns: u64, rttvar_ns: u64, srto_ns: u64) -> Self {
         let constants = &config.constants;
         let longest = config.max_ns();
@@ -60,6 +60,11 @@ impl Smoothed {
 
     pub(super) fn srto_ns(&self, config: &Config) -> u64 {
         self.srto_scaled / u64::from(config.constants.srto_divisor)
+    }
+
+    /// srtt, rttvar and srto.
+    pub(super) fn times_ns(&self, config: &Config) -> [u64; 3] {
+        [self.srtt_ns(config), self.rttvar_ns(config), self.srto_ns(config)]
     }
 
     /// srtt + `k_margin` · max(G, K · rttvar), whatever the bounds.

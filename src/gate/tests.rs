@@ -17,23 +17,18 @@ fn row(name: &str, state: &str, depth: i64, epoch: i64) -> GateRow {
     GateRow {
         name: name.to_owned(),
         queue: Some(name.to_owned()),
-        submitter: None,
         kinds: vec!["direct".to_owned()],
-        passed_by: Vec::new(),
         state: state.to_owned(),
         high_water: 30,
         low_water: 15,
         depth,
         epoch,
         drain_rate: Some(10.0),
-        forced_wait: None,
-        still_wait: None,
         safety_margin: 0.2,
         min_seconds: 1,
         max_seconds: 300,
-        jitter: 0.0,
         nodes: 1,
-        keyed: Vec::new(),
+        ..GateRow::default()
     }
 }
 
@@ -105,14 +100,14 @@ impl Source for Script {
     }
 }
 
-/// Lets the reading task do what it can without time going by.
+/// Lets the reading task run without an advance of time.
 async fn settle() {
     for _ in 0..10 {
         yield_now().await;
     }
 }
 
-/// Lets time go by in small steps, as it does.
+/// Advances time in small steps.
 async fn pass(time: Duration) {
     settle().await;
     let until = Instant::now() + time;

@@ -1,4 +1,4 @@
-//! In what order the files below `sql/` are applied: what a file needs comes before it.
+//! The order in which the files below `sql/` are applied: a file comes after those that it needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,9 +27,9 @@ pub(super) fn in_order(mut files: Vec<File>) -> Vec<File> {
 pub(super) fn comment(sql: &str) -> Option<String> {
     let lines: Vec<_> = sql.lines().map_while(|line| line.strip_prefix("-- ")).collect();
     let (object, text) = lines.split_first()?.0.split_once(": ")?;
-    let made = ["function", "procedure", "view"].into_iter().find_map(|what| {
+    let made = ["function", "procedure", "view"].into_iter().find_map(|sort| {
         let schemas = ["tidegate", "tidegate_internal"].into_iter();
-        let mut names = schemas.map(|schema| format!("{what} {schema}.{object}"));
+        let mut names = schemas.map(|schema| format!("{sort} {schema}.{object}"));
         names.find(|name| {
             let code = sql.split(&format!("create or replace {name}")).nth(1);
             code.is_some_and(|code| code.starts_with(['(', ' ']))
@@ -57,7 +57,7 @@ fn visit(
     order.push(place);
 }
 
-/// What PostgreSQL looks at when it applies a file: not the bodies between dollar signs, which it looks at when they run.
+/// The names that PostgreSQL resolves when it applies a file: not those in bodies between dollar signs.
 struct Read {
     /// The functions, procedures and views that the file makes.
     made: Vec<String>,
@@ -71,7 +71,7 @@ impl Read {
         let named = names(&code, "").into_iter().collect();
         let made = ["function", "procedure", "view"]
             .into_iter()
-            .flat_map(|what| names(&code, &format!("create or replace {what} ")))
+            .flat_map(|sort| names(&code, &format!("create or replace {sort} ")))
             .collect();
         Self { made, named }
     }
@@ -95,7 +95,7 @@ fn name(text: &str) -> String {
         .collect()
 }
 
-/// The text without comments, literals and what stands between dollar signs.
+/// The text without comments, literals and bodies between dollar signs.
 fn without_bodies(sql: &str) -> String {
     let mut code = String::new();
     let mut rest = sql;

@@ -1,4 +1,4 @@
-//! Taking work, keeping it, giving it back.
+//! Claims, extensions and releases.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::{
 /// A claimed request.
 #[derive(Debug, Clone)]
 pub struct Claimed {
-    /// The hold on it.
+    /// Its lease.
     pub lease: Lease,
     /// The request.
     pub request: Request,
@@ -117,7 +117,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Unknown queue or one of the other stage, a lease that makes no sense, a database error.
+    /// Unknown queue or one of the other stage, an invalid lease, a database error.
     pub async fn claim(
         &self,
         stage: Stage,
@@ -186,7 +186,7 @@ impl Store {
         run!(self, fetch_all query_as "still_held.sql"(queue, tokens, ids))
     }
 
-    /// Gives back what was not begun: `tidegate.release`.
+    /// Releases claims that were not begun: `tidegate.release`.
     ///
     /// # Errors
     ///
@@ -196,7 +196,7 @@ impl Store {
         run!(self, fetch_all query_as "release.sql"(queue, tokens, ids))
     }
 
-    /// Tells a queue's workers that there is something to claim: `tidegate.wake`.
+    /// Wakes a queue's workers: `tidegate.wake`.
     ///
     /// # Errors
     ///

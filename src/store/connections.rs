@@ -39,7 +39,7 @@ impl Connection {
         self.answered.elapsed() < ALIVE || self.inner.ping().await.is_ok()
     }
 
-    /// Closes the connection: what it still brings must reach no other caller.
+    /// Closes the connection: an answer that is still under way must reach no other caller.
     pub(crate) fn discard(self) {
         drop(self.inner.detach());
     }
@@ -74,7 +74,7 @@ impl Connections {
                 return Ok(connection);
             }
             connection.discard();
-            // What happened to one has probably happened to all.
+            // The others have probably failed too.
             self.discard_free();
         }
         let _waiting = Waiting(self);

@@ -1,4 +1,4 @@
-//! Why a request is where it is.
+//! The reasons of a request's status and place.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -12,14 +12,14 @@ use crate::{error::StoreError, request::RequestId};
 pub struct Reason {
     /// Such as `paused`.
     pub reason: String,
-    /// In plain words.
+    /// A sentence for people.
     pub sentence: String,
-    /// What the sentence tells, by name.
+    /// The figures of the sentence, by name.
     pub figures: Value,
 }
 
 impl Store {
-    /// Why a request is where it is, the decisive reason first: `tidegate.explain`.
+    /// The reasons of a request's status and place, the decisive one first: `tidegate.explain`.
     ///
     /// # Errors
     ///

@@ -6,7 +6,7 @@ use super::Store;
 use crate::error::StoreError;
 
 /// One row of `tidegate.gate_copy`: a gate, the submissions that it admits, and the figures of its Retry-After.
-#[derive(Debug, Clone, PartialEq, FromRow)]
+#[derive(Debug, Clone, PartialEq, Default, FromRow)]
 pub struct GateRow {
     /// Its name in events and notifications.
     pub name: String,

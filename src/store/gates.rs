@@ -1,4 +1,4 @@
-//! Gates: how they stand, holding them by hand, caps, what became of them.
+//! Gates: their states, holds by an operator, quotas, and their history.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -8,18 +8,18 @@ use utoipa::ToSchema;
 use super::Store;
 use crate::error::StoreError;
 
-/// A gate: a queue's, or the cap of a kind or a submitter.
+/// A gate: a queue's, or the quota of a kind or a submitter.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, ToSchema)]
 pub struct Gate {
-    /// What it is called: its queue, `kind direct`, `submitter ann`.
+    /// Its name: its queue, `kind direct`, `submitter ann`.
     pub name: String,
-    /// The queue it belongs to; none for a cap.
+    /// The queue it belongs to; none for a quota.
     #[schema(required)]
     pub queue: Option<String>,
-    /// The kind that it caps.
+    /// The kind of its quota.
     #[schema(required)]
     pub kind: Option<String>,
-    /// The submitter that it caps.
+    /// The submitter of its quota.
     #[schema(required)]
     pub submitter: Option<String>,
     /// `accepting` or `too_many_requests`.
@@ -44,25 +44,25 @@ pub struct Gate {
     pub changed_at: DateTime<Utc>,
 }
 
-/// What an operator does to a gate.
+/// An operator's change of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GateHold {
     /// Holds it open.
     Open,
     /// Holds it closed.
     Close,
-    /// Lets it go by its marks again.
+    /// Releases it: it follows its marks again.
     Release,
 }
 
-/// What a gate watches.
+/// The subject of a gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Watched {
     /// A queue: every queue has a gate.
     Queue(String),
-    /// The requests of a kind that are in queues, if the kind has a cap.
+    /// The requests of a kind that are in queues, if the kind has a quota.
     Kind(String),
-    /// The requests of a submitter that are in queues, if the submitter has a cap.
+    /// The requests of a submitter that are in queues, if the submitter has a quota.
     Submitter(String),
 }
 
@@ -78,7 +78,7 @@ impl Watched {
     }
 }
 
-/// The marks and the mode of a cap; what is not there stays as it is.
+/// The marks and the mode of a quota; a value that is none does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CapMarks {
     /// How many requests in queues close it; a new one needs it.
@@ -108,13 +108,13 @@ pub struct GateChange {
     pub state: String,
     /// The depth at that moment.
     pub depth: i64,
-    /// Why: a mark that was reached, or an operator's hand.
+    /// The cause: a mark that was reached, or an operator.
     pub cause: String,
-    /// Who, or in whose database session.
+    /// The actor, or the user of the database session.
     pub actor: String,
-    /// How long it stayed so, in seconds, or has by now.
+    /// How long it stayed in that state, in seconds, or has until now.
     pub lasted_seconds: f64,
-    /// Whether it is so still.
+    /// Whether it still is in that state.
     pub is_current: bool,
 }
 
@@ -142,11 +142,11 @@ impl Store {
         run!(self, fetch_one query_scalar "gate_force.sql"(name, state, self.actor.as_deref()))
     }
 
-    /// Makes or changes the cap of a kind or submitter: `tidegate.quota_set`. Returns whether that changed anything.
+    /// Makes or changes the quota of a kind or submitter: `tidegate.quota_set`. Returns whether that changed anything.
     ///
     /// # Errors
     ///
-    /// A queue, an unknown kind, marks that make no sense, a database error.
+    /// A queue, an unknown kind, invalid marks, a database error.
     pub async fn quota_set(&self, capped: &Watched, marks: CapMarks) -> Result<bool, StoreError> {
         let (kind, submitter) = match capped {
             Watched::Queue(_) => (None, None),
@@ -158,7 +158,7 @@ impl Store {
         ))
     }
 
-    /// Removes a cap by its name: `tidegate.quota_remove`. Returns whether there was one.
+    /// Removes a quota by its name: `tidegate.quota_remove`. Returns whether there was one.
     ///
     /// # Errors
     ///
@@ -167,7 +167,7 @@ impl Store {
         run!(self, fetch_one query_scalar "quota_remove.sql"(name, self.actor.as_deref()))
     }
 
-    /// What became of the gate of a name, or of all, the latest change first: `tidegate.gate_history`. `limit` changes at
+    /// The changes of the gate of a name, or of all, the latest first: `tidegate.gate_history`. `limit` changes at
     /// most, of those before the change with the id `before`.
     ///
     /// # Errors

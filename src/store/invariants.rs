@@ -1,4 +1,4 @@
-//! What must hold, and does not.
+//! Invariants, and their violations.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use uuid::Uuid;
 use super::{Store, columns::milliseconds};
 use crate::error::StoreError;
 
-/// What must hold at any moment.
+/// A condition that holds at any moment.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct Invariant {
-    /// Its name: what is there when it is broken.
+    /// Its name: that of its violation.
     pub name: String,
-    /// What it says.
+    /// Its sentence.
     pub says: String,
-    /// The query that shows what breaks it.
+    /// The query that shows its violations.
     pub query: String,
     /// Whether it can be asked of a [`Slice`]; these read all requests or their history.
     pub by_request: bool,
@@ -42,7 +42,7 @@ pub struct Slice {
 }
 
 impl Store {
-    /// Everything that must hold: the view `tidegate.invariant`.
+    /// All invariants: the view `tidegate.invariant`.
     ///
     /// # Errors
     ///

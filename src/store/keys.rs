@@ -43,11 +43,11 @@ pub struct ListedKey {
     pub submitter: String,
     /// When it was made.
     pub created_at: DateTime<Utc>,
-    /// The database user who made it.
+    /// The database user that made it.
     pub created_by: String,
     /// When it ended, if it has.
     pub revoked_at: Option<DateTime<Utc>>,
-    /// The database user who ended it.
+    /// The database user that revoked it.
     pub revoked_by: Option<String>,
 }
 

@@ -11,7 +11,7 @@ use crate::{error::StoreError, request::Stage};
 /// A setting that `initialise` wrote.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
 pub struct Setting {
-    /// What it belongs to, such as `queue tx`.
+    /// Its row, such as `queue tx`.
     pub subject: String,
     /// Its name.
     pub name: String,
@@ -114,7 +114,7 @@ pub struct KindOfQueue {
 
 impl Store {
     /// Makes the queues and kinds of an example, if one is named, and writes the starter set of limits and nominal times:
-    /// `tidegate.initialise`. Returns what it set.
+    /// `tidegate.initialise`. Returns the settings that it wrote.
     ///
     /// # Errors
     ///

@@ -21,9 +21,9 @@ use crate::{
 pub struct Eta {
     /// When to ask again.
     pub retry_after: RetryAfter,
-    /// In what time the answer is there as likely as not; known for observed ETAs.
+    /// The median time until the answer; known for observed ETAs.
     pub p50: Option<Duration>,
-    /// In what time the answer is there with a probability of 90 %; known for observed ETAs.
+    /// The time until the answer with a probability of 90 %; known for observed ETAs.
     pub p90: Option<Duration>,
 }
 

@@ -1,4 +1,4 @@
-//! How calls go: the service level indicators of each stage, what its policy makes of them, and timeouts that are learned.
+//! The service level indicators of each stage, the state of its policy, and learned timeouts.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -7,7 +7,7 @@ use sqlx::FromRow;
 use super::Store;
 use crate::error::StoreError;
 
-/// One stage of a kind: what the last five minutes showed, and what holds now. Rates are per request, ratios per call; none
+/// One stage of a kind: its figures of the last five minutes, and the policy in force. Rates are per request, ratios per call; none
 /// where nothing was called.
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize)]
 pub struct StageLevel {
@@ -27,9 +27,9 @@ pub struct StageLevel {
     pub p50_ms: Option<i32>,
     /// 99th percentile of it.
     pub p99_ms: Option<i32>,
-    /// For what share of the time its breaker was not closed.
+    /// The share of the time in which its breaker was not closed.
     pub open_ratio: f64,
-    /// By what backoffs are multiplied; 1: as declared.
+    /// The factor of backoffs; 1: as declared.
     pub stretch: f64,
     /// Whether its queue is congested.
     pub congested: bool,
@@ -37,13 +37,13 @@ pub struct StageLevel {
     pub timeout_ms: i32,
     /// How long its attempts take at most, with their backoffs, milliseconds: `W_retry`.
     pub w_retry_ms: f64,
-    /// With what probability one of its attempts succeeds, by the calls of the last five minutes.
+    /// The probability that one of its attempts succeeds, by the calls of the last five minutes.
     pub p_ok: Option<f64>,
     /// How many attempts a request takes on average.
     pub expected_attempts: Option<f64>,
     /// `closed`, `open`, `half_open`, or `none`: its policy asks for no breaker.
     pub breaker: String,
-    /// Calls, since ever.
+    /// All calls.
     pub calls: i64,
     /// Those that failed.
     pub failures: i64,
@@ -55,7 +55,7 @@ pub struct StageLevel {
     pub hedges: i64,
 }
 
-/// The adaptive timeout of one stage of a kind, as all processes share it; what was not measured yet is none.
+/// The adaptive timeout of one stage of a kind, as all processes share it; a figure without samples is none.
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize)]
 pub struct EstimatorOverview {
     /// The kind.
@@ -80,7 +80,7 @@ pub struct EstimatorOverview {
     pub usual_rtt_ms: Option<f64>,
     /// Share of calls that timed out in the last closed interval; none: it had too few.
     pub failure_rate: Option<f64>,
-    /// Which share may; none: no target.
+    /// The target for that share; none: no target.
     pub slo: Option<f64>,
     /// Calls begun per second in the last closed interval.
     pub load_rps: Option<f64>,

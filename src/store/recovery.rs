@@ -1,4 +1,4 @@
-//! Putting lost requests back on their way, and telling whether lives were legal.
+//! Recovery of lost requests, and checks of histories.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::Store;
 use crate::error::StoreError;
 
-/// What history says about a set of requests, read from rows and events alone.
+/// The history of a set of requests in figures, read from rows and events alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow, Serialize)]
 pub struct Lives {
     /// Requests without a row.
@@ -23,7 +23,7 @@ pub struct Lives {
     pub recovered: i64,
 }
 
-/// What `recover` is to do.
+/// The options of `recover`.
 #[derive(Debug, Clone, Copy)]
 pub struct Recover<'a> {
     /// Requests repaired per transaction, at most.
@@ -32,11 +32,11 @@ pub struct Recover<'a> {
     pub dry_run: bool,
     /// Only this kind.
     pub kind: Option<&'a str>,
-    /// Reset what is under a live lease too.
+    /// Reset requests under a live lease too.
     pub reset_all: bool,
     /// Even while live leases exist.
     pub force: bool,
-    /// Whose record counts it; none: each batch is a run of its own.
+    /// The record that counts it; none: each batch is a run of its own.
     pub run: Option<i64>,
 }
 
@@ -53,11 +53,11 @@ pub struct RecoverStep {
     pub rebuilt: i64,
     /// Of these, under a new number.
     pub renumbered: i64,
-    /// Not counted at their caps: counted again.
+    /// Not counted at their quotas: counted again.
     pub counted: i64,
     /// The requests concerned.
     pub ids: Vec<Uuid>,
-    /// Where to go on; none at the end.
+    /// The begin of the next batch; none at the end.
     pub next_after: Option<Uuid>,
 }
 
@@ -72,7 +72,7 @@ pub struct DeadlineStep {
     pub dated: i64,
     /// The requests concerned.
     pub ids: Vec<Uuid>,
-    /// Where to go on; none at the end.
+    /// The begin of the next batch; none at the end.
     pub next_after: Option<Uuid>,
 }
 
@@ -81,7 +81,7 @@ pub struct DeadlineStep {
 pub struct StrayStep {
     /// Messages removed (or to be removed).
     pub removed: i64,
-    /// Where to go on; none at the end.
+    /// The begin of the next batch; none at the end.
     pub next_after: Option<i64>,
 }
 
@@ -101,14 +101,14 @@ pub struct WrongCount {
     pub kind: String,
     /// in this status:
     pub status: String,
-    /// what was counted,
+    /// the count before,
     pub counted: i64,
-    /// and how many there are.
+    /// and their number.
     pub requests: i64,
 }
 
 impl Store {
-    /// Reads the history of requests and counts what is wrong with it.
+    /// Reads the history of requests and counts broken rules.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ impl Store {
         run!(self, fetch_one query_scalar "recovery_begins.sql"(options, self.actor.as_deref()))
     }
 
-    /// Closes the record of a run: `tidegate.recovery_ends`. What all of its batches have done.
+    /// Closes the record of a run: `tidegate.recovery_ends`. Returns the sum of its batches.
     ///
     /// # Errors
     ///
@@ -135,7 +135,7 @@ impl Store {
         run!(self, fetch_one query_scalar "recovery_ends.sql"(run))
     }
 
-    /// What all recoveries together have put right, by figure: what, and how much of it.
+    /// The sum of all recoveries, by figure.
     ///
     /// # Errors
     ///

@@ -15,7 +15,7 @@ use crate::{
 /// An outcome with the lease it settles, and figures of its call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settle<T> {
-    /// The hold on the request.
+    /// The lease of the request.
     pub lease: Lease,
     /// The outcome.
     pub outcome: T,

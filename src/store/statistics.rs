@@ -1,4 +1,4 @@
-//! What API nodes have seen of their callers, and how good predictions were.
+//! The counts of API nodes, and the quality of ETAs.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -7,14 +7,14 @@ use sqlx::FromRow;
 use super::Store;
 use crate::error::StoreError;
 
-/// Polls of requests whose end a poll has told.
+/// Polls of requests whose end was answered to a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PollCount {
     /// Such requests.
     pub answered: u64,
-    /// Polls of them, the one that told the end included.
+    /// Polls of them, the last one included.
     pub polls: u64,
-    /// How long their ends had waited to be asked for, all together.
+    /// The sum of the times between their ends and the last poll.
     pub lateness: Duration,
 }
 
@@ -27,23 +27,23 @@ pub struct SubmissionCount {
     pub replayed: u32,
 }
 
-/// How good the predictions of a kind were, of every request that has ended.
+/// The quality of a kind's ETAs, of every request that has ended.
 #[derive(Debug, Clone, PartialEq, FromRow)]
 pub struct EtaQuality {
     /// The kind.
     pub kind: String,
-    /// How much later than told they ended, all together; negative: earlier.
+    /// The sum of the times between the ETA and the end; negative: earlier.
     pub error_seconds_sum: f64,
-    /// How many ended up to −30, −5, −1, 0, 1, 5, 30 seconds later than told, each above the one before, and the rest.
+    /// How many ended up to −30, −5, −1, 0, 1, 5, 30 seconds after their ETA, each above the one before, and the rest.
     pub error_bins: Vec<i64>,
-    /// How many callers were told a time for 90 percent.
+    /// How many answers had a time for 90 percent.
     pub p90_stated: i64,
     /// How many of these had their answer within it.
     pub p90_held: i64,
 }
 
 impl Store {
-    /// How good the predictions of each kind were: `tidegate.eta_quality`.
+    /// The quality of each kind's ETAs: `tidegate.eta_quality`.
     ///
     /// # Errors
     ///

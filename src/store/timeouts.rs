@@ -79,7 +79,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Database trouble; an estimator that was edited by hand into something else.
+    /// A database error; an estimator with an invalid hand edit.
     pub async fn read_timeouts(
         &self,
         kinds: &[String],

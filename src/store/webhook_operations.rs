@@ -1,4 +1,4 @@
-//! Who may be told that a request has ended, what signs it, and what became of it: for operators.
+//! Webhooks for operators: allowed hosts, signing secrets and deliveries.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ pub struct DeliveryRecord {
     /// The delivery's own id.
     #[serde(rename = "delivery_id")]
     pub id: Uuid,
-    /// Where to.
+    /// The callback URL.
     pub url: String,
     /// `pending`, `delivered` or `failed`.
     pub state: String,
@@ -53,11 +53,11 @@ pub struct DeliveryRecord {
     pub attempt: i32,
     /// When the next attempt may begin; of one under way, when its lease runs out.
     pub due_at: DateTime<Utc>,
-    /// Whether somebody is at it.
+    /// Whether an attempt is under way.
     pub under_way: bool,
     /// The status of the last answer.
     pub last_status: Option<i32>,
-    /// What went wrong last.
+    /// The last error.
     pub last_error: Option<String>,
     /// When the request ended.
     pub created_at: DateTime<Utc>,
@@ -70,7 +70,7 @@ pub struct DeliveryRecord {
 pub struct WebhookCounts {
     /// Those that wait for an attempt.
     pub waiting: i64,
-    /// Those that somebody is at.
+    /// Those with an attempt under way.
     pub under_way: i64,
     /// Those that were given up.
     pub failed: i64,
@@ -88,7 +88,7 @@ impl Store {
         run!(self, fetch_one query_as "webhook_counts.sql"())
     }
 
-    /// Names who is told when requests of a kind end: `tidegate.set_kind_callback`. Who it was before.
+    /// Sets the callback URL of a kind: `tidegate.set_kind_callback`. Returns the one before.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// A host that makes no sense, a database error.
+    /// An invalid host, a database error.
     pub async fn webhook_host_add(&self, host: &str, allow_private: bool) -> Result<bool, StoreError> {
         run!(self, fetch_one query_scalar "webhook_host_add.sql"(host, allow_private))
     }
@@ -164,7 +164,7 @@ impl Store {
         run!(self, fetch_one query_scalar "webhook_redeliver.sql"(id.0))
     }
 
-    /// Delivers a batch of what failed again: `tidegate.webhook_redeliver_failed`. How many, and where to go on.
+    /// Repeats a batch of failed deliveries: `tidegate.webhook_redeliver_failed`. Returns their number and the begin of the next.
     ///
     /// # Errors
     ///

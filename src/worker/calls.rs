@@ -16,33 +16,18 @@ use tokio_util::sync::CancellationToken;
 
 use self::answers::{Failed, timed_out};
 use super::{
-    ServedQueue,
+    ServedQueue, Shared,
     outcome::{EffectToWrite, Outcome, WithEffect},
     timeouts::LearnedTimeout,
 };
 use crate::{
     request::{RequestError, Stage},
-    stage::{AnyReadiness, AnyTransact, Stages, TransactStage},
+    stage::{AnyReadiness, AnyTransact},
     store::{Claimed, Settle, Snooze},
 };
 
 /// A reserved send that is later than this is released: it would come too close to the sends of the next slots.
 const LATE: Duration = Duration::from_millis(50);
-
-/// The stage that a request is for.
-pub(super) enum Handler {
-    Readiness(Arc<dyn AnyReadiness>),
-    Transact(TransactStage),
-}
-
-impl Handler {
-    pub(super) fn of(stages: &Stages, stage: Stage, kind: &str) -> Option<Self> {
-        match stage {
-            Stage::Readiness => stages.readiness.get(kind).cloned().map(Self::Readiness),
-            Stage::Tx => stages.transact.get(kind).cloned().map(Self::Transact),
-        }
-    }
-}
 
 /// A claimed request on its way through its stage. Dropped when its lease is lost.
 pub(super) struct Call {
@@ -50,7 +35,6 @@ pub(super) struct Call {
     pub(super) claimed: Claimed,
     /// When its send may start, in a queue with a rate.
     pub(super) start: Option<Instant>,
-    pub(super) handler: Handler,
     /// The limit on hedges of this kind.
     pub(super) share: Arc<HedgeShare>,
     /// Its timeout, where that is learned.
@@ -64,21 +48,30 @@ impl Call {
         if let Some(outcome) = self.not_begun() {
             return self.uncalled(outcome);
         }
-        match &self.handler {
-            Handler::Readiness(stage) => self.check(stage.as_ref()).await,
-            Handler::Transact(TransactStage { sends, effects }) => {
-                let mut settle = self.transact(sends.as_ref()).await;
-                settle.outcome = match (settle.outcome, effects.clone()) {
-                    (Outcome::Receipt(receipt), Some(stage)) => {
-                        let request = self.claimed.request;
-                        let effect = EffectToWrite { stage, request };
-                        Outcome::Effect(WithEffect { receipt, effect })
-                    }
-                    (outcome, _) => outcome,
-                };
-                settle
-            }
+        let Shared { stages, .. } = &*self.queue.shared;
+        let kind = &self.claimed.request.kind;
+        let (readiness, transact) = match self.queue.stage {
+            Stage::Readiness => (stages.readiness.get(kind), None),
+            Stage::Tx => (None, stages.transact.get(kind)),
+        };
+        if let Some(stage) = readiness {
+            return self.check(stage.as_ref()).await;
         }
+        let Some(stage) = transact else {
+            // A claim by kinds returns none of these.
+            tracing::error!(request = %self.claimed.request.id, kind, "claimed without a stage for it");
+            return self.uncalled(Outcome::Released);
+        };
+        let mut settle = self.transact(stage.sends.as_ref()).await;
+        settle.outcome = match (settle.outcome, stage.effects.clone()) {
+            (Outcome::Receipt(receipt), Some(stage)) => {
+                let request = self.claimed.request;
+                let effect = EffectToWrite { stage, request };
+                Outcome::Effect(WithEffect { receipt, effect })
+            }
+            (outcome, _) => outcome,
+        };
+        settle
     }
 
     /// An outcome without a call.
@@ -209,7 +202,7 @@ impl Call {
 
     /// Whether a hedge may begin now: the lease holds, the worker does not stop, and a send has waited for a slot of its own.
     async fn may_hedge(&self, ends: Instant) -> bool {
-        let is_send = matches!(self.handler, Handler::Transact(_));
+        let is_send = self.queue.stage == Stage::Tx;
         (!is_send || self.wait_for_slot(None, Some(ends)).await) && self.not_begun().is_none()
     }
 

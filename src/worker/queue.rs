@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     ServedQueue, Shared, WorkerError,
-    calls::{Call, Handler},
+    calls::Call,
     leases::Leases,
     meter::Meter,
     outcome::Outcome,
@@ -234,23 +234,12 @@ impl QueueWorker {
         outcomes: &mpsc::Sender<Settle<Outcome>>,
         calls: &mut JoinSet<()>,
     ) {
-        let Shared {
-            stages,
-            timeouts,
-            clock,
-            ..
-        } = &*self.queue.shared;
+        let Shared { timeouts, clock, .. } = &*self.queue.shared;
         let claimed_at = Instant::now();
         let learned = timeouts.of(self.queue.stage, &claimed).await;
         for claimed in claimed {
             let lease = claimed.lease;
             let kind = &claimed.request.kind;
-            let Some(handler) = Handler::of(stages, self.queue.stage, kind) else {
-                // A claim by kinds returns none of these.
-                tracing::error!(request = %claimed.request.id, kind, "claimed without a stage for it");
-                let _ = outcomes.send(settler::release(lease)).await;
-                continue;
-            };
             // There is a permit for each: no more were claimed than were free.
             let Ok(permit) = Arc::clone(&self.slots).acquire_owned().await else {
                 break;
@@ -263,7 +252,6 @@ impl QueueWorker {
                 learned: learned.get(kind).cloned(),
                 start: claimed.slot.map(|slot| clock.start(slot, asked_at, claimed_at)),
                 claimed,
-                handler,
                 share,
                 stop: stop.clone(),
             };

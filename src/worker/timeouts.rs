@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::warn_of;
 use crate::{
     adaptive_timeout::Estimator,
+    error::StoreError,
     request::Stage,
     store::{Claimed, KnownTimeout, Store},
 };
@@ -194,44 +195,8 @@ impl LearnedTimeouts {
     /// Folds a report into the estimate of the fleet. When another process was faster, reads its estimate and folds again.
     async fn report(&self, learned: &LearnedTimeout) {
         for _ in 0..ATTEMPTS {
-            let kinds = [learned.kind.clone()];
-            let read = self.store.read_timeouts(&kinds, learned.stage, &self.worker);
-            let known = match read.await {
-                Ok(mut known) => known.pop().filter(|known| known.adaptive),
-                Err(error) => {
-                    tracing::debug!(kind = learned.kind, %error, "failed to report learned timeouts");
-                    break;
-                }
-            };
-            let Some(known) = known else {
-                // Its policy is not adaptive any more.
-                self.learned().remove(&(learned.stage, kinds.concat()));
-                return;
-            };
-            let (report, estimate) = {
-                let mut inner = learned.inner();
-                if let Err(error) = inner.estimator.configure(known.config.clone()) {
-                    tracing::warn!(%error, "invalid configuration of a learned timeout; the one before is kept");
-                }
-                let report = inner.estimator.report(self.began.elapsed());
-                if known.sequence >= report.sequence {
-                    // It had been stored, and only the answer was lost.
-                    learned.reported(inner, &known);
-                    return;
-                }
-                let mut estimate = known.estimate.clone();
-                estimate.fold(inner.estimator.config(), &report, known.others_rps, known.now_us);
-                (report, estimate)
-            };
-            let folded = self
-                .store
-                .fold_timeouts(&known, learned.stage, &estimate, &report, &self.worker);
-            match folded.await {
-                Ok(true) => {
-                    let known = KnownTimeout { estimate, ..known };
-                    learned.reported(learned.inner(), &known);
-                    return;
-                }
+            match self.try_report(learned).await {
+                Ok(true) => return,
                 Ok(false) => {}
                 Err(error) => {
                     tracing::debug!(kind = learned.kind, %error, "failed to report learned timeouts");
@@ -240,6 +205,41 @@ impl LearnedTimeouts {
             }
         }
         learned.inner().due = Instant::now() + ERROR_PAUSE;
+    }
+
+    /// Whether the report was folded, or none is needed.
+    async fn try_report(&self, learned: &LearnedTimeout) -> Result<bool, StoreError> {
+        let stage = learned.stage;
+        let kinds = [learned.kind.clone()];
+        let mut known = self.store.read_timeouts(&kinds, stage, &self.worker).await?;
+        let Some(known) = known.pop().filter(|known| known.adaptive) else {
+            // Its policy is not adaptive any more.
+            self.learned().remove(&(stage, kinds.concat()));
+            return Ok(true);
+        };
+        let (report, estimate) = {
+            let mut inner = learned.inner();
+            if let Err(error) = inner.estimator.configure(known.config.clone()) {
+                tracing::warn!(%error, "invalid configuration of a learned timeout; the one before is kept");
+            }
+            let report = inner.estimator.report(self.began.elapsed());
+            if known.sequence >= report.sequence {
+                // It had been stored, and only the answer was lost.
+                learned.reported(inner, &known);
+                return Ok(true);
+            }
+            let mut estimate = known.estimate.clone();
+            estimate.fold(inner.estimator.config(), &report, known.others_rps, known.now_us);
+            (report, estimate)
+        };
+        let folded = self
+            .store
+            .fold_timeouts(&known, stage, &estimate, &report, &self.worker);
+        let is_folded = folded.await?;
+        if is_folded {
+            learned.reported(learned.inner(), &KnownTimeout { estimate, ..known });
+        }
+        Ok(is_folded)
     }
 
     /// Forgets a timeout that no call has used for an interval: the next call loads the estimate of the fleet.

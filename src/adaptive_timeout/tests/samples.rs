@@ -110,7 +110,7 @@ fn without_an_slo_or_max_doubling_ends_at_a_minute() {
 }
 
 #[test]
-fn what_tells_nothing_changes_nothing_but_the_calls_in_flight() {
+fn a_dropped_call_changes_only_the_calls_in_flight() {
     let mut timeout = fresh(config());
     answer(&mut timeout, milliseconds(100), milliseconds(1));
     timeout.begin(milliseconds(2));

@@ -1,4 +1,4 @@
-//! The estimator must not cut off for good what the longest timeout would have let through.
+//! The estimator must not cut off calls for good that the longest timeout would let through.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 

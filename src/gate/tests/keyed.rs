@@ -12,6 +12,6 @@ async fn a_kind_that_makes_its_own_keys_is_refused_by_the_database_only() {
     let gates = reading(&Script::of([Some(vec![keyed])])).await;
     assert!(refuses(&gates));
     assert_eq!(gates.refuse("orders", None), None);
-    // What the database refuses is told the same.
+    // A refusal of the database describes the same gate.
     assert_eq!(gates.of_submission("orders", None, true).unwrap().name, "tx");
 }
