@@ -94,7 +94,7 @@ impl AdaptiveTimeout {
         self.0.dropped();
     }
 
-    /// Closes the interval if it is over. The other calls do so too; without calls there is nothing to learn.
+    /// Closes the interval if it is over. The other calls do so too; without calls there are no samples.
     pub fn tick(&mut self, now: Duration) {
         if self.0.is_due(now) {
             let report = self.0.report(now);

@@ -16,7 +16,7 @@ pub struct PoolSettings {
     pub connections_max: u32,
     /// How long a caller waits for a free connection before it gets an error.
     pub acquire_timeout: Duration,
-    /// How long the database works on one statement before it gives up.
+    /// The `statement_timeout` of a session.
     pub statement_timeout: Duration,
     /// The name that `pg_stat_activity` shows.
     pub application_name: String,

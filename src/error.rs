@@ -37,13 +37,13 @@ pub enum StoreError {
     /// A callback URL is not allowed (TG009).
     #[error("{0}")]
     CallbackRefused(String),
-    /// A batch is larger than a gate's high-water mark: it would never be let in (TG011).
+    /// A batch is larger than a gate's high mark: it would always be refused (TG011).
     #[error("{0}")]
     BatchTooLarge(String),
     /// A policy cannot hold: over its budget, or against its semantics (TG013).
     #[error("{0}")]
     PolicyRefused(String),
-    /// Another transaction keeps a gate's lock for too long (SQLSTATE 55P03, in Tidegate's words): nothing was stored.
+    /// Another transaction keeps a gate's lock for too long (SQLSTATE 55P03, with Tidegate's message): nothing was stored.
     #[error("{0}")]
     GateBusy(String),
     /// The transition is not legal (TG001).
@@ -56,7 +56,7 @@ pub enum StoreError {
     /// The database has no Tidegate schema, or an older one.
     #[error("the database is not migrated: run `tidegate migrate` ({0})")]
     NotMigrated(String),
-    /// The database cannot be reached, or went away in the middle.
+    /// The database cannot be reached, or the connection was lost.
     #[error("the database cannot be reached: {0}")]
     Unavailable(String),
     /// Any other error of the database.
@@ -64,8 +64,8 @@ pub enum StoreError {
     Database(#[source] sqlx::Error),
 }
 
-/// Logs a warning about an error of the store. While the database is away it is for debugging only: the store says once
-/// that the database is away, and once that it is back.
+/// Logs a warning about an error of the store; one of an unavailable database at level debug only, because the store logs once
+/// that the database is unavailable, and once that it is back.
 macro_rules! warn_of {
     ($error:expr, $($said:tt)+) => {
         if matches!($error, $crate::error::StoreError::Unavailable(_)) {

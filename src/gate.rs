@@ -1,6 +1,6 @@
 //! A node's copy of the gates: submissions to a closed gate are refused from memory, without a statement.
 //!
-//! The copy is the fast path; the database decides about every submission that it lets pass. It changes in two ways:
+//! The copy is the fast path; the database decides about every submission that the copy does not refuse. It changes in two ways:
 //!
 //! - **Readings**: when the node starts, when its listening connection is made (again), after a notification, and every
 //!   [`READ_EVERY`]. They correct missed and forged notifications.
@@ -116,8 +116,8 @@ impl Gates {
 
     /// Whether a submitter has a quota of its own, as far as this node knows.
     #[must_use]
-    pub fn is_capped(&self, submitter: &str) -> bool {
-        self.0.copy().is_capped(submitter)
+    pub fn has_quota(&self, submitter: &str) -> bool {
+        self.0.copy().has_quota(submitter)
     }
 
     /// Every gate, and the age of the copy; `None` before it was first read.

@@ -25,14 +25,12 @@ pub async fn run(store: Store, shutdown: CancellationToken) {
             () = shutdown.cancelled() => return,
             maintained = store.maintain() => maintained,
         };
-        match maintained {
-            Ok(()) => failing = false,
-            // Logged once, not every second.
-            Err(error) if !failing => {
-                failing = true;
-                warn_of!(error, "maintenance failed, and is repeated");
-            }
-            Err(_) => {}
+        // Logged once, not every second.
+        if let Err(error) = &maintained
+            && !failing
+        {
+            warn_of!(error, "maintenance failed, and is repeated");
         }
+        failing = maintained.is_err();
     }
 }

@@ -77,10 +77,8 @@ macro_rules! words {
             type Err = UnknownWord;
 
             fn from_str(word: &str) -> Result<Self, Self::Err> {
-                match word {
-                    $($word => Ok(Self::$variant),)+
-                    _ => Err(UnknownWord { type_name: $type_name, word: word.to_owned() }),
-                }
+                let mut all = Self::ALL.iter().copied();
+                all.find(|value| value.as_str() == word).ok_or_else(|| UnknownWord::new($type_name, word))
             }
         }
     };
@@ -101,13 +99,13 @@ words!(
         Completed = "completed",
         /// Terminal: not ready, or not answered, in time.
         TimedOut = "timed_out",
-        /// Terminal: refused, rejected, cancelled or given up.
+        /// Terminal: refused, rejected, cancelled or out of attempts.
         Failure = "failure",
     }
 );
 
 impl Status {
-    /// Whether nothing leaves this status.
+    /// Whether no transition leaves this status.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::TimedOut | Self::Failure)

@@ -6,13 +6,13 @@
 mod order;
 mod session;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use include_dir::{Dir, include_dir};
 use sha2::{Digest, Sha256};
 use sqlx::PgPool;
 
-use self::session::{LockRetries, Session};
+use self::session::Session;
 use crate::database::{self, PoolSettings};
 
 static SQL: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/sql");
@@ -114,13 +114,13 @@ pub async fn migrate(url: &str) -> Result<Migrated, MigrateError> {
     }
     session.batch("create schema if not exists tidegate").await?;
     let migrations = session.pending().await?;
-    let retries = LockRetries::begin();
+    let began = Instant::now();
     while let Err(error) = runner().run_async(&mut session.client).await {
-        retries.wait(&session, MigrateError::Migration(error)).await?;
+        session.wait_for_lock(began, MigrateError::Migration(error)).await?;
     }
     let sql_applied = session.needs_sql().await?;
     while sql_applied && let Err(error) = session.apply_sql().await {
-        retries.wait(&session, error).await?;
+        session.wait_for_lock(began, error).await?;
     }
     Ok(Migrated {
         migrations,

@@ -25,12 +25,12 @@ pub trait Readiness: Send + Sync + 'static {
 pub enum Check {
     /// It can run.
     Ready,
-    /// Not now; ask again, after this long or as the kind's policy says.
+    /// Not now; ask again, after this long or as the kind's policy has it.
     Snooze {
         /// The wait that the dependency asks for, such as its `Retry-After`.
         after: Option<Duration>,
     },
-    /// The check itself did not succeed: a timeout, no connection, a server's error. Ask again as the kind's policy says.
+    /// The check itself did not succeed: a timeout, no connection, a server's error. Ask again as the kind's policy has it.
     Retry {
         /// Why it did not.
         error: RequestError,

@@ -81,7 +81,7 @@ pub use self::{
     configuration::{ConfigChange, ConfigRecord, ConfigSetting},
     explanations::Reason,
     gate_copy::GateRow,
-    gates::{CapMarks, Gate, GateChange, GateHold, Watched},
+    gates::{Gate, GateChange, GateHold, QuotaMarks, Watched},
     invariants::{Invariant, Slice, Violation},
     keys::{CreatedKey, KeyChange, ListedKey, RevokedKey},
     leases::Lease,
@@ -113,7 +113,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(20);
 pub struct Store {
     pool: PgPool,
     connections: Arc<Connections>,
-    time_limit: Duration,
+    /// The time limit of a statement.
+    pub(crate) time_limit: Duration,
     /// The operator on whose behalf the configuration is changed.
     actor: Option<Arc<str>>,
     errors: Arc<DatabaseErrors>,
@@ -153,11 +154,6 @@ impl Store {
             connections: Arc::default(),
             ..self.clone()
         }
-    }
-
-    /// The time limit of a statement.
-    pub(crate) fn time_limit(&self) -> Duration {
-        self.time_limit
     }
 
     /// How many errors of the database this store and its clones have had, by sort.

@@ -138,7 +138,7 @@ struct ServedQueue {
 ///
 /// # Errors
 ///
-/// At the start: an unknown queue, one that needs a stage of which this worker has none, a kind with `exactly_once` semantics
+/// At the start: an unknown queue, one that needs a stage that this worker does not have, a kind with `exactly_once` semantics
 /// whose stage has no effect, invalid options, no database.
 pub async fn run(
     store: Store,
@@ -214,10 +214,7 @@ async fn until_all_end(
     while let Some(ended) = queues.join_next().await {
         let ended =
             ended.unwrap_or_else(|error| Err(WorkerError::Options(format!("a queue's worker stopped: {error}"))));
-        if ended.is_err() {
-            stop.cancel();
-        }
-        outcome = outcome.and(ended);
+        outcome = outcome.and(ended.inspect_err(|_| stop.cancel()));
     }
     outcome
 }

@@ -274,14 +274,14 @@ impl Estimate {
         Some(Smoothed::restored(config, srtt_ns, rttvar_ns, srto_ns))
     }
 
-    /// The shortest answer of both windows, or `seen_ns` if that is shorter; none while nothing has answered.
+    /// The shortest answer of both windows, or `seen_ns` if that is shorter; none without an answer.
     pub(super) fn min_rtt_ns(&self, seen_ns: Option<u64>) -> Option<u64> {
         least(least(self.min_ns, self.min_before_ns), seen_ns)
     }
 
     /// The timeout of a first sample that is as short as calls were on average in the best of the last intervals whose calls
     /// were mostly answered; where there is none, as short as the shortest answer, with a margin for how much samples differ
-    /// of late: the shortest of many answers may be too short for most calls. `max` while nothing has answered.
+    /// of late: the shortest of many answers may be too short for most calls. `max` without an answer.
     pub(super) fn best_case_ns(&self, config: &Config, seen_ns: Option<u64>, recent: Option<Smoothed>) -> u64 {
         let first = |sample_ns: u64| Smoothed::first(config, sample_ns.min(config.max_ns())).rto_ns(config, 1);
         let best_ns = if let Some(usual_ns) = least(self.usual_ns, self.usual_before_ns) {

@@ -164,14 +164,14 @@ impl GateCopy {
         let on_the_way = || self.places.of_submission(kind, submitter);
         // A single request may be refused by a gate whose notification is still under way: the first, if there is no quota. A
         // batch may be refused by an open gate that has no room for all of it.
-        let unheard = count == 1 && !on_the_way().any(|place| closed(&self.gates[place]) || self.gates[place].is_cap);
+        let unheard = count == 1 && !on_the_way().any(|place| closed(&self.gates[place]) || self.gates[place].is_quota);
         for (nth, place) in on_the_way().enumerate() {
             let known = &mut self.gates[place];
             if closed(known) || (unheard && nth == 0) {
                 later = later.max(known.turn(&self.terms, now, opens_in, count));
             }
         }
-        let most = (self.terms.most() - opens_in).max(0.0);
+        let most = (self.terms.most - opens_in).max(0.0);
         Duration::try_from_secs_f64(later.min(most)).unwrap_or(Duration::ZERO)
     }
 
@@ -187,7 +187,7 @@ impl GateCopy {
     }
 
     /// Whether a submitter has a quota of its own.
-    pub(super) fn is_capped(&self, submitter: &str) -> bool {
+    pub(super) fn has_quota(&self, submitter: &str) -> bool {
         self.places.by_submitter.contains_key(submitter)
     }
 

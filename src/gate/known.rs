@@ -26,7 +26,7 @@ const DRAINS_MAX: f64 = 10.0;
 pub struct Gate {
     /// Its name: its queue's, `kind direct`, or `submitter ann`.
     pub name: String,
-    /// Whether it lets submissions in.
+    /// Whether it admits submissions.
     pub accepting: bool,
     /// Whether it is the quota of a submitter: its name is shown to that submitter only.
     pub of_submitter: bool,
@@ -115,7 +115,7 @@ fn whole(seconds: f64) -> u64 {
 pub(super) struct Terms {
     safety_margin: f64,
     least: f64,
-    most: f64,
+    pub(super) most: f64,
     jitter: f64,
     /// Among how many nodes the room is shared.
     nodes: f64,
@@ -154,11 +154,6 @@ impl Terms {
         let to = (from * (1.0 + self.jitter)).min(most.max(from));
         whole(from + (random() * (to - from + 1.0)).floor())
     }
-
-    /// The longest Retry-After, in seconds, unless the database has computed a longer one.
-    pub(super) fn most(&self) -> f64 {
-        self.most
-    }
 }
 
 /// A gate, with the times of its last changes in the copy.
@@ -170,7 +165,7 @@ pub(super) struct KnownGate {
     /// When its depth was counted, or a little earlier.
     counted: Instant,
     /// Whether it is a quota of a kind or a submitter.
-    pub(super) is_cap: bool,
+    pub(super) is_quota: bool,
     pub(super) turns: Turns,
 }
 
@@ -193,7 +188,7 @@ impl KnownGate {
             },
             learned: began,
             counted: began,
-            is_cap: row.queue.is_none(),
+            is_quota: row.queue.is_none(),
             turns: Turns::default(),
         }
     }

@@ -9,7 +9,6 @@ use tokio::{sync::Semaphore, task::yield_now, time::advance};
 
 use super::{copy::USABLE, *};
 
-mod keyed;
 mod waits;
 
 /// The gate of a queue with marks 30 and 15, at 10 messages per second.
@@ -380,4 +379,18 @@ async fn any_closed_gate_on_the_way_refuses() {
         let refusing = gates.of_submission("public", Some("ann"), true).unwrap();
         assert_eq!(refusing.name, name);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_makes_its_own_keys_is_refused_by_the_database_only() {
+    let keyed = GateRow {
+        kinds: vec!["direct".to_owned(), "orders".to_owned()],
+        keyed: vec!["orders".to_owned()],
+        ..closed(1)
+    };
+    let gates = reading(&Script::of([Some(vec![keyed])])).await;
+    assert!(refuses(&gates));
+    assert_eq!(gates.refuse("orders", None), None);
+    // A refusal of the database describes the same gate.
+    assert_eq!(gates.of_submission("orders", None, true).unwrap().name, "tx");
 }

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) type File = (&'static str, &'static str);
 
 /// The files by path, each behind those that it needs. Files with triggers come late, because writers of their tables wait
-/// from the first one on until everything is applied; those that are in no folder come last, because they are about
-/// everything that is there.
+/// from the first one on until everything is applied; those that are in no folder come last, because they apply
+/// to all objects.
 pub(super) fn in_order(mut files: Vec<File>) -> Vec<File> {
     files.sort_by_key(|(path, sql)| (!path.contains('/'), sql.contains("execute function"), *path));
     let read: Vec<_> = files.iter().map(|(_, sql)| Read::of(sql)).collect();
@@ -83,15 +83,12 @@ fn names(code: &str, prefix: &str) -> Vec<String> {
         .into_iter()
         .flat_map(move |schema| {
             let begin = format!("{prefix}{schema}");
-            code.split(&begin).skip(1).map(name).collect::<Vec<_>>()
+            let is_part = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
+            let names = code.split(&begin).skip(1);
+            names
+                .map(|text| text.chars().take_while(is_part).collect())
+                .collect::<Vec<_>>()
         })
-        .collect()
-}
-
-/// The name with which the text begins.
-fn name(text: &str) -> String {
-    text.chars()
-        .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
         .collect()
 }
 

@@ -35,29 +35,6 @@ const RETRY_LIMIT: Duration = Duration::from_secs(60);
 /// The pause before a lock is tried again, in which other sessions go on.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Limits the retries of statements that fail for a lock.
-pub(super) struct LockRetries(Instant);
-
-impl LockRetries {
-    pub(super) fn begin() -> Self {
-        Self(Instant::now())
-    }
-
-    /// Waits for the next try after this error, if it was for a lock and there is time.
-    pub(super) async fn wait(&self, session: &Session, error: MigrateError) -> Result<(), MigrateError> {
-        if !is_for_a_lock(&error) {
-            return Err(error);
-        }
-        let holders = session.holders().await?;
-        if self.0.elapsed() >= RETRY_LIMIT {
-            return Err(MigrateError::Locked(holders));
-        }
-        tracing::warn!(holders, "waiting for locks of other transactions");
-        tokio::time::sleep(PAUSE).await;
-        Ok(())
-    }
-}
-
 /// Whether an error was caused by a lock of another session.
 fn is_for_a_lock(error: &MigrateError) -> bool {
     let first: &dyn std::error::Error = error;
@@ -139,6 +116,20 @@ impl Session {
             .filter(|migration| !is_applied(migration.version()))
             .map(ToString::to_string)
             .collect())
+    }
+
+    /// Waits before another try of the statements that have failed since `began`, if they fail for a lock and there is time.
+    pub(super) async fn wait_for_lock(&self, began: Instant, error: MigrateError) -> Result<(), MigrateError> {
+        if !is_for_a_lock(&error) {
+            return Err(error);
+        }
+        let holders = self.holders().await?;
+        if began.elapsed() >= RETRY_LIMIT {
+            return Err(MigrateError::Locked(holders));
+        }
+        tracing::warn!(holders, "waiting for locks of other transactions");
+        tokio::time::sleep(PAUSE).await;
+        Ok(())
     }
 
     /// The sessions that hold locks on the tables, the longest transaction first, as a text.

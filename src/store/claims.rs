@@ -23,7 +23,7 @@ pub struct Claimed {
     pub request: Request,
     /// When its send may start; none when the queue has no rate limit.
     pub slot: Option<Slot>,
-    /// How long the policy lets one call run; no longer than its request.
+    /// The timeout of one call by its policy; no longer than its request.
     pub timeout: Duration,
     /// How it may be called more than once; none: it may not.
     pub hedging: Option<Hedging>,
@@ -42,7 +42,7 @@ pub struct Slot {
     pub send_in: Duration,
 }
 
-/// When a call that is slow is made once more.
+/// When a slow call is hedged.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hedging {
     /// How long a call goes unanswered before the next is made.
@@ -143,7 +143,7 @@ impl Store {
         )
     }
 
-    /// For how long nothing of these kinds will be claimable in a queue: `tidegate.claim_wait_ms`.
+    /// The time until a request of these kinds can be claimed from a queue: `tidegate.claim_wait_ms`.
     ///
     /// # Errors
     ///
@@ -153,8 +153,8 @@ impl Store {
         Ok(from_milliseconds(wait_ms))
     }
 
-    /// Takes one more slot of a queue's rate: `tidegate.reserve_send`. `Ok` says when to send, `Err` in how long to ask
-    /// again.
+    /// Reserves one more slot of a queue's rate: `tidegate.reserve_send`. `Ok` has the time of the send, `Err` the wait before
+    /// another try.
     ///
     /// # Errors
     ///
@@ -166,7 +166,7 @@ impl Store {
         Ok(slot.ok_or(from_milliseconds(wait_ms.max(1))))
     }
 
-    /// Prolongs leases to `lease_for` from now: `tidegate.extend`. Returns those prolonged; the others are lost.
+    /// Extends leases to `lease_for` from now: `tidegate.extend`. Returns the extended ones; the others are lost.
     ///
     /// # Errors
     ///

@@ -69,7 +69,7 @@ pub(super) fn milliseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// An error as its row has it; one written by hand may lack a field.
+/// An error as its row has it; after a hand edit it may lack a field.
 pub(super) fn stored_error(error: &Value) -> RequestError {
     let text = |name: &str| error.get(name).and_then(Value::as_str);
     RequestError {

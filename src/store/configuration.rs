@@ -144,7 +144,7 @@ impl Store {
         run!(self, fetch_all query_as "config_get.sql"(name))
     }
 
-    /// Changes a setting by its documented name: `tidegate.config_set`. Returns what changed.
+    /// Changes a setting by its documented name: `tidegate.config_set`. Returns the changes.
     ///
     /// # Errors
     ///
@@ -153,7 +153,7 @@ impl Store {
         run!(self, fetch_all query_as "config_set.sql"(name, value, self.actor.as_deref()))
     }
 
-    /// Changes several settings, all or none: `tidegate.config_set_many`. Returns what changed.
+    /// Changes several settings, all or none: `tidegate.config_set_many`. Returns the changes.
     ///
     /// # Errors
     ///

@@ -34,9 +34,9 @@ pub struct Gate {
     pub high_water: i32,
     /// The depth at which it opens again.
     pub low_water: i32,
-    /// Whether an operator holds it by hand.
+    /// Whether an operator holds it.
     pub forced: bool,
-    /// How often its state changed, or was taken or released by hand.
+    /// How often its state or its hold by an operator has changed.
     pub epoch: i64,
     /// The depth when that last happened.
     pub depth_at_change: i64,
@@ -80,7 +80,7 @@ impl Watched {
 
 /// The marks and the mode of a quota; a value that is none does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CapMarks {
+pub struct QuotaMarks {
     /// How many requests in queues close it; a new one needs it.
     pub high_water: Option<i32>,
     /// How many open it again; of a new one, half of `high_water`.
@@ -128,7 +128,7 @@ impl Store {
         run!(self, fetch_all query_as "gates.sql"(name))
     }
 
-    /// Holds a gate by hand, or releases it: `tidegate.gate_force`. Returns whether that changed anything.
+    /// Holds a gate for an operator, or releases it: `tidegate.gate_force`. Returns whether that changed anything.
     ///
     /// # Errors
     ///
@@ -147,7 +147,7 @@ impl Store {
     /// # Errors
     ///
     /// A queue, an unknown kind, invalid marks, a database error.
-    pub async fn quota_set(&self, capped: &Watched, marks: CapMarks) -> Result<bool, StoreError> {
+    pub async fn quota_set(&self, capped: &Watched, marks: QuotaMarks) -> Result<bool, StoreError> {
         let (kind, submitter) = match capped {
             Watched::Queue(_) => (None, None),
             Watched::Kind(kind) => (Some(kind), None),

@@ -65,7 +65,8 @@ impl Store {
     ///
     /// A database error.
     pub async fn announce(&self, ended: &[RequestId], moved: &[RequestId]) -> Result<(), StoreError> {
-        run!(self, execute query "announce.sql"(uuids(ended.iter()), uuids(moved.iter()))).map(|_| ())
+        let uuids = |ids: &[RequestId]| ids.iter().map(|id| id.0).collect::<Vec<_>>();
+        run!(self, execute query "announce.sql"(uuids(ended), uuids(moved))).map(|_| ())
     }
 
     /// Which of these requests have another transition number than the one known, if one is: `tidegate.moved_since`.
@@ -74,9 +75,9 @@ impl Store {
     ///
     /// A database error.
     pub async fn moved_since(&self, known: &[(RequestId, Option<i32>)]) -> Result<Vec<Seen>, StoreError> {
-        let numbers: Vec<_> = known.iter().map(|(_, number)| *number).collect();
+        let (ids, numbers) = columns(known);
         let rows: Vec<(RequestId, Option<i32>, Option<Status>)> =
-            run!(self, fetch_all query_as "moved_since.sql"(uuids(known.iter().map(|(id, _)| id)), numbers))?;
+            run!(self, fetch_all query_as "moved_since.sql"(ids, numbers))?;
         let seen = |(id, number, status): (_, Option<_>, _)| Seen {
             id,
             at: number.zip(status),
@@ -90,8 +91,7 @@ impl Store {
     ///
     /// A database error.
     pub async fn progress(&self, known: &[(RequestId, Option<i32>)]) -> Result<Vec<Option<Progress>>, StoreError> {
-        let numbers: Vec<_> = known.iter().map(|(_, number)| *number).collect();
-        let ids = uuids(known.iter().map(|(id, _)| id));
+        let (ids, numbers) = columns(known);
         let rows: Vec<PgRow> = run!(self, fetch_all query "request_progress.sql"(ids, numbers))?;
         let mut answers: Vec<_> = known.iter().map(|_| None).collect();
         for row in rows {
@@ -104,6 +104,7 @@ impl Store {
     }
 }
 
-fn uuids<'a>(ids: impl Iterator<Item = &'a RequestId>) -> Vec<Uuid> {
-    ids.map(|id| id.0).collect()
+/// The ids and the known numbers, as two arrays.
+fn columns(known: &[(RequestId, Option<i32>)]) -> (Vec<Uuid>, Vec<Option<i32>>) {
+    known.iter().map(|(id, number)| (id.0, *number)).unzip()
 }

@@ -8,7 +8,7 @@ use super::Store;
 use crate::error::StoreError;
 
 /// One stage of a kind: its figures of the last five minutes, and the policy in force. Rates are per request, ratios per call; none
-/// where nothing was called.
+/// without calls.
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize)]
 pub struct StageLevel {
     /// The kind.

@@ -45,9 +45,9 @@ pub struct Recover<'a> {
 pub struct RecoverStep {
     /// Live requests looked at.
     pub examined: i64,
-    /// In flight without a holder: back to processing.
+    /// In flight without a lease: back to processing.
     pub reset: i64,
-    /// In flight without a holder, `at_most_once`: ended as `outcome_unknown`.
+    /// In flight without a lease, `at_most_once`: ended as `outcome_unknown`.
     pub ended: i64,
     /// Without a message: got one.
     pub rebuilt: i64,

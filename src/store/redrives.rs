@@ -30,7 +30,7 @@ pub struct Redrive<'a> {
 pub struct RedriveStep {
     /// Requests submitted again (or to be).
     pub redriven: i64,
-    /// Requests that the gates had no room for, up to where it goes on.
+    /// Requests that the gates had no room for, up to the begin of the next batch.
     pub refused: i64,
     /// Their Retry-After.
     pub retry_after_seconds: Option<i32>,

@@ -5,7 +5,7 @@ use std::{borrow::Borrow, time::Duration};
 use sqlx::{FromRow, PgConnection, Postgres, postgres::PgArguments, query::QueryAs};
 use uuid::Uuid;
 
-use super::{Lease, Store, columns::milliseconds, leases::columns};
+use super::{Lease, Store, columns::milliseconds};
 use crate::{
     error::StoreError,
     request::{RequestError, RequestId, Status},
@@ -47,7 +47,7 @@ impl<T> Settle<T> {
     }
 }
 
-/// A check that did not let its request pass, for now.
+/// A check that snoozes its request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Snooze {
     /// The wait that the dependency asks for.
@@ -83,7 +83,7 @@ pub struct Passed {
     pub id: RequestId,
     /// The tx queue it is in now.
     pub queue: String,
-    /// Whether nothing waited in that queue before, so that its workers may be asleep.
+    /// Whether that queue was empty before, so that its workers may be asleep.
     pub wake: bool,
 }
 
@@ -91,8 +91,8 @@ type Query<'q> = QueryAs<'q, Postgres, Moved, PgArguments>;
 
 /// The leases of outcomes, in columns.
 fn leases<T>(settles: &[Settle<T>]) -> (Vec<i64>, Vec<Uuid>) {
-    let leases: Vec<_> = settles.iter().map(|settle| settle.lease).collect();
-    columns(&leases)
+    let column = |settle: &Settle<T>| (settle.lease.token, settle.lease.id);
+    settles.iter().map(column).unzip()
 }
 
 /// One column of outcomes.
@@ -134,7 +134,7 @@ impl Store {
         run!(self, fetch_all query_as "settle_passed.sql"(queue, tokens, ids, took(settles), hedges(settles)))
     }
 
-    /// `tidegate.settle_snooze`: checked again after the wait given, or as the policy says.
+    /// `tidegate.settle_snooze`: checked again after the given wait, or that of the policy.
     ///
     /// # Errors
     ///
@@ -214,9 +214,9 @@ impl Store {
         run!(self, receipt_query(queue, settles), fetch_all)
     }
 
-    /// [`settle_receipt`](Self::settle_receipt) in a transaction of the caller's, who commits it: what else the
-    /// transaction writes is there exactly once for each request that moved, and only if it is written after a look
-    /// at what moved. The messages and rows stay locked until the end of the transaction.
+    /// [`settle_receipt`](Self::settle_receipt) in a transaction of the caller's. A write for each returned
+    /// request in the same transaction is there exactly once for each request that moved. The messages and rows stay locked
+    /// until the commit.
     ///
     /// # Errors
     ///

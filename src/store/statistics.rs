@@ -18,7 +18,7 @@ pub struct PollCount {
     pub lateness: Duration,
 }
 
-/// Submissions that were let in.
+/// Accepted submissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SubmissionCount {
     /// All of them.

@@ -72,9 +72,9 @@ pub struct WebhookCounts {
     pub waiting: i64,
     /// Those with an attempt under way.
     pub under_way: i64,
-    /// Those that were given up.
+    /// Those that have failed.
     pub failed: i64,
-    /// How old the oldest is that was not given up, in seconds; 0: there is none.
+    /// The age of the oldest that has not failed, in seconds; 0: there is none.
     pub oldest_seconds: f64,
 }
 
@@ -92,7 +92,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Unknown kind, a URL that may not be named, a database error.
+    /// Unknown kind, a URL that is not allowed, a database error.
     pub async fn set_kind_callback(&self, kind: &str, url: Option<&str>) -> Result<Option<String>, StoreError> {
         run!(self, fetch_one query_scalar "set_kind_callback.sql"(kind, url))
     }

@@ -112,7 +112,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`Store::submit`]; [`StoreError::CallbackRefused`] for a URL that may not be named.
+    /// As [`Store::submit`]; [`StoreError::CallbackRefused`] for a URL that is not allowed.
     pub async fn submit_with_callback(
         &self,
         submission: &Submission,

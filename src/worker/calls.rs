@@ -95,15 +95,11 @@ impl Call {
         if request.attempt > 1 {
             // An earlier sender may have succeeded and vanished before its settle.
             let began = Instant::now();
-            let found = answers::find_receipt(stage, request);
-            let found = match tokio::time::timeout(self.claimed.timeout, found).await {
-                Ok(Ok(None)) => None,
-                Ok(Ok(Some(receipt))) => Some(Outcome::Receipt(receipt)),
+            let limit = self.claimed.timeout;
+            let found = match tokio::time::timeout(limit, answers::find_receipt(stage, request)).await {
+                Ok(Ok(receipt)) => receipt.map(Outcome::Receipt),
                 Ok(Err(outcome)) => Some(outcome),
-                Err(_) => Some(Outcome::unsent(timed_out(
-                    "looking for a receipt",
-                    self.claimed.timeout,
-                ))),
+                Err(_) => Some(Outcome::unsent(timed_out("looking for a receipt", limit))),
             };
             if let Some(outcome) = found {
                 return Settle {
@@ -167,7 +163,7 @@ impl Call {
             let numbered = |number| {
                 if number > 0 {
                     hedges.store(number, Ordering::Relaxed);
-                    self.queue.leases.meter().hedged();
+                    self.queue.leases.meter.hedged();
                 }
                 let call = call();
                 let failed = &failed;

@@ -22,7 +22,7 @@ pub(super) async fn settle(
     queue: &str,
     outcomes: &[Settle<&WithEffect>],
 ) -> Result<Vec<Moved>, Unsettled> {
-    let limit = store.time_limit() / 2;
+    let limit = store.time_limit / 2;
     let mut connection = store.connection().await?;
     let mut of_effect = false;
     let mut culprit = None;
@@ -50,14 +50,13 @@ pub(super) async fn settle(
         transaction.commit().await.map_err(StoreError::from)?;
         Ok(moved)
     };
-    let mut too_long = false;
-    let error = match tokio::time::timeout(limit, settled).await {
+    let (error, too_long) = match tokio::time::timeout(limit, settled).await {
         Ok(Ok(moved)) => return Ok(moved),
-        Ok(Err(error)) => error,
+        Ok(Err(error)) => (error, false),
         Err(_) => {
             connection.discard();
-            too_long = true;
-            StoreError::Unavailable(format!("not settled with its effect within {} ms", limit.as_millis()))
+            let error = format!("not settled with its effect within {} ms", limit.as_millis());
+            (StoreError::Unavailable(error), true)
         }
     };
     Err(Unsettled {

@@ -23,8 +23,9 @@ const LONG: Duration = Duration::from_secs(1);
 /// longer than the database thinks.
 pub(super) struct Leases {
     queue: String,
-    length: Duration,
-    meter: Meter,
+    pub(super) length: Duration,
+    /// The counters of the queue.
+    pub(super) meter: Meter,
     held: Mutex<HashMap<Lease, Hold>>,
 }
 
@@ -52,22 +53,11 @@ impl Leases {
         }
     }
 
-    /// How long a lease is.
-    pub(super) fn length(&self) -> Duration {
-        self.length
-    }
-
-    /// The counters of the queue.
-    pub(super) fn meter(&self) -> &Meter {
-        &self.meter
-    }
-
     /// Notes a lease that was asked for at `asked_at`.
     pub(super) fn hold(&self, lease: Lease, asked_at: Instant) {
-        let until = asked_at + self.length;
         let hold = Hold {
             since: asked_at,
-            until,
+            until: asked_at + self.length,
             gone: false,
             call: None,
         };
@@ -171,15 +161,11 @@ impl Leases {
         };
         let mut table = self.table();
         for lease in leases {
-            // One that was settled meanwhile is not in the table.
-            let Some(hold) = table.get_mut(lease) else {
-                continue;
-            };
-            if !held.contains(lease) {
-                hold.until = asked_at;
-                hold.gone = true;
-            } else if let Some(until) = until {
-                hold.until = until;
+            match table.get_mut(lease) {
+                Some(hold) if !held.contains(lease) => (hold.until, hold.gone) = (asked_at, true),
+                Some(hold) => hold.until = until.unwrap_or(hold.until),
+                // It was settled meanwhile.
+                None => {}
             }
         }
     }

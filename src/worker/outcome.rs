@@ -48,7 +48,7 @@ impl Outcome {
         }
     }
 
-    /// Another attempt, when the policy says so; the request may have left.
+    /// Another attempt, when the policy allows it; the request may have left.
     pub(super) fn retry(error: RequestError) -> Self {
         Self::Retry(Retry {
             error,
@@ -66,7 +66,7 @@ impl Outcome {
         })
     }
 
-    /// Whether the stage itself has given up waiting for an answer.
+    /// Whether the stage itself has timed out.
     pub(super) fn is_timeout(&self) -> bool {
         let error = match self {
             Self::Retry(retry) => Some(&retry.error),

@@ -75,7 +75,12 @@ impl QueueWorker {
         let (outcomes, outcomes_in) = mpsc::channel(options.concurrency);
         let (wakes, wakes_in) = mpsc::unbounded_channel();
         let waker = tokio::spawn(settler::wake_others(store.clone(), wakes_in));
-        let settler = tokio::spawn(Settler::new(Arc::clone(&self.queue), wakes).run(outcomes_in));
+        let settler = Settler {
+            queue: Arc::clone(&self.queue),
+            wakes,
+            effects: options.batch,
+        };
+        let settler = tokio::spawn(settler.run(outcomes_in));
         let extender_end = CancellationToken::new();
         let extender = tokio::spawn(Arc::clone(&self.queue.leases).extend_until(store.clone(), extender_end.clone()));
 
@@ -95,7 +100,7 @@ impl QueueWorker {
             if self.queue.stage == Stage::Readiness {
                 // A check has no effect: another worker may repeat it at once. A send needs its rescue.
                 for lease in running {
-                    let _ = outcomes.send(settler::release(lease)).await;
+                    let _ = outcomes.send(Settle::new(lease, Outcome::Released)).await;
                 }
             }
         }
@@ -136,7 +141,7 @@ impl QueueWorker {
                 Ok((claimed, asked_at)) => {
                     error_pause = Duration::ZERO;
                     let count = claimed.len();
-                    self.queue.leases.meter().claimed(count);
+                    self.queue.leases.meter.claimed(count);
                     let paced = claimed.iter().any(|claimed| claimed.slot.is_some());
                     // While a full batch starts, the database works on the next one.
                     let more = (self.slots.available_permits() - count).min(options.batch);
@@ -213,7 +218,7 @@ impl QueueWorker {
         Ok((claimed, asked_at))
     }
 
-    /// When to claim again from a queue that had nothing to claim: soon after there was something, ever more rarely after.
+    /// The pause before another claim from a queue that had nothing to claim: short after a claim, then longer each time.
     ///
     /// A submission wakes workers only when it finds its queue empty, and of two concurrent ones the second finds the
     /// first: only another claim meets it. The same holds for a message that another transaction has locked.
@@ -260,7 +265,7 @@ impl QueueWorker {
             self.queue.leases.hold(lease, asked_at);
             let running = calls.spawn(async move {
                 let settle = call.run().await;
-                queue.leases.meter().called(claimed_at);
+                queue.leases.meter.called(claimed_at);
                 // The channel has a place for each slot: the number of outcomes in this process stays bounded.
                 let _ = outcomes.send(settle).await;
                 drop(permit);

@@ -13,7 +13,7 @@ use crate::error::warn_of;
 use crate::{
     error::StoreError,
     request::Stage,
-    store::{Lease, Settle, Store},
+    store::{Settle, Store},
 };
 
 /// How long an outcome waits for others.
@@ -25,29 +25,16 @@ const EFFECT_ATTEMPTS: u32 = 2;
 /// The least time between two notifications to other processes.
 const WAKE_PAUSE: Duration = Duration::from_millis(50);
 
-/// The release of a claim.
-pub(super) fn release(lease: Lease) -> Settle<Outcome> {
-    Settle::new(lease, Outcome::Released)
-}
-
 /// Settles one queue's outcomes.
 pub(super) struct Settler {
-    queue: Arc<ServedQueue>,
+    pub(super) queue: Arc<ServedQueue>,
     /// Queues of other processes' workers to wake.
-    wakes: mpsc::UnboundedSender<String>,
+    pub(super) wakes: mpsc::UnboundedSender<String>,
     /// The number of effects in one transaction; follows the time that the last ones took.
-    effects: usize,
+    pub(super) effects: usize,
 }
 
 impl Settler {
-    pub(super) fn new(queue: Arc<ServedQueue>, wakes: mpsc::UnboundedSender<String>) -> Self {
-        Self {
-            effects: queue.shared.options.batch,
-            queue,
-            wakes,
-        }
-    }
-
     /// Settles until every sender is gone.
     pub(super) async fn run(mut self, mut reports: mpsc::Receiver<Settle<Outcome>>) {
         let batch = self.queue.shared.options.batch;
@@ -71,7 +58,7 @@ impl Settler {
     async fn settle(&mut self, reports: &mut Vec<Settle<Outcome>>) {
         let leases: Vec<_> = reports.iter().map(|report| report.lease).collect();
         let lost = reports.iter().filter(|report| matches!(report.outcome, Outcome::Lost));
-        self.queue.leases.meter().lost(lost.count());
+        self.queue.leases.meter.lost(lost.count());
         let mut batches = batch::sort(reports.drain(..));
         while let Some(batch) = batches.pop() {
             let mut parts = batch::in_parts(batch, self.effects);
@@ -98,7 +85,7 @@ impl Settler {
                     self.note_effects(batch, began.elapsed());
                     self.queue
                         .leases
-                        .meter()
+                        .meter
                         .settled(batch[0].outcome.word(), batch.len(), settled.moved.len());
                     if settled.moved.len() < batch.len() {
                         // Other workers hold these requests now, or they were cancelled.
@@ -143,7 +130,7 @@ impl Settler {
             }
             let before = batch.len();
             batch.retain(|settle| self.queue.leases.holds(&settle.lease));
-            self.queue.leases.meter().lost(before - batch.len());
+            self.queue.leases.meter.lost(before - batch.len());
             if batch.is_empty() {
                 tracing::warn!(queue.name = self.queue.name, %error, "leases ran out before their outcomes were stored");
                 return Ok(());
@@ -163,7 +150,7 @@ impl Settler {
     /// the transaction.
     fn note_effects(&mut self, batch: &Batch, took: Duration) {
         if batch::writes_effects(batch) {
-            let time = self.queue.leases.length().as_secs_f64() / 32.0;
+            let time = self.queue.leases.length.as_secs_f64() / 32.0;
             // An infinite quotient becomes the largest number.
             let fits = batch.len() as f64 * time / took.as_secs_f64();
             self.effects = (fits as usize).clamp(1, self.queue.shared.options.batch);

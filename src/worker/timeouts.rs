@@ -151,16 +151,10 @@ impl LearnedTimeouts {
     pub(super) async fn run(self: Arc<Self>, end: CancellationToken) {
         loop {
             let next = self.all().iter().map(|learned| learned.inner().due).min();
-            let due = async {
-                match next {
-                    Some(next) => tokio::time::sleep_until(next).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 () = end.cancelled() => break,
                 () = self.early.notified() => {}
-                () = due => {}
+                () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
             }
             let round = async {
                 for learned in self.all() {

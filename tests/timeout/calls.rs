@@ -349,7 +349,7 @@ async fn reports_that_meet_lose_nothing_and_count_once() {
     let conflicts: u64 = tasks.join_all().await.into_iter().sum();
     assert!(
         conflicts >= REPORTS * (PROCESSES - 1),
-        "{conflicts}: all but one meet somebody in each round"
+        "{conflicts}: all but one conflict in each round"
     );
     let known = known(&database.store, "direct", Stage::Tx, "reader").await;
     let counts = (

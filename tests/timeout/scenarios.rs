@@ -58,7 +58,7 @@ fn what_is_promised_is_more_than_other_timeouts_keep() {
 }
 
 #[test]
-fn the_simulated_server_serves_in_order_and_drops_what_nobody_waits_for() {
+fn the_simulated_server_serves_in_order_and_drops_abandoned_calls() {
     let milliseconds = Duration::from_millis;
     let call = |arrives, service| Call {
         phase: 0,

@@ -130,7 +130,7 @@ async fn those_refused_before_the_notification_count_as_well() {
 
     gates.heard(&told(CLOSES, 1));
 
-    // The room of 15 is given away already.
+    // The room of 15 is taken already.
     assert_eq!(gates.refuse("direct", None).unwrap().seconds, 3);
 }
 
