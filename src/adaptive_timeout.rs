@@ -1,18 +1,19 @@
-//! Timeouts that are learned: as short as answers allow, as long as the target failure rate asks for, and short again
+//! Timeouts that are learned: as short as answers allow, as long as the target failure rate needs, and short again
 //! when the dependency is overloaded.
 //!
-//! Pure: no I/O and no clock. Source: RFC 6298 (section 2 for the estimator, 5.5 for doubling) and the seed "RTO Specs",
-//! which steers its margin by a target failure rate and detects overload.
+//! Pure: no I/O and no clock. Source: RFC 6298 (section 2 for the estimator, 5.5 for doubling) and the seed "RTO
+//! Specs", which steers its margin by a target failure rate and detects overload.
 //!
 //! - Each sample: `timeout = srtt + k_margin · max(G, K · rttvar)`, within `min` and `max`.
-//! - Each interval: `k_margin` grows by one while at least half of the target failure rate timed out, and shrinks towards
-//!   the middle between srtt and the smoothed timeout while less did; 1 at least.
+//! - Each interval: `k_margin` grows by one while at least half of the target failure rate timed out, and shrinks
+//!   towards the middle between srtt and the smoothed timeout while less did; 1 at least.
 //! - A computed timeout of `max` means high load: longer timeouts would only let more calls pile up (Little's law). The
-//!   timeout becomes that of the best case of late, until the load has fallen to 3/4 or 12 intervals are over. Answers that
-//!   need a longer timeout cannot be seen meanwhile, so after 12 intervals `max` comes first.
+//!   timeout becomes that of the best recent case, until the load has fallen to 3/4 or 12 intervals are over. Answers
+//!   that need a longer timeout cannot be seen meanwhile, so after 12 intervals `max` comes first.
 //!
-//! [`AdaptiveTimeout`] is for a process by itself. A fleet shares an [`Estimate`]: each process has an [`Estimator`], whose
-//! [`Report`]s are folded into it ([`Estimate::fold`]) once an interval; the engine's are in `tidegate.timeout_estimator`.
+//! [`AdaptiveTimeout`] is for a process by itself. A fleet shares an [`Estimate`]: each process has an [`Estimator`],
+//! whose [`Report`]s are folded into it ([`Estimate::fold`]) once an interval; the engine's are in
+//! `tidegate.timeout_estimator`.
 //!
 //! ```
 //! use std::time::Duration;

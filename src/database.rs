@@ -61,8 +61,8 @@ pub async fn connect(url: &str, settings: &PoolSettings) -> Result<PgPool, Store
     pool(settings).connect_with(options).await.map_err(StoreError::from)
 }
 
-/// A pool that pings a connection before a use only when it has been idle: a ping before each use would cost every statement
-/// a round trip.
+/// A pool that pings a connection before a use only when it has been idle: a ping before each use would cost every
+/// statement a round trip.
 fn pool(settings: &PoolSettings) -> PgPoolOptions {
     PgPoolOptions::new()
         .max_connections(settings.connections_max)

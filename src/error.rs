@@ -43,14 +43,15 @@ pub enum StoreError {
     /// A policy cannot hold: over its budget, or against its semantics (TG013).
     #[error("{0}")]
     PolicyRefused(String),
-    /// Another transaction keeps a gate's lock for too long (SQLSTATE 55P03, with Tidegate's message): nothing was stored.
+    /// Another transaction keeps a gate's lock for too long (SQLSTATE 55P03, with Tidegate's message): nothing was
+    /// stored.
     #[error("{0}")]
     GateBusy(String),
     /// The transition is not legal (TG001).
     #[error("{0}")]
     IllegalTransition(String),
-    /// The value cannot be stored, such as JSON with a NUL character (SQLSTATE class 22), or nested too deep or too large
-    /// for the database (class 54).
+    /// The value cannot be stored, such as JSON with a NUL character (SQLSTATE class 22), or nested too deep or too
+    /// large for the database (class 54).
     #[error("the database cannot store this value: {0}")]
     Unstorable(String),
     /// The database has no Tidegate schema, or an older one.
@@ -64,8 +65,8 @@ pub enum StoreError {
     Database(#[source] sqlx::Error),
 }
 
-/// Logs a warning about an error of the store; one of an unavailable database at level debug only, because the store logs once
-/// that the database is unavailable, and once that it is back.
+/// Logs a warning about an error of the store; one of an unavailable database at level debug only, because the store
+/// logs once that the database is unavailable, and once that it is back.
 macro_rules! warn_of {
     ($error:expr, $($said:tt)+) => {
         if matches!($error, $crate::error::StoreError::Unavailable(_)) {
@@ -129,7 +130,8 @@ impl From<sqlx::Error> for StoreError {
             .map(|hint| format!("; {hint}"))
             .unwrap_or_default();
         let message = match database.constraint() {
-            // Constraints are named as sentences. A trigger that enforces one has a message of its own, and names no table.
+            // Constraints are named as sentences. A trigger that enforces one has a message of its own, and names no
+            // table.
             Some(constraint) if code == "23514" && database.table().is_some() => constraint.replace('_', " "),
             _ => format!("{}{hint}", database.message()),
         };
@@ -153,8 +155,8 @@ impl From<sqlx::Error> for StoreError {
             }
             // Undefined schema, table, function, column or type: the schema is missing or of another version.
             "3F000" | "42P01" | "42883" | "42703" | "42704" => Self::NotMigrated(message),
-            // Shutting down, starting up, connection lost, no connections allowed, too many of them, no such database or
-            // role.
+            // Shutting down, starting up, connection lost, no connections allowed, too many of them, no such database
+            // or role.
             "57P01" | "57P02" | "57P03" | "57P05" | "55000" | "53300" | "3D000" | "28000" | "28P01" => {
                 Self::Unavailable(message)
             }

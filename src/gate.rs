@@ -1,14 +1,15 @@
 //! A node's copy of the gates: submissions to a closed gate are refused from memory, without a statement.
 //!
-//! The copy is the fast path; the database decides about every submission that the copy does not refuse. It changes in two ways:
+//! The copy is the fast path; the database decides about every submission that the copy does not refuse. It changes in
+//! two ways:
 //!
 //! - **Readings**: when the node starts, when its listening connection is made (again), after a notification, and every
 //!   [`READ_EVERY`]. They correct missed and forged notifications.
 //! - **Notifications** of each flip, on the channel `tidegate_gate`, change the copy at once.
 //!
-//! The larger epoch is newer: neither a late notification nor a reading that began before a notification restores an older
-//! state. A reading that began after the last change of the copy counts even with a smaller epoch, so no state is kept for
-//! good: a restored database goes back, and any session may notify.
+//! The larger epoch is newer: neither a late notification nor a reading that began before a notification restores an
+//! older state. A reading that began after the last change of the copy counts even with a smaller epoch, so no state is
+//! kept for good: a restored database goes back, and any session may notify.
 //!
 //! A copy that could not be read for six seconds refuses no submission.
 
@@ -90,8 +91,8 @@ impl Gates {
         gates
     }
 
-    /// The refusal of a submission without a key by a closed gate. `None` when none of its gates is closed, for an unknown
-    /// kind or one that makes its own keys, and while no copy is young enough: then the database decides.
+    /// The refusal of a submission without a key by a closed gate. `None` when none of its gates is closed, for an
+    /// unknown kind or one that makes its own keys, and while no copy is young enough: then the database decides.
     #[must_use]
     pub fn refuse(&self, kind: &str, submitter: Option<&str>) -> Option<Refusal> {
         self.0.copy().refuse(kind, submitter, Instant::now(), rand::random)

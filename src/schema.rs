@@ -1,7 +1,7 @@
 //! Brings a database to this version: pgmq's SQL, the migrations, and then everything below `sql/`, whole.
 //!
-//! Migrations hold the tables and run once each. `sql/` holds the objects without data (functions, triggers, views, rules,
-//! grants): each of its files has one home and is applied again whenever any of them has changed.
+//! Migrations hold the tables and run once each. `sql/` holds the objects without data (functions, triggers, views,
+//! rules, grants): each of its files has one home and is applied again whenever any of them has changed.
 
 mod order;
 mod session;
@@ -100,7 +100,8 @@ pub fn fingerprint() -> String {
     hash.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Brings the database at `url` to this version. Harmless when it has this version already, or another process migrates it.
+/// Brings the database at `url` to this version. Harmless when it has this version already, or another process migrates
+/// it.
 ///
 /// # Errors
 ///

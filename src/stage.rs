@@ -1,8 +1,8 @@
 //! The traits that an author of stages implements: the readiness check and the send.
 //!
-//! The engine holds the request's lease while a stage runs and settles it by the value that the stage returns; a stage never
-//! touches a request's state. A worker can be lost at any moment, so every call must be safe to repeat: towards the
-//! downstream, the request's id is the idempotency key.
+//! The engine holds the request's lease while a stage runs and settles it by the value that the stage returns; a stage
+//! never touches a request's state. A worker can be lost at any moment, so every call must be safe to repeat: towards
+//! the downstream, the request's id is the idempotency key.
 
 mod effect;
 
@@ -30,7 +30,8 @@ pub enum Check {
         /// The wait that the dependency asks for, such as its `Retry-After`.
         after: Option<Duration>,
     },
-    /// The check itself did not succeed: a timeout, no connection, a server's error. Ask again as the kind's policy has it.
+    /// The check itself did not succeed: a timeout, no connection, a server's error. Ask again as the kind's policy has
+    /// it.
     Retry {
         /// Why it did not.
         error: RequestError,
@@ -60,8 +61,8 @@ pub struct Receipt {
     /// The downstream's name for it, under which responses may come.
     pub reference: Option<String>,
     /// The response, when it came with the receipt. It answers a `direct` request in the same step, and a decrypt of a
-    /// single response; for others (a proof wants a verdict, a threshold wants named shares) it is kept as one that does
-    /// not fit.
+    /// single response; for others (a proof wants a verdict, a threshold wants named shares) it is kept as one that
+    /// does not fit.
     pub response: Option<Value>,
 }
 

@@ -1,6 +1,7 @@
 //! One async method for each SQL function that Rust calls; the only user of `sql/queries`.
 //!
-//! The database decides, these methods report. A settle returns the requests that moved, and its caller has to check them.
+//! The database decides, these methods report. A settle returns the requests that moved, and its caller has to check
+//! them.
 
 /// The text of a statement in `sql/queries`.
 macro_rules! statement {

@@ -1,7 +1,7 @@
 //! A worker process: claim → run → settle, for one or more queues, until its shutdown.
 //!
-//! Stateless: everything that a crash could lose is in the database, and other workers claim the requests of this process when
-//! its leases run out.
+//! Stateless: everything that a crash could lose is in the database, and other workers claim the requests of this
+//! process when its leases run out.
 
 mod batch;
 mod calls;
@@ -138,8 +138,8 @@ struct ServedQueue {
 ///
 /// # Errors
 ///
-/// At the start: an unknown queue, one that needs a stage that this worker does not have, a kind with `exactly_once` semantics
-/// whose stage has no effect, invalid options, no database.
+/// At the start: an unknown queue, one that needs a stage that this worker does not have, a kind with `exactly_once`
+/// semantics whose stage has no effect, invalid options, no database.
 pub async fn run(
     store: Store,
     stages: Stages,

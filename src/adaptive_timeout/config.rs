@@ -10,7 +10,8 @@ const MONTH: Duration = Duration::from_secs(30 * 86_400);
 pub struct Config {
     /// The dependency whose answers are awaited; for messages.
     pub id: String,
-    /// Longest timeout, which is the longest latency that the SLO allows. `None`: a minute, and no high load is detected.
+    /// Longest timeout, which is the longest latency that the SLO allows. `None`: a minute, and no high load is
+    /// detected.
     pub max: Option<Duration>,
     /// Shortest timeout.
     pub min: Duration,
@@ -57,17 +58,17 @@ pub struct Constants {
     pub enough: u32,
     /// An interval ends early after so many times enough samples, 10, but no earlier than `max` after its beginning.
     pub early_close: u32,
-    /// A process trusts its own samples from so many on, 8: by then the guess that the deviation is half of the first sample
-    /// weighs a tenth.
+    /// A process trusts its own samples from so many on, 8: by then the guess that the deviation is half of the first
+    /// sample weighs a tenth.
     pub settled: u32,
-    /// High load begins when so many computed timeouts in a row have reached `max`, 32. The seed has 1, and doubts it: one
-    /// slow answer among thousands would do then.
+    /// High load begins when so many computed timeouts in a row have reached `max`, 32. The seed has 1, and doubts it:
+    /// one slow answer among thousands would do then.
     pub alarm_samples: u32,
-    /// And so many of those samples are of calls that timed out, 4; 0 by the letter of the seed. Where `max` is hardly more than
-    /// answers that vary much need, computed timeouts reach it without any overload and without a failure.
+    /// And so many of those samples are of calls that timed out, 4; 0 by the letter of the seed. Where `max` is hardly
+    /// more than answers that vary much need, computed timeouts reach it without any overload and without a failure.
     pub alarm_failures: u32,
-    /// The mean of an interval counts as the usual time of a call when at least this part of its calls was answered, 3/4. With
-    /// fewer it would be a mean of timeouts.
+    /// The mean of an interval counts as the usual time of a call when at least this part of its calls was answered,
+    /// 3/4. With fewer it would be a mean of timeouts.
     pub mostly_answered: f64,
     /// Load has subsided at this part of the load that high load began with, 3/4.
     pub subsided: f64,
@@ -198,7 +199,7 @@ impl Config {
         self.slo.is_some() && self.max.is_some()
     }
 
-    /// Whether a failure rate asks for a longer timeout, or for the best case: half of the target.
+    /// Whether a failure rate needs a longer timeout, or the best case: at half of the target.
     pub(super) fn is_high(&self, failure_rate: f64) -> bool {
         self.slo.is_some_and(|slo| failure_rate >= slo / 2.0)
     }

@@ -113,7 +113,8 @@ impl Estimate {
         }
     }
 
-    /// Adds a report, and closes the interval if it is over: by time, or by so many samples that more would change nothing.
+    /// Adds a report, and closes the interval if it is over: by time, or by so many samples that more would change
+    /// nothing.
     ///
     /// `others_rps` is the load of the other processes; the load of the fleet is the sum of the latest reports.
     pub fn fold(&mut self, config: &Config, report: &Report, others_rps: f64, now_us: u64) {
@@ -188,8 +189,8 @@ impl Estimate {
         self.sum_ns = self.sum_ns.saturating_add(mean_ns.saturating_mul(report.responses));
     }
 
-    /// The rules of an interval's end, which has lasted `passed` times as long as it should. One with too few samples judges
-    /// nothing, and leaves them to the next: where calls are rare the target would never be judged otherwise.
+    /// The rules of an interval's end, which has lasted `passed` times as long as it should. One with too few samples
+    /// judges nothing, and leaves them to the next: where calls are rare the target would never be judged otherwise.
     fn close(&mut self, config: &Config, load_rps: f64, passed: u32) {
         let is_judged = self.responses >= config.enough_samples();
         self.failure_rate = is_judged.then(|| self.failures as f64 / self.responses as f64);
@@ -279,9 +280,9 @@ impl Estimate {
         least(least(self.min_ns, self.min_before_ns), seen_ns)
     }
 
-    /// The timeout of a first sample that is as short as calls were on average in the best of the last intervals whose calls
-    /// were mostly answered; where there is none, as short as the shortest answer, with a margin for how much samples differ
-    /// of late: the shortest of many answers may be too short for most calls. `max` without an answer.
+    /// The timeout of a first sample that is as short as calls were on average in the best of the last intervals whose
+    /// calls were mostly answered; where there is none, as short as the shortest answer, with a margin for how much
+    /// samples differ of late: the shortest of many answers may be too short for most calls. `max` without an answer.
     pub(super) fn best_case_ns(&self, config: &Config, seen_ns: Option<u64>, recent: Option<Smoothed>) -> u64 {
         let first = |sample_ns: u64| Smoothed::first(config, sample_ns.min(config.max_ns())).rto_ns(config, 1);
         let best_ns = if let Some(usual_ns) = least(self.usual_ns, self.usual_before_ns) {

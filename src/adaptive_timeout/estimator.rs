@@ -11,8 +11,8 @@ use super::{
 
 /// The timeout of the next call to a dependency, from those before.
 ///
-/// One for each process: it begins with the [`Estimate`] that the fleet shares, and its samples go back there in [`Report`]s,
-/// once an interval. It has no clock: `now` is the time since a moment of the caller's choice.
+/// One for each process: it begins with the [`Estimate`] that the fleet shares, and its samples go back there in
+/// [`Report`]s, once an interval. It has no clock: `now` is the time since a moment of the caller's choice.
 #[derive(Debug, Clone)]
 pub struct Estimator {
     config: Config,
@@ -200,8 +200,8 @@ impl Estimator {
         self.in_flight == 0 && self.reported.is_none() && self.seen.requests == 0 && self.seen.responses == 0
     }
 
-    /// The samples since the last report. It stays the same until [`Self::folded`] confirms it, so that a report without an
-    /// answer is repeated, and counts once.
+    /// The samples since the last report. It stays the same until [`Self::folded`] confirms it, so that a report
+    /// without an answer is repeated, and counts once.
     pub fn report(&mut self, now: Duration) -> Report {
         if let Some(report) = &self.reported {
             return report.clone();

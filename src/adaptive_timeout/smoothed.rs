@@ -85,8 +85,8 @@ impl Smoothed {
         self.samples >= config.constants.settled
     }
 
-    /// The largest margin that takes no more than a quarter of the room between srtt and `max`, so that deviations may grow; 1
-    /// at least.
+    /// The largest margin that takes no more than a quarter of the room between srtt and `max`, so that deviations may
+    /// grow; 1 at least.
     pub(super) fn fitting_margin(&self, config: &Config) -> u32 {
         let room_ns = config.max_ns().saturating_sub(self.srtt_ns(config)) / 4;
         u32::try_from(room_ns / self.margin_ns(config).max(1))

@@ -118,8 +118,8 @@ impl GateCopy {
         self.age(now).is_some_and(|age| age < USABLE)
     }
 
-    /// The refusal of a submission without a key by a closed gate, as far as this node knows. It takes a turn at every closed
-    /// gate.
+    /// The refusal of a submission without a key by a closed gate, as far as this node knows. It takes a turn at every
+    /// closed gate.
     pub(super) fn refuse(
         &mut self,
         kind: &str,
@@ -162,8 +162,8 @@ impl GateCopy {
         let closed = |known: &KnownGate| !known.gate.accepting;
         let mut later: f64 = 0.0;
         let on_the_way = || self.places.of_submission(kind, submitter);
-        // A single request may be refused by a gate whose notification is still under way: the first, if there is no quota. A
-        // batch may be refused by an open gate that has no room for all of it.
+        // A single request may be refused by a gate whose notification is still under way: the first, if there is no
+        // quota. A batch may be refused by an open gate that has no room for all of it.
         let unheard = count == 1 && !on_the_way().any(|place| closed(&self.gates[place]) || self.gates[place].is_quota);
         for (nth, place) in on_the_way().enumerate() {
             let known = &mut self.gates[place];

@@ -16,9 +16,9 @@ const SECONDS_MAX: f64 = 999_999_999_999_999.0;
 /// The largest error of floating point in a time, in seconds.
 const ROUNDING_ERROR: f64 = 1e-6;
 
-/// The longest delay after the opening of a gate, in times that a queue at the high mark takes to drain. With a shorter one,
-/// the submissions beyond it would all get the same time, and come back too early. With a longer one, callers that retry too
-/// early, and take a turn each time, would delay the others for too long.
+/// The longest delay after the opening of a gate, in times that a queue at the high mark takes to drain. With a shorter
+/// one, the submissions beyond it would all get the same time, and come back too early. With a longer one, callers that
+/// retry too early, and take a turn each time, would delay the others for too long.
 const DRAINS_MAX: f64 = 10.0;
 
 /// A gate.
@@ -64,8 +64,8 @@ impl Gate {
         Some(whole((messages as f64 / rate).clamp(1.0, SECONDS_MAX)))
     }
 
-    /// In how many seconds it opens, not rounded, when its depth was counted so long ago: `tidegate_internal.gate_wait`, from
-    /// memory.
+    /// In how many seconds it opens, not rounded, when its depth was counted so long ago:
+    /// `tidegate_internal.gate_wait`, from memory.
     fn opens_in(&self, terms: &Terms, counted: Duration) -> f64 {
         let above = self.depth as f64 - self.low_water as f64;
         let mut seconds = match self.drain_rate {
@@ -146,8 +146,8 @@ impl From<&GateRow> for Terms {
 }
 
 impl Terms {
-    /// A Retry-After: not before `seconds`, and later by up to the jitter, so that callers with the same time do not come back
-    /// in the same second; `tidegate_internal.spread_seconds`, from memory.
+    /// A Retry-After: not before `seconds`, and later by up to the jitter, so that callers with the same time do not
+    /// come back in the same second; `tidegate_internal.spread_seconds`, from memory.
     pub(super) fn spread(&self, seconds: f64, random: impl Fn() -> f64) -> u64 {
         let most = self.most.max(seconds);
         let from = whole(seconds) as f64;
@@ -193,11 +193,11 @@ impl KnownGate {
         }
     }
 
-    /// Completes a reading with the gate before: its turns, and its state, if a newer notification came while the reading was
-    /// under way.
+    /// Completes a reading with the gate before: its turns, and its state, if a newer notification came while the
+    /// reading was under way.
     ///
-    /// A reading that began after the last change counts whatever its epoch: a restored database has gone back, and any session
-    /// may notify.
+    /// A reading that began after the last change counts whatever its epoch: a restored database has gone back, and any
+    /// session may notify.
     pub(super) fn after(mut self, before: Self) -> Self {
         if before.learned >= self.learned {
             if before.gate.epoch > self.gate.epoch {

@@ -1,8 +1,8 @@
 //! The delays of the submissions that a closed gate has refused.
 //!
-//! An opened gate has room for some requests, and then for one more whenever one is served. If every Retry-After were the
-//! opening, the first submissions would close the gate again. So the submissions beyond the room get later times, one after
-//! the other, at the pace at which the queue drains.
+//! An opened gate has room for some requests, and then for one more whenever one is served. If every Retry-After were
+//! the opening, the first submissions would close the gate again. So the submissions beyond the room get later times,
+//! one after the other, at the pace at which the queue drains.
 
 use std::time::Duration;
 
@@ -21,9 +21,9 @@ pub(super) struct Room {
 
 /// The turns at a gate that one node has given out.
 ///
-/// A turn is a time, the opening or later. It still counts after the gate has opened and closed again: its caller will come.
-/// A turn that has passed, because the gate opens later than expected, does not count: its caller has come back and has a new
-/// one.
+/// A turn is a time, the opening or later. It still counts after the gate has opened and closed again: its caller will
+/// come. A turn that has passed, because the gate opens later than expected, does not count: its caller has come back
+/// and has a new one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Turns {
     /// The end of all turns, one after the other from the opening on.

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A file below `sql/`: its path there, and its text.
 pub(super) type File = (&'static str, &'static str);
 
-/// The files by path, each behind those that it needs. Files with triggers come late, because writers of their tables wait
-/// from the first one on until everything is applied; those that are in no folder come last, because they apply
-/// to all objects.
+/// The files by path, each behind those that it needs. Files with triggers come late, because writers of their tables
+/// wait from the first one on until everything is applied; those that are in no folder come last, because they apply to
+/// all objects.
 pub(super) fn in_order(mut files: Vec<File>) -> Vec<File> {
     files.sort_by_key(|(path, sql)| (!path.contains('/'), sql.contains("execute function"), *path));
     let read: Vec<_> = files.iter().map(|(_, sql)| Read::of(sql)).collect();

@@ -17,7 +17,8 @@ use super::{HISTORY_TABLE, LOCK_KEY, MigrateError, fingerprint, order, runner, s
 /// The time limit of a lock. Submissions wait behind `migrate` meanwhile, so it is short, and the lock is tried again.
 const LOCK_TIMEOUT: &str = "100ms";
 
-/// Locks that do not block writers, so they may wait: an automatic vacuum yields only to a session that waits for a second.
+/// Locks that do not block writers, so they may wait: an automatic vacuum yields only to a session that waits for a
+/// second.
 const KEEP_VACUUM_AWAY: &str = "do $$
   declare
     v_table regclass;
@@ -118,7 +119,8 @@ impl Session {
             .collect())
     }
 
-    /// Waits before another try of the statements that have failed since `began`, if they fail for a lock and there is time.
+    /// Waits before another try of the statements that have failed since `began`, if they fail for a lock and there is
+    /// time.
     pub(super) async fn wait_for_lock(&self, began: Instant, error: MigrateError) -> Result<(), MigrateError> {
         if !is_for_a_lock(&error) {
             return Err(error);
@@ -229,8 +231,8 @@ impl Session {
     }
 }
 
-/// The server's message with its hint, or else the driver's with its source: the driver's own text of a server's error says
-/// only "db error".
+/// The server's message with its hint, or else the driver's with its source: the driver's own text of a server's error
+/// says only "db error".
 fn reason(error: &tokio_postgres::Error) -> String {
     let source = std::error::Error::source(error).map(ToString::to_string);
     let (message, sep, more) = match error.as_db_error() {

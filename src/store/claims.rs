@@ -111,7 +111,8 @@ impl Slot {
 }
 
 impl Store {
-    /// Takes up to `batch` requests of a queue, of these kinds or of all: `tidegate.claim_readiness` or `tidegate.claim_tx`.
+    /// Takes up to `batch` requests of a queue, of these kinds or of all: `tidegate.claim_readiness` or
+    /// `tidegate.claim_tx`.
     ///
     /// Committed, durably, when this returns.
     ///
@@ -153,8 +154,8 @@ impl Store {
         Ok(from_milliseconds(wait_ms))
     }
 
-    /// Reserves one more slot of a queue's rate: `tidegate.reserve_send`. `Ok` has the time of the send, `Err` the wait before
-    /// another try.
+    /// Reserves one more slot of a queue's rate: `tidegate.reserve_send`. `Ok` has the time of the send, `Err` the wait
+    /// before another try.
     ///
     /// # Errors
     ///

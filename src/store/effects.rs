@@ -21,8 +21,8 @@ impl Store {
         self.errors.record(begun.map_err(StoreError::from), &self.pool)
     }
 
-    /// Makes sure that the transaction is still the same: after an end of it each statement would commit by itself; and that it has not
-    /// failed: PostgreSQL answers the commit of a failed one without an error.
+    /// Makes sure that the transaction is still the same: after an end of it each statement would commit by itself; and
+    /// that it has not failed: PostgreSQL answers the commit of a failed one without an error.
     pub(crate) async fn check_effects(&self, transaction: &mut PgConnection, begun: &str) -> Result<(), StoreError> {
         let query = sqlx::query_scalar(statement!("effects_check.sql"));
         let now: Option<String> = query.fetch_one(transaction).await?;

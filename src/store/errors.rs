@@ -27,7 +27,8 @@ pub(super) struct DatabaseErrors {
 }
 
 impl DatabaseErrors {
-    /// Counts the error of a result. Logs the first error that finds the database unavailable, and the first answer after.
+    /// Counts the error of a result. Logs the first error that finds the database unavailable, and the first answer
+    /// after.
     pub(super) fn record<T>(&self, answer: Result<T, StoreError>, pool: &PgPool) -> Result<T, StoreError> {
         match &answer {
             Ok(_) => self.answered(pool),

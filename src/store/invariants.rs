@@ -51,8 +51,8 @@ impl Store {
         run!(self, fetch_all query_as "invariants.sql"())
     }
 
-    /// Those of the named invariants that do not hold, in one snapshot: `tidegate.check_invariants`. Those by request are
-    /// asked of a slice only. None when the database was not through in time.
+    /// Those of the named invariants that do not hold, in one snapshot: `tidegate.check_invariants`. Those by request
+    /// are asked of a slice only. None when the database was not through in time.
     ///
     /// # Errors
     ///

@@ -113,8 +113,8 @@ pub struct KindOfQueue {
 }
 
 impl Store {
-    /// Makes the queues and kinds of an example, if one is named, and writes the starter set of limits and nominal times:
-    /// `tidegate.initialise`. Returns the settings that it wrote.
+    /// Makes the queues and kinds of an example, if one is named, and writes the starter set of limits and nominal
+    /// times: `tidegate.initialise`. Returns the settings that it wrote.
     ///
     /// # Errors
     ///

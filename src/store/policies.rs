@@ -7,8 +7,8 @@ use sqlx::FromRow;
 use super::Store;
 use crate::error::StoreError;
 
-/// One stage of a kind: its figures of the last five minutes, and the policy in force. Rates are per request, ratios per call; none
-/// without calls.
+/// One stage of a kind: its figures of the last five minutes, and the policy in force. Rates are per request, ratios
+/// per call; none without calls.
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize)]
 pub struct StageLevel {
     /// The kind.
@@ -41,7 +41,7 @@ pub struct StageLevel {
     pub p_ok: Option<f64>,
     /// How many attempts a request takes on average.
     pub expected_attempts: Option<f64>,
-    /// `closed`, `open`, `half_open`, or `none`: its policy asks for no breaker.
+    /// `closed`, `open`, `half_open`, or `none`: its policy has no breaker.
     pub breaker: String,
     /// All calls.
     pub calls: i64,
@@ -84,8 +84,8 @@ pub struct EstimatorOverview {
     pub slo: Option<f64>,
     /// Calls begun per second in the last closed interval.
     pub load_rps: Option<f64>,
-    /// The most calls begun per second in an interval since high load began; none until one is closed, and unless in high
-    /// load.
+    /// The most calls begun per second in an interval since high load began; none until one is closed, and unless in
+    /// high load.
     pub high_load_rps: Option<f64>,
     /// For how many intervals high load has lasted.
     pub high_load_intervals: i32,

@@ -144,8 +144,8 @@ impl Store {
         run!(self, fetch_all query_as "recovered.sql"())
     }
 
-    /// Makes the tables of queues that have lost them, and sets sequences that were set back: `tidegate.recover_storage`. The
-    /// names of these queues.
+    /// Makes the tables of queues that have lost them, and sets sequences that were set back:
+    /// `tidegate.recover_storage`. The names of these queues.
     ///
     /// # Errors
     ///

@@ -21,7 +21,8 @@ pub struct Redrive<'a> {
     pub kind: Option<&'a str>,
     /// Only requests that ended then or later.
     pub since: Option<DateTime<Utc>>,
-    /// Only errors of this code; none: all but requests that were cancelled, or may have been sent and must not be sent twice.
+    /// Only errors of this code; none: all but requests that were cancelled, or may have been sent and must not be sent
+    /// twice.
     pub code: Option<&'a str>,
 }
 

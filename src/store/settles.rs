@@ -201,7 +201,8 @@ impl Store {
         )
     }
 
-    /// `tidegate.settle_receipt`: `tx_in_flight` → `receipt_received`, or completed for a `direct` receipt with response.
+    /// `tidegate.settle_receipt`: `tx_in_flight` → `receipt_received`, or completed for a `direct` receipt with
+    /// response.
     ///
     /// # Errors
     ///
@@ -214,9 +215,9 @@ impl Store {
         run!(self, receipt_query(queue, settles), fetch_all)
     }
 
-    /// [`settle_receipt`](Self::settle_receipt) in a transaction of the caller's. A write for each returned
-    /// request in the same transaction is there exactly once for each request that moved. The messages and rows stay locked
-    /// until the commit.
+    /// [`settle_receipt`](Self::settle_receipt) in a transaction of the caller's. A write for each returned request in
+    /// the same transaction is there exactly once for each request that moved. The messages and rows stay locked until
+    /// the commit.
     ///
     /// # Errors
     ///

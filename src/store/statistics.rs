@@ -70,7 +70,7 @@ impl Store {
         .map(|_| ())
     }
 
-    /// Notes submissions, by kind: `tidegate.count_submissions`.
+    /// Adds submissions, by kind: `tidegate.count_submissions`.
     ///
     /// # Errors
     ///

@@ -18,7 +18,7 @@ use crate::{
 pub struct KnownTimeout {
     /// The kind.
     pub kind: String,
-    /// Whether its policy asks for an adaptive timeout.
+    /// Whether its policy has an adaptive timeout.
     pub adaptive: bool,
     /// The configuration that its policy gives.
     pub config: Config,
@@ -74,8 +74,8 @@ impl KnownTimeout {
 }
 
 impl Store {
-    /// The adaptive timeouts of these kinds' stage, as `worker` may go on from them: `tidegate.read_timeouts`. Kinds that
-    /// do not exist have none.
+    /// The adaptive timeouts of these kinds' stage, as `worker` may go on from them: `tidegate.read_timeouts`. Kinds
+    /// that do not exist have none.
     ///
     /// # Errors
     ///
@@ -94,7 +94,8 @@ impl Store {
     }
 
     /// Replaces the known estimate by one that a report was folded into, and stores the report:
-    /// `tidegate.fold_timeouts`. False: another process was faster, or the policy is adaptive no more; nothing was stored.
+    /// `tidegate.fold_timeouts`. False: another process was faster, or the policy is adaptive no more; nothing was
+    /// stored.
     ///
     /// # Errors
     ///

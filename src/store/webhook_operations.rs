@@ -164,7 +164,8 @@ impl Store {
         run!(self, fetch_one query_scalar "webhook_redeliver.sql"(id.0))
     }
 
-    /// Repeats a batch of failed deliveries: `tidegate.webhook_redeliver_failed`. Returns their number and the begin of the next.
+    /// Repeats a batch of failed deliveries: `tidegate.webhook_redeliver_failed`. Returns their number and the begin of
+    /// the next.
     ///
     /// # Errors
     ///

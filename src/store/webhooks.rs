@@ -37,7 +37,7 @@ pub struct Delivery {
     pub attempt: i32,
     /// When it was claimed, by the database's clock, in seconds since 1970.
     pub claimed_at: i64,
-    /// How long it is held, from before the claim was asked for.
+    /// The length of its lease, from before the claim.
     pub lease: Duration,
     /// How long the receiver may take.
     pub timeout: Duration,
@@ -134,7 +134,8 @@ impl Store {
         run!(self, fetch_all query_as "webhook_claim.sql"(batch))
     }
 
-    /// Stores the outcome of an attempt: `tidegate.webhook_settle`. The delivery's state; `None` when the lease was lost.
+    /// Stores the outcome of an attempt: `tidegate.webhook_settle`. The delivery's state; `None` when the lease was
+    /// lost.
     ///
     /// # Errors
     ///

@@ -97,9 +97,9 @@ pub(super) async fn settle(batch: &[Settle<Outcome>], store: &Store, queue: &str
 
 /// The batches to settle instead of one that the database refuses; the last comes first.
 ///
-/// One outcome may carry a response that cannot be stored or an effect that fails, and must not fail the others: the batch
-/// is halved until that outcome is alone, unless its lease is known. Then its request ends with an error of this program, or
-/// is retried for its effect.
+/// One outcome may carry a response that cannot be stored or an effect that fails, and must not fail the others: the
+/// batch is halved until that outcome is alone, unless its lease is known. Then its request ends with an error of this
+/// program, or is retried for its effect.
 pub(super) fn fallback(mut batch: Batch, why: &Unsettled) -> Vec<Batch> {
     if batch.len() > 1 {
         if let Some(fits) = why.fits {
@@ -143,8 +143,8 @@ pub(super) fn in_parts(mut batch: Batch, fits: usize) -> Vec<Batch> {
 
 /// Lists in which each request is once, in order.
 ///
-/// A request that the same worker has claimed again may have a receipt under each of its leases. Only the database knows the
-/// lease that holds: it moves the request, and a list for each lease keeps the effect with its own settle.
+/// A request that the same worker has claimed again may have a receipt under each of its leases. Only the database
+/// knows the lease that holds: it moves the request, and a list for each lease keeps the effect with its own settle.
 fn split_repeats<T, K: Eq + Hash>(mut all: Vec<T>, request: impl Fn(&T) -> K) -> Vec<Vec<T>> {
     let mut lists = Vec::new();
     while !all.is_empty() {

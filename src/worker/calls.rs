@@ -141,8 +141,8 @@ impl Call {
         }
     }
 
-    /// Calls, and hedges as the policy allows: the first answer counts, and the other calls are dropped. A learned timeout
-    /// takes a sample of it.
+    /// Calls, and hedges as the policy allows: the first answer counts, and the other calls are dropped. A learned
+    /// timeout takes a sample of it.
     async fn call<F>(&self, call: impl Fn() -> F + Sync, timed_out: impl FnOnce(Duration) -> Outcome) -> Settle<Outcome>
     where
         F: Future<Output = Result<Outcome, Outcome>> + Send,
@@ -196,14 +196,15 @@ impl Call {
         }
     }
 
-    /// Whether a hedge may begin now: the lease holds, the worker does not stop, and a send has waited for a slot of its own.
+    /// Whether a hedge may begin now: the lease holds, the worker does not stop, and a send has waited for a slot of
+    /// its own.
     async fn may_hedge(&self, ends: Instant) -> bool {
         let is_send = self.queue.stage == Stage::Tx;
         (!is_send || self.wait_for_slot(None, Some(ends)).await) && self.not_begun().is_none()
     }
 
-    /// Waits for `slot`, or reserves the next slot of the queue's rate and waits for that. False when the call must not begin,
-    /// or no slot comes before `ends`.
+    /// Waits for `slot`, or reserves the next slot of the queue's rate and waits for that. False when the call must not
+    /// begin, or no slot comes before `ends`.
     ///
     /// A first attempt that is too late for its slot is released. A later one may be late because of the search for its
     /// receipt, and would be late again: it reserves another slot. So does a hedge.

@@ -14,8 +14,8 @@ const WINDOW: Duration = Duration::from_secs(10);
 
 /// The offset of the database's clock.
 ///
-/// The fastest recent answer counts as immediate; another one was delayed by the difference. So the clocks only have to run at
-/// the same pace, and one that steps is followed at once.
+/// The fastest recent answer counts as immediate; another one was delayed by the difference. So the clocks only have to
+/// run at the same pace, and one that steps is followed at once.
 #[derive(Debug)]
 pub(super) struct DatabaseClock {
     began: Instant,
@@ -43,7 +43,8 @@ impl DatabaseClock {
         }
     }
 
-    /// The start of a slot's send, by the clock of this process: the slot was asked for at `asked_at`, and known at `known_at`.
+    /// The start of a slot's send, by the clock of this process: the slot was requested at `asked_at`, and known at
+    /// `known_at`.
     ///
     /// Never before the slot's true time as long as the clocks go on at the same pace.
     pub(super) fn start(&self, slot: Slot, asked_at: Instant, known_at: Instant) -> Instant {
@@ -95,7 +96,7 @@ mod tests {
             }
         }
 
-        /// By how much a send starts after its slot's true time: it was asked for at `at`, reserved `there` later and
+        /// By how much a send starts after its slot's true time: it was requested at `at`, reserved `there` later and
         /// known `back` after that.
         fn late(&self, at: Duration, there: Duration, back: Duration) -> Duration {
             let asked_at = self.clock.began + at;

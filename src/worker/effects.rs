@@ -14,9 +14,9 @@ use crate::{
 
 /// Settles receipts and writes the effects of those requests that moved, all or none.
 ///
-/// The limit is half of the store's time limit, a quarter of the lease: the messages are locked meanwhile, and extending a
-/// lease waits for that. When it passes amid many effects, an eighth of those written is a part that leaves time to extend
-/// the leases.
+/// The limit is half of the store's time limit, a quarter of the lease: the messages are locked meanwhile, and
+/// extending a lease waits for that. When it passes amid many effects, an eighth of those written is a part that leaves
+/// time to extend the leases.
 pub(super) async fn settle(
     store: &Store,
     queue: &str,

@@ -19,8 +19,8 @@ use crate::{
 /// How long a call runs before the database is asked whether its lease is still held.
 const LONG: Duration = Duration::from_secs(1);
 
-/// The leases held, by this process's own monotonic clock: counted from before the claim was asked for, so never
-/// longer than the database thinks.
+/// The leases held, by this process's own monotonic clock: counted from before the claim, so never longer than
+/// by the database's clock.
 pub(super) struct Leases {
     queue: String,
     pub(super) length: Duration,
@@ -53,7 +53,7 @@ impl Leases {
         }
     }
 
-    /// Notes a lease that was asked for at `asked_at`.
+    /// Adds a lease whose claim was sent at `asked_at`.
     pub(super) fn hold(&self, lease: Lease, asked_at: Instant) {
         let hold = Hold {
             since: asked_at,
@@ -135,8 +135,9 @@ impl Leases {
         those.map(|(lease, _)| *lease).collect()
     }
 
-    /// Marks those leases as lost that the answer of the database does not name; the others hold until `until`, if given. A
-    /// request that was cancelled or has ended has lost its lease. Without an answer all of them stay as they are.
+    /// Marks those leases as lost that the answer of the database does not name; the others hold until `until`, if
+    /// given. A request that was cancelled or has ended has lost its lease. Without an answer all of them stay as they
+    /// are.
     async fn confirm(
         &self,
         leases: &[Lease],

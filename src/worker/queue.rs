@@ -87,7 +87,8 @@ impl QueueWorker {
         let mut calls = JoinSet::new();
         let outcome = self.claim_until(&stop, &outcomes, &mut calls).await;
 
-        // A call that has not begun sees the stop and releases its claim; one that runs may end within the grace period.
+        // A call that has not begun sees the stop and releases its claim; one that runs may end within the grace
+        // period.
         let stop_calls = tokio::time::timeout(options.grace, async { while calls.join_next().await.is_some() {} });
         if stop_calls.await.is_err() {
             tracing::warn!(
@@ -218,7 +219,8 @@ impl QueueWorker {
         Ok((claimed, asked_at))
     }
 
-    /// The pause before another claim from a queue that had nothing to claim: short after a claim, then longer each time.
+    /// The pause before another claim from a queue that had nothing to claim: short after a claim, then longer each
+    /// time.
     ///
     /// A submission wakes workers only when it finds its queue empty, and of two concurrent ones the second finds the
     /// first: only another claim meets it. The same holds for a message that another transaction has locked.

@@ -73,8 +73,8 @@ impl Settler {
         self.queue.leases.forget(leases);
     }
 
-    /// Settles a batch, repeatedly while the database is unavailable and the leases hold. After an error the batch has to be
-    /// settled in another way.
+    /// Settles a batch, repeatedly while the database is unavailable and the leases hold. After an error the batch has
+    /// to be settled in another way.
     async fn persist(&mut self, batch: &mut Batch) -> Result<(), Unsettled> {
         let mut pause = Duration::from_millis(50);
         let mut failed_effects = 0;
@@ -146,8 +146,8 @@ impl Settler {
         }
     }
 
-    /// Limits the effects of one transaction to as many as take a thirty-second of the lease: extending a lease waits for
-    /// the transaction.
+    /// Limits the effects of one transaction to as many as take a thirty-second of the lease: extending a lease waits
+    /// for the transaction.
     fn note_effects(&mut self, batch: &Batch, took: Duration) {
         if batch::writes_effects(batch) {
             let time = self.queue.leases.length.as_secs_f64() / 32.0;

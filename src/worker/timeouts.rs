@@ -1,5 +1,5 @@
-//! Learned timeouts of a process: each call changes them, and once an interval a report goes to the estimator that the fleet
-//! shares, whose estimate comes back.
+//! Learned timeouts of a process: each call changes them, and once an interval a report goes to the estimator that the
+//! fleet shares, whose estimate comes back.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -79,8 +79,8 @@ impl LearnedTimeouts {
         }
     }
 
-    /// The learned timeouts of claimed requests, by kind, as the fleet knows them. A call without one has the timeout of its
-    /// policy.
+    /// The learned timeouts of claimed requests, by kind, as the fleet knows them. A call without one has the timeout
+    /// of its policy.
     pub(super) async fn of(&self, stage: Stage, claimed: &[Claimed]) -> HashMap<String, Arc<LearnedTimeout>> {
         let adaptive: BTreeMap<_, _> = claimed
             .iter()
@@ -186,7 +186,8 @@ impl LearnedTimeouts {
         }
     }
 
-    /// Folds a report into the estimate of the fleet. When another process was faster, reads its estimate and folds again.
+    /// Folds a report into the estimate of the fleet. When another process was faster, reads its estimate and folds
+    /// again.
     async fn report(&self, learned: &LearnedTimeout) {
         for _ in 0..ATTEMPTS {
             match self.try_report(learned).await {

@@ -1,7 +1,7 @@
 //! Does a step of the database's clock hide a queue, stop a limiter or lengthen a hold?
 //!
-//! A test cannot set the clock, so it moves the stored times: an hour ahead is the state after a step back by an hour, an hour
-//! ago that after a step forward.
+//! A test cannot set the clock, so it moves the stored times: an hour ahead is the state after a step back by an hour,
+//! an hour ago that after a step forward.
 
 use crate::support::{
     TestDatabase,

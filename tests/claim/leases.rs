@@ -1,4 +1,5 @@
-//! Does one holder at a time move a request, whatever workers, double settlers and killed sessions do with short leases?
+//! Does one holder at a time move a request, whatever workers, double settlers and killed sessions do with short
+//! leases?
 
 use std::{
     collections::VecDeque,
@@ -25,8 +26,8 @@ use crate::support::{
 const WORKERS: u64 = 10;
 const DOUBLE_SETTLERS: u64 = 4;
 
-/// A request in no legal state: one that waits has its message, one in flight the lease that its row names, a completed one the
-/// answer of its last claim.
+/// A request in no legal state: one that waits has its message, one in flight the lease that its row names, a completed
+/// one the answer of its last claim.
 const WRONG: &str = "
     select concat_ws(' ', r.id, r.req_status, r.msg_id, r.worker, r.response)
     from tidegate.request as r

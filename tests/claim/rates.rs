@@ -91,8 +91,8 @@ async fn send_for(mut connection: PgConnection, until: String, pause_ms: i32) ->
     claims
 }
 
-/// The time in which a send could have started and no claim asked for it. Panics when a claim got less than the rate allowed,
-/// unless the queue was `emptied` by the last claim that got anything.
+/// The time in which a send could have started and no claim asked for it. Panics when a claim got less than the rate
+/// allowed, unless the queue was `emptied` by the last claim that got anything.
 fn unasked(claims: &[Claim], interval: i64, emptied: bool, case: &str) -> i64 {
     let mut given: Vec<_> = claims.iter().filter(|c| !c.sends.is_empty()).collect();
     given.sort_by_key(|claim| claim.claimed_at);

@@ -233,8 +233,8 @@ async fn no_lost_message_comes_back_while_a_session_locks_the_rows_of_several_re
     assert_eq!(recovery.finish().await.1, ["0"]);
 }
 
-/// A session that holds a queue's drain lock must not wait for the lock of its watermark: a claim takes them in the opposite
-/// order.
+/// A session that holds a queue's drain lock must not wait for the lock of its watermark: a claim takes them in the
+/// opposite order.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_gives_back_and_removes_at_once_waits_for_the_watermark_before_it_drains() {
     let database = TestDatabase::unlimited().await;

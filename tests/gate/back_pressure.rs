@@ -715,7 +715,8 @@ async fn a_hundred_at_once_never_pass_the_mark_and_every_flip_is_told_once() {
             assert_eq!(flip, "TOO_MANY_REQUESTS 30", "{history:?}");
             continue;
         }
-        // A settle that began while the gate was open, and commits after others have come near the mark, takes it below.
+        // A settle that began while the gate was open, and commits after others have come near the mark, takes it
+        // below.
         let depth: i32 = flip.strip_prefix("ACCEPTING_REQUESTS ").unwrap().parse().unwrap();
         assert!(depth <= 15, "{history:?}");
         at_the_mark += i32::from(depth == 15);

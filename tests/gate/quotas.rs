@@ -326,8 +326,8 @@ async fn submitters_at_once_never_exceed_a_cap() {
     };
     let (taken, served) = tokio::join!(join_all(submitters), worker);
     assert!(taken.iter().sum::<usize>() >= served);
-    // Two are served at a time, and some perhaps before the submission that closes a gate has committed: then it opens below
-    // its mark.
+    // Two are served at a time, and some perhaps before the submission that closes a gate has committed: then it opens
+    // below its mark.
     assert_eq!(
         database
             .column(

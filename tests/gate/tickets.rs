@@ -93,7 +93,8 @@ impl Stress {
                 pause(random).await;
             }
             68..69 => {
-                // Messages are lost, and put back; another session's recover may do that first, or have seen none of them yet.
+                // Messages are lost, and put back; another session's recover may do that first, or have seen none of
+                // them yet.
                 session
                     .execute(
                         "with lost as (
@@ -143,9 +144,8 @@ impl Stress {
         Ok(())
     }
 
-    /// Looks so often, or until it was too deep if that is expected: the deepest that it was up to the last number that was let in,
-    /// and how often deeper than the mark.
-    /// Snoozed requests come on top of those admitted before.
+    /// Looks so often, or until it was too deep if that is expected: the deepest that it was up to the last number that
+    /// was let in, and how often deeper than the mark. Snoozed requests come on top of those admitted before.
     async fn watch(&self, looks: usize, too_deep: bool) -> (i64, usize) {
         let mut session = self.database.session().await;
         // Thousands of looks at a hundred messages among ever more requests and dead rows: by index.
@@ -253,7 +253,8 @@ async fn stress(database: TestDatabase, too_deep: bool) -> (i64, usize, i64) {
     killer.await.unwrap();
     let let_in = stress.let_in.load(Ordering::SeqCst);
     if deeper == 0 {
-        // At rest there is room for exactly as many as the high mark. A killed session gets its error before its locks end.
+        // At rest there is room for exactly as many as the high mark. A killed session gets its error before its locks
+        // end.
         let database = &stress.database;
         let open = "select tidegate_internal.open_draws('tx')";
         let ended = || async { database.number(open).await == 0 };

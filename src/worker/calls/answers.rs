@@ -15,12 +15,12 @@ use crate::{
     worker::outcome::{Outcome, panicked},
 };
 
-/// The failed calls of one hedged request: whether any may have left, and the longest wait that one was asked for.
+/// The failed calls of one hedged request: whether any may have left, and the longest wait that a downstream asked for.
 #[derive(Default)]
 pub(super) struct Failed(Mutex<(bool, Option<Duration>)>);
 
 impl Failed {
-    /// Notes a failed call.
+    /// Adds a failed call.
     pub(super) fn note(&self, outcome: &Outcome) {
         let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match outcome {
@@ -88,7 +88,8 @@ pub(super) async fn find_receipt(stage: &dyn AnyTransact, request: &Request) -> 
     }
 }
 
-/// A refused search for the receipt is no refusal of the request: with the code of its HTTP status it would count as one.
+/// A refused search for the receipt is no refusal of the request: with the code of its HTTP status it would count as
+/// one.
 fn not_known(error: RequestError) -> RequestError {
     let throttled = ["http_408", "http_409", "http_425", "http_429"];
     if !error.code.starts_with("http_4") || throttled.contains(&error.code.as_str()) {
