@@ -32,7 +32,7 @@ async fn no_limit_takes_no_lock_and_a_limit_takes_one() {
             assert_eq!(session.claim(queue, 5).await.len(), 5);
 
             let held = "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()
-                        and ((classid::bigint << 32) | objid::bigint) <> tidegate.queue_lock_key('$q', 'watermark')";
+                        and ((classid::bigint << 32) | objid::bigint) <> hashtextextended('tidegate.watermark.' || '$q', 0)";
             assert_eq!(session.text(&held.replace("$q", queue)).await, locks, "{queue} {value}");
         }
     }
