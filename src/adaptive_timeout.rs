@@ -1,18 +1,19 @@
-//! Timeouts that are learned: as short as answers allow, as long as the target failure rate asks for, and short again
+//! Timeouts that are learned: as short as answers allow, as long as the target failure rate needs, and short again
 //! when the dependency is overloaded.
 //!
-//! Pure: no I/O and no clock. Source: RFC 6298 (section 2 for the estimator, 5.5 for doubling) and the seed "RTO Specs",
-//! which steers its margin by a target failure rate and detects overload.
+//! Pure: no I/O and no clock. Source: RFC 6298 (section 2 for the estimator, 5.5 for doubling) and the seed "RTO
+//! Specs", which steers its margin by a target failure rate and detects overload.
 //!
 //! - Each sample: `timeout = srtt + k_margin · max(G, K · rttvar)`, within `min` and `max`.
-//! - Each interval: `k_margin` grows by one while at least half of the target failure rate timed out, and shrinks towards
-//!   the middle between srtt and the smoothed timeout while less did; 1 at least.
+//! - Each interval: `k_margin` grows by one while at least half of the target failure rate timed out, and shrinks
+//!   towards the middle between srtt and the smoothed timeout while less did; 1 at least.
 //! - A computed timeout of `max` means high load: longer timeouts would only let more calls pile up (Little's law). The
-//!   timeout becomes that of the best case of late, until the load has fallen to 3/4 or 12 intervals are over. What longer
-//!   timeouts would let through cannot be seen meanwhile, so after 12 intervals `max` comes first.
+//!   timeout becomes that of the best recent case, until the load has fallen to 3/4 or 12 intervals are over. Answers
+//!   that need a longer timeout cannot be seen meanwhile, so after 12 intervals `max` comes first.
 //!
-//! [`AdaptiveTimeout`] is for a process by itself. A fleet shares an [`Estimate`]: each process has an [`Estimator`], whose
-//! [`Report`]s are folded into it ([`Estimate::fold`]) once an interval; the engine's are in `tidegate.timeout_estimator`.
+//! [`AdaptiveTimeout`] is for a process by itself. A fleet shares an [`Estimate`]: each process has an [`Estimator`],
+//! whose [`Report`]s are folded into it ([`Estimate::fold`]) once an interval; the engine's are in
+//! `tidegate.timeout_estimator`.
 //!
 //! ```
 //! use std::time::Duration;
@@ -35,7 +36,7 @@ mod smoothed;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
+use std::{ops::Deref, time::Duration};
 
 pub use self::{
     config::{Config, ConfigError, Constants},
@@ -50,21 +51,21 @@ pub use self::{
 pub struct AdaptiveTimeout(Estimator);
 
 impl AdaptiveTimeout {
-    /// Knows nothing yet.
+    /// Begins without samples.
     ///
     /// # Errors
     ///
-    /// A configuration that makes no sense.
+    /// An invalid configuration.
     pub fn new(config: Config, now: Duration) -> Result<Self, ConfigError> {
         let unknown = Estimate::unknown(&config, microseconds(now));
         Estimator::new(config, unknown, 0, now).map(Self)
     }
 
-    /// Goes on from what was known when it last stopped ([`Self::estimate`]).
+    /// Goes on from an earlier estimate ([`Estimator::estimate`]).
     ///
     /// # Errors
     ///
-    /// A configuration that makes no sense.
+    /// An invalid configuration.
     pub fn resume(config: Config, mut known: Estimate, now: Duration) -> Result<Self, ConfigError> {
         known.began_us = microseconds(now);
         Estimator::new(config, known, 0, now).map(Self)
@@ -88,62 +89,29 @@ impl AdaptiveTimeout {
         self.0.timed_out(timeout);
     }
 
-    /// A call ended in a way that tells nothing of how long answers take: refused, cancelled.
+    /// A call ended without a sample: refused, cancelled.
     pub fn dropped(&mut self, now: Duration) {
         self.tick(now);
         self.0.dropped();
     }
 
-    /// Closes the interval if it is over. The other calls do so too; without calls there is nothing to learn.
+    /// Closes the interval if it is over. The other calls do so too; without calls there are no samples.
     pub fn tick(&mut self, now: Duration) {
         if self.0.is_due(now) {
             let report = self.0.report(now);
-            let mut known = self.0.shared().clone();
+            let mut known = self.0.estimate().clone();
             known.fold(self.0.config(), &report, 0.0, microseconds(now));
             self.0.folded(known);
         }
     }
+}
 
-    /// The timeout of a call that would begin now; within `min` and `max`.
-    #[must_use]
-    pub fn timeout(&self) -> Duration {
-        self.0.timeout()
-    }
+/// Timeout, state and figures are those of its estimator.
+impl Deref for AdaptiveTimeout {
+    type Target = Estimator;
 
-    /// Normal, or high load.
-    #[must_use]
-    pub const fn state(&self) -> State {
-        self.0.state()
-    }
-
-    /// Smoothed round-trip time; none before any sample.
-    #[must_use]
-    pub fn srtt(&self) -> Option<Duration> {
-        self.0.srtt()
-    }
-
-    /// Smoothed deviation of the round-trip time; none before any sample.
-    #[must_use]
-    pub fn rttvar(&self) -> Option<Duration> {
-        self.0.rttvar()
-    }
-
-    /// How many times K deviations are added to srtt; at least 1.
-    #[must_use]
-    pub fn k_margin(&self) -> u32 {
-        self.0.k_margin()
-    }
-
-    /// Calls that have begun and not ended.
-    #[must_use]
-    pub const fn in_flight(&self) -> u64 {
-        self.0.in_flight()
-    }
-
-    /// What is known as of the last interval's end: margin, failure rate, load, minimum.
-    #[must_use]
-    pub const fn estimate(&self) -> &Estimate {
-        self.0.shared()
+    fn deref(&self) -> &Estimator {
+        &self.0
     }
 }
 

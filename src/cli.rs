@@ -186,7 +186,7 @@ impl DatabaseArgs {
         let mut connected = self.open(&settings).await?;
         connected.store = connected
             .store
-            .with_patience(STATEMENT_TIMEOUT + Duration::from_secs(5));
+            .with_time_limit(STATEMENT_TIMEOUT + Duration::from_secs(5));
         if let Some(person) = person() {
             connected.store = connected.store.on_behalf_of(&person);
         }

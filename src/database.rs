@@ -1,4 +1,4 @@
-//! Where the database is, and a pool of connections to it.
+//! The connection settings, and pools of connections.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use sqlx::{
 
 use crate::error::StoreError;
 
-/// How a process talks to the database.
+/// The settings of a process's connections.
 #[derive(Debug, Clone)]
 pub struct PoolSettings {
     /// Connections at most.
     pub connections_max: u32,
     /// How long a caller waits for a free connection before it gets an error.
     pub acquire_timeout: Duration,
-    /// How long the database works on one statement before it gives up.
+    /// The `statement_timeout` of a session.
     pub statement_timeout: Duration,
-    /// What `pg_stat_activity` shows.
+    /// The name that `pg_stat_activity` shows.
     pub application_name: String,
 }
 
-/// For how long a connection is taken to be as good as it was.
+/// An idle connection is pinged before a use after this time.
 const IDLE: Duration = Duration::from_secs(1);
 
 impl Default for PoolSettings {
@@ -38,18 +38,18 @@ impl Default for PoolSettings {
 
 /// Connects to `url` and makes sure that the database answers.
 ///
-/// A pooler that refuses the settings of a session is told of in a warning that says what to set instead.
+/// When a pooler refuses the settings of a session, a warning lists the settings for the database's user.
 ///
 /// # Errors
 ///
 /// [`StoreError::Unavailable`] when it does not, or when the URL cannot be read.
 pub async fn connect(url: &str, settings: &PoolSettings) -> Result<PgPool, StoreError> {
     let mut options = options(url, settings)?;
-    // The pool would only say that it waited: one connection outside it says why there is none.
-    match try_out(&options, settings).await {
+    // The pool's error has no reason: one connection outside of it finds the reason.
+    match probe(&options, settings).await {
         Err(error) if refuses_settings(&error) => {
             options = plain_options(url, settings)?;
-            try_out(&options, settings).await?;
+            probe(&options, settings).await?;
             tracing::warn!(
                 host = options.get_host(),
                 "a pooler takes no settings with a connection: set them for the database's user, {}",
@@ -61,8 +61,8 @@ pub async fn connect(url: &str, settings: &PoolSettings) -> Result<PgPool, Store
     pool(settings).connect_with(options).await.map_err(StoreError::from)
 }
 
-/// A pool that pings a connection before a use only when it has been idle: a ping before each use would cost every statement
-/// a round trip.
+/// A pool that pings a connection before a use only when it has been idle: a ping before each use would cost every
+/// statement a round trip.
 fn pool(settings: &PoolSettings) -> PgPoolOptions {
     PgPoolOptions::new()
         .max_connections(settings.connections_max)
@@ -74,7 +74,7 @@ fn pool(settings: &PoolSettings) -> PgPoolOptions {
 }
 
 /// Opens a connection and closes it.
-async fn try_out(options: &PgConnectOptions, settings: &PoolSettings) -> Result<(), StoreError> {
+async fn probe(options: &PgConnectOptions, settings: &PoolSettings) -> Result<(), StoreError> {
     let connecting = PgConnection::connect_with(options);
     match tokio::time::timeout(settings.acquire_timeout, connecting).await {
         Ok(connected) => Ok(connected?.close().await?),
@@ -87,7 +87,7 @@ async fn try_out(options: &PgConnectOptions, settings: &PoolSettings) -> Result<
     }
 }
 
-/// Whether a pooler refused the parameters of the connection. PgBouncer says so in words only.
+/// Whether a pooler refused the parameters of the connection. PgBouncer gives no code for that, only a message.
 fn refuses_settings(error: &StoreError) -> bool {
     matches!(error, StoreError::Unavailable(why) if why.contains("startup parameter"))
 }
@@ -114,20 +114,20 @@ pub fn connect_to_listen(url: &str, settings: &PoolSettings) -> Result<PgPool, S
         .connect_lazy_with(plain_options(url, settings)?))
 }
 
-/// What every session sets, whatever the server's, the database's or the user's defaults are.
+/// The settings of every session, independent of the defaults of server, database and user.
 const SETTINGS: [(&str, &str); 9] = [
     // Acknowledged means durable.
     ("synchronous_commit", "on"),
     ("idle_in_transaction_session_timeout", "60s"),
-    // Functions that must not wait for long say so themselves.
+    // Functions that must not wait for long set a limit of their own.
     ("lock_timeout", "0"),
-    // What a killed program has asked is not worked on any longer.
+    // A statement of a killed program is cancelled.
     ("client_connection_check_interval", "1s"),
     ("jit", "off"),
     ("default_transaction_isolation", "read committed"),
     ("default_transaction_deferrable", "off"),
     ("standard_conforming_strings", "on"),
-    // Functions and operators of strangers are never found.
+    // Functions and operators of other schemas are never found.
     ("search_path", "pg_catalog,pg_temp"),
 ];
 
@@ -138,7 +138,7 @@ fn options(url: &str, settings: &PoolSettings) -> Result<PgConnectOptions, Store
         .options([("statement_timeout", statement_timeout)]))
 }
 
-/// How to connect, without what a pooler refuses.
+/// The options that a pooler accepts.
 fn plain_options(url: &str, settings: &PoolSettings) -> Result<PgConnectOptions, StoreError> {
     let options: PgConnectOptions = url
         .parse()
@@ -146,6 +146,6 @@ fn plain_options(url: &str, settings: &PoolSettings) -> Result<PgConnectOptions,
     Ok(options
         .application_name(&settings.application_name)
         .extra_float_digits(None)
-        // Slow statements are the database's to log; here they would flood the log after every stall.
+        // The database logs slow statements; here they would flood the log after every stall.
         .disable_statement_logging())
 }

@@ -1,10 +1,12 @@
-//! What can go wrong between Rust and the database, in words for people.
+//! Errors of the store, with messages for operators and callers.
 
 use sqlx::postgres::PgDatabaseError;
 
-/// An error of the store: what happened and what to do about it.
+use crate::request::UnknownWord;
+
+/// An error of the store, with its remedy where there is one.
 ///
-/// A lost race is never one of these: it is a value that the caller has to look at.
+/// A lost lease is never an error: it is a value that the caller has to check.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -23,47 +25,48 @@ pub enum StoreError {
     /// No such request (TG006).
     #[error("{0}")]
     UnknownRequest(String),
-    /// An argument makes no sense (TG007).
+    /// An invalid argument (TG007).
     #[error("{0}")]
     Misuse(String),
     /// No such setting (TG010).
     #[error("{0}")]
     UnknownSetting(String),
-    /// The database user may not do this (SQLSTATE 42501).
+    /// The database user lacks a right (SQLSTATE 42501).
     #[error("the database user may not do this: {0}")]
     NotPermitted(String),
-    /// A callback URL may not be named (TG009).
+    /// A callback URL is not allowed (TG009).
     #[error("{0}")]
     CallbackRefused(String),
-    /// A batch is larger than a gate's high-water mark: it would never be let in (TG011).
+    /// A batch is larger than a gate's high mark: it would always be refused (TG011).
     #[error("{0}")]
     BatchTooLarge(String),
     /// A policy cannot hold: over its budget, or against its semantics (TG013).
     #[error("{0}")]
     PolicyRefused(String),
-    /// Another transaction keeps a gate's lock for too long (SQLSTATE 55P03, in Tidegate's words): nothing was stored.
+    /// Another transaction keeps a gate's lock for too long (SQLSTATE 55P03, with Tidegate's message): nothing was
+    /// stored.
     #[error("{0}")]
     GateBusy(String),
     /// The transition is not legal (TG001).
     #[error("{0}")]
     IllegalTransition(String),
-    /// The value cannot be stored, such as JSON with a NUL character (SQLSTATE class 22), or nested too deep or too large
-    /// for the database (class 54).
+    /// The value cannot be stored, such as JSON with a NUL character (SQLSTATE class 22), or nested too deep or too
+    /// large for the database (class 54).
     #[error("the database cannot store this value: {0}")]
     Unstorable(String),
     /// The database has no Tidegate schema, or an older one.
     #[error("the database is not migrated: run `tidegate migrate` ({0})")]
     NotMigrated(String),
-    /// The database cannot be reached, or went away in the middle.
+    /// The database cannot be reached, or the connection was lost.
     #[error("the database cannot be reached: {0}")]
     Unavailable(String),
-    /// Anything else the database said.
+    /// Any other error of the database.
     #[error("the database refused: {0}")]
     Database(#[source] sqlx::Error),
 }
 
-/// Logs a warning about an error of the store. While the database is away it is for debugging only: the store says once
-/// that the database is away, and once that it is back.
+/// Logs a warning about an error of the store; one of an unavailable database at level debug only, because the store
+/// logs once that the database is unavailable, and once that it is back.
 macro_rules! warn_of {
     ($error:expr, $($said:tt)+) => {
         if matches!($error, $crate::error::StoreError::Unavailable(_)) {
@@ -79,24 +82,22 @@ impl StoreError {
     /// Whether the same call may succeed later, with nothing changed.
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        match self {
-            Self::Unavailable(_) | Self::GateBusy(_) => true,
-            // Deadlocks, serialization failures, lock and statement timeouts, lack of resources.
-            Self::Database(error) => error
-                .as_database_error()
-                .and_then(|error| error.code())
-                .is_some_and(|code| {
-                    code.starts_with("40") || code.starts_with("53") || code == "55P03" || code == "57014"
-                }),
-            _ => false,
-        }
+        // Deadlocks, serialization failures, lock and statement timeouts, lack of resources.
+        let may_pass =
+            |code: String| code.starts_with("40") || code.starts_with("53") || code == "55P03" || code == "57014";
+        matches!(self, Self::Unavailable(_) | Self::GateBusy(_)) || self.code().is_some_and(may_pass)
     }
 
-    /// Whether PostgreSQL gave up on a lock (SQLSTATE 55P03).
+    /// Whether a lock was not granted in time (SQLSTATE 55P03).
     pub(crate) fn is_lock_timeout(&self) -> bool {
+        self.code().as_deref() == Some("55P03")
+    }
+
+    /// The SQLSTATE of another error of the database.
+    fn code(&self) -> Option<String> {
         match self {
-            Self::Database(sqlx::Error::Database(error)) => error.code().as_deref() == Some("55P03"),
-            _ => false,
+            Self::Database(error) => Some(error.as_database_error()?.code()?.into_owned()),
+            _ => None,
         }
     }
 }
@@ -105,15 +106,19 @@ impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         let sqlx::Error::Database(database) = &error else {
             return match &error {
+                // A word that this program does not know: the schema is of another version.
+                sqlx::Error::ColumnDecode { source, .. } if source.is::<UnknownWord>() => {
+                    Self::NotMigrated(source.to_string())
+                }
                 sqlx::Error::Io(error) => Self::Unavailable(error.to_string()),
                 sqlx::Error::Tls(error) => Self::Unavailable(format!("no TLS connection could be made: {error}")),
                 sqlx::Error::PoolTimedOut => Self::Unavailable("no connection within the time for it".to_owned()),
                 sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => {
                     Self::Unavailable("this program is closing its connections".to_owned())
                 }
-                sqlx::Error::Protocol(detail) => {
-                    Self::Unavailable(format!("what answers there breaks off or is not PostgreSQL ({detail})"))
-                }
+                sqlx::Error::Protocol(detail) => Self::Unavailable(format!(
+                    "the server is not PostgreSQL, or its answer was cut off ({detail})"
+                )),
                 _ => Self::Database(error),
             };
         };
@@ -125,7 +130,8 @@ impl From<sqlx::Error> for StoreError {
             .map(|hint| format!("; {hint}"))
             .unwrap_or_default();
         let message = match database.constraint() {
-            // Constraints are named as sentences. A trigger that upholds one has words of its own, and names no table.
+            // Constraints are named as sentences. A trigger that enforces one has a message of its own, and names no
+            // table.
             Some(constraint) if code == "23514" && database.table().is_some() => constraint.replace('_', " "),
             _ => format!("{}{hint}", database.message()),
         };
@@ -142,15 +148,15 @@ impl From<sqlx::Error> for StoreError {
             "TG011" => Self::BatchTooLarge(message),
             "TG013" => Self::PolicyRefused(message),
             "TG009" => Self::CallbackRefused(message),
-            // Other locks that do not come are PostgreSQL's to tell.
+            // Other lock timeouts keep PostgreSQL's message.
             "55P03" if message.starts_with("gate \"") => Self::GateBusy(message),
             "42P01" if message.contains("\"pgmq.q_") => {
                 Self::NotMigrated(format!("{message}; if a queue was removed at this moment, try again"))
             }
-            // Undefined schema, table, function, column or type: the schema is missing or from another time.
+            // Undefined schema, table, function, column or type: the schema is missing or of another version.
             "3F000" | "42P01" | "42883" | "42703" | "42704" => Self::NotMigrated(message),
-            // Shutting down, starting up, connection lost, no connections allowed, too many of them, no such database or
-            // role.
+            // Shutting down, starting up, connection lost, no connections allowed, too many of them, no such database
+            // or role.
             "57P01" | "57P02" | "57P03" | "57P05" | "55000" | "53300" | "3D000" | "28000" | "28P01" => {
                 Self::Unavailable(message)
             }

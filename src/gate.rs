@@ -1,23 +1,23 @@
-//! A node's copy of the gates: submissions to a closed one are refused from memory, without a statement.
+//! A node's copy of the gates: submissions to a closed gate are refused from memory, without a statement.
 //!
-//! The copy is the fast path; the database decides about all that it lets pass. It comes about in two ways:
+//! The copy is the fast path; the database decides about every submission that the copy does not refuse. It changes in
+//! two ways:
 //!
-//! - **It is read**, when the node starts, when its listening connection is made (again), after a flip was heard, and
-//!   every [`READ_EVERY`], whether or not anybody asks. So whatever was missed, or made up, is right again by then.
-//! - **It is told** of each flip, on the channel `tidegate_gate`, and takes that over at once.
+//! - **Readings**: when the node starts, when its listening connection is made (again), after a notification, and every
+//!   [`READ_EVERY`]. They correct missed and forged notifications.
+//! - **Notifications** of each flip, on the channel `tidegate_gate`, change the copy at once.
 //!
-//! Epochs say which is newer: neither a notification that comes late nor a reading that began before one was heard
-//! brings back what is over. But a reading that began after all that is known was learned is right even with a smaller
-//! epoch, so nothing can be stuck: a database that was restored goes back, and anybody may notify.
+//! The larger epoch is newer: neither a late notification nor a reading that began before a notification restores an
+//! older state. A reading that began after the last change of the copy counts even with a smaller epoch, so no state is
+//! kept for good: a restored database goes back, and any session may notify.
 //!
-//! A copy that could not be read for six seconds refuses nobody.
+//! A copy that could not be read for six seconds refuses no submission.
 
 mod copy;
 mod known;
 mod turns;
 
 use std::{
-    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
@@ -26,7 +26,7 @@ use serde::Deserialize;
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::copy::{Flip, GateCopy};
+use self::copy::GateCopy;
 pub use self::{copy::Refusal, known::Gate};
 use crate::error::warn_of;
 use crate::{
@@ -36,19 +36,19 @@ use crate::{
     store::{GateRow, Store},
 };
 
-/// Where flips are told.
+/// The channel of flips.
 const GATE_CHANNEL: &str = "tidegate_gate";
 
-/// The re-read interval: after this time at most, and that of a reading, every node knows the gates as they are.
+/// The re-read interval: after this time at most, and that of a reading, every node has the state of the gates.
 pub const READ_EVERY: Duration = Duration::from_secs(2);
 
-/// The least time between two readings, however much is heard.
+/// The least time between two readings, however many notifications come.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a reading may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The time limit of a reading.
+const READ_LIMIT: Duration = Duration::from_secs(5);
 
-/// Where the gates are read.
+/// The source of readings.
 trait Source: Clone + Send + Sync + 'static {
     fn read(&self) -> impl Future<Output = Result<Vec<GateRow>, StoreError>> + Send;
 }
@@ -60,23 +60,23 @@ impl Source for Store {
 }
 
 /// The gates, as one node knows them. Cheap to clone; clones share their copy.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Gates(Arc<Shared>);
 
+#[derive(Debug)]
 struct Shared {
     copy: Mutex<GateCopy>,
-    /// Rung when something may have been missed.
+    /// Notified when a notification may have been missed.
     read_now: Arc<Notify>,
     /// Ends the reading with the last clone.
     _reading: DropGuard,
 }
 
 impl Gates {
-    /// The gates of this database, read from now on, in a task of their own, until the last clone is dropped. For
-    /// callers within a runtime.
+    /// The gates of this database, read by a task until the last clone is dropped. For callers within a runtime.
     #[must_use]
     pub fn of(store: Store) -> Self {
-        Self::read_from(store.with_patience(PATIENCE))
+        Self::read_from(store.with_time_limit(READ_LIMIT))
     }
 
     fn read_from(source: impl Source) -> Self {
@@ -91,16 +91,15 @@ impl Gates {
         gates
     }
 
-    /// Whether a closed gate is in the way of a submission without a key, and when its caller is to come back. `None`
-    /// when there is none, for an unknown kind or one that makes keys of its own, and while no copy is young enough: then
-    /// the database decides.
+    /// The refusal of a submission without a key by a closed gate. `None` when none of its gates is closed, for an
+    /// unknown kind or one that makes its own keys, and while no copy is young enough: then the database decides.
     #[must_use]
     pub fn refuse(&self, kind: &str, submitter: Option<&str>) -> Option<Refusal> {
         self.0.copy().refuse(kind, submitter, Instant::now(), rand::random)
     }
 
-    /// The time to come back for a submission of `count` requests that the database has refused until `retry_after`:
-    /// that or later, so that all who are refused at this node come back one after the other.
+    /// The Retry-After of a submission of `count` requests that the database has refused until `retry_after`: that or
+    /// later, so that the refused submissions of this node come back one after the other.
     #[must_use]
     pub fn in_turn(&self, kind: &str, submitter: Option<&str>, retry_after: RetryAfter, count: usize) -> RetryAfter {
         let mut copy = self.0.copy();
@@ -109,17 +108,17 @@ impl Gates {
         (opens_in + turn).into()
     }
 
-    /// The gate to tell the caller of a submission about: that of the queue that it enters, or, if it was refused and
+    /// The gate that the answer to a submission describes: that of the queue that it enters, or, if it was refused and
     /// that one is open, the one that is closed. `None` for an unknown kind, and while no copy is young enough.
     #[must_use]
     pub fn of_submission(&self, kind: &str, submitter: Option<&str>, refused: bool) -> Option<Gate> {
         self.0.copy().gate_of(kind, submitter, refused, Instant::now())
     }
 
-    /// Whether a submitter has a cap of its own, as far as this node knows.
+    /// Whether a submitter has a quota of its own, as far as this node knows.
     #[must_use]
-    pub fn is_capped(&self, submitter: &str) -> bool {
-        self.0.copy().is_capped(submitter)
+    pub fn has_quota(&self, submitter: &str) -> bool {
+        self.0.copy().has_quota(submitter)
     }
 
     /// Every gate, and the age of the copy; `None` before it was first read.
@@ -133,25 +132,19 @@ impl Gates {
 
 impl Shared {
     fn copy(&self) -> MutexGuard<'_, GateCopy> {
-        // Nothing that holds the lock can leave the copy half changed.
+        // A panic under the lock leaves the copy whole.
         self.copy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl fmt::Debug for Gates {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gates").finish_non_exhaustive()
-    }
-}
-
-/// Reads the gates, again and again, until `stop`.
+/// Reads the gates repeatedly until `stop`.
 async fn keep_reading(gates: Weak<Shared>, source: impl Source, read_now: Arc<Notify>, stop: CancellationToken) {
     loop {
         let began = Instant::now();
         let reading = {
             let source = source.clone();
-            // A task of its own: one that panics costs this reading only.
-            tokio::spawn(async move { tokio::time::timeout(PATIENCE, source.read()).await })
+            // A task of its own: its panic fails this reading only.
+            tokio::spawn(async move { tokio::time::timeout(READ_LIMIT, source.read()).await })
         };
         let read = tokio::select! {
             () = stop.cancelled() => return,
@@ -160,9 +153,9 @@ async fn keep_reading(gates: Weak<Shared>, source: impl Source, read_now: Arc<No
         match (read, gates.upgrade()) {
             (_, None) => return,
             (Ok(Ok(Ok(rows))), Some(gates)) => gates.copy().read(&rows, began),
-            (Ok(Ok(Err(error))), _) => warn_of!(error, "the gates could not be read"),
-            (Ok(Err(_)), _) => tracing::warn!("reading the gates takes too long"),
-            (Err(error), _) => tracing::error!(%error, "a reading of the gates broke down"),
+            (Ok(Ok(Err(error))), _) => warn_of!(error, "failed to read the gates"),
+            (Ok(Err(_)), _) => tracing::warn!("failed to read the gates in time"),
+            (Err(error), _) => tracing::error!(%error, "a reading of the gates panicked"),
         }
         tokio::select! {
             () = stop.cancelled() => return,
@@ -172,9 +165,9 @@ async fn keep_reading(gates: Weak<Shared>, source: impl Source, read_now: Arc<No
     }
 }
 
-/// A notification's payload.
-#[derive(Deserialize)]
-struct Told {
+/// The payload of a notification.
+#[derive(Debug, Deserialize)]
+struct Notification {
     queue: Option<String>,
     kind: Option<String>,
     submitter: Option<String>,
@@ -183,28 +176,23 @@ struct Told {
     epoch: i64,
 }
 
-#[derive(Deserialize, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 enum Signal {
     TooManyRequests,
     AcceptingRequests,
 }
 
-/// A payload, if it makes sense.
-fn parse(payload: &str) -> Option<Flip> {
-    let told: Told = serde_json::from_str(payload).ok()?;
-    let gate = match (told.queue, told.kind, told.submitter) {
-        (Some(queue), None, None) => queue,
-        (None, Some(kind), None) => format!("kind {kind}"),
-        (None, None, Some(submitter)) => format!("submitter {submitter}"),
-        _ => return None,
-    };
-    Some(Flip {
-        gate,
-        accepting: told.signal == Signal::AcceptingRequests,
-        depth: told.depth,
-        epoch: told.epoch,
-    })
+impl Notification {
+    /// The name of the gate; `None` unless the payload has exactly one.
+    fn gate(&self) -> Option<String> {
+        match (&self.queue, &self.kind, &self.submitter) {
+            (Some(queue), None, None) => Some(queue.clone()),
+            (None, Some(kind), None) => Some(format!("kind {kind}")),
+            (None, None, Some(submitter)) => Some(format!("submitter {submitter}")),
+            _ => None,
+        }
+    }
 }
 
 impl Hear for Gates {
@@ -213,14 +201,15 @@ impl Hear for Gates {
     }
 
     fn heard(&self, payload: &str) {
-        let Some(flip) = parse(payload) else {
-            tracing::debug!(payload, "what was said of a gate makes no sense");
+        let notification = serde_json::from_str(payload).ok();
+        let Some((gate, notification)) = notification.and_then(|n: Notification| Some((n.gate()?, n))) else {
+            tracing::debug!(payload, "invalid notification of a gate");
             return;
         };
-        if !self.0.copy().heard(&flip, Instant::now()) {
-            tracing::debug!(gate = flip.gate, "this node does not know the gate yet");
+        if !self.0.copy().heard(&gate, &notification, Instant::now()) {
+            tracing::debug!(gate, "notification of a gate that was not read yet");
         }
-        // For what a notification does not tell: who holds it, and how fast it drains.
+        // A reading adds the figures that a notification lacks: the hold of an operator, the drain rate.
         self.0.read_now.notify_one();
     }
 

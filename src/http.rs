@@ -122,7 +122,7 @@ impl Node {
     /// A node over one database. It reads the gates from now on; for callers within a runtime.
     #[must_use]
     pub fn new(store: Store, options: &HttpOptions) -> Self {
-        let operators = store.beside(OPERATORS_CONNECTIONS);
+        let operators = store.with_own_pool(OPERATORS_CONNECTIONS);
         Self {
             waiters: Waiters::new(store.clone(), options.waiters_max),
             teller: Teller::new(store.clone()),

@@ -1,6 +1,6 @@
-//! Runs the maintenance duties that are due, beside whatever else a process does.
+//! Runs the maintenance duties that are due, next to the other tasks of a process.
 //!
-//! What the duties are, how often each runs and that one process at a time runs it is decided in `tidegate.maintain`.
+//! `tidegate.maintain` has the list of duties and their periods, and lets one process at a time run each.
 
 use std::time::Duration;
 
@@ -25,14 +25,12 @@ pub async fn run(store: Store, shutdown: CancellationToken) {
             () = shutdown.cancelled() => return,
             maintained = store.maintain() => maintained,
         };
-        match maintained {
-            Ok(()) => failing = false,
-            // Said once, not every second.
-            Err(error) if !failing => {
-                failing = true;
-                warn_of!(error, "maintenance is held up");
-            }
-            Err(_) => {}
+        // Logged once, not every second.
+        if let Err(error) = &maintained
+            && !failing
+        {
+            warn_of!(error, "maintenance failed, and is repeated");
         }
+        failing = maintained.is_err();
     }
 }

@@ -1,4 +1,4 @@
-//! The plain vocabulary: what a request is and where it can be. No I/O.
+//! The vocabulary: requests, their kinds, stages and statuses. No I/O.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -26,19 +26,19 @@ impl FromStr for RequestId {
     }
 }
 
-/// A word that is not one of a type's.
+/// A word that is not a value of its type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("\"{word}\" is not a {what}")]
+#[error("\"{word}\" is not a {type_name}")]
 pub struct UnknownWord {
-    what: &'static str,
+    type_name: &'static str,
     word: String,
 }
 
 impl UnknownWord {
-    /// `word` is not a `what`.
-    pub(crate) fn new(what: &'static str, word: &str) -> Self {
+    /// `word` is not a value of this type.
+    pub(crate) fn new(type_name: &'static str, word: &str) -> Self {
         Self {
-            what,
+            type_name,
             word: word.to_owned(),
         }
     }
@@ -46,7 +46,7 @@ impl UnknownWord {
 
 /// Declares an enum whose values are words of the database: lower snake case on both sides.
 macro_rules! words {
-    ($(#[$doc:meta])* $name:ident, $what:literal, { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
+    ($(#[$doc:meta])* $name:ident, $type_name:literal, { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
@@ -77,25 +77,15 @@ macro_rules! words {
             type Err = UnknownWord;
 
             fn from_str(word: &str) -> Result<Self, Self::Err> {
-                match word {
-                    $($word => Ok(Self::$variant),)+
-                    _ => Err(UnknownWord { what: $what, word: word.to_owned() }),
-                }
-            }
-        }
-
-        impl TryFrom<String> for $name {
-            type Error = UnknownWord;
-
-            fn try_from(word: String) -> Result<Self, Self::Error> {
-                word.parse()
+                let mut all = Self::ALL.iter().copied();
+                all.find(|value| value.as_str() == word).ok_or_else(|| UnknownWord::new($type_name, word))
             }
         }
     };
 }
 
 words!(
-    /// Where a request is in its life. `docs/state-machine.md` draws the legal ways between them.
+    /// The status of a request. `docs/state-machine.md` draws the legal transitions.
     Status, "request status", {
         /// Waits for, or is under, its readiness check.
         Queued = "queued",
@@ -109,13 +99,13 @@ words!(
         Completed = "completed",
         /// Terminal: not ready, or not answered, in time.
         TimedOut = "timed_out",
-        /// Terminal: refused, rejected, cancelled or given up.
+        /// Terminal: refused, rejected, cancelled or out of attempts.
         Failure = "failure",
     }
 );
 
 impl Status {
-    /// Whether nothing leaves this status.
+    /// Whether no transition leaves this status.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::TimedOut | Self::Failure)
@@ -135,21 +125,21 @@ words!(
 );
 
 words!(
-    /// One of the two things workers do.
+    /// A step of a worker's work on a request.
     Stage, "stage", {
-        /// Asks "can this run now?"; limited by concurrency.
+        /// Checks whether a request can run now; limited by concurrency.
         Readiness = "readiness",
         /// Sends the request downstream; limited by rate.
         Tx = "tx",
     }
 );
 
-/// What a caller is told about a request that went wrong.
+/// The error of a request, as its caller gets it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestError {
     /// A stable word for programs, such as `rejected` or `deadline_exceeded`.
     pub code: String,
-    /// A sentence for people.
+    /// A message for people.
     pub message: String,
     /// Whether submitting the same request again may succeed.
     pub retryable: bool,
@@ -177,7 +167,7 @@ impl RequestError {
     }
 }
 
-/// How long the parts of one call may take, for kinds whose policy says so.
+/// The time limits of the parts of one call, for kinds whose policy has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Phases {
     /// Until there is a connection.
@@ -195,17 +185,17 @@ pub struct Request {
     pub id: RequestId,
     /// Its kind, in snake case.
     pub kind: String,
-    /// What the caller submitted, as JSON text.
+    /// The submitted payload, as JSON text.
     pub payload: Box<RawValue>,
     /// Which attempt of this stage this is, from 1. At the tx stage, an attempt above 1 means that an earlier sender
     /// may have succeeded.
     pub attempt: u32,
-    /// The last attempt that the kind's policy allows: those before it that used none are counted in.
+    /// The number of the last attempt that the kind's policy allows.
     pub attempts_max: u32,
-    /// When the request ends as `deadline_exceeded`, by the database's clock.
+    /// The time at which the request ends as `deadline_exceeded`, by the database's clock.
     pub deadline_at: DateTime<Utc>,
-    /// Who submitted it, when that is known.
+    /// Its submitter, if it has one.
     pub submitter: Option<String>,
-    /// How long the parts of this call may take, in place of a stage's own limits; none: those hold.
+    /// The time limits of the parts of this call; none: those of the stage.
     pub phases: Option<Phases>,
 }

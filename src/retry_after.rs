@@ -1,4 +1,4 @@
-//! When to ask again: one number for an answer's header, its body and what is told beside them.
+//! Retry-After: one number for the header and the body of an answer.
 
 use std::time::Duration;
 

@@ -1,18 +1,18 @@
 //! Brings a database to this version: pgmq's SQL, the migrations, and then everything below `sql/`, whole.
 //!
-//! Migrations hold what has state and run once each. `sql/` holds what has none (functions, triggers, views, rules,
-//! grants): each of its files has one home and is applied again whenever any of them has changed.
+//! Migrations hold the tables and run once each. `sql/` holds the objects without data (functions, triggers, views,
+//! rules, grants): each of its files has one home and is applied again whenever any of them has changed.
 
 mod order;
 mod session;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use include_dir::{Dir, include_dir};
 use sha2::{Digest, Sha256};
 use sqlx::PgPool;
 
-use self::session::{Session, Turns};
+use self::session::Session;
 use crate::database::{self, PoolSettings};
 
 static SQL: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/sql");
@@ -21,10 +21,10 @@ mod embedded {
     refinery::embed_migrations!("migrations");
 }
 
-/// Holds off a second `migrate` on the same database ("tide" in ASCII).
+/// The key of the lock that delays a second `migrate` on the same database ("tide" in ASCII).
 const LOCK_KEY: i64 = 0x7469_6465;
 
-/// Where refinery notes what it has applied; nothing of ours is in `public`.
+/// The table of refinery's applied migrations; Tidegate has nothing in `public`.
 const HISTORY_TABLE: &str = "tidegate.schema_history";
 
 /// Why a database could not be brought to this version.
@@ -45,21 +45,21 @@ pub enum MigrateError {
     Sql {
         /// The file, below `sql/`.
         file: String,
-        /// What the database said.
+        /// The error of the database.
         source: tokio_postgres::Error,
     },
     /// The database is of a sort that Tidegate does not run on; nothing was changed.
     #[error("nothing was changed: {0}")]
     Unfit(String),
-    /// Other transactions kept locks for too long; nothing of what waited for them was kept.
+    /// Other transactions kept locks for too long; the statements that waited for them were rolled back.
     #[error("other transactions keep locks that this needs; end them, or try again: {0}")]
     Locked(String),
-    /// The database refused something else.
+    /// The database refused another statement.
     #[error("the database refused")]
-    Database(#[source] tokio_postgres::Error),
+    Database(#[from] tokio_postgres::Error),
 }
 
-/// What `migrate` did, or would do.
+/// The result or the plan of `migrate`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Migrated {
     /// Migrations applied, in order.
@@ -100,11 +100,12 @@ pub fn fingerprint() -> String {
     hash.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Brings the database at `url` to this version. Harmless when it is there already, or when somebody else is at it.
+/// Brings the database at `url` to this version. Harmless when it has this version already, or another process migrates
+/// it.
 ///
 /// # Errors
 ///
-/// [`MigrateError`], naming the file and what the database said.
+/// [`MigrateError`], with the file and the error of the database.
 pub async fn migrate(url: &str) -> Result<Migrated, MigrateError> {
     let mut session = Session::open(url).await?;
     session.lock().await?;
@@ -114,13 +115,13 @@ pub async fn migrate(url: &str) -> Result<Migrated, MigrateError> {
     }
     session.batch("create schema if not exists tidegate").await?;
     let migrations = session.pending().await?;
-    let turns = Turns::begin();
+    let began = Instant::now();
     while let Err(error) = runner().run_async(&mut session.client).await {
-        turns.wait(&session, MigrateError::Migration(error)).await?;
+        session.wait_for_lock(began, MigrateError::Migration(error)).await?;
     }
     let sql_applied = session.needs_sql().await?;
     while sql_applied && let Err(error) = session.apply_sql().await {
-        turns.wait(&session, error).await?;
+        session.wait_for_lock(began, error).await?;
     }
     Ok(Migrated {
         migrations,
@@ -128,7 +129,7 @@ pub async fn migrate(url: &str) -> Result<Migrated, MigrateError> {
     })
 }
 
-/// What [`migrate`] would do, without doing it.
+/// The plan of [`migrate`], without a change.
 ///
 /// # Errors
 ///

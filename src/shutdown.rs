@@ -1,4 +1,4 @@
-//! How a program is told to stop.
+//! The shutdown signals.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -14,18 +14,18 @@ pub fn on_signal() -> std::io::Result<CancellationToken> {
     let token = CancellationToken::new();
     let cancelled = token.clone();
     tokio::spawn(async move {
-        for first in [true, false] {
+        let mut signalled = async || {
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
             }
-            if !first {
-                // 130: ended by a signal, as shells report it.
-                std::process::exit(130);
-            }
-            tracing::info!("stopping; a second signal ends at once");
-            cancelled.cancel();
-        }
+        };
+        signalled().await;
+        tracing::info!("stopping; a second signal ends at once");
+        cancelled.cancel();
+        signalled().await;
+        // 130: ended by a signal, as shells report it.
+        std::process::exit(130);
     });
     Ok(token)
 }

@@ -1,8 +1,8 @@
-//! What an author of stages implements: whether a request can run, and how it is sent.
+//! The traits that an author of stages implements: the readiness check and the send.
 //!
-//! The engine holds the request's lease while a stage runs and settles it from what the stage returns; a stage never
-//! touches a request's state. A worker can be lost at any moment, so every call must be safe to repeat: towards the
-//! downstream, the request's id is the idempotency key.
+//! The engine holds the request's lease while a stage runs and settles it by the value that the stage returns; a stage
+//! never touches a request's state. A worker can be lost at any moment, so every call must be safe to repeat: towards
+//! the downstream, the request's id is the idempotency key.
 
 mod effect;
 
@@ -20,21 +20,22 @@ pub trait Readiness: Send + Sync + 'static {
     fn check(&self, request: &Request) -> impl Future<Output = Check> + Send;
 }
 
-/// What a readiness check found.
+/// The answer of a readiness check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Check {
     /// It can run.
     Ready,
-    /// Not now; ask again, after this long or as the kind's policy says.
+    /// Not now; ask again, after this long or as the kind's policy has it.
     Snooze {
-        /// The dependency's own wish, such as its `Retry-After`.
+        /// The wait that the dependency asks for, such as its `Retry-After`.
         after: Option<Duration>,
     },
-    /// The check itself did not succeed: a timeout, no connection, a server's error. Ask again as the kind's policy says.
+    /// The check itself did not succeed: a timeout, no connection, a server's error. Ask again as the kind's policy has
+    /// it.
     Retry {
         /// Why it did not.
         error: RequestError,
-        /// The dependency's own wish, such as its `Retry-After`.
+        /// The wait that the dependency asks for, such as its `Retry-After`.
         after: Option<Duration>,
     },
     /// It never can.
@@ -60,12 +61,12 @@ pub struct Receipt {
     /// The downstream's name for it, under which responses may come.
     pub reference: Option<String>,
     /// The response, when it came with the receipt. It answers a `direct` request in the same step, and a decrypt of a
-    /// single response; for others (a proof wants a verdict, a threshold wants named shares) it is kept as one that does
-    /// not fit.
+    /// single response; for others (a proof wants a verdict, a threshold wants named shares) it is kept as one that
+    /// does not fit.
     pub response: Option<Value>,
 }
 
-/// What became of a send.
+/// The answer to a send.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sent {
     /// The downstream took it.
@@ -74,7 +75,7 @@ pub enum Sent {
     Retry {
         /// Why this one did not.
         error: RequestError,
-        /// The downstream's own wish, such as its `Retry-After`.
+        /// The wait that the downstream asks for, such as its `Retry-After`.
         after: Option<Duration>,
         /// Whether the downstream may have seen the request: false only when it certainly has not.
         may_have_left: bool,
@@ -112,7 +113,7 @@ impl<S: Transact> AnyTransact for S {
     }
 }
 
-/// A tx stage, and what writes its effects if it has any.
+/// A tx stage, and the writer of its effects if it has any.
 #[derive(Clone)]
 pub(crate) struct TransactStage {
     pub(crate) sends: Arc<dyn AnyTransact>,
@@ -144,29 +145,22 @@ impl Stages {
 
     /// Runs `stage` for the sends of `kind`.
     #[must_use]
-    pub fn transact(mut self, kind: impl Into<String>, stage: impl Transact) -> Self {
-        let stage = TransactStage {
-            sends: Arc::new(stage),
-            effects: None,
-        };
-        self.transact.insert(kind.into(), stage);
-        self
+    pub fn transact(self, kind: impl Into<String>, stage: impl Transact) -> Self {
+        self.insert(kind.into(), Arc::new(stage), None)
     }
 
     /// Runs `stage` for the sends of `kind`, and commits each receipt together with its effect.
     #[must_use]
-    pub fn transact_with_effect(mut self, kind: impl Into<String>, stage: impl Effect) -> Self {
+    pub fn transact_with_effect(self, kind: impl Into<String>, stage: impl Effect) -> Self {
         let stage = Arc::new(stage);
-        let stage = TransactStage {
-            sends: stage.clone(),
-            effects: Some(stage),
-        };
-        self.transact.insert(kind.into(), stage);
+        self.insert(kind.into(), stage.clone(), Some(stage))
+    }
+
+    fn insert(mut self, kind: String, sends: Arc<dyn AnyTransact>, effects: Option<Arc<dyn AnyEffect>>) -> Self {
+        self.transact.insert(kind, TransactStage { sends, effects });
         self
     }
-}
 
-impl Stages {
     /// The kinds that have one.
     pub(crate) fn kinds(&self, stage: Stage) -> Vec<String> {
         match stage {

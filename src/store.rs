@@ -1,16 +1,27 @@
 //! One async method for each SQL function that Rust calls; the only user of `sql/queries`.
 //!
-//! The database decides, these methods report. What moved is always a return value: whoever settles looks at it.
+//! The database decides, these methods report. A settle returns the requests that moved, and its caller has to check
+//! them.
 
-/// Asks the database, for no longer than the store's patience.
+/// The text of a statement in `sql/queries`.
+macro_rules! statement {
+    ($file:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/queries/", $file))
+    };
+}
+
+/// Runs a statement for no longer than the store's time limit: one of `sql/queries` with its parameters, or a query.
 ///
-/// A connection that does not answer in time is closed, not given back: whatever it still brings belongs to nobody.
-macro_rules! ask {
+/// A connection whose answer is late is closed, not kept: the answer must not reach the next statement.
+macro_rules! run {
+    ($store:expr, $fetch:ident $query:ident $file:literal($($parameter:expr),*)) => {
+        run!($store, sqlx::$query(statement!($file))$(.bind($parameter))*, $fetch)
+    };
     ($store:expr, $query:expr, $fetch:ident) => {{
         let store = $store;
-        let asked = async {
+        let answer = async {
             let mut connection = store.connection().await?;
-            match tokio::time::timeout(store.patience, $query.$fetch(connection.get())).await {
+            match tokio::time::timeout(store.time_limit, $query.$fetch(connection.get())).await {
                 Ok(answer) => {
                     let answer = answer?;
                     store.connections.give(connection, &store.pool);
@@ -20,24 +31,23 @@ macro_rules! ask {
                     connection.discard();
                     Err(crate::error::StoreError::Unavailable(format!(
                         "no answer within {} s",
-                        store.patience.as_secs()
+                        store.time_limit.as_secs()
                     )))
                 }
             }
         };
-        asked
-            .await
-            .inspect(|_| store.troubles.answered(&store.pool))
-            .inspect_err(|error| store.troubles.note(error, &store.pool))?
+        store.errors.record(answer.await, &store.pool)
     }};
 }
 
 mod answers;
 mod audits;
 mod claims;
+mod columns;
 mod configuration;
 mod connections;
 mod effects;
+mod errors;
 mod explanations;
 mod gate_copy;
 mod gates;
@@ -55,10 +65,8 @@ mod settles;
 mod statistics;
 mod submissions;
 mod timeouts;
-mod troubles;
 mod webhook_operations;
 mod webhooks;
-mod words;
 
 use std::{sync::Arc, time::Duration};
 
@@ -74,11 +82,11 @@ pub use self::{
     configuration::{ConfigChange, ConfigRecord, ConfigSetting},
     explanations::Reason,
     gate_copy::GateRow,
-    gates::{CapMarks, Gate, GateChange, GateHold, Watched},
+    gates::{Gate, GateChange, GateHold, QuotaMarks, Watched},
     invariants::{Invariant, Slice, Violation},
     keys::{CreatedKey, KeyChange, ListedKey, RevokedKey},
     leases::Lease,
-    lists::{ListedRequest, Page, PageWish},
+    lists::{ListedRequest, Page, PageQuery},
     news::{Progress, Seen},
     operations::{KindOfQueue, MaintenanceOverview, QueueOverview, RequestCount, Setting, WorkerOverview},
     outlooks::{Eta, Outlook, Owner},
@@ -94,22 +102,23 @@ pub use self::{
 };
 use self::{
     connections::{Connection, Connections},
-    troubles::Troubles,
+    errors::DatabaseErrors,
 };
 use crate::{error::StoreError, schema};
 
-/// How long an answer is waited for, unless said otherwise: longer than the database works on a statement.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The default time limit of a statement: longer than the `statement_timeout` of its session.
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 /// The database, as the engine sees it.
 #[derive(Debug, Clone)]
 pub struct Store {
     pool: PgPool,
     connections: Arc<Connections>,
-    patience: Duration,
-    /// For whom the configuration is changed.
+    /// The time limit of a statement.
+    pub(crate) time_limit: Duration,
+    /// The operator on whose behalf the configuration is changed.
     actor: Option<Arc<str>>,
-    troubles: Arc<Troubles>,
+    errors: Arc<DatabaseErrors>,
 }
 
 impl Store {
@@ -119,24 +128,24 @@ impl Store {
         Self {
             pool,
             connections: Arc::default(),
-            patience: PATIENCE,
+            time_limit: TIME_LIMIT,
             actor: None,
-            troubles: Arc::default(),
+            errors: Arc::default(),
         }
     }
 
-    /// The same store, waiting no longer than this for an answer. A server that is cut off from us cannot time a
-    /// statement out for us.
+    /// The same store with this time limit for each statement. A server that cannot be reached any more cannot cancel a
+    /// statement itself.
     #[must_use]
-    pub fn with_patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub fn with_time_limit(mut self, time_limit: Duration) -> Self {
+        self.time_limit = time_limit;
         self
     }
 
-    /// The same database over connections of its own, made when they are first needed: what they are for never waits
-    /// for what keeps the others busy.
+    /// The same database over a pool of its own, connected when it is first used: its statements never wait for a
+    /// connection that other callers use.
     #[must_use]
-    pub fn beside(&self, connections: u32) -> Self {
+    pub fn with_own_pool(&self, connections: u32) -> Self {
         let pool = self.pool.options().clone();
         Self {
             pool: pool
@@ -148,14 +157,9 @@ impl Store {
         }
     }
 
-    /// How long an answer is waited for.
-    pub(crate) fn patience(&self) -> Duration {
-        self.patience
-    }
-
-    /// How often this store and its clones had trouble with the database, by sort.
-    pub fn troubles(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
-        self.troubles.counts()
+    /// How many errors of the database this store and its clones have had, by sort.
+    pub fn error_counts(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+        self.errors.counts()
     }
 
     /// A connection, for a transaction.
@@ -190,7 +194,7 @@ impl Store {
     ///
     /// [`StoreError::NotMigrated`] or [`StoreError::Unavailable`].
     pub async fn check_ready(&self) -> Result<(), StoreError> {
-        self.applied().await.map(|_| ())
+        self.check_schema().await.map(|_| ())
     }
 
     /// As [`Store::check_ready`], and that the database takes writes.
@@ -199,7 +203,7 @@ impl Store {
     ///
     /// As there; [`StoreError::Unavailable`], too, when it is a standby or read-only.
     pub async fn check_writable(&self) -> Result<(), StoreError> {
-        if self.applied().await?.read_only {
+        if self.check_schema().await? {
             return Err(StoreError::Unavailable(
                 "the database is read-only: a standby, or set so".to_owned(),
             ));
@@ -207,26 +211,15 @@ impl Store {
         Ok(())
     }
 
-    /// The schema that is applied.
-    async fn applied(&self) -> Result<Applied, StoreError> {
-        let applied: Option<Applied> = ask!(
-            self,
-            sqlx::query_as(include_str!("../sql/queries/ready.sql")),
-            fetch_optional
-        );
-        let applied =
+    /// Makes sure that a schema is applied; returns whether the database is read-only.
+    async fn check_schema(&self) -> Result<bool, StoreError> {
+        let applied: Option<(String, bool)> = run!(self, fetch_optional query_as "ready.sql"())?;
+        let (applied, is_read_only) =
             applied.ok_or_else(|| StoreError::NotMigrated("its schema was never applied whole".to_owned()))?;
         let own = schema::fingerprint();
-        if applied.fingerprint != own {
-            tracing::debug!(applied = applied.fingerprint, own, "the schema is of another build");
+        if applied != own {
+            tracing::debug!(applied, own, "the schema is of another build");
         }
-        Ok(applied)
+        Ok(is_read_only)
     }
-}
-
-/// What `ready.sql` tells.
-#[derive(sqlx::FromRow)]
-struct Applied {
-    fingerprint: String,
-    read_only: bool,
 }

@@ -1,7 +1,7 @@
-//! A worker process: claim → run → settle, for one or more queues, until it is told to stop.
+//! A worker process: claim → run → settle, for one or more queues, until its shutdown.
 //!
-//! Stateless: everything a crash could lose is in the database, and what this process held goes to others when its
-//! leases run out.
+//! Stateless: everything that a crash could lose is in the database, and other workers claim the requests of this
+//! process when its leases run out.
 
 mod batch;
 mod calls;
@@ -20,7 +20,7 @@ use sqlx::PgPool;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use self::{database_clock::DatabaseClock, queue::QueueWorker, timeouts::Timeouts};
+use self::{database_clock::DatabaseClock, leases::Leases, queue::QueueWorker, timeouts::LearnedTimeouts};
 use crate::{
     error::StoreError,
     listener::{self, Wakeups},
@@ -32,35 +32,35 @@ use crate::{
     telemetry::metrics::Metrics,
 };
 
-/// How long a worker waits for an answer of the database, if its lease is not shorter.
-const STORE_PATIENCE: Duration = Duration::from_secs(20);
+/// The time limit of a statement, if half of the lease is not shorter.
+const STATEMENT_LIMIT: Duration = Duration::from_secs(20);
 
-/// How often a worker says that it is alive.
-const SEEN_PERIOD: Duration = Duration::from_secs(10);
+/// How often a worker reports that it is alive.
+const ALIVE_PERIOD: Duration = Duration::from_secs(10);
 
-/// How long saying so may take; it must not hold up a stop.
-const SAY_PATIENCE: Duration = Duration::from_secs(2);
+/// The time limit of such a report: it must not delay a stop.
+const ALIVE_LIMIT: Duration = Duration::from_secs(2);
 
-/// How a worker works.
+/// The options of a worker.
 #[derive(Debug, Clone)]
 pub struct WorkerOptions {
-    /// Who it is, in the tables and to operators; unique in the fleet.
+    /// Its name in tables and reports; unique in the fleet.
     pub name: String,
     /// The queues it drains, each by the stage the queue serves.
     pub queues: Vec<String>,
-    /// How long a claim holds; prolonged while a call runs.
+    /// The length of a lease; extended while a call runs.
     pub lease: Duration,
     /// Requests claimed at once, at most.
     pub batch: usize,
-    /// Calls at once per queue, at most. As many outcomes may wait to be settled meanwhile, and a batch of them be settled.
+    /// Calls at once per queue, at most. As many outcomes may wait for their settle, and a batch of them be settled.
     pub concurrency: usize,
-    /// How often an idle queue is looked at when nothing is heard of it.
+    /// How often an idle queue is claimed from without a notification.
     pub poll: Duration,
-    /// How long running calls may go on after a stop.
+    /// How long running calls may go on after a shutdown.
     pub grace: Duration,
-    /// Where to listen for notifications, when the store's connections go through a pooler that swallows them.
+    /// The connection to listen on, when the store's connections go through a pooler that drops notifications.
     pub listen: Option<PgPool>,
-    /// Where it counts what it does; nowhere, unless somebody wants to know.
+    /// Its metrics; off by default.
     pub metrics: Metrics,
 }
 
@@ -88,7 +88,7 @@ impl Default for WorkerOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkerError {
-    /// It has no stage for any request of a queue that it is told to drain.
+    /// It has no stage for any request of a queue in its options.
     #[error("queue \"{queue}\" needs a {stage} stage, and this worker has none for any kind")]
     NoStage {
         /// The queue.
@@ -105,22 +105,41 @@ pub enum WorkerError {
     /// There is no such queue.
     #[error("there is no queue \"{0}\"; see `select name, stage from tidegate.queue`")]
     UnknownQueue(String),
-    /// An option makes no sense.
+    /// An option has an invalid value.
     #[error("{0}")]
     Options(String),
-    /// The database.
+    /// An error of the database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Drains the queues until `shutdown`, then finishes what runs, within the grace period, and gives the rest back.
+/// The parts of a worker that its queues share.
+struct Shared {
+    store: Store,
+    stages: Stages,
+    options: WorkerOptions,
+    wakeups: Wakeups,
+    teller: Teller,
+    timeouts: Arc<LearnedTimeouts>,
+    clock: DatabaseClock,
+}
+
+/// One queue of a worker, as its tasks share it.
+struct ServedQueue {
+    shared: Arc<Shared>,
+    name: String,
+    stage: Stage,
+    leases: Arc<Leases>,
+}
+
+/// Drains the queues until `shutdown`, then awaits its calls, within the grace period, and releases the other claims.
 ///
-/// Database outages are waited out. One connection of the store's pool listens; each queue uses two or three.
+/// An unavailable database is waited for. One connection of the store's pool listens; each queue uses two or three.
 ///
 /// # Errors
 ///
-/// At the start: an unknown queue, one that needs a stage of which this worker has none, a kind with `exactly_once` semantics
-/// whose stage has no effect, options that make no sense, no database.
+/// At the start: an unknown queue, one that needs a stage that this worker does not have, a kind with `exactly_once`
+/// semantics whose stage has no effect, invalid options, no database.
 pub async fn run(
     store: Store,
     stages: Stages,
@@ -128,8 +147,8 @@ pub async fn run(
     shutdown: CancellationToken,
 ) -> Result<(), WorkerError> {
     check_options(&options)?;
-    // An answer that takes half a lease is worth nothing to whoever claimed or settles under it.
-    let store = store.with_patience(STORE_PATIENCE.min(options.lease / 2));
+    // An answer that takes half a lease is too late for its claim or its settle.
+    let store = store.with_time_limit(STATEMENT_LIMIT.min(options.lease / 2));
     store.check_ready().await?;
     let mut served = Vec::new();
     for queue in &options.queues {
@@ -145,7 +164,7 @@ pub async fn run(
         "working"
     );
 
-    // Ends the helpers when the queues are done, whatever the reason.
+    // Ends the helper tasks when the queues have ended, with or without an error.
     let helpers_end = CancellationToken::new();
     let wakeups = Wakeups::default();
     let mut helpers = JoinSet::new();
@@ -157,44 +176,36 @@ pub async fn run(
         helpers_end.clone(),
     ));
     helpers.spawn(maintenance::run(store.clone(), helpers_end.clone()));
-    let timeouts = Arc::new(Timeouts::new(store.clone(), options.name.clone()));
+    let timeouts = Arc::new(LearnedTimeouts::new(store.clone(), options.name.clone()));
     helpers.spawn(Arc::clone(&timeouts).run(helpers_end.clone()));
-    let clock = Arc::new(DatabaseClock::new());
-    helpers.spawn(say_alive(
-        store.clone(),
-        options.clone(),
-        served.clone(),
-        stages.clone(),
-        helpers_end.clone(),
-    ));
+    let shared = Arc::new(Shared {
+        store,
+        stages,
+        options,
+        wakeups,
+        teller,
+        timeouts,
+        clock: DatabaseClock::new(),
+    });
+    helpers.spawn(report_alive(Arc::clone(&shared), served.clone(), helpers_end.clone()));
 
     let stop = shutdown.child_token();
     let mut queues = JoinSet::new();
     for (queue, stage) in served {
-        let worker = QueueWorker::new(
-            store.clone(),
-            stages.clone(),
-            options.clone(),
-            wakeups.clone(),
-            teller.clone(),
-            Arc::clone(&timeouts),
-            Arc::clone(&clock),
-            queue,
-            stage,
-        );
-        queues.spawn(worker.run(stop.clone()));
+        queues.spawn(QueueWorker::new(&shared, queue, stage).run(stop.clone()));
     }
     let outcome = until_all_end(queues, &stop).await;
 
-    // Whoever waits for the last of them looks for it otherwise.
-    let _ = tokio::time::timeout(SAY_PATIENCE, teller.finish()).await;
+    // Callers that wait for the last announcements poll the database instead.
+    let _ = tokio::time::timeout(ALIVE_LIMIT, shared.teller.finish()).await;
     helpers_end.cancel();
     while helpers.join_next().await.is_some() {}
-    tracing::info!(worker.name = options.name, "stopped");
+    tracing::info!(worker.name = shared.options.name, "stopped");
     outcome
 }
 
-/// Waits for every queue's worker. One that cannot go on stops the others too: a half-working process hides its trouble.
+/// Waits for every queue's worker. The first error stops the others too: a process that serves only some of its queues
+/// hides its error.
 async fn until_all_end(
     mut queues: JoinSet<Result<(), WorkerError>>,
     stop: &CancellationToken,
@@ -202,11 +213,8 @@ async fn until_all_end(
     let mut outcome = Ok(());
     while let Some(ended) = queues.join_next().await {
         let ended =
-            ended.unwrap_or_else(|error| Err(WorkerError::Options(format!("a queue's worker broke down: {error}"))));
-        if ended.is_err() {
-            stop.cancel();
-        }
-        outcome = outcome.and(ended);
+            ended.unwrap_or_else(|error| Err(WorkerError::Options(format!("a queue's worker stopped: {error}"))));
+        outcome = outcome.and(ended.inspect_err(|_| stop.cancel()));
     }
     outcome
 }
@@ -228,7 +236,7 @@ fn check_options(options: &WorkerOptions) -> Result<(), WorkerError> {
     Err(WorkerError::Options(problem.to_owned()))
 }
 
-/// The stage a queue serves, when this worker can take something there and keep what is promised of it.
+/// The stage a queue serves, when this worker can claim requests there and keep the semantics of their kinds.
 async fn stage_of(store: &Store, stages: &Stages, queue: &str) -> Result<Stage, WorkerError> {
     let Some((stage, kinds)) = store.queue_kinds(queue).await? else {
         return Err(WorkerError::UnknownQueue(queue.to_owned()));
@@ -259,13 +267,10 @@ async fn stage_of(store: &Store, stages: &Stages, queue: &str) -> Result<Stage, 
 }
 
 /// Keeps this worker's row in `tidegate.worker` fresh, and marks it stopped at the end.
-async fn say_alive(
-    store: Store,
-    options: WorkerOptions,
-    served: Vec<(String, Stage)>,
-    stages: Stages,
-    end: CancellationToken,
-) {
+async fn report_alive(shared: Arc<Shared>, served: Vec<(String, Stage)>, end: CancellationToken) {
+    let Shared {
+        store, stages, options, ..
+    } = &*shared;
     let served_stages: BTreeSet<_> = served.iter().map(|(_, stage)| *stage).collect();
     let kinds: BTreeSet<_> = served_stages.iter().flat_map(|stage| stages.kinds(*stage)).collect();
     let kinds: Vec<_> = kinds.into_iter().collect();
@@ -273,18 +278,18 @@ async fn say_alive(
     let queues: Vec<_> = served.iter().map(|(queue, _)| queue.as_str()).collect();
     loop {
         let stopping = end.is_cancelled();
-        let said = store.worker_seen(&options.name, &stages, &queues, &kinds, stopping);
-        match tokio::time::timeout(SAY_PATIENCE, said).await {
+        let reported = store.worker_seen(&options.name, &stages, &queues, &kinds, stopping);
+        match tokio::time::timeout(ALIVE_LIMIT, reported).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "could not say that this worker is alive"),
-            Err(_) => tracing::debug!("the database does not hear that this worker is alive"),
+            Ok(Err(error)) => tracing::debug!(%error, "failed to report that this worker is alive"),
+            Err(_) => tracing::debug!("failed in time to report that this worker is alive"),
         }
         if stopping {
             return;
         }
         tokio::select! {
             () = end.cancelled() => {}
-            () = tokio::time::sleep(SEEN_PERIOD) => {}
+            () = tokio::time::sleep(ALIVE_PERIOD) => {}
         }
     }
 }

@@ -1,8 +1,8 @@
-//! What an estimator is told: its bounds, its target, and the constants of its rules.
+//! The configuration of an estimator: its bounds, its target, and the constants of its rules.
 
 use std::time::Duration;
 
-/// Longest time that an estimator handles: nothing waits longer for an answer.
+/// Longest time that an estimator handles: no call waits longer for an answer.
 const MONTH: Duration = Duration::from_secs(30 * 86_400);
 
 /// The bounds and the target of one estimator.
@@ -10,7 +10,8 @@ const MONTH: Duration = Duration::from_secs(30 * 86_400);
 pub struct Config {
     /// The dependency whose answers are awaited; for messages.
     pub id: String,
-    /// Longest timeout, which is the longest latency that the SLO allows. `None`: a minute, and no high load is detected.
+    /// Longest timeout, which is the longest latency that the SLO allows. `None`: a minute, and no high load is
+    /// detected.
     pub max: Option<Duration>,
     /// Shortest timeout.
     pub min: Duration,
@@ -57,21 +58,21 @@ pub struct Constants {
     pub enough: u32,
     /// An interval ends early after so many times enough samples, 10, but no earlier than `max` after its beginning.
     pub early_close: u32,
-    /// A process trusts its own samples from so many on, 8: by then the guess that the deviation is half of the first sample
-    /// weighs a tenth.
+    /// A process trusts its own samples from so many on, 8: by then the guess that the deviation is half of the first
+    /// sample weighs a tenth.
     pub settled: u32,
-    /// High load begins when so many computed timeouts in a row have reached `max`, 32. The seed says 1, and doubts it: one
-    /// slow answer among thousands would do then.
+    /// High load begins when so many computed timeouts in a row have reached `max`, 32. The seed has 1, and doubts it:
+    /// one slow answer among thousands would do then.
     pub alarm_samples: u32,
-    /// And so many of those samples are of calls that timed out, 4; 0 by the letter of the seed. Where `max` is hardly more than
-    /// answers that vary much need, computed timeouts reach it without any overload, and nothing fails.
+    /// And so many of those samples are of calls that timed out, 4; 0 by the letter of the seed. Where `max` is hardly
+    /// more than answers that vary much need, computed timeouts reach it without any overload and without a failure.
     pub alarm_failures: u32,
-    /// The mean of an interval says what a call usually takes when at least this part of its calls was answered, 3/4. With
-    /// fewer it would say how long the timeouts were.
+    /// The mean of an interval counts as the usual time of a call when at least this part of its calls was answered,
+    /// 3/4. With fewer it would be a mean of timeouts.
     pub mostly_answered: f64,
-    /// Load has subsided at this part of what it was when high load began, 3/4.
+    /// Load has subsided at this part of the load that high load began with, 3/4.
     pub subsided: f64,
-    /// High load ends after so many intervals, to see with the longest timeout whether it goes on, 12.
+    /// High load ends after so many intervals, to find out with the longest timeout whether it continues, 12.
     pub high_load_intervals: u32,
     /// The minimum is that of the last one to two windows of so many intervals, 6.
     pub min_window: u32,
@@ -110,18 +111,27 @@ impl Default for Constants {
 pub struct ConfigError {
     /// The dependency.
     pub id: String,
-    /// What does not hold, with its figures.
+    /// The invalid value, with its bounds.
     pub problem: String,
 }
 
 impl Config {
-    /// Whether the configuration makes sense.
+    /// Checks the configuration.
     ///
     /// # Errors
     ///
-    /// What does not hold: an order of the bounds, the interval or one of the shares.
+    /// The first invalid value: an order of the bounds, the interval or one of the shares.
     pub fn check(&self) -> Result<(), ConfigError> {
         let constants = &self.constants;
+        let counts = [
+            constants.k,
+            constants.enough,
+            constants.early_close,
+            constants.settled,
+            constants.alarm_samples,
+            constants.high_load_intervals,
+            constants.min_window,
+        ];
         let longest = self.longest();
         let problem = if longest.is_zero() || longest > MONTH {
             format!("max is above zero and at most 30 days, not {longest:?}")
@@ -133,7 +143,7 @@ impl Config {
             format!("interval {:?} is not longer than max", self.interval)
         } else if self.k_margin == 0 {
             "k_margin is at least 1".to_owned()
-        } else if constants.divisors().contains(&0) || constants.counts().contains(&0) {
+        } else if constants.divisors().contains(&0) || counts.contains(&0) {
             "divisors and counts are at least 1".to_owned()
         } else if constants.divisors().iter().any(|&divisor| divisor > 1024) || constants.k > 1024 {
             "k and divisors are at most 1024".to_owned()
@@ -162,10 +172,9 @@ impl Config {
 
     /// After how many samples an interval ends early; never without an SLO.
     pub(super) fn early_samples(&self) -> u64 {
-        match self.slo {
-            Some(_) => self.enough_samples().saturating_mul(self.constants.early_close.into()),
-            None => u64::MAX,
-        }
+        let early_close = self.constants.early_close.into();
+        self.slo
+            .map_or(u64::MAX, |_| self.enough_samples().saturating_mul(early_close))
     }
 
     fn longest(&self) -> Duration {
@@ -190,7 +199,7 @@ impl Config {
         self.slo.is_some() && self.max.is_some()
     }
 
-    /// Whether a failure rate asks for a longer timeout, or for the best case: half of the target.
+    /// Whether a failure rate needs a longer timeout, or the best case: at half of the target.
     pub(super) fn is_high(&self, failure_rate: f64) -> bool {
         self.slo.is_some_and(|slo| failure_rate >= slo / 2.0)
     }
@@ -204,18 +213,6 @@ impl Config {
 impl Constants {
     fn divisors(&self) -> [u32; 3] {
         [self.srtt_divisor, self.rttvar_divisor, self.srto_divisor]
-    }
-
-    fn counts(&self) -> [u32; 7] {
-        [
-            self.k,
-            self.enough,
-            self.early_close,
-            self.settled,
-            self.alarm_samples,
-            self.high_load_intervals,
-            self.min_window,
-        ]
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a fleet knows of a dependency, how a process adds to it, and the rules that hold once an interval.
+//! The estimate that a fleet shares, the reports that change it, and the rules at the end of an interval.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub enum State {
     HighLoad,
 }
 
-/// What is known of a dependency: the row `tidegate.timeout_estimator`, times in nanoseconds.
+/// The estimate of a dependency: the row `tidegate.timeout_estimator`, times in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Estimate {
     /// Normal, or high load.
@@ -52,7 +52,7 @@ pub struct Estimate {
     pub high_load_rps: Option<f64>,
     /// How many intervals were closed.
     pub interval_no: u64,
-    /// When the open interval began, in microseconds of whoever's clock says `now_us`.
+    /// When the open interval began, in microseconds of the clock that gives `now_us`.
     pub began_us: u64,
     /// Calls begun in the open interval.
     pub requests: u64,
@@ -66,7 +66,7 @@ pub struct Estimate {
     pub sum_ns: u64,
 }
 
-/// What one process saw since its last report.
+/// The samples of one process since its last report.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Report {
     /// Numbers the reports of a process, so that none counts twice.
@@ -102,7 +102,7 @@ pub struct Report {
 }
 
 impl Estimate {
-    /// What is known before anything is.
+    /// The estimate before any sample.
     #[must_use]
     pub fn unknown(config: &Config, now_us: u64) -> Self {
         Self {
@@ -113,9 +113,10 @@ impl Estimate {
         }
     }
 
-    /// Adds a report, and closes the interval if it is over: by time, or by so many samples that waiting tells no more.
+    /// Adds a report, and closes the interval if it is over: by time, or by so many samples that more would change
+    /// nothing.
     ///
-    /// `others_rps` is the load of the other processes; the load of the fleet is that of everybody's latest report.
+    /// `others_rps` is the load of the other processes; the load of the fleet is the sum of the latest reports.
     pub fn fold(&mut self, config: &Config, report: &Report, others_rps: f64, now_us: u64) {
         self.k_margin = self.k_margin.max(1);
         // A clock that was set back begins the interval anew.
@@ -123,7 +124,7 @@ impl Estimate {
         let interval_us = u64::try_from(config.interval.as_micros()).unwrap_or(u64::MAX);
         let open_us = now_us - self.began_us;
         let passed = open_us / interval_us.max(1);
-        // No earlier than the longest call takes: what the last interval has decided has to show.
+        // No earlier than the longest call takes: the decision of the last interval must take effect first.
         let is_early = self.responses.saturating_add(report.responses) >= config.early_samples()
             && config.max.is_none_or(|max| u128::from(open_us) >= max.as_micros());
         let is_over = passed > 0 || is_early;
@@ -148,17 +149,17 @@ impl Estimate {
         };
     }
 
-    /// The load of an interval is known at its end, and so is what load high load began with.
+    /// The load that high load began with is known at the end of its first interval.
     fn enter_high_load(&mut self) {
         self.state = State::HighLoad;
         self.forget_counts();
         self.high_load_intervals = 0;
         self.high_load_rps = None;
-        // What overload has taught is forgotten: high load ends with what was seen while it lasted.
+        // Samples of the overload are forgotten: high load ends with the samples taken while it lasted.
         self.forget_times();
     }
 
-    /// What was gathered is judged, or of another state.
+    /// The counts were judged, or are of another state.
     fn forget_counts(&mut self) {
         (self.responses, self.failures) = (0, 0);
         (self.late, self.sum_ns) = (0, 0);
@@ -188,13 +189,13 @@ impl Estimate {
         self.sum_ns = self.sum_ns.saturating_add(mean_ns.saturating_mul(report.responses));
     }
 
-    /// The rules of an interval's end, which has lasted `passed` times as long as it should. One with too few samples judges
-    /// nothing, and leaves them to the next: where calls are rare the target would never be looked at otherwise.
+    /// The rules of an interval's end, which has lasted `passed` times as long as it should. One with too few samples
+    /// judges nothing, and leaves them to the next: where calls are rare the target would never be judged otherwise.
     fn close(&mut self, config: &Config, load_rps: f64, passed: u32) {
         let is_judged = self.responses >= config.enough_samples();
         self.failure_rate = is_judged.then(|| self.failures as f64 / self.responses as f64);
         if is_judged && self.failures == self.responses {
-            // What was possible once is not now: it must not cut off what is.
+            // The old minimum would cut off answers that are slower now.
             (self.min_ns, self.min_before_ns) = (None, None);
             (self.usual_ns, self.usual_before_ns) = (None, None);
         }
@@ -274,14 +275,14 @@ impl Estimate {
         Some(Smoothed::restored(config, srtt_ns, rttvar_ns, srto_ns))
     }
 
-    /// The shortest answer of both windows, or `seen_ns` if that is shorter; none while nothing has answered.
+    /// The shortest answer of both windows, or `seen_ns` if that is shorter; none without an answer.
     pub(super) fn min_rtt_ns(&self, seen_ns: Option<u64>) -> Option<u64> {
         least(least(self.min_ns, self.min_before_ns), seen_ns)
     }
 
-    /// The timeout of a first sample that is as short as calls were on average in the best of the last intervals whose calls
-    /// were mostly answered; where there is none, as short as the shortest answer, with a margin for how much samples differ
-    /// of late: the shortest of many answers may be no measure of what most calls need. `max` while nothing has answered.
+    /// The timeout of a first sample that is as short as calls were on average in the best of the last intervals whose
+    /// calls were mostly answered; where there is none, as short as the shortest answer, with a margin for how much
+    /// samples differ of late: the shortest of many answers may be too short for most calls. `max` without an answer.
     pub(super) fn best_case_ns(&self, config: &Config, seen_ns: Option<u64>, recent: Option<Smoothed>) -> u64 {
         let first = |sample_ns: u64| Smoothed::first(config, sample_ns.min(config.max_ns())).rto_ns(config, 1);
         let best_ns = if let Some(usual_ns) = least(self.usual_ns, self.usual_before_ns) {

@@ -1,4 +1,4 @@
-//! One process's view of a dependency: each sample moves its timeout, and what it saw goes into its reports.
+//! The estimator of one process: each sample changes its timeout, and its reports carry the samples to the fleet.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::{
 
 /// The timeout of the next call to a dependency, from those before.
 ///
-/// One a process: what it knows comes from an [`Estimate`] that the fleet shares, and what it sees goes back there in
+/// One for each process: it begins with the [`Estimate`] that the fleet shares, and its samples go back there in
 /// [`Report`]s, once an interval. It has no clock: `now` is the time since a moment of the caller's choice.
 #[derive(Debug, Clone)]
 pub struct Estimator {
@@ -28,30 +28,22 @@ pub struct Estimator {
     in_flight: u64,
     sequence: u64,
     began: Duration,
-    seen: Seen,
+    /// The samples since the last report.
+    seen: Report,
+    /// The sum of these samples.
+    sum_ns: u64,
+    /// The sum of their distances from the smoothed round-trip time.
+    deviations_ns: u64,
     /// Reported, and not yet known to have been folded.
     reported: Option<Report>,
 }
 
-/// What was seen since the last report.
-#[derive(Debug, Clone, Default)]
-struct Seen {
-    requests: u64,
-    responses: u64,
-    failures: u64,
-    late: u64,
-    min_ns: Option<u64>,
-    sum_ns: u64,
-    deviations_ns: u64,
-    reached_max: bool,
-}
-
 impl Estimator {
-    /// Begins with what the fleet knows. `sequence` is that of the process's last report, 0 if there is none.
+    /// Begins with the estimate of the fleet. `sequence` is that of the process's last report, 0 if there is none.
     ///
     /// # Errors
     ///
-    /// A configuration that makes no sense.
+    /// An invalid configuration.
     pub fn new(config: Config, shared: Estimate, sequence: u64, now: Duration) -> Result<Self, ConfigError> {
         config.check()?;
         Ok(Self {
@@ -65,7 +57,9 @@ impl Estimator {
             in_flight: 0,
             sequence,
             began: now,
-            seen: Seen::default(),
+            seen: Report::default(),
+            sum_ns: 0,
+            deviations_ns: 0,
             reported: None,
         })
     }
@@ -110,7 +104,7 @@ impl Estimator {
         };
     }
 
-    /// A call ended in a way that tells nothing of how long answers take: refused, cancelled, cut off by somebody else.
+    /// A call ended without a sample: refused, cancelled, cut off for another reason.
     pub fn dropped(&mut self) {
         self.ended();
     }
@@ -128,7 +122,7 @@ impl Estimator {
         })
     }
 
-    /// Takes a sample; the timeout that comes of it, which may have brought high load about.
+    /// Takes a sample and returns the computed timeout; one of `max` may begin high load.
     fn sample(&mut self, sample_ns: u64, timed_out: bool) -> u64 {
         let k_margin = self.k_margin();
         let (smoothed, rto_ns) = match self.smoothed {
@@ -138,13 +132,13 @@ impl Estimator {
             }
             Some(mut smoothed) => {
                 let deviation_ns = smoothed.srtt_ns(&self.config).abs_diff(sample_ns);
-                self.seen.deviations_ns = self.seen.deviations_ns.saturating_add(deviation_ns);
+                self.deviations_ns = self.deviations_ns.saturating_add(deviation_ns);
                 smoothed.sample(&self.config, k_margin, sample_ns);
                 (smoothed, smoothed.rto_ns(&self.config, k_margin))
             }
         };
         self.smoothed = Some(smoothed);
-        self.seen.sum_ns = self.seen.sum_ns.saturating_add(sample_ns);
+        self.sum_ns = self.sum_ns.saturating_add(sample_ns);
         if rto_ns >= self.config.max_ns() {
             self.alarms = self.alarms.saturating_add(1);
             self.alarm_failures = self.alarm_failures.saturating_add(timed_out.into());
@@ -189,8 +183,7 @@ impl Estimator {
         now.saturating_sub(self.began) >= self.config.interval || self.has_enough(now)
     }
 
-    /// Whether to report before the interval is over: it has seen enough to close it, or high load has begun, of which
-    /// the others should know.
+    /// Whether to report before the end of the interval: it has enough samples to close it, or high load has begun.
     #[must_use]
     pub fn is_early(&self, now: Duration) -> bool {
         self.reported.is_none() && (self.seen.reached_max || self.has_enough(now))
@@ -201,55 +194,47 @@ impl Estimator {
             && now.saturating_sub(self.began) >= self.config.max.unwrap_or_default()
     }
 
-    /// Whether there is nothing to report, and nothing will come of calls under way.
+    /// Whether there is nothing to report and no call under way.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.in_flight == 0 && self.reported.is_none() && self.seen.requests == 0 && self.seen.responses == 0
     }
 
-    /// What was seen since the last report. It stays the same until [`Self::folded`] says that it has arrived, so that
-    /// one whose fate is not known is repeated, and counts once.
+    /// The samples since the last report. It stays the same until [`Self::folded`] confirms it, so that a report
+    /// without an answer is repeated, and counts once.
     pub fn report(&mut self, now: Duration) -> Report {
         if let Some(report) = &self.reported {
             return report.clone();
         }
         let seconds = now.saturating_sub(self.began).as_secs_f64();
         let seen = std::mem::take(&mut self.seen);
+        let (sum_ns, deviations_ns) = (
+            std::mem::take(&mut self.sum_ns),
+            std::mem::take(&mut self.deviations_ns),
+        );
         self.began = now;
         self.sequence += 1;
-        let config = &self.config;
         let report = Report {
             sequence: self.sequence,
-            requests: seen.requests,
-            responses: seen.responses,
-            failures: seen.failures,
-            late: seen.late,
-            min_ns: seen.min_ns,
-            mean_ns: seen.sum_ns.checked_div(seen.responses),
-            deviation_ns: seen.deviations_ns.checked_div(seen.responses),
-            smoothed_ns: self.smoothed.map(|smoothed| {
-                [
-                    smoothed.srtt_ns(config),
-                    smoothed.rttvar_ns(config),
-                    smoothed.srto_ns(config),
-                ]
-            }),
+            mean_ns: sum_ns.checked_div(seen.responses),
+            deviation_ns: deviations_ns.checked_div(seen.responses),
+            smoothed_ns: self.smoothed.map(|smoothed| smoothed.times_ns(&self.config)),
             load_rps: seen.requests as f64 / seconds.max(0.001),
             in_flight: self.in_flight,
             state: self.state,
-            reached_max: seen.reached_max,
+            ..seen
         };
         self.reported = Some(report.clone());
         report
     }
 
-    /// Its report has arrived, and this is what the fleet knows now.
+    /// Its report was folded into this estimate.
     pub fn folded(&mut self, shared: Estimate) {
         self.reported = None;
         self.adopt(shared);
     }
 
-    /// Others have reported: what the fleet knows now.
+    /// Takes over an estimate of the fleet.
     pub fn adopt(&mut self, shared: Estimate) {
         let was = self.state;
         self.shared = shared;
@@ -259,7 +244,7 @@ impl Estimator {
         }
         let has_changed = was != self.state;
         if has_changed {
-            // Samples of one state say nothing of the other: it begins with what the fleet makes of them.
+            // Samples of one state do not count in the other: it begins with the estimate of the fleet.
             self.smoothed = None;
             (self.alarms, self.alarm_failures) = (0, 0);
         }
@@ -272,11 +257,11 @@ impl Estimator {
         }
     }
 
-    /// Other bounds, from now on.
+    /// Changes the configuration.
     ///
     /// # Errors
     ///
-    /// A configuration that makes no sense; the one before holds on.
+    /// An invalid configuration; the one before stays.
     pub fn configure(&mut self, config: Config) -> Result<(), ConfigError> {
         config.check()?;
         self.timeout_ns = config.clamp(self.timeout_ns);
@@ -290,9 +275,9 @@ impl Estimator {
         &self.config
     }
 
-    /// What the fleet knew when it last said so.
+    /// The estimate of the fleet that it last adopted: margin, failure rate, load, minimum.
     #[must_use]
-    pub const fn shared(&self) -> &Estimate {
+    pub const fn estimate(&self) -> &Estimate {
         &self.shared
     }
 
@@ -305,15 +290,15 @@ impl Estimator {
     /// Smoothed round-trip time of its own samples; none before any.
     #[must_use]
     pub fn srtt(&self) -> Option<Duration> {
-        let smoothed = self.smoothed?;
-        Some(Duration::from_nanos(smoothed.srtt_ns(&self.config)))
+        self.smoothed
+            .map(|smoothed| Duration::from_nanos(smoothed.srtt_ns(&self.config)))
     }
 
     /// Smoothed deviation of its own samples; none before any.
     #[must_use]
     pub fn rttvar(&self) -> Option<Duration> {
-        let smoothed = self.smoothed?;
-        Some(Duration::from_nanos(smoothed.rttvar_ns(&self.config)))
+        self.smoothed
+            .map(|smoothed| Duration::from_nanos(smoothed.rttvar_ns(&self.config)))
     }
 
     /// How many times K deviations are added to srtt; at least 1.

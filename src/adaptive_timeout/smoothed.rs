@@ -26,7 +26,7 @@ impl Smoothed {
         smoothed
     }
 
-    /// What a row says.
+    /// From the values of a row.
     pub(super) fn restored(config: &Config, srtt_ns: u64, rttvar_ns: u64, srto_ns: u64) -> Self {
         let constants = &config.constants;
         let longest = config.max_ns();
@@ -62,6 +62,11 @@ impl Smoothed {
         self.srto_scaled / u64::from(config.constants.srto_divisor)
     }
 
+    /// srtt, rttvar and srto.
+    pub(super) fn times_ns(&self, config: &Config) -> [u64; 3] {
+        [self.srtt_ns(config), self.rttvar_ns(config), self.srto_ns(config)]
+    }
+
     /// srtt + `k_margin` · max(G, K · rttvar), whatever the bounds.
     pub(super) fn rto_ns(&self, config: &Config, k_margin: u32) -> u64 {
         self.srtt_ns(config)
@@ -80,8 +85,8 @@ impl Smoothed {
         self.samples >= config.constants.settled
     }
 
-    /// The largest margin that takes no more than a quarter of the room between srtt and `max`, so that deviations may grow; 1
-    /// at least.
+    /// The largest margin that takes no more than a quarter of the room between srtt and `max`, so that deviations may
+    /// grow; 1 at least.
     pub(super) fn fitting_margin(&self, config: &Config) -> u32 {
         let room_ns = config.max_ns().saturating_sub(self.srtt_ns(config)) / 4;
         u32::try_from(room_ns / self.margin_ns(config).max(1))

@@ -34,6 +34,13 @@ fn answer(timeout: &mut AdaptiveTimeout, took: Duration, now: Duration) {
     timeout.answered(took, now);
 }
 
+/// Answers one call each millisecond.
+fn answer_each(timeout: &mut AdaptiveTimeout, count: u64, took: Duration) {
+    for number in 0..count {
+        answer(timeout, took, milliseconds(number));
+    }
+}
+
 fn time_out(timeout: &mut AdaptiveTimeout, now: Duration) {
     let given = timeout.begin(now);
     timeout.timed_out(given, now);

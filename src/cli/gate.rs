@@ -9,7 +9,7 @@ use serde_json::{json, value::to_raw_value};
 use super::{DatabaseArgs, table::table};
 use crate::{
     error::StoreError,
-    store::{CapMarks, Gate as GateRow, GateChange, GateHold, Store, Watched},
+    store::{Gate as GateRow, GateChange, GateHold, QuotaMarks, Store, Watched},
 };
 
 #[derive(Debug, Args)]
@@ -152,7 +152,7 @@ impl Gate {
             }
             Some(Action::Set { which, high, low, mode }) => {
                 let watched = which.one()?;
-                let marks = CapMarks {
+                let marks = QuotaMarks {
                     high_water: high,
                     low_water: low,
                     mode: mode.map(Mode::word),
@@ -188,7 +188,7 @@ impl Gate {
     }
 }
 
-async fn set(store: &Store, watched: &Watched, marks: CapMarks) -> anyhow::Result<bool> {
+async fn set(store: &Store, watched: &Watched, marks: QuotaMarks) -> anyhow::Result<bool> {
     let gate = store.gates(Some(&watched.gate())).await?.pop();
     let set = if let Watched::Queue(queue) = watched {
         if gate.is_none() {
@@ -216,7 +216,7 @@ async fn set(store: &Store, watched: &Watched, marks: CapMarks) -> anyhow::Resul
 }
 
 /// The mark in force that a refused one does not go with, and how to set both.
-fn mark_in_the_way(gate: &GateRow, marks: CapMarks) -> Option<String> {
+fn mark_in_the_way(gate: &GateRow, marks: QuotaMarks) -> Option<String> {
     let (high, low) = (gate.high_water, gate.low_water);
     match (marks.high_water, marks.low_water) {
         (Some(new), None) if new <= low => Some(format!("the low-water mark is {low}; set it as well, with --low")),

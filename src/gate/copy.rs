@@ -1,4 +1,4 @@
-//! All gates, as a node knows them: what it reads, and what it hears between two readings.
+//! All gates of a node: their readings, and the notifications between them.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -7,13 +7,16 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::known::{Gate, Known, Terms};
+use super::{
+    Notification,
+    known::{Gate, KnownGate, Terms},
+};
 use crate::store::GateRow;
 
-/// From this age on a copy refuses nobody: the database, which decides, has been away for a while, or this node has.
+/// From this age on a copy refuses no submission: the database decides, and was unavailable to this node for a while.
 pub(super) const USABLE: Duration = Duration::from_secs(6);
 
-/// That a gate is closed, and when to come back.
+/// A closed gate, and its Retry-After.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {
     /// The gate that refuses; of several the one that opens last.
@@ -22,33 +25,24 @@ pub struct Refusal {
     pub seconds: u64,
 }
 
-/// What a notification says.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Flip {
-    pub(super) gate: String,
-    pub(super) accepting: bool,
-    pub(super) depth: u64,
-    pub(super) epoch: i64,
-}
-
 /// The copy.
 #[derive(Debug, Default)]
 pub(super) struct GateCopy {
     /// When the last reading began.
     read: Option<Instant>,
     terms: Terms,
-    gates: Vec<Known>,
+    gates: Vec<KnownGate>,
     places: Places,
 }
 
-/// Which gates a submission comes to, by their place.
+/// The places of the gates that a submission passes.
 #[derive(Debug, Default)]
 struct Places {
     by_name: HashMap<String, usize>,
     /// First that of the queue that it enters.
     by_kind: HashMap<String, Vec<usize>>,
     by_submitter: HashMap<String, usize>,
-    /// Kinds of which every submission has a key.
+    /// Kinds that make idempotency keys of their payloads.
     keyed: HashSet<String>,
 }
 
@@ -76,7 +70,7 @@ impl Places {
         places
     }
 
-    /// The gates that a submission comes to; none for an unknown kind.
+    /// The gates that a submission passes; none for an unknown kind.
     fn of_submission(&self, kind: &str, submitter: Option<&str>) -> impl Iterator<Item = usize> {
         let of_kind = self.by_kind.get(kind);
         let of_submitter = submitter
@@ -87,7 +81,7 @@ impl Places {
 }
 
 impl GateCopy {
-    /// Takes over what a reading found that began at this time.
+    /// Takes over the rows of a reading that began at this time.
     pub(super) fn read(&mut self, rows: &[GateRow], began: Instant) {
         let mut before: HashMap<_, _> = std::mem::take(&mut self.gates)
             .into_iter()
@@ -97,7 +91,7 @@ impl GateCopy {
         self.gates = rows
             .iter()
             .map(|row| {
-                let read = Known::read(row, began);
+                let read = KnownGate::read(row, began);
                 match before.remove(&row.name) {
                     Some(before) => read.after(before),
                     None => read,
@@ -108,15 +102,11 @@ impl GateCopy {
         self.read = Some(began);
     }
 
-    /// Takes note of a flip; returns whether there is such a gate.
-    pub(super) fn heard(&mut self, flip: &Flip, now: Instant) -> bool {
-        let place = self.places.by_name.get(&flip.gate);
+    /// Takes over a notification; returns whether there is such a gate.
+    pub(super) fn heard(&mut self, gate: &str, notification: &Notification, now: Instant) -> bool {
+        let place = self.places.by_name.get(gate);
         let known = place.and_then(|place| self.gates.get_mut(*place));
-        if let Some(known) = known {
-            known.heard(flip.accepting, flip.depth, flip.epoch, now);
-            return true;
-        }
-        false
+        known.map(|known| known.heard(notification, now)).is_some()
     }
 
     /// How old it is; `None` before the first reading.
@@ -128,8 +118,8 @@ impl GateCopy {
         self.age(now).is_some_and(|age| age < USABLE)
     }
 
-    /// Whether a gate is in the way of a submission without a key, as far as this node knows, and when its caller is to
-    /// come back: that takes a turn at every closed gate.
+    /// The refusal of a submission without a key by a closed gate, as far as this node knows. It takes a turn at every
+    /// closed gate.
     pub(super) fn refuse(
         &mut self,
         kind: &str,
@@ -137,7 +127,7 @@ impl GateCopy {
         now: Instant,
         random: impl Fn() -> f64,
     ) -> Option<Refusal> {
-        // Only the database knows whether a key was used before.
+        // Only the database can recognise a replay.
         if !self.is_usable(now) || self.places.keyed.contains(kind) {
             return None;
         }
@@ -158,8 +148,8 @@ impl GateCopy {
         })
     }
 
-    /// How much later than the database has said a caller is to come back who wants so many places and was refused
-    /// there: they take turns with those refused here.
+    /// How much later than the database's Retry-After a submission of `count` requests comes back: submissions that the
+    /// database refuses take turns with those refused here.
     pub(super) fn turn(
         &mut self,
         kind: &str,
@@ -169,42 +159,35 @@ impl GateCopy {
         now: Instant,
     ) -> Duration {
         let opens_in = opens_in.as_secs_f64();
-        let closed = |known: &Known| !known.gate.accepting;
+        let closed = |known: &KnownGate| !known.gate.accepting;
         let mut later: f64 = 0.0;
         let on_the_way = || self.places.of_submission(kind, submitter);
-        // A single one may be refused by a gate of which the news is still under way: the first, if there is no cap. A batch
-        // may be refused by one that is open, and has just no room for all of it.
-        let unheard = count == 1 && !on_the_way().any(|place| closed(&self.gates[place]) || self.gates[place].is_cap);
+        // A single request may be refused by a gate whose notification is still under way: the first, if there is no
+        // quota. A batch may be refused by an open gate that has no room for all of it.
+        let unheard = count == 1 && !on_the_way().any(|place| closed(&self.gates[place]) || self.gates[place].is_quota);
         for (nth, place) in on_the_way().enumerate() {
             let known = &mut self.gates[place];
             if closed(known) || (unheard && nth == 0) {
                 later = later.max(known.turn(&self.terms, now, opens_in, count));
             }
         }
-        let most = (self.terms.most() - opens_in).max(0.0);
+        let most = (self.terms.most - opens_in).max(0.0);
         Duration::try_from_secs_f64(later.min(most)).unwrap_or(Duration::ZERO)
     }
 
-    /// The gate to tell a submission's caller about: the first, or, if it was refused, the first that is closed.
+    /// The gate that the answer to a submission describes: the first, or, if it was refused, the first that is closed.
     pub(super) fn gate_of(&self, kind: &str, submitter: Option<&str>, refused: bool, now: Instant) -> Option<Gate> {
         if !self.is_usable(now) {
             return None;
         }
-        let mut gates = self
-            .places
-            .of_submission(kind, submitter)
-            .map(|place| &self.gates[place].gate);
-        let first = gates.next()?;
-        let gate = if refused && first.accepting {
-            gates.find(|gate| !gate.accepting).unwrap_or(first)
-        } else {
-            first
-        };
-        Some(gate.clone())
+        let places = self.places.of_submission(kind, submitter);
+        let gates: Vec<_> = places.map(|place| &self.gates[place].gate).collect();
+        let closed = gates.iter().find(|gate| refused && !gate.accepting);
+        closed.or(gates.first()).map(|gate| Gate::clone(gate))
     }
 
-    /// Whether a submitter has a cap of its own.
-    pub(super) fn is_capped(&self, submitter: &str) -> bool {
+    /// Whether a submitter has a quota of its own.
+    pub(super) fn has_quota(&self, submitter: &str) -> bool {
         self.places.by_submitter.contains_key(submitter)
     }
 

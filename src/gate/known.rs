@@ -1,21 +1,24 @@
-//! One gate, as a node knows it.
+//! One gate in a node's copy.
 
-use std::{cmp::Ordering, time::Duration};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::turns::{Room, Turns};
+use super::{
+    Notification, Signal,
+    turns::{Room, Turns},
+};
 use crate::store::GateRow;
 
-/// Seconds beyond which no structured field can tell a time (RFC 9651).
+/// The largest integer of a structured field (RFC 9651), in seconds.
 const SECONDS_MAX: f64 = 999_999_999_999_999.0;
 
-/// What the fractions of a second that floating point adds or loses come to at most.
-const DUST: f64 = 1e-6;
+/// The largest error of floating point in a time, in seconds.
+const ROUNDING_ERROR: f64 = 1e-6;
 
-/// How much later than a gate opens a caller is told at most because of others: as many times as long as a queue at the
-/// high-water mark takes to drain. With fewer, those beyond would be told the same time, and come back too early. With
-/// more, callers who ask again and again, and take a turn each time, would send the others away for too long.
+/// The longest delay after the opening of a gate, in times that a queue at the high mark takes to drain. With a shorter
+/// one, the submissions beyond it would all get the same time, and come back too early. With a longer one, callers that
+/// retry too early, and take a turn each time, would delay the others for too long.
 const DRAINS_MAX: f64 = 10.0;
 
 /// A gate.
@@ -23,9 +26,9 @@ const DRAINS_MAX: f64 = 10.0;
 pub struct Gate {
     /// Its name: its queue's, `kind direct`, or `submitter ann`.
     pub name: String,
-    /// Whether it lets submissions in.
+    /// Whether it admits submissions.
     pub accepting: bool,
-    /// Whether it caps a submitter, whose name is nobody else's business.
+    /// Whether it is the quota of a submitter: its name is shown to that submitter only.
     pub of_submitter: bool,
     /// The depth at which it closes, in messages.
     pub high_water: u64,
@@ -37,9 +40,9 @@ pub struct Gate {
     pub epoch: i64,
     /// Messages served per second; none means no limit, 0 stopped.
     pub drain_rate: Option<f64>,
-    /// The least that a refused caller is told while an operator holds it, in seconds.
+    /// The least Retry-After while an operator holds it, in seconds.
     forced_wait: Option<f64>,
-    /// The same, while nothing moves behind it.
+    /// The least Retry-After while its queue does not drain, in seconds.
     still_wait: Option<f64>,
 }
 
@@ -54,15 +57,15 @@ impl Gate {
         }
     }
 
-    /// In how many seconds so many messages are served, rounded up, at least 1; `None` when nobody can tell.
+    /// In how many seconds so many messages are served, rounded up, at least 1; `None` without a drain rate.
     #[must_use]
     pub fn seconds_to_drain(&self, messages: u64) -> Option<u64> {
         let rate = self.drain_rate.filter(|rate| *rate > 0.0)?;
         Some(whole((messages as f64 / rate).clamp(1.0, SECONDS_MAX)))
     }
 
-    /// In how many seconds it opens, not rounded, when its depth was counted so long ago: `tidegate_internal.gate_wait`, from
-    /// memory.
+    /// In how many seconds it opens, not rounded, when its depth was counted so long ago:
+    /// `tidegate_internal.gate_wait`, from memory.
     fn opens_in(&self, terms: &Terms, counted: Duration) -> f64 {
         let above = self.depth as f64 - self.low_water as f64;
         let mut seconds = match self.drain_rate {
@@ -81,7 +84,7 @@ impl Gate {
         seconds.max(terms.least).min(terms.most.max(terms.least))
     }
 
-    /// What it has to give to the callers of one node of several, once it opens.
+    /// The room for the submissions of one node of several, once it opens.
     fn room_of_a_node(&self, terms: &Terms) -> Room {
         let (high, low) = (self.high_water as f64, self.low_water as f64);
         let rate = self.drain_rate.filter(|rate| *rate > 0.0);
@@ -96,23 +99,23 @@ impl Gate {
     }
 }
 
-/// Rounds up, give or take what is not real.
+/// Rounds up, but for an error of floating point.
 fn whole(seconds: f64) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "it is between these bounds"
     )]
-    let seconds = (seconds - DUST).ceil().clamp(1.0, SECONDS_MAX) as u64;
+    let seconds = (seconds - ROUNDING_ERROR).ceil().clamp(1.0, SECONDS_MAX) as u64;
     seconds
 }
 
-/// What is the same for all gates. Times are in seconds.
+/// The settings that all gates share. Times are in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Terms {
     safety_margin: f64,
     least: f64,
-    most: f64,
+    pub(super) most: f64,
     jitter: f64,
     /// Among how many nodes the room is shared.
     nodes: f64,
@@ -143,37 +146,31 @@ impl From<&GateRow> for Terms {
 }
 
 impl Terms {
-    /// A whole second for a caller to come back: not before `seconds`, and later by up to the jitter, so that callers
-    /// who are told the same do not come back in the same second; `tidegate_internal.spread_seconds`, from
-    /// memory.
+    /// A Retry-After: not before `seconds`, and later by up to the jitter, so that callers with the same time do not
+    /// come back in the same second; `tidegate_internal.spread_seconds`, from memory.
     pub(super) fn spread(&self, seconds: f64, random: impl Fn() -> f64) -> u64 {
         let most = self.most.max(seconds);
         let from = whole(seconds) as f64;
         let to = (from * (1.0 + self.jitter)).min(most.max(from));
         whole(from + (random() * (to - from + 1.0)).floor())
     }
-
-    /// The longest wait that anybody is told, in seconds, unless the database says more itself.
-    pub(super) fn most(&self) -> f64 {
-        self.most
-    }
 }
 
-/// A gate, and how a node has come to know of it.
+/// A gate, with the times of its last changes in the copy.
 #[derive(Debug, Clone)]
-pub(super) struct Known {
+pub(super) struct KnownGate {
     pub(super) gate: Gate,
-    /// When its state was heard, or the reading began that found it.
+    /// When its notification came, or the reading of its state began.
     learned: Instant,
     /// When its depth was counted, or a little earlier.
     counted: Instant,
-    /// Whether it caps a kind or a submitter.
-    pub(super) is_cap: bool,
+    /// Whether it is a quota of a kind or a submitter.
+    pub(super) is_quota: bool,
     pub(super) turns: Turns,
 }
 
-impl Known {
-    /// As a reading found it that began at this time.
+impl KnownGate {
+    /// The gate of a row in a reading that began at this time.
     pub(super) fn read(row: &GateRow, began: Instant) -> Self {
         let count = |messages: i64| u64::try_from(messages).unwrap_or_default();
         Self {
@@ -191,16 +188,16 @@ impl Known {
             },
             learned: began,
             counted: began,
-            is_cap: row.queue.is_none(),
+            is_quota: row.queue.is_none(),
             turns: Turns::default(),
         }
     }
 
-    /// Completes what was read with what was known before: the turns, and the state, if that was heard while the
-    /// reading was under way and is newer.
+    /// Completes a reading with the gate before: its turns, and its state, if a newer notification came while the
+    /// reading was under way.
     ///
-    /// A reading that began after everything known was learned is right, whatever its epoch: a database that was
-    /// restored has gone back, and anybody may notify.
+    /// A reading that began after the last change counts whatever its epoch: a restored database has gone back, and any
+    /// session may notify.
     pub(super) fn after(mut self, before: Self) -> Self {
         if before.learned >= self.learned {
             if before.gate.epoch > self.gate.epoch {
@@ -216,29 +213,29 @@ impl Known {
         self
     }
 
-    /// A notification of a flip; late ones say nothing new.
-    pub(super) fn heard(&mut self, accepting: bool, depth: u64, epoch: i64, now: Instant) {
-        if epoch.cmp(&self.gate.epoch) == Ordering::Greater {
-            self.gate.accepting = accepting;
-            self.gate.depth = depth;
-            self.gate.epoch = epoch;
-            // Who holds it, if anybody does, is read next.
+    /// Takes over a notification of a flip, unless a newer one came before.
+    pub(super) fn heard(&mut self, notification: &Notification, now: Instant) {
+        if notification.epoch > self.gate.epoch {
+            self.gate.accepting = notification.signal == Signal::AcceptingRequests;
+            self.gate.depth = notification.depth;
+            self.gate.epoch = notification.epoch;
+            // The next reading finds the hold of an operator.
             self.gate.forced_wait = None;
             self.learned = now;
             self.counted = now;
         }
     }
 
-    /// In how many seconds a caller whom it refuses is to come back, in turn, not rounded.
+    /// The Retry-After of a refused submission, in turn, in seconds, not rounded.
     pub(super) fn refuse(&mut self, terms: &Terms, now: Instant) -> f64 {
         let counted = now.saturating_duration_since(self.counted);
         let opens_in = self.gate.opens_in(terms, counted);
         let turn = self.turn(terms, now, opens_in, 1);
-        // Never later than the longest wait that anybody is told.
+        // Never longer than the longest Retry-After.
         (opens_in + turn).min(terms.most.max(opens_in))
     }
 
-    /// Gives a turn to a caller who wants so many places: how many seconds after the opening.
+    /// Takes a turn for a submission of `count` requests: its delay after the opening, in seconds.
     pub(super) fn turn(&mut self, terms: &Terms, now: Instant, opens_in: f64, count: usize) -> f64 {
         let room = self.gate.room_of_a_node(terms);
         let opens_at = Duration::try_from_secs_f64(opens_in)

@@ -1,4 +1,4 @@
-//! What a node knows of the gates, after what it has read and heard.
+//! A node's copy of the gates, after readings and notifications.
 
 use std::{
     collections::VecDeque,
@@ -9,7 +9,6 @@ use tokio::{sync::Semaphore, task::yield_now, time::advance};
 
 use super::{copy::USABLE, *};
 
-mod keyed;
 mod waits;
 
 /// The gate of a queue with marks 30 and 15, at 10 messages per second.
@@ -17,25 +16,18 @@ fn row(name: &str, state: &str, depth: i64, epoch: i64) -> GateRow {
     GateRow {
         name: name.to_owned(),
         queue: Some(name.to_owned()),
-        kind: None,
-        submitter: None,
         kinds: vec!["direct".to_owned()],
-        passed_by: Vec::new(),
         state: state.to_owned(),
-        forced: false,
         high_water: 30,
         low_water: 15,
         depth,
         epoch,
         drain_rate: Some(10.0),
-        forced_wait: None,
-        still_wait: None,
         safety_margin: 0.2,
         min_seconds: 1,
         max_seconds: 300,
-        jitter: 0.0,
         nodes: 1,
-        keyed: Vec::new(),
+        ..GateRow::default()
     }
 }
 
@@ -54,11 +46,10 @@ fn told(signal: &str, epoch: i64) -> String {
 const CLOSES: &str = "TOO_MANY_REQUESTS";
 const OPENS: &str = "ACCEPTING_REQUESTS";
 
-/// What is read, one reading after the other; the last one again and again. Each waits for a permit, if there are any.
-#[derive(Clone, Default)]
+/// The results of readings, in order; the last one repeatedly. Each waits for a permit, if there are any.
+#[derive(Clone)]
 struct Script(Arc<Scripted>);
 
-#[derive(Default)]
 struct Scripted {
     readings: Mutex<VecDeque<Option<Vec<GateRow>>>>,
     permits: Option<Semaphore>,
@@ -67,22 +58,24 @@ struct Scripted {
 
 impl Script {
     fn of(readings: impl IntoIterator<Item = Option<Vec<GateRow>>>) -> Self {
-        Self(Arc::new(Scripted {
-            readings: Mutex::new(readings.into_iter().collect()),
-            ..Scripted::default()
-        }))
+        Self::with(readings, None)
     }
 
     fn held(readings: impl IntoIterator<Item = Option<Vec<GateRow>>>) -> Self {
+        Self::with(readings, Some(Semaphore::new(0)))
+    }
+
+    fn with(readings: impl IntoIterator<Item = Option<Vec<GateRow>>>, permits: Option<Semaphore>) -> Self {
         Self(Arc::new(Scripted {
             readings: Mutex::new(readings.into_iter().collect()),
-            permits: Some(Semaphore::new(0)),
-            ..Scripted::default()
+            permits,
+            begun: AtomicU32::new(0),
         }))
     }
 
-    fn let_one_go(&self) {
+    async fn let_one_go(&self) {
         self.0.permits.as_ref().unwrap().add_permits(1);
+        settle().await;
     }
 
     fn begun(&self) -> u32 {
@@ -106,14 +99,14 @@ impl Source for Script {
     }
 }
 
-/// Lets the reading task do what it can without time going by.
+/// Lets the reading task run without an advance of time.
 async fn settle() {
     for _ in 0..10 {
         yield_now().await;
     }
 }
 
-/// Lets time go by in small steps, as it does.
+/// Advances time in small steps.
 async fn pass(time: Duration) {
     settle().await;
     let until = Instant::now() + time;
@@ -134,7 +127,7 @@ fn refuses(gates: &Gates) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_gates_are_read_at_the_start_and_again_whether_or_not_anybody_asks() {
+async fn the_gates_are_read_at_the_start_and_again_without_a_submission() {
     let script = Script::of([Some(vec![open(0)]), Some(vec![closed(1)])]);
     let gates = reading(&script).await;
     assert_eq!(script.begun(), 1);
@@ -168,8 +161,7 @@ async fn a_notification_flips_the_gate_at_once_and_a_reading_follows_soon() {
 async fn notifications_that_come_late_or_twice_change_nothing() {
     let script = Script::held([Some(vec![closed(5)])]);
     let gates = reading(&script).await;
-    script.let_one_go();
-    settle().await;
+    script.let_one_go().await;
 
     for epoch in [-1, 0, 4, 5] {
         gates.heard(&told(OPENS, epoch));
@@ -181,14 +173,12 @@ async fn notifications_that_come_late_or_twice_change_nothing() {
 async fn a_reading_that_began_before_something_was_heard_does_not_bring_back_what_is_over() {
     let script = Script::held([Some(vec![open(4)])]);
     let gates = reading(&script).await;
-    script.let_one_go();
-    settle().await;
+    script.let_one_go().await;
     pass(READ_EVERY).await;
     assert_eq!(script.begun(), 2);
 
     gates.heard(&told(CLOSES, 5));
-    script.let_one_go();
-    settle().await;
+    script.let_one_go().await;
 
     assert!(refuses(&gates));
 }
@@ -197,20 +187,18 @@ async fn a_reading_that_began_before_something_was_heard_does_not_bring_back_wha
 async fn a_reading_that_was_under_way_counts_when_it_is_newer_than_what_was_heard() {
     let script = Script::held([Some(vec![open(4)]), Some(vec![open(6)])]);
     let gates = reading(&script).await;
-    script.let_one_go();
-    settle().await;
+    script.let_one_go().await;
     pass(READ_EVERY).await;
 
     gates.heard(&told(CLOSES, 5));
-    script.let_one_go();
-    settle().await;
+    script.let_one_go().await;
 
     assert!(!refuses(&gates));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_reading_that_began_later_is_right_whatever_was_heard() {
-    // Somebody has made a notification up.
+    // The notification is forged.
     let script = Script::of([Some(vec![open(4)])]);
     let gates = reading(&script).await;
     gates.heard(&told(CLOSES, i64::MAX));
@@ -233,7 +221,7 @@ async fn a_database_that_was_restored_goes_back_and_its_nodes_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_makes_no_sense_is_ignored() {
+async fn an_invalid_notification_is_ignored() {
     let script = Script::of([Some(vec![open(0)])]);
     let gates = reading(&script).await;
     for payload in [
@@ -247,7 +235,7 @@ async fn what_makes_no_sense_is_ignored() {
         r#"{"queue":"tx","signal":"TOO_MANY_REQUESTS","depth":30,"epoch":1e99}"#,
         r#"{"queue":"tx","kind":"direct","signal":"TOO_MANY_REQUESTS","depth":30,"epoch":1}"#,
         r#"{"signal":"TOO_MANY_REQUESTS","depth":30,"epoch":1}"#,
-        r#"{"queue":"nobody's","signal":"TOO_MANY_REQUESTS","depth":30,"epoch":1}"#,
+        r#"{"queue":"unknown","signal":"TOO_MANY_REQUESTS","depth":30,"epoch":1}"#,
     ] {
         gates.heard(payload);
         assert!(!refuses(&gates), "{payload}");
@@ -268,8 +256,7 @@ async fn what_is_heard_during_a_reading_has_another_one_follow() {
     let script = Script::held([Some(vec![open(0)])]);
     let gates = reading(&script).await;
     gates.may_have_missed();
-    script.let_one_go();
-    settle().await;
+    script.let_one_go().await;
     pass(PAUSE).await;
     assert_eq!(script.begun(), 2);
 }
@@ -286,7 +273,7 @@ async fn however_much_is_heard_the_gates_are_read_ten_times_a_second_at_most() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_reading_the_copy_refuses_for_six_seconds_and_then_nobody() {
+async fn without_a_reading_the_copy_refuses_for_six_seconds_and_then_admits() {
     let script = Script::of([Some(vec![closed(1)]), None]);
     let gates = reading(&script).await;
     pass(USABLE - Duration::from_millis(50)).await;
@@ -315,10 +302,9 @@ async fn a_failed_reading_is_repeated() {
 async fn a_reading_that_hangs_is_given_up_and_repeated() {
     let script = Script::held([Some(vec![closed(1)])]);
     let gates = reading(&script).await;
-    pass(PATIENCE + READ_EVERY).await;
+    pass(READ_LIMIT + READ_EVERY).await;
     assert_eq!(script.begun(), 2);
-    script.let_one_go();
-    settle().await;
+    script.let_one_go().await;
     assert!(refuses(&gates));
 }
 
@@ -349,7 +335,6 @@ async fn any_closed_gate_on_the_way_refuses() {
         };
         let of_kind = GateRow {
             queue: None,
-            kind: Some("public".to_owned()),
             kinds: vec!["public".to_owned()],
             ..row("kind public", "accepting", 0, 0)
         };
@@ -394,4 +379,18 @@ async fn any_closed_gate_on_the_way_refuses() {
         let refusing = gates.of_submission("public", Some("ann"), true).unwrap();
         assert_eq!(refusing.name, name);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_makes_its_own_keys_is_refused_by_the_database_only() {
+    let keyed = GateRow {
+        kinds: vec!["direct".to_owned(), "orders".to_owned()],
+        keyed: vec!["orders".to_owned()],
+        ..closed(1)
+    };
+    let gates = reading(&Script::of([Some(vec![keyed])])).await;
+    assert!(refuses(&gates));
+    assert_eq!(gates.refuse("orders", None), None);
+    // A refusal of the database describes the same gate.
+    assert_eq!(gates.of_submission("orders", None, true).unwrap().name, "tx");
 }

@@ -1,39 +1,39 @@
-//! Who comes back when, of those whom a closed gate has refused.
+//! The delays of the submissions that a closed gate has refused.
 //!
-//! An opened gate has room for so many and then for one whenever one is served. If all were told the time at which it
-//! opens, the first of them would close it in the face of the rest. So those beyond the room are told a later time,
-//! one after the other, at the pace at which room is made.
+//! An opened gate has room for some requests, and then for one more whenever one is served. If every Retry-After were
+//! the opening, the first submissions would close the gate again. So the submissions beyond the room get later times,
+//! one after the other, at the pace at which the queue drains.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What a gate has to give to those whom one node has refused.
+/// The room of a gate for the submissions that one node has refused.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Room {
-    /// How many may come as soon as it opens, at least 1.
+    /// How many requests it admits as soon as it opens, at least 1.
     pub(super) at_once: f64,
-    /// The time between two of those that come after them; zero: nobody has to wait for another.
+    /// The time between two requests after these; zero: no limit.
     pub(super) pace: Duration,
-    /// How much later than the opening anybody is told at most.
+    /// The longest delay after the opening.
     pub(super) most: Duration,
 }
 
-/// The turns that one node has given out at a gate.
+/// The turns at a gate that one node has given out.
 ///
-/// A turn is a point in time, the opening or later. Those given out before the gate opened and closed again still stand:
-/// their callers are on their way. Turns that the gate has let pass, because it opens later than was expected, count no
-/// more: their callers are back, and have new ones.
+/// A turn is a time, the opening or later. It still counts after the gate has opened and closed again: its caller will
+/// come. A turn that has passed, because the gate opens later than expected, does not count: its caller has come back
+/// and has a new one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Turns {
-    /// When all that have a turn would be through if they came one after the other, from the opening on.
+    /// The end of all turns, one after the other from the opening on.
     through: Option<Instant>,
 }
 
 impl Turns {
-    /// The next turn, of a caller who wants `count` places: how long after the opening it is.
+    /// Takes the next turn, of a submission of `count` requests; returns its delay after the opening.
     pub(super) fn take(&mut self, opens_at: Instant, count: usize, room: &Room) -> Duration {
-        // What is beyond the longest delay is told just that, so there is no use in counting it.
+        // Turns beyond the longest delay all have that delay, so they are not counted.
         let at_once = Duration::try_from_secs_f64(room.pace.as_secs_f64() * room.at_once).unwrap_or(Duration::ZERO);
         let ahead = self
             .through
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_is_told_more_than_the_longest_delay_however_many_ask() {
+    async fn no_delay_is_longer_than_the_longest_however_many_come() {
         let opens_at = Instant::now() + millis(5000);
         let mut turns = Turns::default();
         take(&mut turns, opens_at, 10_000);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn those_who_are_on_their_way_when_the_gate_closes_again_keep_their_turns() {
+    async fn turns_count_after_the_gate_has_opened_and_closed_again() {
         let opens_at = Instant::now() + millis(5000);
         let mut turns = Turns::default();
         // The last comes 500 ms after the first opening, 300 ms after the second.
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn without_a_pace_nobody_waits_for_another() {
+    async fn without_a_pace_there_is_no_delay() {
         let room = Room {
             pace: Duration::ZERO,
             ..ROOM

@@ -172,7 +172,7 @@ impl Submitter {
     /// Those of [`Store::submit`]; [`StoreError::Unavailable`] also when its group was given up.
     pub(super) async fn submit(&self, submission: Submission) -> Answer {
         let capped = (submission.submitter.as_ref())
-            .filter(|submitter| self.0.rounds.gates.is_capped(submitter))
+            .filter(|submitter| self.0.rounds.gates.has_quota(submitter))
             .cloned();
         let lane = Lane {
             kind: submission.kind,

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     request::{RequestId, Status},
-    store::{ListedRequest, Page, PageWish},
+    store::{ListedRequest, Page, PageQuery},
 };
 
 const LIMIT_DEFAULT: i32 = 100;
@@ -207,7 +207,7 @@ pub(super) async fn list(
     caller: Caller,
     wishes: Wishes,
 ) -> Result<Response, Problem> {
-    let wish = PageWish {
+    let wish = PageQuery {
         kind: kind.clone(),
         statuses: wishes.statuses.clone(),
         since: wishes.since,

@@ -1,13 +1,13 @@
-//! In what order the files below `sql/` are applied: what a file needs comes before it.
+//! The order in which the files below `sql/` are applied: a file comes after those that it needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A file below `sql/`: its path there, and its text.
 pub(super) type File = (&'static str, &'static str);
 
-/// The files by path, each behind those that it needs. Files with triggers come late, because writers of their tables wait
-/// from the first one on until everything is applied; those that are in no folder come last, because they are about
-/// everything that is there.
+/// The files by path, each behind those that it needs. Files with triggers come late, because writers of their tables
+/// wait from the first one on until everything is applied; those that are in no folder come last, because they apply to
+/// all objects.
 pub(super) fn in_order(mut files: Vec<File>) -> Vec<File> {
     files.sort_by_key(|(path, sql)| (!path.contains('/'), sql.contains("execute function"), *path));
     let read: Vec<_> = files.iter().map(|(_, sql)| Read::of(sql)).collect();
@@ -27,9 +27,9 @@ pub(super) fn in_order(mut files: Vec<File>) -> Vec<File> {
 pub(super) fn comment(sql: &str) -> Option<String> {
     let lines: Vec<_> = sql.lines().map_while(|line| line.strip_prefix("-- ")).collect();
     let (object, text) = lines.split_first()?.0.split_once(": ")?;
-    let made = ["function", "procedure", "view"].into_iter().find_map(|what| {
+    let made = ["function", "procedure", "view"].into_iter().find_map(|sort| {
         let schemas = ["tidegate", "tidegate_internal"].into_iter();
-        let mut names = schemas.map(|schema| format!("{what} {schema}.{object}"));
+        let mut names = schemas.map(|schema| format!("{sort} {schema}.{object}"));
         names.find(|name| {
             let code = sql.split(&format!("create or replace {name}")).nth(1);
             code.is_some_and(|code| code.starts_with(['(', ' ']))
@@ -57,7 +57,7 @@ fn visit(
     order.push(place);
 }
 
-/// What PostgreSQL looks at when it applies a file: not the bodies between dollar signs, which it looks at when they run.
+/// The names that PostgreSQL resolves when it applies a file: not those in bodies between dollar signs.
 struct Read {
     /// The functions, procedures and views that the file makes.
     made: Vec<String>,
@@ -71,7 +71,7 @@ impl Read {
         let named = names(&code, "").into_iter().collect();
         let made = ["function", "procedure", "view"]
             .into_iter()
-            .flat_map(|what| names(&code, &format!("create or replace {what} ")))
+            .flat_map(|sort| names(&code, &format!("create or replace {sort} ")))
             .collect();
         Self { made, named }
     }
@@ -83,19 +83,16 @@ fn names(code: &str, prefix: &str) -> Vec<String> {
         .into_iter()
         .flat_map(move |schema| {
             let begin = format!("{prefix}{schema}");
-            code.split(&begin).skip(1).map(name).collect::<Vec<_>>()
+            let is_part = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
+            let names = code.split(&begin).skip(1);
+            names
+                .map(|text| text.chars().take_while(is_part).collect())
+                .collect::<Vec<_>>()
         })
         .collect()
 }
 
-/// The name with which the text begins.
-fn name(text: &str) -> String {
-    text.chars()
-        .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
-        .collect()
-}
-
-/// The text without comments, literals and what stands between dollar signs.
+/// The text without comments, literals and bodies between dollar signs.
 fn without_bodies(sql: &str) -> String {
     let mut code = String::new();
     let mut rest = sql;

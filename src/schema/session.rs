@@ -1,4 +1,4 @@
-//! One session that migrates, and how it waits for locks.
+//! The session of `migrate`, and its waits for locks.
 
 use std::{
     iter,
@@ -6,14 +6,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio_postgres::{NoTls, error::SqlState};
+use tokio_postgres::{
+    NoTls,
+    error::SqlState,
+    types::{FromSql, ToSql},
+};
 
 use super::{HISTORY_TABLE, LOCK_KEY, MigrateError, fingerprint, order, runner, sql_files};
 
-/// How long a lock is waited for. Who submits meanwhile waits behind us, so it is short, and tried again.
+/// The time limit of a lock. Submissions wait behind `migrate` meanwhile, so it is short, and the lock is tried again.
 const LOCK_TIMEOUT: &str = "100ms";
 
-/// An automatic vacuum gives way only to who waits for a second; these locks keep writers from nothing, so they may wait.
+/// Locks that do not block writers, so they may wait: an automatic vacuum yields only to a session that waits for a
+/// second.
 const KEEP_VACUUM_AWAY: &str = "do $$
   declare
     v_table regclass;
@@ -25,36 +30,13 @@ const KEEP_VACUUM_AWAY: &str = "do $$
     end loop;
   end $$";
 
-/// For how long locks are tried again.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time for which locks are tried again.
+const RETRY_LIMIT: Duration = Duration::from_secs(60);
 
-/// The pause before a lock is tried again, in which everybody else goes on.
+/// The pause before a lock is tried again, in which other sessions go on.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Tries what fails for a lock again, for a while.
-pub(super) struct Turns(Instant);
-
-impl Turns {
-    pub(super) fn begin() -> Self {
-        Self(Instant::now())
-    }
-
-    /// Waits for the next try after this error, if it was for a lock and there is time.
-    pub(super) async fn wait(&self, session: &Session, error: MigrateError) -> Result<(), MigrateError> {
-        if !is_for_a_lock(&error) {
-            return Err(error);
-        }
-        let holders = session.holders().await?;
-        if self.0.elapsed() >= PATIENCE {
-            return Err(MigrateError::Locked(holders));
-        }
-        tracing::warn!(holders, "waiting for locks of other transactions");
-        tokio::time::sleep(PAUSE).await;
-        Ok(())
-    }
-}
-
-/// Whether an error came of a lock that others keep.
+/// Whether an error was caused by a lock of another session.
 fn is_for_a_lock(error: &MigrateError) -> bool {
     let first: &dyn std::error::Error = error;
     iter::successors(Some(first), |error| error.source())
@@ -82,7 +64,7 @@ impl Session {
             }
         });
         let session = Self { client };
-        // Whatever the defaults of server, database and user are; functions of strangers are never found.
+        // Independent of the defaults of server, database and user; finds no functions outside of pg_catalog.
         session
             .batch(&format!(
                 "set search_path = pg_catalog, pg_temp; set default_transaction_isolation = 'read committed';
@@ -92,7 +74,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Refuses a database that would take some of the migrations and not others.
+    /// Refuses a database on which a later migration would fail.
     pub(super) async fn check_fitness(&self) -> Result<(), MigrateError> {
         let row = self
             .client
@@ -101,8 +83,7 @@ impl Session {
                    current_setting('server_version'), current_setting('transaction_read_only') = 'on'",
                 &[],
             )
-            .await
-            .map_err(MigrateError::Database)?;
+            .await?;
         let (encoding, number, version): (String, i32, String) = (row.get(0), row.get(1), row.get(2));
         let reason = if encoding != "UTF8" {
             format!(
@@ -138,11 +119,25 @@ impl Session {
             .collect())
     }
 
-    /// Who keeps locks on the tables, the longest transaction first, for people.
+    /// Waits before another try of the statements that have failed since `began`, if they fail for a lock and there is
+    /// time.
+    pub(super) async fn wait_for_lock(&self, began: Instant, error: MigrateError) -> Result<(), MigrateError> {
+        if !is_for_a_lock(&error) {
+            return Err(error);
+        }
+        let holders = self.holders().await?;
+        if began.elapsed() >= RETRY_LIMIT {
+            return Err(MigrateError::Locked(holders));
+        }
+        tracing::warn!(holders, "waiting for locks of other transactions");
+        tokio::time::sleep(PAUSE).await;
+        Ok(())
+    }
+
+    /// The sessions that hold locks on the tables, the longest transaction first, as a text.
     async fn holders(&self) -> Result<String, MigrateError> {
-        self.client
-            .query_one(
-                "select coalesce(string_agg(h.holder, ', '), 'they have ended')
+        self.value(
+            "select coalesce(string_agg(h.holder, ', '), 'they have ended')
                  from (
                    select format('process %s (%s, in a transaction for %s s)', a.pid,
                      coalesce(nullif(a.application_name, ''), a.usename::text, '?'),
@@ -157,11 +152,9 @@ impl Session {
                    order by a.xact_start
                    limit 5
                  ) as h",
-                &[],
-            )
-            .await
-            .map(|row| row.get(0))
-            .map_err(MigrateError::Database)
+            &[],
+        )
+        .await
     }
 
     /// Waits for any other `migrate` of this database.
@@ -173,23 +166,24 @@ impl Session {
     }
 
     pub(super) async fn batch(&self, sql: &str) -> Result<(), MigrateError> {
-        self.client.batch_execute(sql).await.map_err(MigrateError::Database)
+        Ok(self.client.batch_execute(sql).await?)
     }
 
     pub(super) async fn exists(&self, table: &str) -> Result<bool, MigrateError> {
-        self.client
-            .query_one("select to_regclass($1) is not null", &[&table])
-            .await
-            .map(|row| row.get(0))
-            .map_err(MigrateError::Database)
+        self.value("select to_regclass($1) is not null", &[&table]).await
     }
 
     pub(super) async fn has_pgmq_extension(&self) -> Result<bool, MigrateError> {
-        self.client
-            .query_one("select exists (select from pg_extension where extname = 'pgmq')", &[])
+        self.value("select exists (select from pg_extension where extname = 'pgmq')", &[])
             .await
-            .map(|row| row.get(0))
-            .map_err(MigrateError::Database)
+    }
+
+    async fn value<T: for<'a> FromSql<'a>>(
+        &self,
+        sql: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<T, MigrateError> {
+        Ok(self.client.query_one(sql, parameters).await?.get(0))
     }
 
     /// Whether the files below `sql/` differ from those applied last.
@@ -200,22 +194,20 @@ impl Session {
         let applied = self
             .client
             .query_opt("select fingerprint from tidegate.schema_state", &[])
-            .await
-            .map_err(MigrateError::Database)?;
+            .await?;
         Ok(applied.is_none_or(|row| row.get::<_, String>(0) != fingerprint()))
     }
 
     /// Applies every file below `sql/` in one transaction, with the fingerprint.
     pub(super) async fn apply_sql(&mut self) -> Result<(), MigrateError> {
-        let transaction = self.client.transaction().await.map_err(MigrateError::Database)?;
+        let transaction = self.client.transaction().await?;
         transaction
             .batch_execute(&format!(
                 "set local client_min_messages = warning; set local check_function_bodies = off;
                  set local lock_timeout = '5s'; {KEEP_VACUUM_AWAY};
                  set local lock_timeout = '{LOCK_TIMEOUT}'"
             ))
-            .await
-            .map_err(MigrateError::Database)?;
+            .await?;
         for (file, sql) in sql_files() {
             let statements = [sql, &order::comment(sql).unwrap_or_default()].join("\n");
             transaction
@@ -226,10 +218,7 @@ impl Session {
                     source,
                 })?;
         }
-        transaction
-            .batch_execute("select tidegate.make_partitions()")
-            .await
-            .map_err(MigrateError::Database)?;
+        transaction.batch_execute("select tidegate.make_partitions()").await?;
         transaction
             .execute(
                 "insert into tidegate.schema_state as s (fingerprint, version) values ($1, $2)
@@ -237,22 +226,21 @@ impl Session {
                  set fingerprint = excluded.fingerprint, version = excluded.version, applied_at = clock_timestamp()",
                 &[&fingerprint(), &env!("CARGO_PKG_VERSION")],
             )
-            .await
-            .map_err(MigrateError::Database)?;
-        transaction.commit().await.map_err(MigrateError::Database)
+            .await?;
+        Ok(transaction.commit().await?)
     }
 }
 
-/// What the server said, with its hint; the driver's own text says only "db error".
+/// The server's message with its hint, or else the driver's with its source: the driver's own text of a server's error
+/// says only "db error".
 fn reason(error: &tokio_postgres::Error) -> String {
-    match error.as_db_error() {
-        Some(said) => match said.hint() {
-            Some(hint) => format!("{}; {hint}", said.message()),
-            None => said.message().to_owned(),
-        },
-        None => match std::error::Error::source(error) {
-            Some(source) => format!("{error}: {source}"),
-            None => error.to_string(),
-        },
+    let source = std::error::Error::source(error).map(ToString::to_string);
+    let (message, sep, more) = match error.as_db_error() {
+        Some(server) => (server.message().to_owned(), "; ", server.hint().map(str::to_owned)),
+        None => (error.to_string(), ": ", source),
+    };
+    match more {
+        Some(more) => message + sep + &more,
+        None => message,
     }
 }

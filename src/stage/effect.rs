@@ -22,7 +22,7 @@ pub trait Effect: Transact {
     /// # Errors
     ///
     /// Then nothing is settled, and the request is tried again with the error `effect_failed`, as its policy allows:
-    /// [`Transact::find_receipt`] finds its receipt, and the effect gets another chance. Other requests do not suffer.
+    /// [`Transact::find_receipt`] finds its receipt, and the effect is written again. Other requests are not affected.
     fn write(
         &self,
         transaction: &mut PgConnection,

@@ -1,10 +1,9 @@
-//! What ends a request from outside: the downstream's responses, and cancellations.
+//! The downstream's responses, and cancellations.
 
 use serde_json::value::RawValue;
-use sqlx::types::Json;
-use uuid::Uuid;
+use sqlx::{FromRow, types::Json};
 
-use super::{Store, words::decode};
+use super::Store;
 use crate::{
     error::StoreError,
     request::{RequestId, Status},
@@ -25,10 +24,11 @@ pub struct Response {
     pub response: Box<RawValue>,
 }
 
-/// What became of a response.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The outcome of a response.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct Responded {
-    /// The request it was for, when that is known yet.
+    /// The request it was for; none when the receipt with its reference has not come yet.
+    #[sqlx(rename = "request_id")]
     pub id: Option<RequestId>,
     /// The request's status now.
     pub status: Option<Status>,
@@ -36,7 +36,7 @@ pub struct Responded {
     pub outcome: String,
 }
 
-/// What became of a wish to cancel.
+/// The outcome of a cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cancelled {
     /// It will not be sent.
@@ -52,39 +52,23 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Unknown request id, a response that does not fit the request's flow, database trouble.
+    /// Unknown request id, a response that does not fit the request's flow, a database error.
     pub async fn respond(&self, response: &Response) -> Result<Responded, StoreError> {
-        let (id, status, outcome): (Option<Uuid>, Option<String>, String) = ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/respond.sql"))
-                .bind(Json(&response.response))
-                .bind(response.id.map(|id| id.0))
-                .bind(&response.reference)
-                .bind(&response.part)
-                .bind(response.accept),
-            fetch_one
-        );
-        Ok(Responded {
-            id: id.map(RequestId),
-            status: status.map(decode).transpose()?,
-            outcome,
-        })
+        run!(self, fetch_one query_as "respond.sql"(
+            Json(&response.response), response.id.map(|id| id.0), &response.reference, &response.part, response.accept
+        ))
     }
 
     /// Cancels a request that was not sent yet: `tidegate.cancel`.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn cancel(&self, id: RequestId) -> Result<Cancelled, StoreError> {
-        let (outcome, status): (String, Option<String>) = ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/cancel.sql")).bind(id.0),
-            fetch_one
-        );
+        let (outcome, status): (String, Option<Status>) = run!(self, fetch_one query_as "cancel.sql"(id.0))?;
         Ok(match (outcome.as_str(), status) {
             ("cancelled", _) => Cancelled::Cancelled,
-            (_, Some(status)) => Cancelled::NotCancellable(decode(status)?),
+            (_, Some(status)) => Cancelled::NotCancellable(status),
             (_, None) => Cancelled::Unknown,
         })
     }

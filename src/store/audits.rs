@@ -1,4 +1,4 @@
-//! What is held against the rules: contracts, and the lives of single requests.
+//! Audits: contracts, and the transitions of single requests.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -8,10 +8,10 @@ use sqlx::FromRow;
 use super::Store;
 use crate::{error::StoreError, request::RequestId};
 
-/// One thing that a contract asserts of one stage of one kind, and what is there.
+/// One assertion of a contract for one stage of one kind, with the observed figure.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
 pub struct ContractRow {
-    /// Which assertion it is of, from 1.
+    /// The number of its assertion, from 1.
     pub place: i32,
     /// The kind.
     pub kind: String,
@@ -19,17 +19,17 @@ pub struct ContractRow {
     pub stage: String,
     /// The type of the assertion, such as `timeout_upper_bound`.
     pub r#type: String,
-    /// Whether what was observed is within the bound.
+    /// Whether the observed figure is within the bound.
     pub holds: bool,
-    /// What was observed, with its unit.
+    /// The observed figure, with its unit.
     pub observed: String,
-    /// What was asserted, with its unit.
+    /// The asserted bound, with its unit.
     pub bound: String,
-    /// What the figures are made of, or what breaks the bound.
+    /// The source of the figures, or the cause of a broken bound.
     pub detail: Option<String>,
 }
 
-/// One step of a request's life; without a number, what is to be said about the whole.
+/// One transition of a request; without a number, the summary of all.
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize)]
 pub struct AuditStep {
     /// Its number, from 1.
@@ -42,44 +42,36 @@ pub struct AuditStep {
     pub from_status: Option<String>,
     /// The status from then on.
     pub to_status: Option<String>,
-    /// What brought it about.
+    /// Its cause.
     pub cause: Option<String>,
     /// How many checks or sends had begun.
     pub attempt: Option<i32>,
     /// The worker that held the request.
     pub worker: Option<String>,
-    /// What the history keeps besides; of the whole, its figures.
+    /// Further values of the history; of the summary, its figures.
     pub detail: Option<Value>,
-    /// What is legal and worth knowing.
+    /// A remark about a legal transition.
     pub remark: Option<String>,
-    /// What is wrong.
+    /// A broken rule or bound.
     pub finding: Option<String>,
 }
 
 impl Store {
-    /// Holds a contract, a JSON array of assertions, against the database: `tidegate.contract_check`.
+    /// Compares a contract, a JSON array of assertions, with the database: `tidegate.contract_check`.
     ///
     /// # Errors
     ///
-    /// What is no contract, database trouble.
+    /// An invalid contract, a database error.
     pub async fn contract_check(&self, assertions: &RawValue) -> Result<Vec<ContractRow>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/contract_check.sql")).bind(assertions.get()),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "contract_check.sql"(assertions.get()))
     }
 
-    /// A request's life, step by step, held against the rules and the bounds: `tidegate.audit_replay`.
+    /// The transitions of a request, compared with the rules and the bounds: `tidegate.audit_replay`.
     ///
     /// # Errors
     ///
-    /// Unknown request, or one without a history; database trouble.
+    /// Unknown request, or one without a history; a database error.
     pub async fn audit_replay(&self, id: RequestId) -> Result<Vec<AuditStep>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/audit_replay.sql")).bind(id.0),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "audit_replay.sql"(id.0))
     }
 }

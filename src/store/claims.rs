@@ -1,16 +1,13 @@
-//! Taking work, keeping it, giving it back.
+//! Claims, extensions and releases.
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
-use serde_json::value::RawValue;
-use sqlx::{FromRow, types::Json};
-use uuid::Uuid;
+use sqlx::{FromRow, Row, postgres::PgRow, types::Json};
 
 use super::{
     Lease, Moved, Store,
-    leases::{columns, milliseconds},
-    settles::MovedRow,
+    columns::{count, from_milliseconds, milliseconds},
+    leases::columns,
 };
 use crate::{
     error::StoreError,
@@ -20,13 +17,13 @@ use crate::{
 /// A claimed request.
 #[derive(Debug, Clone)]
 pub struct Claimed {
-    /// The hold on it.
+    /// Its lease.
     pub lease: Lease,
     /// The request.
     pub request: Request,
     /// When its send may start; none when the queue has no rate limit.
     pub slot: Option<Slot>,
-    /// How long the policy lets one call run; no longer than its request.
+    /// The timeout of one call by its policy; no longer than its request.
     pub timeout: Duration,
     /// How it may be called more than once; none: it may not.
     pub hedging: Option<Hedging>,
@@ -45,7 +42,7 @@ pub struct Slot {
     pub send_in: Duration,
 }
 
-/// When a call that is slow is made once more.
+/// When a slow call is hedged.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hedging {
     /// How long a call goes unanswered before the next is made.
@@ -56,90 +53,72 @@ pub struct Hedging {
     pub share: f64,
 }
 
-#[derive(FromRow)]
-struct ClaimedRow {
-    token: i64,
-    id: Uuid,
-    kind: String,
-    payload: Json<Box<RawValue>>,
-    attempt: i32,
-    attempts_max: i32,
-    timeout_ms: i32,
-    deadline_at: DateTime<Utc>,
-    submitter: Option<String>,
-    reserved_at_us: Option<i64>,
-    send_in_us: Option<i64>,
-    hedge_after_ms: Option<i32>,
-    hedge_max: i32,
-    hedge_share: f64,
-    connect_ms: Option<i32>,
-    first_byte_ms: Option<i32>,
-    body_ms: Option<i32>,
-    policy_version: i32,
-    probe: bool,
-    adaptive: bool,
-}
-
-impl ClaimedRow {
-    /// A probe of a broken downstream is made once.
-    fn hedging(&self) -> Option<Hedging> {
-        (self.hedge_max > 0 && !self.probe).then_some(Hedging {
-            after: of_milliseconds(self.hedge_after_ms?),
-            max: count(self.hedge_max),
-            share: self.hedge_share,
-        })
-    }
-
-    fn phases(&self) -> Option<Phases> {
-        Some(Phases {
-            connect: of_milliseconds(self.connect_ms?),
-            first_byte: of_milliseconds(self.first_byte_ms?),
-            body: of_milliseconds(self.body_ms?),
-        })
-    }
-}
-
-impl From<ClaimedRow> for Claimed {
-    fn from(row: ClaimedRow) -> Self {
-        let (hedging, phases) = (row.hedging(), row.phases());
-        Self {
-            lease: Lease {
-                token: row.token,
-                id: row.id,
-            },
+impl FromRow<'_, PgRow> for Claimed {
+    fn from_row(row: &PgRow) -> sqlx::Result<Self> {
+        let length = |column| Ok::<_, sqlx::Error>(row.try_get::<Option<i32>, _>(column)?.map(from_milliseconds));
+        // A probe of a broken downstream is made once.
+        let hedges = if row.try_get("probe")? {
+            0
+        } else {
+            count(row.try_get("hedge_max")?)
+        };
+        let hedging = match length("hedge_after_ms")? {
+            Some(after) if hedges > 0 => Some(Hedging {
+                after,
+                max: hedges,
+                share: row.try_get("hedge_share")?,
+            }),
+            _ => None,
+        };
+        let phases = (length("connect_ms")?, length("first_byte_ms")?, length("body_ms")?);
+        let lease = Lease::from_row(row)?;
+        Ok(Self {
+            lease,
             request: Request {
-                id: RequestId(row.id),
-                kind: row.kind,
-                payload: row.payload.0,
-                attempt: count(row.attempt),
-                attempts_max: count(row.attempts_max),
-                deadline_at: row.deadline_at,
-                submitter: row.submitter,
-                phases,
+                id: RequestId(lease.id),
+                kind: row.try_get("kind")?,
+                payload: row.try_get::<Json<_>, _>("payload")?.0,
+                attempt: count(row.try_get("attempt")?),
+                attempts_max: count(row.try_get("attempts_max")?),
+                deadline_at: row.try_get("deadline_at")?,
+                submitter: row.try_get("submitter")?,
+                phases: match phases {
+                    (Some(connect), Some(first_byte), Some(body)) => Some(Phases {
+                        connect,
+                        first_byte,
+                        body,
+                    }),
+                    _ => None,
+                },
             },
-            slot: row
-                .reserved_at_us
-                .zip(row.send_in_us)
-                .map(|(reserved_at_us, send_in_us)| Slot {
-                    reserved_at_us,
-                    send_in: microseconds(send_in_us),
-                }),
-            timeout: of_milliseconds(row.timeout_ms),
+            slot: Slot::reserved(row.try_get("reserved_at_us")?, row.try_get("send_in_us")?),
+            timeout: from_milliseconds(row.try_get::<i32, _>("timeout_ms")?),
             hedging,
-            policy_version: row.policy_version,
-            adaptive: row.adaptive,
-        }
+            policy_version: row.try_get("policy_version")?,
+            adaptive: row.try_get("adaptive")?,
+        })
+    }
+}
+
+impl Slot {
+    fn reserved(reserved_at_us: Option<i64>, send_in_us: Option<i64>) -> Option<Self> {
+        let send_in = Duration::from_micros(send_in_us?.try_into().unwrap_or_default());
+        Some(Self {
+            reserved_at_us: reserved_at_us?,
+            send_in,
+        })
     }
 }
 
 impl Store {
-    /// Takes up to `batch` requests of a queue, of these kinds or of all: `tidegate.claim_readiness` or `tidegate.claim_tx`.
+    /// Takes up to `batch` requests of a queue, of these kinds or of all: `tidegate.claim_readiness` or
+    /// `tidegate.claim_tx`.
     ///
     /// Committed, durably, when this returns.
     ///
     /// # Errors
     ///
-    /// Unknown queue or one of the other stage, a lease that makes no sense, database trouble.
+    /// Unknown queue or one of the other stage, an invalid lease, a database error.
     pub async fn claim(
         &self,
         stage: Stage,
@@ -150,10 +129,10 @@ impl Store {
         kinds: Option<&[String]>,
     ) -> Result<Vec<Claimed>, StoreError> {
         let sql = match stage {
-            Stage::Readiness => include_str!("../../sql/queries/claim_readiness.sql"),
-            Stage::Tx => include_str!("../../sql/queries/claim_tx.sql"),
+            Stage::Readiness => statement!("claim_readiness.sql"),
+            Stage::Tx => statement!("claim_tx.sql"),
         };
-        let rows: Vec<ClaimedRow> = ask!(
+        run!(
             self,
             sqlx::query_as(sql)
                 .bind(queue)
@@ -162,125 +141,68 @@ impl Store {
                 .bind(milliseconds(lease_for))
                 .bind(kinds),
             fetch_all
-        );
-        Ok(rows.into_iter().map(Claimed::from).collect())
+        )
     }
 
-    /// For how long nothing of these kinds will be claimable in a queue: `tidegate.claim_wait_ms`.
+    /// The time until a request of these kinds can be claimed from a queue: `tidegate.claim_wait_ms`.
     ///
     /// # Errors
     ///
-    /// Unknown queue, database trouble.
+    /// Unknown queue, a database error.
     pub async fn claim_wait(&self, queue: &str, kinds: &[String]) -> Result<Duration, StoreError> {
-        let wait_ms: i32 = ask!(
-            self,
-            sqlx::query_scalar(include_str!("../../sql/queries/claim_wait_ms.sql"))
-                .bind(queue)
-                .bind(kinds),
-            fetch_one
-        );
-        Ok(Duration::from_millis(u64::try_from(wait_ms).unwrap_or_default()))
+        let wait_ms: i32 = run!(self, fetch_one query_scalar "claim_wait_ms.sql"(queue, kinds))?;
+        Ok(from_milliseconds(wait_ms))
     }
 
-    /// Takes one more slot of a queue's rate: `tidegate.reserve_send`. `Ok` says when to send, `Err` in how long to ask
-    /// again.
+    /// Reserves one more slot of a queue's rate: `tidegate.reserve_send`. `Ok` has the time of the send, `Err` the wait
+    /// before another try.
     ///
     /// # Errors
     ///
-    /// Unknown queue, database trouble.
+    /// Unknown queue, a database error.
     pub async fn reserve_send(&self, queue: &str) -> Result<Result<Slot, Duration>, StoreError> {
-        let (reserved_at_us, send_in_us, wait_ms): (i64, Option<i64>, i32) = ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/reserve_send.sql")).bind(queue),
-            fetch_one
-        );
-        Ok(match send_in_us {
-            Some(send_in_us) => Ok(Slot {
-                reserved_at_us,
-                send_in: microseconds(send_in_us),
-            }),
-            None => Err(Duration::from_millis(u64::try_from(wait_ms).unwrap_or_default().max(1))),
-        })
+        let (reserved_at_us, send_in_us, wait_ms): (i64, Option<i64>, i32) =
+            run!(self, fetch_one query_as "reserve_send.sql"(queue))?;
+        let slot = Slot::reserved(Some(reserved_at_us), send_in_us);
+        Ok(slot.ok_or(from_milliseconds(wait_ms.max(1))))
     }
 
-    /// Prolongs leases to `lease_for` from now: `tidegate.extend`. Returns those prolonged; the others are lost.
+    /// Extends leases to `lease_for` from now: `tidegate.extend`. Returns the extended ones; the others are lost.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn extend(&self, queue: &str, leases: &[Lease], lease_for: Duration) -> Result<Vec<Lease>, StoreError> {
         let (tokens, ids) = columns(leases);
-        let rows: Vec<(i64, Uuid)> = ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/extend.sql"))
-                .bind(queue)
-                .bind(tokens)
-                .bind(ids)
-                .bind(milliseconds(lease_for)),
-            fetch_all
-        );
-        Ok(rows.into_iter().map(|(token, id)| Lease { token, id }).collect())
+        run!(self, fetch_all query_as "extend.sql"(queue, tokens, ids, milliseconds(lease_for)))
     }
 
     /// Which of these leases are still held: `tidegate.still_held`. Reads only.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn still_held(&self, queue: &str, leases: &[Lease]) -> Result<Vec<Lease>, StoreError> {
         let (tokens, ids) = columns(leases);
-        let rows: Vec<(i64, Uuid)> = ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/still_held.sql"))
-                .bind(queue)
-                .bind(tokens)
-                .bind(ids),
-            fetch_all
-        );
-        Ok(rows.into_iter().map(|(token, id)| Lease { token, id }).collect())
+        run!(self, fetch_all query_as "still_held.sql"(queue, tokens, ids))
     }
 
-    /// Gives back what was not begun: `tidegate.release`.
+    /// Releases claims that were not begun: `tidegate.release`.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn release(&self, queue: &str, leases: &[Lease]) -> Result<Vec<Moved>, StoreError> {
         let (tokens, ids) = columns(leases);
-        let rows: Vec<MovedRow> = ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/release.sql"))
-                .bind(queue)
-                .bind(tokens)
-                .bind(ids),
-            fetch_all
-        );
-        rows.into_iter().map(TryInto::try_into).collect()
+        run!(self, fetch_all query_as "release.sql"(queue, tokens, ids))
     }
 
-    /// Tells a queue's workers that there is something to claim: `tidegate.wake`.
+    /// Wakes a queue's workers: `tidegate.wake`.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn wake(&self, queue: &str) -> Result<(), StoreError> {
-        ask!(
-            self,
-            sqlx::query(include_str!("../../sql/queries/wake.sql")).bind(queue),
-            execute
-        );
-        Ok(())
+        run!(self, execute query "wake.sql"(queue)).map(|_| ())
     }
-}
-
-fn count(number: i32) -> u32 {
-    u32::try_from(number).unwrap_or_default()
-}
-
-fn of_milliseconds(number: i32) -> Duration {
-    Duration::from_millis(count(number).into())
-}
-
-fn microseconds(count: i64) -> Duration {
-    Duration::from_micros(u64::try_from(count).unwrap_or_default())
 }

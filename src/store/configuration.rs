@@ -1,9 +1,9 @@
-//! Configuration by documented names: what is set, changing it, who changed it.
+//! Configuration by documented names: settings, changes and their history.
 
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use serde::{Serialize, Serializer, ser::SerializeStruct};
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json, value::RawValue};
 use sqlx::{FromRow, types::Json};
 
@@ -17,45 +17,45 @@ pub struct ConfigSetting {
     pub name: String,
     /// Its value, as text; none for no limit, or not set.
     pub value: Option<String>,
-    /// What the value counts.
+    /// The unit of the value.
     pub unit: Option<String>,
     /// `number`, `boolean`, `text`, `interval`, `list` or `backoff`.
     pub r#type: String,
-    /// What it belongs to, such as `queue tx`.
+    /// Its row, such as `queue tx`.
     pub subject: String,
     /// Whether it has the value that its row came with.
     pub is_default: bool,
     /// The value that its row came with.
     pub default_value: Option<String>,
-    /// What it does.
+    /// Its description.
     pub comment: Option<String>,
 }
 
 impl Serialize for ConfigSetting {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut shown = serializer.serialize_struct("ConfigSetting", 8)?;
-        shown.serialize_field("name", &self.name)?;
-        shown.serialize_field("value", &typed(&self.r#type, self.value.as_deref()))?;
-        shown.serialize_field("unit", &self.unit)?;
-        shown.serialize_field("type", &self.r#type)?;
-        shown.serialize_field("subject", &self.subject)?;
-        shown.serialize_field("is_default", &self.is_default)?;
-        shown.serialize_field("default", &typed(&self.r#type, self.default_value.as_deref()))?;
-        shown.serialize_field("comment", &self.comment)?;
-        shown.end()
+        serializer.collect_map([
+            ("name", json!(self.name)),
+            ("value", typed(&self.r#type, self.value.as_deref())),
+            ("unit", json!(self.unit)),
+            ("type", json!(self.r#type)),
+            ("subject", json!(self.subject)),
+            ("is_default", json!(self.is_default)),
+            ("default", typed(&self.r#type, self.default_value.as_deref())),
+            ("comment", json!(self.comment)),
+        ])
     }
 }
 
 /// A setting that `config_set` changed.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct ConfigChange {
-    /// What it belongs to, such as `queue tx`.
+    /// Its row, such as `queue tx`.
     pub subject: String,
     /// Its documented name.
     pub name: String,
-    /// What it was; none for no limit, or not set.
+    /// The value before; none for no limit, or not set.
     pub old_value: Option<String>,
-    /// What it is now.
+    /// The value now.
     pub new_value: Option<String>,
     /// As [`ConfigSetting::type`](ConfigSetting#structfield.type).
     pub r#type: String,
@@ -63,12 +63,12 @@ pub struct ConfigChange {
 
 impl Serialize for ConfigChange {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut shown = serializer.serialize_struct("ConfigChange", 4)?;
-        shown.serialize_field("name", &self.name)?;
-        shown.serialize_field("subject", &self.subject)?;
-        shown.serialize_field("old", &typed(&self.r#type, self.old_value.as_deref()))?;
-        shown.serialize_field("new", &typed(&self.r#type, self.new_value.as_deref()))?;
-        shown.end()
+        serializer.collect_map([
+            ("name", json!(self.name)),
+            ("subject", json!(self.subject)),
+            ("old", typed(&self.r#type, self.old_value.as_deref())),
+            ("new", typed(&self.r#type, self.new_value.as_deref())),
+        ])
     }
 }
 
@@ -81,17 +81,17 @@ pub struct ConfigRecord {
     pub at: DateTime<Utc>,
     /// The database user.
     pub actor: String,
-    /// For whom, as the program said.
+    /// The operator that the program named.
     pub on_behalf_of: Option<String>,
-    /// What was done to the row: `insert`, `update` or `delete`.
+    /// The operation on the row: `insert`, `update` or `delete`.
     pub operation: String,
-    /// What it belongs to, such as `queue tx`.
+    /// Its row, such as `queue tx`.
     pub subject: String,
     /// The setting's documented name.
     pub name: String,
-    /// What it was.
+    /// The value before.
     pub old_value: Option<String>,
-    /// What it became.
+    /// The value after.
     pub new_value: Option<String>,
     /// As [`ConfigSetting::type`](ConfigSetting#structfield.type).
     pub r#type: String,
@@ -99,21 +99,21 @@ pub struct ConfigRecord {
 
 impl Serialize for ConfigRecord {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut shown = serializer.serialize_struct("ConfigRecord", 9)?;
-        shown.serialize_field("id", &self.id)?;
-        shown.serialize_field("at", &self.at)?;
-        shown.serialize_field("actor", &self.actor)?;
-        shown.serialize_field("on_behalf_of", &self.on_behalf_of)?;
-        shown.serialize_field("operation", &self.operation)?;
-        shown.serialize_field("subject", &self.subject)?;
-        shown.serialize_field("name", &self.name)?;
-        shown.serialize_field("old", &typed(&self.r#type, self.old_value.as_deref()))?;
-        shown.serialize_field("new", &typed(&self.r#type, self.new_value.as_deref()))?;
-        shown.end()
+        serializer.collect_map([
+            ("id", json!(self.id)),
+            ("at", json!(self.at)),
+            ("actor", json!(self.actor)),
+            ("on_behalf_of", json!(self.on_behalf_of)),
+            ("operation", json!(self.operation)),
+            ("subject", json!(self.subject)),
+            ("name", json!(self.name)),
+            ("old", typed(&self.r#type, self.old_value.as_deref())),
+            ("new", typed(&self.r#type, self.new_value.as_deref())),
+        ])
     }
 }
 
-/// A value of the database's, as JSON of its type.
+/// A value of the configuration, as JSON of its type.
 fn typed(kind: &str, value: Option<&str>) -> Value {
     let Some(value) = value else {
         return Value::Null;
@@ -128,7 +128,7 @@ fn typed(kind: &str, value: Option<&str>) -> Value {
 }
 
 impl Store {
-    /// The same store, for changes that somebody else asks for: the history of the configuration names them.
+    /// The same store, for changes on behalf of an operator: the history of the configuration names this actor.
     #[must_use]
     pub fn on_behalf_of(mut self, actor: &str) -> Self {
         self.actor = Some(actor.into());
@@ -139,32 +139,21 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Unknown name, database trouble.
+    /// Unknown name, a database error.
     pub async fn config_get(&self, name: Option<&str>) -> Result<Vec<ConfigSetting>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/config_get.sql")).bind(name),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "config_get.sql"(name))
     }
 
-    /// Changes a setting by its documented name: `tidegate.config_set`. Returns what changed.
+    /// Changes a setting by its documented name: `tidegate.config_set`. Returns the changes.
     ///
     /// # Errors
     ///
-    /// Unknown name, a value that makes no sense, database trouble.
+    /// Unknown name, an invalid value, a database error.
     pub async fn config_set(&self, name: &str, value: &str) -> Result<Vec<ConfigChange>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/config_set.sql"))
-                .bind(name)
-                .bind(value)
-                .bind(self.actor.as_deref()),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "config_set.sql"(name, value, self.actor.as_deref()))
     }
 
-    /// Changes several settings, all or none: `tidegate.config_set_many`. Returns what changed.
+    /// Changes several settings, all or none: `tidegate.config_set_many`. Returns the changes.
     ///
     /// # Errors
     ///
@@ -173,34 +162,21 @@ impl Store {
         &self,
         changes: &BTreeMap<String, Box<RawValue>>,
     ) -> Result<Vec<ConfigChange>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/config_set_many.sql"))
-                .bind(Json(changes))
-                .bind(self.actor.as_deref()),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "config_set_many.sql"(Json(changes), self.actor.as_deref()))
     }
 
-    /// Who changed the configuration, the latest change first: `tidegate.config_history`.
+    /// The changes of the configuration, the latest first: `tidegate.config_history`.
     ///
     /// # Errors
     ///
-    /// Unknown name, a limit that makes no sense, database trouble.
+    /// Unknown name, an invalid limit, a database error.
     pub async fn config_history(
         &self,
         name: Option<&str>,
         limit: i32,
         before: Option<i64>,
     ) -> Result<Vec<ConfigRecord>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/config_history.sql"))
-                .bind(name)
-                .bind(limit)
-                .bind(before),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "config_history.sql"(name, limit, before))
     }
 }
 

@@ -1,9 +1,10 @@
 //! Connections between two statements, outside the pool.
 //!
-//! The pool asks the server about a connection before it takes it back, which costs each statement a round trip, and then hands out
-//! the one that has been idle longest, whose session may have no plan of the statement yet. A connection that has answered is kept
-//! here for the next statement instead, the last one first. One that was taken more than a minute ago goes back, so that the pool's
-//! limit on age holds; so does one that has answered when the pool has no other for a caller that waits there.
+//! The pool asks the server about a connection before it takes it back, which costs each statement a round trip, and
+//! then hands out the one that has been idle longest, whose session may have no plan of the statement yet. A connection
+//! that has answered is kept here for the next statement instead, the last one first. One that was taken more than a
+//! minute ago goes back, so that the pool's limit on age holds; so does one that has answered when the pool has no
+//! other for a caller that waits there.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
@@ -39,7 +40,7 @@ impl Connection {
         self.answered.elapsed() < ALIVE || self.inner.ping().await.is_ok()
     }
 
-    /// Closes the connection: what it still brings must reach no other caller.
+    /// Closes the connection: an answer that is still under way must reach no other caller.
     pub(crate) fn discard(self) {
         drop(self.inner.detach());
     }
@@ -74,7 +75,7 @@ impl Connections {
                 return Ok(connection);
             }
             connection.discard();
-            // What happened to one has probably happened to all.
+            // The others have probably failed too.
             self.discard_free();
         }
         let _waiting = Waiting(self);
@@ -100,7 +101,8 @@ impl Connections {
         None
     }
 
-    /// Keeps a connection that has answered, unless a caller waits at the pool, or one that came by another way may wait there.
+    /// Keeps a connection that has answered, unless a caller waits at the pool, or one that came by another way may
+    /// wait there.
     pub(super) fn give(&self, mut connection: Connection, pool: &PgPool) {
         connection.answered = Instant::now();
         let mut state = self.state();

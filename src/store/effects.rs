@@ -1,47 +1,36 @@
-//! A transaction that others write in.
+//! A transaction in which an embedder writes the effects of receipts.
 
 use std::time::Duration;
 
 use sqlx::PgConnection;
 
-use super::{Store, leases::milliseconds};
+use super::{Store, columns::milliseconds};
 use crate::error::StoreError;
 
-/// The name of a transaction.
-pub(crate) struct Effects(String);
-
 impl Store {
-    /// Names a transaction that has begun, and lets none of its statements run for longer than `limit`.
+    /// Returns the id of a transaction that has begun, and limits each of its statements to `limit`.
     pub(crate) async fn begin_effects(
         &self,
         transaction: &mut PgConnection,
         limit: Duration,
-    ) -> Result<Effects, StoreError> {
-        let sql = include_str!("../../sql/queries/effects_begin.sql");
-        let begun = sqlx::query_scalar(sql)
+    ) -> Result<String, StoreError> {
+        let begun = sqlx::query_scalar(statement!("effects_begin.sql"))
             .bind(milliseconds(limit).max(1))
             .fetch_one(transaction)
             .await;
-        begun
-            .map(Effects)
-            .map_err(StoreError::from)
-            .inspect_err(|error| self.troubles.note(error, &self.pool))
+        self.errors.record(begun.map_err(StoreError::from), &self.pool)
     }
 
-    /// Makes sure that the transaction is still the same, or what follows would commit by itself; and that it has not
-    /// failed: PostgreSQL answers the commit of a failed one as if nothing were wrong.
-    pub(crate) async fn check_effects(
-        &self,
-        transaction: &mut PgConnection,
-        begun: &Effects,
-    ) -> Result<(), StoreError> {
-        let sql = include_str!("../../sql/queries/effects_check.sql");
-        let now: Option<String> = sqlx::query_scalar(sql).fetch_one(transaction).await?;
-        if now.as_ref() == Some(&begun.0) {
+    /// Makes sure that the transaction is still the same: after an end of it each statement would commit by itself; and
+    /// that it has not failed: PostgreSQL answers the commit of a failed one without an error.
+    pub(crate) async fn check_effects(&self, transaction: &mut PgConnection, begun: &str) -> Result<(), StoreError> {
+        let query = sqlx::query_scalar(statement!("effects_check.sql"));
+        let now: Option<String> = query.fetch_one(transaction).await?;
+        if now.as_deref() == Some(begun) {
             return Ok(());
         }
         Err(StoreError::Misuse(
-            "the effect has ended the transaction it was to write in".to_owned(),
+            "the effect has ended the transaction of its receipt".to_owned(),
         ))
     }
 }

@@ -1,4 +1,4 @@
-//! Why a request is where it is.
+//! The reasons of a request's status and place.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -12,23 +12,19 @@ use crate::{error::StoreError, request::RequestId};
 pub struct Reason {
     /// Such as `paused`.
     pub reason: String,
-    /// In plain words.
+    /// A sentence for people.
     pub sentence: String,
-    /// What the sentence tells, by name.
+    /// The figures of the sentence, by name.
     pub figures: Value,
 }
 
 impl Store {
-    /// Why a request is where it is, the decisive reason first: `tidegate.explain`.
+    /// The reasons of a request's status and place, the decisive one first: `tidegate.explain`.
     ///
     /// # Errors
     ///
-    /// [`StoreError::UnknownRequest`], database trouble.
+    /// [`StoreError::UnknownRequest`], a database error.
     pub async fn explain(&self, id: RequestId) -> Result<Vec<Reason>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/explain.sql")).bind(id.0),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "explain.sql"(id.0))
     }
 }

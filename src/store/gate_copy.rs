@@ -1,29 +1,25 @@
-//! The gates, as nodes copy them.
+//! The rows of the gates that nodes copy.
 
 use sqlx::FromRow;
 
 use super::Store;
 use crate::error::StoreError;
 
-/// One row of `tidegate.gate_copy`: a gate, whom it lets in, and what it takes to say when to come back.
-#[derive(Debug, Clone, PartialEq, FromRow)]
+/// One row of `tidegate.gate_copy`: a gate, the submissions that it admits, and the figures of its Retry-After.
+#[derive(Debug, Clone, PartialEq, Default, FromRow)]
 pub struct GateRow {
-    /// What its events and notifications call it.
+    /// Its name in events and notifications.
     pub name: String,
-    /// The queue that it watches; otherwise it caps a kind or a submitter.
+    /// Its queue; none for a quota of a kind or a submitter.
     pub queue: Option<String>,
-    /// The kind that it caps.
-    pub kind: Option<String>,
-    /// The submitter that it caps.
+    /// The submitter of its quota.
     pub submitter: Option<String>,
-    /// The kinds whose new requests come to it; of a submitter's gate all.
+    /// The kinds whose new requests pass it; of a submitter's gate all.
     pub kinds: Vec<String>,
-    /// The kinds whose requests come to it later.
+    /// The kinds whose requests pass it later.
     pub passed_by: Vec<String>,
     /// `accepting` or `too_many_requests`.
     pub state: String,
-    /// Whether an operator holds it.
-    pub forced: bool,
     /// The depth at which it closes.
     pub high_water: i32,
     /// The depth at which it opens.
@@ -34,17 +30,17 @@ pub struct GateRow {
     pub epoch: i64,
     /// Messages served per second; none means no limit, 0 stopped.
     pub drain_rate: Option<f64>,
-    /// The least that a refused caller is told, in seconds: while an operator holds it.
+    /// The least Retry-After while an operator holds it, in seconds.
     pub forced_wait: Option<i32>,
-    /// The same, while nothing moves behind it.
+    /// The least Retry-After while its queue does not drain, in seconds.
     pub still_wait: Option<i32>,
     /// The safety margin of predictions: 0.2 is a fifth more.
     pub safety_margin: f64,
-    /// The shortest wait that is told, in seconds.
+    /// The shortest Retry-After, in seconds.
     pub min_seconds: i32,
-    /// The longest, in seconds.
+    /// The longest Retry-After, in seconds.
     pub max_seconds: i32,
-    /// How much later a caller may be told to come back: 0.1 is a tenth.
+    /// The largest jitter of a Retry-After: 0.1 is a tenth.
     pub jitter: f64,
     /// How many API nodes listen.
     pub nodes: i64,
@@ -57,12 +53,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn gate_copy(&self) -> Result<Vec<GateRow>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/gate_copy.sql")),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "gate_copy.sql"())
     }
 }

@@ -1,4 +1,4 @@
-//! Gates: how they stand, holding them by hand, caps, what became of them.
+//! Gates: their states, holds by an operator, quotas, and their history.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -8,18 +8,18 @@ use utoipa::ToSchema;
 use super::Store;
 use crate::error::StoreError;
 
-/// A gate: a queue's, or the cap of a kind or a submitter.
+/// A gate: a queue's, or the quota of a kind or a submitter.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, ToSchema)]
 pub struct Gate {
-    /// What it is called: its queue, `kind direct`, `submitter ann`.
+    /// Its name: its queue, `kind direct`, `submitter ann`.
     pub name: String,
-    /// The queue it belongs to; none for a cap.
+    /// The queue it belongs to; none for a quota.
     #[schema(required)]
     pub queue: Option<String>,
-    /// The kind that it caps.
+    /// The kind of its quota.
     #[schema(required)]
     pub kind: Option<String>,
-    /// The submitter that it caps.
+    /// The submitter of its quota.
     #[schema(required)]
     pub submitter: Option<String>,
     /// `accepting` or `too_many_requests`.
@@ -34,9 +34,9 @@ pub struct Gate {
     pub high_water: i32,
     /// The depth at which it opens again.
     pub low_water: i32,
-    /// Whether an operator holds it by hand.
+    /// Whether an operator holds it.
     pub forced: bool,
-    /// How often its state changed, or was taken or released by hand.
+    /// How often its state or its hold by an operator has changed.
     pub epoch: i64,
     /// The depth when that last happened.
     pub depth_at_change: i64,
@@ -44,35 +44,25 @@ pub struct Gate {
     pub changed_at: DateTime<Utc>,
 }
 
-/// What an operator does to a gate.
+/// An operator's change of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GateHold {
     /// Holds it open.
     Open,
     /// Holds it closed.
     Close,
-    /// Lets it go by its marks again.
+    /// Releases it: it follows its marks again.
     Release,
 }
 
-impl GateHold {
-    const fn state(self) -> Option<&'static str> {
-        match self {
-            Self::Open => Some("accepting"),
-            Self::Close => Some("too_many_requests"),
-            Self::Release => None,
-        }
-    }
-}
-
-/// What a gate watches.
+/// The subject of a gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Watched {
     /// A queue: every queue has a gate.
     Queue(String),
-    /// The requests of a kind that are in queues, if the kind has a cap.
+    /// The requests of a kind that are in queues, if the kind has a quota.
     Kind(String),
-    /// The requests of a submitter that are in queues, if the submitter has a cap.
+    /// The requests of a submitter that are in queues, if the submitter has a quota.
     Submitter(String),
 }
 
@@ -88,9 +78,9 @@ impl Watched {
     }
 }
 
-/// The marks and the mode of a cap; what is not there stays as it is.
+/// The marks and the mode of a quota; a value that is none does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CapMarks {
+pub struct QuotaMarks {
     /// How many requests in queues close it; a new one needs it.
     pub high_water: Option<i32>,
     /// How many open it again; of a new one, half of `high_water`.
@@ -118,13 +108,13 @@ pub struct GateChange {
     pub state: String,
     /// The depth at that moment.
     pub depth: i64,
-    /// Why: a mark that was reached, or an operator's hand.
+    /// The cause: a mark that was reached, or an operator.
     pub cause: String,
-    /// Who, or in whose database session.
+    /// The actor, or the user of the database session.
     pub actor: String,
-    /// How long it stayed so, in seconds, or has by now.
+    /// How long it stayed in that state, in seconds, or has until now.
     pub lasted_seconds: f64,
-    /// Whether it is so still.
+    /// Whether it still is in that state.
     pub is_current: bool,
 }
 
@@ -133,89 +123,62 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn gates(&self, name: Option<&str>) -> Result<Vec<Gate>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/gates.sql")).bind(name),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "gates.sql"(name))
     }
 
-    /// Holds a gate by hand, or releases it: `tidegate.gate_force`. Returns whether that changed anything.
+    /// Holds a gate for an operator, or releases it: `tidegate.gate_force`. Returns whether that changed anything.
     ///
     /// # Errors
     ///
-    /// Unknown gate, database trouble.
+    /// Unknown gate, a database error.
     pub async fn gate_force(&self, name: &str, hold: GateHold) -> Result<bool, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_scalar(include_str!("../../sql/queries/gate_force.sql"))
-                .bind(name)
-                .bind(hold.state())
-                .bind(self.actor.as_deref()),
-            fetch_one
-        ))
+        let state = match hold {
+            GateHold::Open => Some("accepting"),
+            GateHold::Close => Some("too_many_requests"),
+            GateHold::Release => None,
+        };
+        run!(self, fetch_one query_scalar "gate_force.sql"(name, state, self.actor.as_deref()))
     }
 
-    /// Makes or changes the cap of a kind or submitter: `tidegate.quota_set`. Returns whether that changed anything.
+    /// Makes or changes the quota of a kind or submitter: `tidegate.quota_set`. Returns whether that changed anything.
     ///
     /// # Errors
     ///
-    /// A queue, an unknown kind, marks that make no sense, database trouble.
-    pub async fn quota_set(&self, capped: &Watched, marks: CapMarks) -> Result<bool, StoreError> {
+    /// A queue, an unknown kind, invalid marks, a database error.
+    pub async fn quota_set(&self, capped: &Watched, marks: QuotaMarks) -> Result<bool, StoreError> {
         let (kind, submitter) = match capped {
             Watched::Queue(_) => (None, None),
             Watched::Kind(kind) => (Some(kind), None),
             Watched::Submitter(submitter) => (None, Some(submitter)),
         };
-        Ok(ask!(
-            self,
-            sqlx::query_scalar(include_str!("../../sql/queries/quota_set.sql"))
-                .bind(kind)
-                .bind(submitter)
-                .bind(marks.high_water)
-                .bind(marks.low_water)
-                .bind(marks.mode)
-                .bind(self.actor.as_deref()),
-            fetch_one
+        run!(self, fetch_one query_scalar "quota_set.sql"(
+            kind, submitter, marks.high_water, marks.low_water, marks.mode, self.actor.as_deref()
         ))
     }
 
-    /// Removes a cap by its name: `tidegate.quota_remove`. Returns whether there was one.
+    /// Removes a quota by its name: `tidegate.quota_remove`. Returns whether there was one.
     ///
     /// # Errors
     ///
-    /// The gate of a queue, database trouble.
+    /// The gate of a queue, a database error.
     pub async fn quota_remove(&self, name: &str) -> Result<bool, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_scalar(include_str!("../../sql/queries/quota_remove.sql"))
-                .bind(name)
-                .bind(self.actor.as_deref()),
-            fetch_one
-        ))
+        run!(self, fetch_one query_scalar "quota_remove.sql"(name, self.actor.as_deref()))
     }
 
-    /// What became of the gate of a name, or of all, the latest change first: `tidegate.gate_history`. `limit` changes at
+    /// The changes of the gate of a name, or of all, the latest first: `tidegate.gate_history`. `limit` changes at
     /// most, of those before the change with the id `before`.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn gate_history(
         &self,
         name: Option<&str>,
         limit: i32,
         before: Option<i64>,
     ) -> Result<Vec<GateChange>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/gate_history.sql"))
-                .bind(name)
-                .bind(limit)
-                .bind(before),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "gate_history.sql"(name, limit, before))
     }
 }

@@ -1,21 +1,21 @@
-//! What must hold, and does not.
+//! Invariants, and their violations.
 
 use std::time::Duration;
 
 use sqlx::{Connection as _, FromRow};
 use uuid::Uuid;
 
-use super::{Store, leases::milliseconds};
+use super::{Store, columns::milliseconds};
 use crate::error::StoreError;
 
-/// What must hold at any moment.
+/// A condition that holds at any moment.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct Invariant {
-    /// Its name: what is there when it is broken.
+    /// Its name: that of its violation.
     pub name: String,
-    /// What it says.
+    /// Its sentence.
     pub says: String,
-    /// The query that shows what breaks it.
+    /// The query that shows its violations.
     pub query: String,
     /// Whether it can be asked of a [`Slice`]; these read all requests or their history.
     pub by_request: bool,
@@ -42,25 +42,21 @@ pub struct Slice {
 }
 
 impl Store {
-    /// Everything that must hold: the view `tidegate.invariant`.
+    /// All invariants: the view `tidegate.invariant`.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn invariants(&self) -> Result<Vec<Invariant>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/invariants.sql")),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "invariants.sql"())
     }
 
-    /// Those of the named invariants that do not hold, in one snapshot: `tidegate.check_invariants`. Those by request are
-    /// asked of a slice only. None when the database was not through in time.
+    /// Those of the named invariants that do not hold, in one snapshot: `tidegate.check_invariants`. Those by request
+    /// are asked of a slice only. None when the database was not through in time.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn check_invariants(
         &self,
         names: &[&str],
@@ -69,11 +65,11 @@ impl Store {
     ) -> Result<Option<Vec<Violation>>, StoreError> {
         let mut connection = self.connection().await?;
         let mut transaction = connection.get().begin().await?;
-        sqlx::query(include_str!("../../sql/queries/statement_timeout.sql"))
+        sqlx::query(statement!("statement_timeout.sql"))
             .bind(format!("{}ms", within.as_millis().max(1)))
             .execute(&mut *transaction)
             .await?;
-        let checked = sqlx::query_as(include_str!("../../sql/queries/check_invariants.sql"))
+        let checked = sqlx::query_as(statement!("check_invariants.sql"))
             .bind(names)
             .bind(slice.from)
             .bind(slice.before)
@@ -91,15 +87,9 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn invariant_slice(&self, before: Option<Uuid>, span: Duration) -> Result<(Slice, i64), StoreError> {
-        let (from, requests) = ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/invariant_slice.sql"))
-                .bind(before)
-                .bind(milliseconds(span)),
-            fetch_one
-        );
+        let (from, requests) = run!(self, fetch_one query_as "invariant_slice.sql"(before, milliseconds(span)))?;
         Ok((Slice { from, before }, requests))
     }
 }

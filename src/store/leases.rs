@@ -1,11 +1,10 @@
-//! Leases, and how they and durations become parameters of queries.
+//! Leases, and how they become parameters of statements.
 
-use std::time::Duration;
-
+use sqlx::FromRow;
 use uuid::Uuid;
 
-/// What a worker holds of a queue: one request, under the token of its claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A lease on one request, under the token of its claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, FromRow)]
 pub struct Lease {
     /// The claim's random number.
     pub token: i64,
@@ -16,8 +15,4 @@ pub struct Lease {
 /// Tokens and ids, as two arrays.
 pub(super) fn columns(leases: &[Lease]) -> (Vec<i64>, Vec<Uuid>) {
     leases.iter().map(|lease| (lease.token, lease.id)).unzip()
-}
-
-pub(super) fn milliseconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

@@ -1,10 +1,10 @@
 //! Requests, page by page.
 
 use chrono::{DateTime, Utc};
-use sqlx::FromRow;
+use sqlx::{FromRow, Row as _, postgres::PgRow};
 use uuid::Uuid;
 
-use super::{Store, words::decode};
+use super::Store;
 use crate::{
     error::StoreError,
     request::{RequestId, Status},
@@ -12,7 +12,7 @@ use crate::{
 
 /// Which requests of a kind to list.
 #[derive(Debug, Clone, Default)]
-pub struct PageWish {
+pub struct PageQuery {
     /// The kind, in snake case.
     pub kind: String,
     /// In one of these statuses; none: in any.
@@ -37,13 +37,14 @@ pub struct Page {
 }
 
 /// One request of a page.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct ListedRequest {
     /// The request.
     pub id: RequestId,
     /// Its status.
     pub status: Status,
-    /// Who submitted it.
+    /// Its submitter.
+    #[sqlx(rename = "submitted_by")]
     pub submitter: Option<String>,
     /// When it was submitted.
     pub submitted_at: DateTime<Utc>,
@@ -51,49 +52,27 @@ pub struct ListedRequest {
     pub finished_at: Option<DateTime<Utc>>,
 }
 
-#[derive(FromRow)]
-struct Row {
-    id: Option<Uuid>,
-    status: Option<String>,
-    submitted_by: Option<String>,
-    submitted_at: Option<DateTime<Utc>>,
-    finished_at: Option<DateTime<Utc>>,
-    next_before: Option<Uuid>,
-}
-
 impl Store {
     /// One page of a kind's requests: `tidegate.list_requests`.
     ///
     /// # Errors
     ///
-    /// Unknown kind, database trouble.
-    pub async fn list_requests(&self, wish: &PageWish) -> Result<Page, StoreError> {
-        let statuses: Vec<_> = wish.statuses.iter().map(|status| status.as_str()).collect();
-        let rows: Vec<Row> = ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/list_requests.sql"))
-                .bind(&wish.kind)
-                .bind((!statuses.is_empty()).then_some(statuses))
-                .bind(wish.since)
-                .bind(wish.before)
-                .bind(&wish.submitter)
-                .bind(wish.limit),
-            fetch_all
-        );
-        let next = rows.first().and_then(|row| row.next_before);
-        let mut requests = Vec::with_capacity(rows.len());
-        for row in rows {
-            // A row without an id only tells where to go on.
-            if let (Some(id), Some(status), Some(submitted_at)) = (row.id, row.status, row.submitted_at) {
-                requests.push(ListedRequest {
-                    id: RequestId(id),
-                    status: decode(status)?,
-                    submitter: row.submitted_by,
-                    submitted_at,
-                    finished_at: row.finished_at,
-                });
-            }
-        }
-        Ok(Page { requests, next })
+    /// Unknown kind, a database error.
+    pub async fn list_requests(&self, query: &PageQuery) -> Result<Page, StoreError> {
+        let statuses: Vec<_> = query.statuses.iter().map(|status| status.as_str()).collect();
+        let rows: Vec<PgRow> = run!(self, fetch_all query "list_requests.sql"(
+            &query.kind, (!statuses.is_empty()).then_some(statuses), query.since, query.before, &query.submitter,
+            query.limit
+        ))?;
+        let next = match rows.first() {
+            Some(row) => row.try_get("next_before")?,
+            None => None,
+        };
+        // A row without an id carries only the beginning of the next page.
+        let requests = rows.iter().filter(|row| !matches!(row.try_get("id"), Ok(None::<Uuid>)));
+        Ok(Page {
+            requests: requests.map(ListedRequest::from_row).collect::<sqlx::Result<_>>()?,
+            next,
+        })
     }
 }

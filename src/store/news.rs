@@ -1,9 +1,9 @@
-//! Telling, and asking, which requests have moved.
+//! Announcements of requests that have moved, and reads of those that did.
 
-use sqlx::FromRow;
+use sqlx::{FromRow, Row, postgres::PgRow};
 use uuid::Uuid;
 
-use super::{Outlook, Store, outlooks::OutlookRow, words::decode};
+use super::{Outlook, Store};
 use crate::{
     error::StoreError,
     request::{RequestId, Status},
@@ -25,130 +25,86 @@ pub struct Progress {
     pub transition_no: i32,
     /// The transitions between the one that was known and the latest, by number, with the statuses they led to.
     pub missed: Vec<(i32, Status)>,
-    /// All that a poll tells.
+    /// Everything that a poll answers.
     pub outlook: Outlook,
 }
 
-#[derive(FromRow)]
-struct ProgressRow {
-    asked: i32,
-    transition_no: i32,
-    transition_nos: Vec<i32>,
-    statuses: Vec<String>,
-    #[sqlx(flatten)]
-    outlook: OutlookRow,
-}
-
-impl TryFrom<ProgressRow> for Progress {
-    type Error = StoreError;
-
-    fn try_from(row: ProgressRow) -> Result<Self, StoreError> {
-        let statuses = row.statuses.into_iter().map(decode);
-        let missed = row.transition_nos.into_iter().zip(statuses);
+impl FromRow<'_, PgRow> for Progress {
+    fn from_row(row: &PgRow) -> sqlx::Result<Self> {
+        let (numbers, statuses): (Vec<i32>, Vec<Status>) = (row.try_get("transition_nos")?, row.try_get("statuses")?);
         Ok(Self {
-            transition_no: row.transition_no,
-            missed: missed
-                .map(|(number, status)| Ok((number, status?)))
-                .collect::<Result<_, StoreError>>()?,
-            outlook: row.outlook.try_into()?,
+            transition_no: row.try_get("transition_no")?,
+            missed: numbers.into_iter().zip(statuses).collect(),
+            outlook: Outlook::from_row(row)?,
         })
     }
 }
 
 impl Store {
-    /// Asks for announcements, of ends or of all moves: `tidegate.watch`.
+    /// Subscribes this session to announcements, of ends or of all moves: `tidegate.watch`.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn watch(&self, moves: bool) -> Result<(), StoreError> {
-        ask!(
-            self,
-            sqlx::query(include_str!("../../sql/queries/watch.sql")).bind(moves),
-            execute
-        );
-        Ok(())
+        run!(self, execute query "watch.sql"(moves)).map(|_| ())
     }
 
-    /// Says something, though nothing in particular, on a channel.
+    /// Sends an empty notification on a channel.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn notify(&self, channel: &str) -> Result<(), StoreError> {
-        ask!(
-            self,
-            sqlx::query(include_str!("../../sql/queries/notify.sql")).bind(channel),
-            execute
-        );
-        Ok(())
+        run!(self, execute query "notify.sql"(channel)).map(|_| ())
     }
 
     /// Announces requests that ended, and those that only moved: `tidegate.announce`.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn announce(&self, ended: &[RequestId], moved: &[RequestId]) -> Result<(), StoreError> {
-        ask!(
-            self,
-            sqlx::query(include_str!("../../sql/queries/announce.sql"))
-                .bind(uuids(ended.iter()))
-                .bind(uuids(moved.iter())),
-            execute
-        );
-        Ok(())
+        let uuids = |ids: &[RequestId]| ids.iter().map(|id| id.0).collect::<Vec<_>>();
+        run!(self, execute query "announce.sql"(uuids(ended), uuids(moved))).map(|_| ())
     }
 
     /// Which of these requests have another transition number than the one known, if one is: `tidegate.moved_since`.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn moved_since(&self, known: &[(RequestId, Option<i32>)]) -> Result<Vec<Seen>, StoreError> {
-        let numbers: Vec<_> = known.iter().map(|(_, number)| *number).collect();
-        let rows: Vec<(Uuid, Option<i32>, Option<String>)> = ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/moved_since.sql"))
-                .bind(uuids(known.iter().map(|(id, _)| id)))
-                .bind(numbers),
-            fetch_all
-        );
-        rows.into_iter()
-            .map(|(id, number, status)| {
-                Ok(Seen {
-                    id: RequestId(id),
-                    at: number.zip(status.map(decode).transpose()?),
-                })
-            })
-            .collect()
+        let (ids, numbers) = columns(known);
+        let rows: Vec<(RequestId, Option<i32>, Option<Status>)> =
+            run!(self, fetch_all query_as "moved_since.sql"(ids, numbers))?;
+        let seen = |(id, number, status): (_, Option<_>, _)| Seen {
+            id,
+            at: number.zip(status),
+        };
+        Ok(rows.into_iter().map(seen).collect())
     }
 
     /// Where these requests stand, in one statement: an answer for each, `None` for an unknown id.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn progress(&self, known: &[(RequestId, Option<i32>)]) -> Result<Vec<Option<Progress>>, StoreError> {
-        let numbers: Vec<_> = known.iter().map(|(_, number)| *number).collect();
-        let rows: Vec<ProgressRow> = ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/request_progress.sql"))
-                .bind(uuids(known.iter().map(|(id, _)| id)))
-                .bind(numbers),
-            fetch_all
-        );
+        let (ids, numbers) = columns(known);
+        let rows: Vec<PgRow> = run!(self, fetch_all query "request_progress.sql"(ids, numbers))?;
         let mut answers: Vec<_> = known.iter().map(|_| None).collect();
         for row in rows {
-            let asked = usize::try_from(row.asked).unwrap_or(usize::MAX);
+            let asked = usize::try_from(row.try_get::<i32, _>("asked")?).unwrap_or(usize::MAX);
             if let Some(answer) = answers.get_mut(asked) {
-                *answer = Some(row.try_into()?);
+                *answer = Some(Progress::from_row(&row)?);
             }
         }
         Ok(answers)
     }
 }
 
-fn uuids<'a>(ids: impl Iterator<Item = &'a RequestId>) -> Vec<Uuid> {
-    ids.map(|id| id.0).collect()
+/// The ids and the known numbers, as two arrays.
+fn columns(known: &[(RequestId, Option<i32>)]) -> (Vec<Uuid>, Vec<Option<i32>>) {
+    known.iter().map(|(id, number)| (id.0, *number)).unzip()
 }

@@ -1,17 +1,17 @@
-//! What operators and the fleet itself ask: set-up, overviews, liveness, maintenance.
+//! Statements of operators and of the fleet itself: set-up, overviews, liveness, maintenance.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::FromRow;
 use utoipa::ToSchema;
 
-use super::{Store, words::decode};
+use super::Store;
 use crate::{error::StoreError, request::Stage};
 
 /// A setting that `initialise` wrote.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
 pub struct Setting {
-    /// What it belongs to, such as `queue tx`.
+    /// Its row, such as `queue tx`.
     pub subject: String,
     /// Its name.
     pub name: String,
@@ -93,7 +93,7 @@ pub struct WorkerOverview {
     pub queues: Vec<String>,
     /// When it started.
     pub started_at: DateTime<Utc>,
-    /// When it last said that it is alive.
+    /// When it last reported that it is alive.
     pub last_seen_at: DateTime<Utc>,
     /// When it stopped by itself.
     pub stopped_at: Option<DateTime<Utc>>,
@@ -113,118 +113,83 @@ pub struct KindOfQueue {
 }
 
 impl Store {
-    /// Makes the queues and kinds of an example, if one is named, and writes the starter set of limits and nominal times:
-    /// `tidegate.initialise`. Returns what it set.
+    /// Makes the queues and kinds of an example, if one is named, and writes the starter set of limits and nominal
+    /// times: `tidegate.initialise`. Returns the settings that it wrote.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Misuse`] for an example that there is not; database trouble.
+    /// [`StoreError::Misuse`] for an unknown example; a database error.
     pub async fn initialise(&self, example: Option<&str>) -> Result<Vec<Setting>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/initialise.sql")).bind(example),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "initialise.sql"(example))
     }
 
     /// Requests by kind and status.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn request_overview(&self) -> Result<Vec<RequestCount>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/request_overview.sql")),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "request_overview.sql"())
     }
 
     /// Every queue: depth, holds, drain rates, limits, gate.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn queue_overview(&self) -> Result<Vec<QueueOverview>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/queue_overview.sql")),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "queue_overview.sql"())
     }
 
     /// Every maintenance duty, and how late it is.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn maintenance_overview(&self) -> Result<Vec<MaintenanceOverview>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/maintenance_overview.sql")),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "maintenance_overview.sql"())
     }
 
     /// How many responses were deleted because no request had their reference.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn expired_responses(&self) -> Result<i64, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_scalar(include_str!("../../sql/queries/expired_responses.sql")),
-            fetch_one
-        ))
+        run!(self, fetch_one query_scalar "expired_responses.sql"())
     }
 
     /// Every worker known.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn worker_overview(&self) -> Result<Vec<WorkerOverview>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/worker_overview.sql")),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "worker_overview.sql"())
     }
 
     /// The stage a queue serves, and the kinds that use it now; `None` for an unknown queue.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn queue_kinds(&self, queue: &str) -> Result<Option<(Stage, Vec<KindOfQueue>)>, StoreError> {
-        let rows: Vec<(String, Option<String>, Option<bool>)> = ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/queue_kinds.sql")).bind(queue),
-            fetch_all
-        );
-        let Some((stage, _, _)) = rows.first() else {
-            return Ok(None);
+        let rows: Vec<(Stage, Option<String>, Option<bool>)> = run!(self, fetch_all query_as "queue_kinds.sql"(queue))?;
+        let stage = rows.first().map(|(stage, _, _)| *stage);
+        let kind = |(_, name, exactly_once): (_, Option<_>, Option<_>)| {
+            Some(KindOfQueue {
+                name: name?,
+                exactly_once: exactly_once?,
+            })
         };
-        let stage = decode(stage.clone())?;
-        Ok(Some((
-            stage,
-            rows.into_iter()
-                .filter_map(|(_, name, exactly_once)| {
-                    Some(KindOfQueue {
-                        name: name?,
-                        exactly_once: exactly_once?,
-                    })
-                })
-                .collect(),
-        )))
+        Ok(stage.map(|stage| (stage, rows.into_iter().filter_map(kind).collect())))
     }
 
-    /// Says that a worker is alive, or stopping: `tidegate.worker_seen`.
+    /// Reports that a worker is alive, or stopping: `tidegate.worker_seen`.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn worker_seen(
         &self,
         name: &str,
@@ -233,46 +198,24 @@ impl Store {
         kinds: &[String],
         stopping: bool,
     ) -> Result<(), StoreError> {
-        ask!(
-            self,
-            sqlx::query(include_str!("../../sql/queries/worker_seen.sql"))
-                .bind(name)
-                .bind(stages)
-                .bind(queues)
-                .bind(stopping)
-                .bind(kinds),
-            execute
-        );
-        Ok(())
+        run!(self, execute query "worker_seen.sql"(name, stages, queues, stopping, kinds)).map(|_| ())
     }
 
     /// Stops or resumes claims from a queue, or from all: `tidegate.pause`. Returns the queues that changed.
     ///
     /// # Errors
     ///
-    /// Unknown queue, database trouble.
+    /// Unknown queue, a database error.
     pub async fn pause(&self, queue: Option<&str>, paused: bool) -> Result<Vec<String>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_scalar(include_str!("../../sql/queries/pause.sql"))
-                .bind(queue)
-                .bind(paused)
-                .bind(self.actor.as_deref()),
-            fetch_all
-        ))
+        run!(self, fetch_all query_scalar "pause.sql"(queue, paused, self.actor.as_deref()))
     }
 
     /// Runs the maintenance duties that are due: `tidegate.maintain`.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn maintain(&self) -> Result<(), StoreError> {
-        ask!(
-            self,
-            sqlx::query(include_str!("../../sql/queries/maintain.sql")),
-            execute
-        );
-        Ok(())
+        run!(self, execute query "maintain.sql"()).map(|_| ())
     }
 }

@@ -1,15 +1,14 @@
-//! What polls tell: where a request stands, and when to ask again.
+//! Outlooks: the status and place of a request, and when to ask again.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use serde_json::{Value, value::RawValue};
-use sqlx::{FromRow, types::Json};
-use uuid::Uuid;
+use serde_json::value::RawValue;
+use sqlx::{FromRow, Row, postgres::PgRow, types::Json};
 
 use super::{
     Store,
-    words::{decode, retry_after, stored_error},
+    columns::{from_milliseconds, stored_error},
 };
 use crate::{
     error::StoreError,
@@ -22,25 +21,24 @@ use crate::{
 pub struct Eta {
     /// When to ask again.
     pub retry_after: RetryAfter,
-    /// In what time the answer is there as likely as not; known for observed ETAs.
+    /// The median time until the answer; known for observed ETAs.
     pub p50: Option<Duration>,
-    /// In what time the answer is there with a probability of 90 %; known for observed ETAs.
+    /// The time until the answer with a probability of 90 %; known for observed ETAs.
     pub p90: Option<Duration>,
 }
 
 impl Eta {
-    /// From a row's columns; `None` when the request has ended, or the row does not tell.
-    pub(super) fn new(status: Status, seconds: Option<i32>, p50_ms: Option<i64>, p90_ms: Option<i64>) -> Option<Self> {
-        let millis = |ms: i64| Duration::from_millis(ms.try_into().unwrap_or_default());
-        seconds.filter(|_| !status.is_terminal()).map(|_| Self {
-            retry_after: retry_after(seconds),
-            p50: p50_ms.map(millis),
-            p90: p90_ms.map(millis),
-        })
+    /// `None` when the request has ended, or the row has no time.
+    pub(super) fn from_row(row: &PgRow, status: Status) -> sqlx::Result<Option<Self>> {
+        let retry_after: Option<RetryAfter> = row.try_get("retry_after_seconds")?;
+        let in_time = |column| Ok::<_, sqlx::Error>(row.try_get::<Option<i64>, _>(column)?.map(from_milliseconds));
+        let (p50, p90) = (in_time("eta_p50_ms")?, in_time("eta_p90_ms")?);
+        let eta = retry_after.map(|retry_after| Self { retry_after, p50, p90 });
+        Ok(eta.filter(|_| !status.is_terminal()))
     }
 }
 
-/// All that a poll of one request tells.
+/// The answer to a poll of one request.
 #[derive(Debug, Clone)]
 pub struct Outlook {
     /// The request.
@@ -61,72 +59,53 @@ pub struct Outlook {
     pub age: Duration,
     /// When to ask again; `None` when it has ended.
     pub eta: Option<Eta>,
-    /// What the caller was told at submit.
+    /// The Retry-After that the submission was answered with.
     pub predicted: Option<RetryAfter>,
     /// When it was submitted.
     pub submitted_at: DateTime<Utc>,
     /// The response, when it has one.
     pub response: Option<Box<RawValue>>,
-    /// What went wrong, when something did.
+    /// The error of a request that ended in one.
     pub error: Option<RequestError>,
-    /// Who submitted it.
+    /// Its submitter.
     pub submitter: Option<String>,
     /// The request as which it was submitted again, after it had failed.
     pub redriven_as: Option<RequestId>,
 }
 
-#[derive(FromRow)]
-pub(super) struct OutlookRow {
-    id: Uuid,
-    kind: String,
-    status: String,
-    place: String,
-    queue: Option<String>,
-    queue_position: Option<i64>,
-    elapsed_seconds: f64,
-    age_seconds: f64,
-    retry_after_seconds: Option<i32>,
-    eta_p50_ms: Option<i64>,
-    eta_p90_ms: Option<i64>,
-    predicted_seconds: Option<i32>,
-    submitted_at: DateTime<Utc>,
-    response: Option<Json<Box<RawValue>>>,
-    error: Option<Json<Value>>,
-    submitter: Option<String>,
-    redriven_as: Option<Uuid>,
-}
-
-impl TryFrom<OutlookRow> for Outlook {
-    type Error = StoreError;
-
-    fn try_from(row: OutlookRow) -> Result<Self, StoreError> {
-        let status = decode(row.status)?;
+impl FromRow<'_, PgRow> for Outlook {
+    fn from_row(row: &PgRow) -> sqlx::Result<Self> {
+        let status = row.try_get("status")?;
+        let seconds =
+            |column| Ok::<_, sqlx::Error>(Duration::try_from_secs_f64(row.try_get(column)?).unwrap_or_default());
         Ok(Self {
-            id: RequestId(row.id),
-            kind: row.kind,
+            id: row.try_get("id")?,
+            kind: row.try_get("kind")?,
             status,
-            place: row.place,
-            queue: row.queue,
-            position: row.queue_position,
-            elapsed: Duration::try_from_secs_f64(row.elapsed_seconds).unwrap_or_default(),
-            age: Duration::try_from_secs_f64(row.age_seconds).unwrap_or_default(),
-            eta: Eta::new(status, row.retry_after_seconds, row.eta_p50_ms, row.eta_p90_ms),
-            predicted: row.predicted_seconds.map(|told| retry_after(Some(told))),
-            submitted_at: row.submitted_at,
-            response: row.response.map(|Json(response)| response),
-            error: row.error.map(|Json(error)| stored_error(&error)),
-            submitter: row.submitter,
-            redriven_as: row.redriven_as.map(RequestId),
+            place: row.try_get("place")?,
+            queue: row.try_get("queue")?,
+            position: row.try_get("queue_position")?,
+            elapsed: seconds("elapsed_seconds")?,
+            age: seconds("age_seconds")?,
+            eta: Eta::from_row(row, status)?,
+            predicted: row.try_get("predicted_seconds")?,
+            submitted_at: row.try_get("submitted_at")?,
+            response: row.try_get::<Option<Json<_>>, _>("response")?.map(|Json(json)| json),
+            error: row
+                .try_get::<Option<Json<_>>, _>("error")?
+                .map(|Json(error)| stored_error(&error)),
+            submitter: row.try_get("submitter")?,
+            redriven_as: row.try_get("redriven_as")?,
         })
     }
 }
 
-/// Whose a request is.
+/// The kind and the submitter of a request.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct Owner {
     /// Its kind.
     pub kind: String,
-    /// Who has submitted it.
+    /// Its submitter.
     pub submitter: Option<String>,
 }
 
@@ -135,26 +114,17 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn outlook(&self, id: RequestId) -> Result<Option<Outlook>, StoreError> {
-        let row: Option<OutlookRow> = ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/request_outlook.sql")).bind(id.0),
-            fetch_optional
-        );
-        row.map(TryInto::try_into).transpose()
+        run!(self, fetch_optional query_as "request_outlook.sql"(id.0))
     }
 
-    /// Whose a request is; `None` for an unknown id. Reads no more than that.
+    /// The kind and the submitter of a request; `None` for an unknown id. Reads no more than that.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn owner(&self, id: RequestId) -> Result<Option<Owner>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/request_owner.sql")).bind(id.0),
-            fetch_optional
-        ))
+        run!(self, fetch_optional query_as "request_owner.sql"(id.0))
     }
 }

@@ -1,4 +1,4 @@
-//! How calls go: the service level indicators of each stage, what its policy makes of them, and timeouts that are learned.
+//! The service level indicators of each stage, the state of its policy, and learned timeouts.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -7,8 +7,8 @@ use sqlx::FromRow;
 use super::Store;
 use crate::error::StoreError;
 
-/// One stage of a kind: what the last five minutes showed, and what holds now. Rates are per request, ratios per call; none
-/// where nothing was called.
+/// One stage of a kind: its figures of the last five minutes, and the policy in force. Rates are per request, ratios
+/// per call; none without calls.
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize)]
 pub struct StageLevel {
     /// The kind.
@@ -27,9 +27,9 @@ pub struct StageLevel {
     pub p50_ms: Option<i32>,
     /// 99th percentile of it.
     pub p99_ms: Option<i32>,
-    /// For what share of the time its breaker was not closed.
+    /// The share of the time in which its breaker was not closed.
     pub open_ratio: f64,
-    /// By what backoffs are multiplied; 1: as declared.
+    /// The factor of backoffs; 1: as declared.
     pub stretch: f64,
     /// Whether its queue is congested.
     pub congested: bool,
@@ -37,13 +37,13 @@ pub struct StageLevel {
     pub timeout_ms: i32,
     /// How long its attempts take at most, with their backoffs, milliseconds: `W_retry`.
     pub w_retry_ms: f64,
-    /// With what probability one of its attempts succeeds, by the calls of the last five minutes.
+    /// The probability that one of its attempts succeeds, by the calls of the last five minutes.
     pub p_ok: Option<f64>,
     /// How many attempts a request takes on average.
     pub expected_attempts: Option<f64>,
-    /// `closed`, `open`, `half_open`, or `none`: its policy asks for no breaker.
+    /// `closed`, `open`, `half_open`, or `none`: its policy has no breaker.
     pub breaker: String,
-    /// Calls, since ever.
+    /// All calls.
     pub calls: i64,
     /// Those that failed.
     pub failures: i64,
@@ -55,7 +55,7 @@ pub struct StageLevel {
     pub hedges: i64,
 }
 
-/// The adaptive timeout of one stage of a kind, as all processes share it; what was not measured yet is none.
+/// The adaptive timeout of one stage of a kind, as all processes share it; a figure without samples is none.
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize)]
 pub struct EstimatorOverview {
     /// The kind.
@@ -80,12 +80,12 @@ pub struct EstimatorOverview {
     pub usual_rtt_ms: Option<f64>,
     /// Share of calls that timed out in the last closed interval; none: it had too few.
     pub failure_rate: Option<f64>,
-    /// Which share may; none: no target.
+    /// The target for that share; none: no target.
     pub slo: Option<f64>,
     /// Calls begun per second in the last closed interval.
     pub load_rps: Option<f64>,
-    /// The most calls begun per second in an interval since high load began; none until one is closed, and unless in high
-    /// load.
+    /// The most calls begun per second in an interval since high load began; none until one is closed, and unless in
+    /// high load.
     pub high_load_rps: Option<f64>,
     /// For how many intervals high load has lasted.
     pub high_load_intervals: i32,
@@ -110,25 +110,17 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn stage_levels(&self) -> Result<Vec<StageLevel>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/sli.sql")),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "sli.sql"())
     }
 
     /// Every adaptive timeout: `tidegate.estimator_overview`.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn estimator_overview(&self) -> Result<Vec<EstimatorOverview>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/estimators.sql")),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "estimators.sql"())
     }
 }

@@ -1,4 +1,4 @@
-//! Putting lost requests back on their way, and telling whether lives were legal.
+//! Recovery of lost requests, and checks of histories.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::Store;
 use crate::error::StoreError;
 
-/// What history says about a set of requests, read from rows and events alone.
+/// The history of a set of requests in figures, read from rows and events alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow, Serialize)]
 pub struct Lives {
     /// Requests without a row.
@@ -23,7 +23,7 @@ pub struct Lives {
     pub recovered: i64,
 }
 
-/// What `recover` is to do.
+/// The options of `recover`.
 #[derive(Debug, Clone, Copy)]
 pub struct Recover<'a> {
     /// Requests repaired per transaction, at most.
@@ -32,11 +32,11 @@ pub struct Recover<'a> {
     pub dry_run: bool,
     /// Only this kind.
     pub kind: Option<&'a str>,
-    /// Reset what is under a live lease too.
+    /// Reset requests under a live lease too.
     pub reset_all: bool,
     /// Even while live leases exist.
     pub force: bool,
-    /// Whose record counts it; none: each batch is a run of its own.
+    /// The record that counts it; none: each batch is a run of its own.
     pub run: Option<i64>,
 }
 
@@ -45,19 +45,19 @@ pub struct Recover<'a> {
 pub struct RecoverStep {
     /// Live requests looked at.
     pub examined: i64,
-    /// In flight without a holder: back to processing.
+    /// In flight without a lease: back to processing.
     pub reset: i64,
-    /// In flight without a holder, `at_most_once`: ended as `outcome_unknown`.
+    /// In flight without a lease, `at_most_once`: ended as `outcome_unknown`.
     pub ended: i64,
     /// Without a message: got one.
     pub rebuilt: i64,
     /// Of these, under a new number.
     pub renumbered: i64,
-    /// Not counted at their caps: counted again.
+    /// Not counted at their quotas: counted again.
     pub counted: i64,
     /// The requests concerned.
     pub ids: Vec<Uuid>,
-    /// Where to go on; none at the end.
+    /// The begin of the next batch; none at the end.
     pub next_after: Option<Uuid>,
 }
 
@@ -72,7 +72,7 @@ pub struct DeadlineStep {
     pub dated: i64,
     /// The requests concerned.
     pub ids: Vec<Uuid>,
-    /// Where to go on; none at the end.
+    /// The begin of the next batch; none at the end.
     pub next_after: Option<Uuid>,
 }
 
@@ -81,7 +81,7 @@ pub struct DeadlineStep {
 pub struct StrayStep {
     /// Messages removed (or to be removed).
     pub removed: i64,
-    /// Where to go on; none at the end.
+    /// The begin of the next batch; none at the end.
     pub next_after: Option<i64>,
 }
 
@@ -101,100 +101,67 @@ pub struct WrongCount {
     pub kind: String,
     /// in this status:
     pub status: String,
-    /// what was counted,
+    /// the count before,
     pub counted: i64,
-    /// and how many there are.
+    /// and their number.
     pub requests: i64,
 }
 
 impl Store {
-    /// Reads the history of requests and counts what is wrong with it.
+    /// Reads the history of requests and counts broken rules.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn lives(&self, ids: &[Uuid]) -> Result<Lives, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/lives.sql")).bind(ids),
-            fetch_one
-        ))
+        run!(self, fetch_one query_as "lives.sql"(ids))
     }
 
     /// Opens the record of a run of `recover`, to which its batches add: `tidegate.recovery_begins`.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn recovery_begins(&self, options: &Value) -> Result<i64, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_scalar(include_str!("../../sql/queries/recovery_begins.sql"))
-                .bind(options)
-                .bind(self.actor.as_deref()),
-            fetch_one
-        ))
+        run!(self, fetch_one query_scalar "recovery_begins.sql"(options, self.actor.as_deref()))
     }
 
-    /// Closes the record of a run: `tidegate.recovery_ends`. What all of its batches have done.
+    /// Closes the record of a run: `tidegate.recovery_ends`. Returns the sum of its batches.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn recovery_ends(&self, run: i64) -> Result<Option<Value>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_scalar(include_str!("../../sql/queries/recovery_ends.sql")).bind(run),
-            fetch_one
-        ))
+        run!(self, fetch_one query_scalar "recovery_ends.sql"(run))
     }
 
-    /// What all recoveries together have put right, by figure: what, and how much of it.
+    /// The sum of all recoveries, by figure.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn recovered(&self) -> Result<Vec<(String, i64)>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/recovered.sql")),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "recovered.sql"())
     }
 
-    /// Makes the tables of queues that have lost them, and sets sequences that were set back: `tidegate.recover_storage`. The
-    /// names of these queues.
+    /// Makes the tables of queues that have lost them, and sets sequences that were set back:
+    /// `tidegate.recover_storage`. The names of these queues.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn recover_storage(&self, dry_run: bool, run: Option<i64>) -> Result<Vec<String>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_scalar(include_str!("../../sql/queries/recover_storage.sql"))
-                .bind(dry_run)
-                .bind(run),
-            fetch_all
-        ))
+        run!(self, fetch_all query_scalar "recover_storage.sql"(dry_run, run))
     }
 
     /// One bounded batch of recovery: `tidegate.recover`.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn recover(&self, step: &Recover<'_>, after: Option<Uuid>) -> Result<RecoverStep, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/recover.sql"))
-                .bind(step.batch)
-                .bind(after)
-                .bind(step.dry_run)
-                .bind(step.kind)
-                .bind(step.reset_all)
-                .bind(step.force)
-                .bind(step.run),
-            fetch_one
+        run!(self, fetch_one query_as "recover.sql"(
+            step.batch, after, step.dry_run, step.kind, step.reset_all, step.force, step.run
         ))
     }
 
@@ -202,86 +169,49 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Unknown kind, database trouble.
+    /// Unknown kind, a database error.
     pub async fn recover_deadlines(&self, step: &Recover<'_>, after: Option<Uuid>) -> Result<DeadlineStep, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/recover_deadlines.sql"))
-                .bind(step.batch)
-                .bind(after)
-                .bind(step.dry_run)
-                .bind(step.kind)
-                .bind(step.run),
-            fetch_one
-        ))
+        run!(self, fetch_one query_as "recover_deadlines.sql"(step.batch, after, step.dry_run, step.kind, step.run))
     }
 
     /// One bounded batch of removing messages without a live request: `tidegate.remove_stray_messages`.
     ///
     /// # Errors
     ///
-    /// Unknown queue, database trouble.
+    /// Unknown queue, a database error.
     pub async fn remove_stray_messages(
         &self,
         queue: &str,
         step: &Recover<'_>,
         after: Option<i64>,
     ) -> Result<StrayStep, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/remove_stray_messages.sql"))
-                .bind(queue)
-                .bind(step.batch)
-                .bind(after)
-                .bind(step.dry_run)
-                .bind(step.run),
-            fetch_one
-        ))
+        run!(self, fetch_one query_as "remove_stray_messages.sql"(queue, step.batch, after, step.dry_run, step.run))
     }
 
     /// One bounded batch of early responses: `tidegate.recover_responses`.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn recover_responses(&self, step: &Recover<'_>) -> Result<ResponseStep, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/recover_responses.sql"))
-                .bind(step.batch)
-                .bind(step.dry_run)
-                .bind(step.run),
-            fetch_one
-        ))
+        run!(self, fetch_one query_as "recover_responses.sql"(step.batch, step.dry_run, step.run))
     }
 
     /// Puts right the counts by kind and status: `tidegate.recover_counts`. Those that were wrong.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn recover_counts(&self, dry_run: bool, run: Option<i64>) -> Result<Vec<WrongCount>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/recover_counts.sql"))
-                .bind(dry_run)
-                .bind(run),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "recover_counts.sql"(dry_run, run))
     }
 
     /// Closes and opens gates whose marks were passed unseen: `tidegate.recover_gates`. How many.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn recover_gates(&self, dry_run: bool, run: Option<i64>) -> Result<i64, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_scalar(include_str!("../../sql/queries/recover_gates.sql"))
-                .bind(dry_run)
-                .bind(run),
-            fetch_one
-        ))
+        run!(self, fetch_one query_scalar "recover_gates.sql"(dry_run, run))
     }
 }

@@ -1,4 +1,4 @@
-//! Submitting again what has failed.
+//! Redrives of failed requests.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::Store;
 use crate::error::StoreError;
 
-/// What `redrive` is to do.
+/// The options of `redrive`.
 #[derive(Debug, Clone, Copy)]
 pub struct Redrive<'a> {
     /// Requests per transaction.
@@ -19,9 +19,10 @@ pub struct Redrive<'a> {
     pub dry_run: bool,
     /// Only this kind.
     pub kind: Option<&'a str>,
-    /// Only what ended then or later.
+    /// Only requests that ended then or later.
     pub since: Option<DateTime<Utc>>,
-    /// Only errors of this code; none: all but what was cancelled, or may have been sent and must not be sent twice.
+    /// Only errors of this code; none: all but requests that were cancelled, or may have been sent and must not be sent
+    /// twice.
     pub code: Option<&'a str>,
 }
 
@@ -30,53 +31,40 @@ pub struct Redrive<'a> {
 pub struct RedriveStep {
     /// Requests submitted again (or to be).
     pub redriven: i64,
-    /// Requests that the gates had no room for, up to where it goes on.
+    /// Requests that the gates had no room for, up to the begin of the next batch.
     pub refused: i64,
-    /// When to come back for those.
+    /// Their Retry-After.
     pub retry_after_seconds: Option<i32>,
     /// The old requests.
     pub ids: Vec<Uuid>,
     /// The new ones, in the same order.
     pub new_ids: Vec<Uuid>,
-    /// Old requests that nobody could submit now.
+    /// Old requests that a submission would refuse now.
     pub unfit_ids: Vec<Uuid>,
     /// Why, in the same order.
     pub unfit_reasons: Vec<String>,
-    /// Where to go on; none at the end, or when a queue is full.
+    /// The begin of the next batch; none at the end, or when a queue is full.
     pub next_after: Option<Uuid>,
 }
 
 impl Store {
-    /// One bounded batch of submitting again what has failed or timed out: `tidegate.redrive`.
+    /// Redrives one bounded batch of requests that failed or timed out: `tidegate.redrive`.
     ///
     /// # Errors
     ///
-    /// Unknown kind, a gate that is too busy to count, database trouble.
+    /// Unknown kind, a gate that is too busy to count, a database error.
     pub async fn redrive(&self, step: &Redrive<'_>, after: Option<Uuid>) -> Result<RedriveStep, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/redrive.sql"))
-                .bind(step.batch)
-                .bind(after)
-                .bind(step.kind)
-                .bind(step.since)
-                .bind(step.code)
-                .bind(step.dry_run)
-                .bind(self.actor.as_deref()),
-            fetch_one
+        run!(self, fetch_one query_as "redrive.sql"(
+            step.batch, after, step.kind, step.since, step.code, step.dry_run, self.actor.as_deref()
         ))
     }
 
-    /// The time so long ago, by the database's clock.
+    /// The time that long ago, by the database's clock.
     ///
     /// # Errors
     ///
-    /// Database trouble, a time before its calendar.
+    /// A database error, a time before its calendar.
     pub async fn time_ago(&self, ago: Duration) -> Result<DateTime<Utc>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_scalar(include_str!("../../sql/queries/seconds_ago.sql")).bind(ago.as_secs_f64()),
-            fetch_one
-        ))
+        run!(self, fetch_one query_scalar "seconds_ago.sql"(ago.as_secs_f64()))
     }
 }

@@ -1,27 +1,23 @@
-//! Reporting outcomes. Each method returns what moved: a request that is missing was not this holder's any more.
+//! Settles. Each method returns the requests that moved; the lease of any other was lost.
 
 use std::{borrow::Borrow, time::Duration};
 
 use sqlx::{FromRow, PgConnection, Postgres, postgres::PgArguments, query::QueryAs};
 use uuid::Uuid;
 
-use super::{
-    Lease, Store,
-    leases::{columns, milliseconds},
-    words::decode,
-};
+use super::{Lease, Store, columns::milliseconds};
 use crate::{
     error::StoreError,
     request::{RequestError, RequestId, Status},
     stage::Receipt,
 };
 
-/// An outcome with the lease it settles, and what its call was like.
+/// An outcome with the lease it settles, and figures of its call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settle<T> {
-    /// The hold on the request.
+    /// The lease of the request.
     pub lease: Lease,
-    /// What became of it.
+    /// The outcome.
     pub outcome: T,
     /// How long the stage's call took; none: as long as the lease is held.
     pub took: Option<Duration>,
@@ -30,7 +26,7 @@ pub struct Settle<T> {
 }
 
 impl<T> Settle<T> {
-    /// An outcome of which nothing else is known.
+    /// An outcome without figures of its call.
     pub const fn new(lease: Lease, outcome: T) -> Self {
         Self {
             lease,
@@ -41,7 +37,7 @@ impl<T> Settle<T> {
     }
 
     /// The same call with another outcome.
-    pub(crate) fn with<U>(self, outcome: U) -> Settle<U> {
+    pub(crate) const fn with<U>(&self, outcome: U) -> Settle<U> {
         Settle {
             lease: self.lease,
             outcome,
@@ -51,12 +47,12 @@ impl<T> Settle<T> {
     }
 }
 
-/// A check that did not let its request pass, for now.
+/// A check that snoozes its request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Snooze {
-    /// The dependency's own wish when to ask again.
+    /// The wait that the dependency asks for.
     pub after: Option<Duration>,
-    /// Why the check itself failed; none: it has said no.
+    /// Why the check itself failed; none: it has answered no.
     pub error: Option<RequestError>,
 }
 
@@ -65,14 +61,14 @@ pub struct Snooze {
 pub struct Retry {
     /// Why this one did not succeed.
     pub error: RequestError,
-    /// The downstream's own wish when to try again.
+    /// The wait that the downstream asks for.
     pub after: Option<Duration>,
     /// Whether the request may have left.
     pub may_have_left: bool,
 }
 
 /// A request that moved, and where it is now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow)]
 pub struct Moved {
     /// The request.
     pub id: RequestId,
@@ -80,44 +76,23 @@ pub struct Moved {
     pub status: Status,
 }
 
-#[derive(FromRow)]
-pub(super) struct MovedRow {
-    id: Uuid,
-    status: String,
-}
-
-impl TryFrom<MovedRow> for Moved {
-    type Error = StoreError;
-
-    fn try_from(row: MovedRow) -> Result<Self, StoreError> {
-        Ok(Self {
-            id: RequestId(row.id),
-            status: decode(row.status)?,
-        })
-    }
-}
-
 /// A request whose readiness check passed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct Passed {
     /// The request.
     pub id: RequestId,
     /// The tx queue it is in now.
     pub queue: String,
-    /// Whether nothing waited in that queue before, so that its workers may be asleep.
+    /// Whether that queue was empty before, so that its workers may be asleep.
     pub wake: bool,
 }
 
-fn moved(rows: Vec<MovedRow>) -> Result<Vec<Moved>, StoreError> {
-    rows.into_iter().map(TryInto::try_into).collect()
-}
-
-type Query<'q> = QueryAs<'q, Postgres, MovedRow, PgArguments>;
+type Query<'q> = QueryAs<'q, Postgres, Moved, PgArguments>;
 
 /// The leases of outcomes, in columns.
 fn leases<T>(settles: &[Settle<T>]) -> (Vec<i64>, Vec<Uuid>) {
-    let leases: Vec<_> = settles.iter().map(|settle| settle.lease).collect();
-    columns(&leases)
+    let column = |settle: &Settle<T>| (settle.lease.token, settle.lease.id);
+    settles.iter().map(column).unzip()
 }
 
 /// One column of outcomes.
@@ -127,26 +102,18 @@ fn column<'a, T, V>(settles: &'a [Settle<T>], value: impl Fn(&'a T) -> V) -> Vec
 
 /// How long calls took, in milliseconds.
 fn took<T>(settles: &[Settle<T>]) -> Vec<Option<i32>> {
-    settles
-        .iter()
-        .map(|settle| {
-            settle
-                .took
-                .map(|took| i32::try_from(took.as_millis()).unwrap_or(i32::MAX))
-        })
-        .collect()
+    let milliseconds = |took: Duration| i32::try_from(took.as_millis()).unwrap_or(i32::MAX);
+    settles.iter().map(|settle| settle.took.map(milliseconds)).collect()
 }
 
 fn hedges<T>(settles: &[Settle<T>]) -> Vec<i32> {
-    settles
-        .iter()
-        .map(|settle| i32::try_from(settle.hedges).unwrap_or(i32::MAX))
-        .collect()
+    let count = |settle: &Settle<T>| i32::try_from(settle.hedges).unwrap_or(i32::MAX);
+    settles.iter().map(count).collect()
 }
 
 fn receipt_query<'q, R: Borrow<Receipt>>(queue: &'q str, settles: &'q [Settle<R>]) -> Query<'q> {
     let (tokens, ids) = leases(settles);
-    sqlx::query_as(include_str!("../../sql/queries/settle_receipt.sql"))
+    sqlx::query_as(statement!("settle_receipt.sql"))
         .bind(queue)
         .bind(tokens)
         .bind(ids)
@@ -161,60 +128,42 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Database trouble.
-    pub async fn settle_passed(&self, queue: &str, settles: &[Settle<()>]) -> Result<Vec<Passed>, StoreError> {
+    /// A database error.
+    pub async fn settle_passed<T>(&self, queue: &str, settles: &[Settle<T>]) -> Result<Vec<Passed>, StoreError> {
         let (tokens, ids) = leases(settles);
-        let rows: Vec<(Uuid, String, bool)> = ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/settle_passed.sql"))
-                .bind(queue)
-                .bind(tokens)
-                .bind(ids)
-                .bind(took(settles))
-                .bind(hedges(settles)),
-            fetch_all
-        );
-        Ok(rows
-            .into_iter()
-            .map(|(id, queue, wake)| Passed {
-                id: RequestId(id),
-                queue,
-                wake,
-            })
-            .collect())
+        run!(self, fetch_all query_as "settle_passed.sql"(queue, tokens, ids, took(settles), hedges(settles)))
     }
 
-    /// `tidegate.settle_snooze`: checked again after the wait given, or as the policy says.
+    /// `tidegate.settle_snooze`: checked again after the given wait, or that of the policy.
     ///
     /// # Errors
     ///
-    /// Database trouble.
-    pub async fn settle_snooze(&self, queue: &str, settles: &[Settle<Snooze>]) -> Result<Vec<Moved>, StoreError> {
+    /// A database error.
+    pub async fn settle_snooze<T: Borrow<Snooze>>(
+        &self,
+        queue: &str,
+        settles: &[Settle<T>],
+    ) -> Result<Vec<Moved>, StoreError> {
         let (tokens, ids) = leases(settles);
-        let rows = ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/settle_snooze.sql"))
-                .bind(queue)
-                .bind(tokens)
-                .bind(ids)
-                .bind(column(settles, |snooze| snooze.after.map(milliseconds)))
-                .bind(column(settles, |snooze| {
-                    snooze.error.as_ref().map(RequestError::to_json)
-                }))
-                .bind(took(settles))
-                .bind(hedges(settles)),
-            fetch_all
-        );
-        moved(rows)
+        run!(self, fetch_all query_as "settle_snooze.sql"(
+            queue, tokens, ids,
+            column(settles, |snooze| snooze.borrow().after.map(milliseconds)),
+            column(settles, |snooze| snooze.borrow().error.as_ref().map(RequestError::to_json)),
+            took(settles), hedges(settles)
+        ))
     }
 
     /// `tidegate.settle_failed`: queued → failure.
     ///
     /// # Errors
     ///
-    /// Database trouble.
-    pub async fn settle_failed(&self, queue: &str, settles: &[Settle<RequestError>]) -> Result<Vec<Moved>, StoreError> {
-        let sql = include_str!("../../sql/queries/settle_failed.sql");
+    /// A database error.
+    pub async fn settle_failed<T: Borrow<RequestError>>(
+        &self,
+        queue: &str,
+        settles: &[Settle<T>],
+    ) -> Result<Vec<Moved>, StoreError> {
+        let sql = statement!("settle_failed.sql");
         self.settle_ended(sql, queue, settles).await
     }
 
@@ -222,84 +171,84 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Database trouble.
-    pub async fn settle_rejected(
+    /// A database error.
+    pub async fn settle_rejected<T: Borrow<RequestError>>(
         &self,
         queue: &str,
-        settles: &[Settle<RequestError>],
+        settles: &[Settle<T>],
     ) -> Result<Vec<Moved>, StoreError> {
-        let sql = include_str!("../../sql/queries/settle_rejected.sql");
+        let sql = statement!("settle_rejected.sql");
         self.settle_ended(sql, queue, settles).await
     }
 
-    async fn settle_ended(
+    async fn settle_ended<T: Borrow<RequestError>>(
         &self,
         sql: &'static str,
         queue: &str,
-        settles: &[Settle<RequestError>],
+        settles: &[Settle<T>],
     ) -> Result<Vec<Moved>, StoreError> {
         let (tokens, ids) = leases(settles);
-        let rows = ask!(
+        run!(
             self,
             sqlx::query_as(sql)
                 .bind(queue)
                 .bind(tokens)
                 .bind(ids)
-                .bind(column(settles, RequestError::to_json))
+                .bind(column(settles, |error| error.borrow().to_json()))
                 .bind(took(settles))
                 .bind(hedges(settles)),
             fetch_all
-        );
-        moved(rows)
+        )
     }
 
-    /// `tidegate.settle_receipt`: `tx_in_flight` → `receipt_received`, or completed for a `direct` receipt with response.
+    /// `tidegate.settle_receipt`: `tx_in_flight` → `receipt_received`, or completed for a `direct` receipt with
+    /// response.
     ///
     /// # Errors
     ///
-    /// A response that cannot be stored, database trouble.
-    pub async fn settle_receipt(&self, queue: &str, settles: &[Settle<Receipt>]) -> Result<Vec<Moved>, StoreError> {
-        moved(ask!(self, receipt_query(queue, settles), fetch_all))
+    /// A response that cannot be stored, a database error.
+    pub async fn settle_receipt<T: Borrow<Receipt>>(
+        &self,
+        queue: &str,
+        settles: &[Settle<T>],
+    ) -> Result<Vec<Moved>, StoreError> {
+        run!(self, receipt_query(queue, settles), fetch_all)
     }
 
-    /// [`settle_receipt`](Self::settle_receipt) in a transaction of the caller's, who commits it: what else the
-    /// transaction writes is there exactly once for each request that moved, and only if it is written after a look
-    /// at what moved. The messages and rows stay locked until the end of the transaction.
+    /// [`settle_receipt`](Self::settle_receipt) in a transaction of the caller's. A write for each returned request in
+    /// the same transaction is there exactly once for each request that moved. The messages and rows stay locked until
+    /// the commit.
     ///
     /// # Errors
     ///
-    /// A response that cannot be stored, database trouble. The transaction is lost then.
+    /// A response that cannot be stored, a database error. The transaction is lost then.
     pub async fn settle_receipt_in<R: Borrow<Receipt>>(
         &self,
         transaction: &mut PgConnection,
         queue: &str,
         settles: &[Settle<R>],
     ) -> Result<Vec<Moved>, StoreError> {
-        let rows = receipt_query(queue, settles).fetch_all(transaction).await;
-        let settled = rows.map_err(StoreError::from).and_then(moved);
-        settled.inspect_err(|error| self.troubles.note(error, &self.pool))
+        let moved = receipt_query(queue, settles).fetch_all(transaction).await;
+        self.errors.record(moved.map_err(StoreError::from), &self.pool)
     }
 
     /// `tidegate.settle_retry`: `tx_in_flight` → processing, or failure when no attempt is left.
     ///
     /// # Errors
     ///
-    /// Database trouble.
-    pub async fn settle_retry(&self, queue: &str, settles: &[Settle<Retry>]) -> Result<Vec<Moved>, StoreError> {
+    /// A database error.
+    pub async fn settle_retry<T: Borrow<Retry>>(
+        &self,
+        queue: &str,
+        settles: &[Settle<T>],
+    ) -> Result<Vec<Moved>, StoreError> {
         let (tokens, ids) = leases(settles);
-        let rows = ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/settle_retry.sql"))
-                .bind(queue)
-                .bind(tokens)
-                .bind(ids)
-                .bind(column(settles, |retry| retry.error.to_json()))
-                .bind(column(settles, |retry| retry.after.map(milliseconds)))
-                .bind(column(settles, |retry| retry.may_have_left))
-                .bind(took(settles))
-                .bind(hedges(settles)),
-            fetch_all
-        );
-        moved(rows)
+        run!(self, fetch_all query_as "settle_retry.sql"(
+            queue, tokens, ids,
+            column(settles, |retry| retry.borrow().error.to_json()),
+            column(settles, |retry| retry.borrow().after.map(milliseconds)),
+            column(settles, |retry| retry.borrow().may_have_left),
+            took(settles), hedges(settles)
+        ))
     }
 }

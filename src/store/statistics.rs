@@ -1,4 +1,4 @@
-//! What API nodes have seen of their callers, and how good predictions were.
+//! The counts of API nodes, and the quality of ETAs.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -7,18 +7,18 @@ use sqlx::FromRow;
 use super::Store;
 use crate::error::StoreError;
 
-/// Polls of requests whose end a poll has told.
+/// Polls of requests whose end was answered to a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PollCount {
     /// Such requests.
     pub answered: u64,
-    /// Polls of them, the one that told the end included.
+    /// Polls of them, the last one included.
     pub polls: u64,
-    /// How long their ends had waited to be asked for, all together.
+    /// The sum of the times between their ends and the last poll.
     pub lateness: Duration,
 }
 
-/// Submissions that were let in.
+/// Accepted submissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SubmissionCount {
     /// All of them.
@@ -27,77 +27,63 @@ pub struct SubmissionCount {
     pub replayed: u32,
 }
 
-/// How good the predictions of a kind were, of every request that has ended.
+/// The quality of a kind's ETAs, of every request that has ended.
 #[derive(Debug, Clone, PartialEq, FromRow)]
 pub struct EtaQuality {
     /// The kind.
     pub kind: String,
-    /// How much later than told they ended, all together; negative: earlier.
+    /// The sum of the times between the ETA and the end; negative: earlier.
     pub error_seconds_sum: f64,
-    /// How many ended up to −30, −5, −1, 0, 1, 5, 30 seconds later than told, each above the one before, and the rest.
+    /// How many ended up to −30, −5, −1, 0, 1, 5, 30 seconds after their ETA, each above the one before, and the rest.
     pub error_bins: Vec<i64>,
-    /// How many callers were told a time for 90 percent.
+    /// How many answers had a time for 90 percent.
     pub p90_stated: i64,
     /// How many of these had their answer within it.
     pub p90_held: i64,
 }
 
 impl Store {
-    /// How good the predictions of each kind were: `tidegate.eta_quality`.
+    /// The quality of each kind's ETAs: `tidegate.eta_quality`.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn eta_quality(&self) -> Result<Vec<EtaQuality>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/eta_quality.sql")),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "eta_quality.sql"())
     }
 
     /// Adds polls, by kind: `tidegate.count_polls`.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn count_polls(&self, counts: &HashMap<String, PollCount>) -> Result<(), StoreError> {
         let column = |of: fn(&PollCount) -> u128| -> Vec<i64> {
             let clamp = |count| i64::try_from(count).unwrap_or(i64::MAX);
             counts.values().map(|count| clamp(of(count))).collect()
         };
         let kinds: Vec<_> = counts.keys().map(String::as_str).collect();
-        ask!(
-            self,
-            sqlx::query(include_str!("../../sql/queries/count_polls.sql"))
-                .bind(kinds)
-                .bind(column(|count| count.answered.into()))
-                .bind(column(|count| count.polls.into()))
-                .bind(column(|count| count.lateness.as_millis())),
-            execute
-        );
-        Ok(())
+        run!(self, execute query "count_polls.sql"(
+            kinds, column(|count| count.answered.into()), column(|count| count.polls.into()),
+            column(|count| count.lateness.as_millis())
+        ))
+        .map(|_| ())
     }
 
-    /// Notes submissions, by kind: `tidegate.count_submissions`.
+    /// Adds submissions, by kind: `tidegate.count_submissions`.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn count_submissions(&self, counts: &HashMap<String, SubmissionCount>) -> Result<(), StoreError> {
         let column = |of: fn(&SubmissionCount) -> u32| -> Vec<i32> {
             let clamp = |count| i32::try_from(count).unwrap_or(i32::MAX);
             counts.values().map(|count| clamp(of(count))).collect()
         };
         let kinds: Vec<_> = counts.keys().map(String::as_str).collect();
-        ask!(
-            self,
-            sqlx::query(include_str!("../../sql/queries/count_submissions.sql"))
-                .bind(kinds)
-                .bind(column(|count| count.submitted))
-                .bind(column(|count| count.replayed)),
-            execute
-        );
-        Ok(())
+        run!(self, execute query "count_submissions.sql"(
+            kinds, column(|count| count.submitted), column(|count| count.replayed)
+        ))
+        .map(|_| ())
     }
 }

@@ -1,17 +1,12 @@
-//! What submitters do: submit one request, or several.
+//! Submissions of one request, or of several.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde_json::value::RawValue;
-use sqlx::{FromRow, types::Json};
-use uuid::Uuid;
+use sqlx::{FromRow, Row, postgres::PgRow, types::Json};
 
-use super::{
-    Store,
-    outlooks::Eta,
-    words::{decode, retry_after},
-};
+use super::{Store, outlooks::Eta};
 use crate::{
     error::StoreError,
     request::{RequestId, Status},
@@ -24,7 +19,7 @@ pub enum Admission {
     /// They may.
     #[default]
     Enforce,
-    /// They may not: the work was promised already.
+    /// They may not: the work was accepted before.
     Accepted,
 }
 
@@ -46,7 +41,7 @@ pub struct Submission {
     pub payload: Box<RawValue>,
     /// The caller's key: the same key and payload within the window is the same request.
     pub idempotency_key: Option<String>,
-    /// Who submits.
+    /// The submitter.
     pub submitter: Option<String>,
     /// Whether the gates may refuse it.
     pub admission: Admission,
@@ -54,7 +49,7 @@ pub struct Submission {
     pub not_before: Option<DateTime<Utc>>,
 }
 
-/// Where a submitted request stands.
+/// The status and the ETA of a submitted request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ticket {
     /// The request, its caller's job id.
@@ -67,7 +62,7 @@ pub struct Ticket {
     pub eta: Option<Eta>,
 }
 
-/// What became of a submission.
+/// The outcome of a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Submitted {
     /// A new request.
@@ -81,37 +76,23 @@ pub enum Submitted {
     },
 }
 
-#[derive(FromRow)]
-pub(super) struct SubmittedRow {
-    id: Option<Uuid>,
-    outcome: String,
-    status: Option<String>,
-    queue_position: Option<i64>,
-    retry_after_seconds: Option<i32>,
-    eta_p50_ms: Option<i64>,
-    eta_p90_ms: Option<i64>,
-}
-
-impl TryFrom<SubmittedRow> for Submitted {
-    type Error = StoreError;
-
-    fn try_from(row: SubmittedRow) -> Result<Self, StoreError> {
-        let (Some(id), Some(status)) = (row.id, row.status) else {
+impl FromRow<'_, PgRow> for Submitted {
+    fn from_row(row: &PgRow) -> sqlx::Result<Self> {
+        let (Some(id), Some(status)) = (row.try_get("id")?, row.try_get("status")?) else {
+            let retry_after: Option<_> = row.try_get("retry_after_seconds")?;
             return Ok(Self::Refused {
-                retry_after: retry_after(row.retry_after_seconds),
+                retry_after: retry_after.unwrap_or(RetryAfter::SOON),
             });
         };
-        let status = decode(status)?;
         let ticket = Ticket {
-            id: RequestId(id),
+            id,
             status,
-            position: row.queue_position,
-            eta: Eta::new(status, row.retry_after_seconds, row.eta_p50_ms, row.eta_p90_ms),
+            position: row.try_get("queue_position")?,
+            eta: Eta::from_row(row, status)?,
         };
-        Ok(if row.outcome == "replayed" {
-            Self::Replayed(ticket)
-        } else {
-            Self::Accepted(ticket)
+        Ok(match row.try_get("outcome")? {
+            "replayed" => Self::Replayed(ticket),
+            _ => Self::Accepted(ticket),
         })
     }
 }
@@ -121,20 +102,12 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Unknown kind, kind without nominal times, key reused with another payload, database trouble.
+    /// Unknown kind, kind without nominal times, key reused with another payload, a database error.
     pub async fn submit(&self, submission: &Submission) -> Result<Submitted, StoreError> {
-        let row: SubmittedRow = ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/submit.sql"))
-                .bind(&submission.kind)
-                .bind(Json(&submission.payload))
-                .bind(&submission.idempotency_key)
-                .bind(&submission.submitter)
-                .bind(submission.admission.as_str())
-                .bind(submission.not_before),
-            fetch_one
-        );
-        row.try_into()
+        run!(self, fetch_one query_as "submit.sql"(
+            &submission.kind, Json(&submission.payload), &submission.idempotency_key, &submission.submitter,
+            submission.admission.as_str(), submission.not_before
+        ))
     }
 
     /// Submits several requests of one kind, all or none: `tidegate.submit_batch`. While a gate is closed, a batch with
@@ -152,27 +125,19 @@ impl Store {
         admission: Admission,
     ) -> Result<Vec<Submitted>, StoreError> {
         let payloads: Vec<_> = payloads.iter().map(Json).collect();
-        let rows: Vec<SubmittedRow> = ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/submit_batch.sql"))
-                .bind(kind)
-                .bind(payloads)
-                .bind(idempotency_keys)
-                .bind(submitter)
-                .bind(admission.as_str()),
-            fetch_all
-        );
-        rows.into_iter().map(TryInto::try_into).collect()
+        run!(self, fetch_all query_as "submit_batch.sql"(
+            kind, payloads, idempotency_keys, submitter, admission.as_str()
+        ))
     }
 
-    /// Submits requests of one kind that have nothing to do with each other: `tidegate.submit_group`. While a gate is
+    /// Submits independent requests of one kind: `tidegate.submit_group`. While a gate is
     /// closed, each is refused or replayed by itself; an error is still an error for all. `not_before` delays them all.
-    /// `submitters` is one for each, or `None` if none has any. With a `key_patience`, no key of another transaction is
-    /// waited for any longer.
+    /// `submitters` is one for each, or `None` if none has any. `key_patience` limits the wait
+    /// for a key of another transaction.
     ///
     /// # Errors
     ///
-    /// As [`Store::submit`]; of several submitters, one has a cap; a key was waited for too long
+    /// As [`Store::submit`]; of several submitters, one has a quota; a key was waited for too long
     /// (SQLSTATE 55P03).
     pub async fn submit_group(
         &self,
@@ -185,18 +150,9 @@ impl Store {
     ) -> Result<Vec<Submitted>, StoreError> {
         let patience_ms = key_patience.map(|time| i32::try_from(time.as_millis()).unwrap_or(i32::MAX));
         let payloads: Vec<_> = payloads.iter().map(Json).collect();
-        let rows: Vec<SubmittedRow> = ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/submit_group.sql"))
-                .bind(kind)
-                .bind(payloads)
-                .bind(idempotency_keys)
-                .bind(submitters)
-                .bind(not_before)
-                .bind(patience_ms),
-            fetch_all
-        );
-        rows.into_iter().map(TryInto::try_into).collect()
+        run!(self, fetch_all query_as "submit_group.sql"(
+            kind, payloads, idempotency_keys, submitters, not_before, patience_ms
+        ))
     }
 
     /// Submits several requests of one kind, all or none, under one key: `tidegate.submit_batch_once`.
@@ -213,16 +169,8 @@ impl Store {
         admission: Admission,
     ) -> Result<Vec<Submitted>, StoreError> {
         let payloads: Vec<_> = payloads.iter().map(Json).collect();
-        let rows: Vec<SubmittedRow> = ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/submit_batch_once.sql"))
-                .bind(kind)
-                .bind(payloads)
-                .bind(idempotency_key)
-                .bind(submitter)
-                .bind(admission.as_str()),
-            fetch_all
-        );
-        rows.into_iter().map(TryInto::try_into).collect()
+        run!(self, fetch_all query_as "submit_batch_once.sql"(
+            kind, payloads, idempotency_key, submitter, admission.as_str()
+        ))
     }
 }

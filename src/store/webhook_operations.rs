@@ -1,4 +1,4 @@
-//! Who may be told that a request has ended, what signs it, and what became of it: for operators.
+//! Webhooks for operators: allowed hosts, signing secrets and deliveries.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ pub struct DeliveryRecord {
     /// The delivery's own id.
     #[serde(rename = "delivery_id")]
     pub id: Uuid,
-    /// Where to.
+    /// The callback URL.
     pub url: String,
     /// `pending`, `delivered` or `failed`.
     pub state: String,
@@ -53,11 +53,11 @@ pub struct DeliveryRecord {
     pub attempt: i32,
     /// When the next attempt may begin; of one under way, when its lease runs out.
     pub due_at: DateTime<Utc>,
-    /// Whether somebody is at it.
+    /// Whether an attempt is under way.
     pub under_way: bool,
     /// The status of the last answer.
     pub last_status: Option<i32>,
-    /// What went wrong last.
+    /// The last error.
     pub last_error: Option<String>,
     /// When the request ended.
     pub created_at: DateTime<Utc>,
@@ -70,11 +70,11 @@ pub struct DeliveryRecord {
 pub struct WebhookCounts {
     /// Those that wait for an attempt.
     pub waiting: i64,
-    /// Those that somebody is at.
+    /// Those with an attempt under way.
     pub under_way: i64,
-    /// Those that were given up.
+    /// Those that have failed.
     pub failed: i64,
-    /// How old the oldest is that was not given up, in seconds; 0: there is none.
+    /// The age of the oldest that has not failed, in seconds; 0: there is none.
     pub oldest_seconds: f64,
 }
 
@@ -83,147 +83,98 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn webhook_counts(&self) -> Result<WebhookCounts, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/webhook_counts.sql")),
-            fetch_one
-        ))
+        run!(self, fetch_one query_as "webhook_counts.sql"())
     }
 
-    /// Names who is told when requests of a kind end: `tidegate.set_kind_callback`. Who it was before.
+    /// Sets the callback URL of a kind: `tidegate.set_kind_callback`. Returns the one before.
     ///
     /// # Errors
     ///
-    /// Unknown kind, a URL that may not be named, database trouble.
+    /// Unknown kind, a URL that is not allowed, a database error.
     pub async fn set_kind_callback(&self, kind: &str, url: Option<&str>) -> Result<Option<String>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_scalar(include_str!("../../sql/queries/set_kind_callback.sql"))
-                .bind(kind)
-                .bind(url),
-            fetch_one
-        ))
+        run!(self, fetch_one query_scalar "set_kind_callback.sql"(kind, url))
     }
 
     /// The hosts that callback URLs may name.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn webhook_hosts(&self) -> Result<Vec<CallbackHost>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/webhook_hosts.sql")),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "webhook_hosts.sql"())
     }
 
     /// Lets callback URLs name a host: `tidegate.webhook_host_add`. Whether it is new to the list.
     ///
     /// # Errors
     ///
-    /// A host that makes no sense, database trouble.
+    /// An invalid host, a database error.
     pub async fn webhook_host_add(&self, host: &str, allow_private: bool) -> Result<bool, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_scalar(include_str!("../../sql/queries/webhook_host_add.sql"))
-                .bind(host)
-                .bind(allow_private),
-            fetch_one
-        ))
+        run!(self, fetch_one query_scalar "webhook_host_add.sql"(host, allow_private))
     }
 
     /// Takes a host off the list: `tidegate.webhook_host_remove`. Whether it was there.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn webhook_host_remove(&self, host: &str) -> Result<bool, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_scalar(include_str!("../../sql/queries/webhook_host_remove.sql")).bind(host),
-            fetch_one
-        ))
+        run!(self, fetch_one query_scalar "webhook_host_remove.sql"(host))
     }
 
     /// The secrets that sign, without the secrets.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn webhook_secrets(&self) -> Result<Vec<SigningSecret>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/webhook_secret_list.sql")),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "webhook_secret_list.sql"())
     }
 
     /// Makes a new signing secret: `tidegate.webhook_secret_rotate`. Its id and the secret.
     ///
     /// # Errors
     ///
-    /// A host that is not on the list, database trouble.
+    /// A host that is not on the list, a database error.
     pub async fn webhook_secret_rotate(
         &self,
         host: Option<&str>,
         overlap: Duration,
     ) -> Result<(i64, String), StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/webhook_secret_rotate.sql"))
-                .bind(host)
-                .bind(overlap.as_secs_f64()),
-            fetch_one
-        ))
+        run!(self, fetch_one query_as "webhook_secret_rotate.sql"(host, overlap.as_secs_f64()))
     }
 
     /// The latest deliveries, or those that failed; the latest request first.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn webhook_deliveries(&self, failed: bool, limit: u32) -> Result<Vec<DeliveryRecord>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/webhook_list.sql"))
-                .bind(failed)
-                .bind(i64::from(limit)),
-            fetch_all
-        ))
+        run!(self, fetch_all query_as "webhook_list.sql"(failed, i64::from(limit)))
     }
 
     /// Delivers the end of a request again: `tidegate.webhook_redeliver`. The state its delivery was in, if it has one.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn webhook_redeliver(&self, id: RequestId) -> Result<Option<String>, StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_scalar(include_str!("../../sql/queries/webhook_redeliver.sql")).bind(id.0),
-            fetch_one
-        ))
+        run!(self, fetch_one query_scalar "webhook_redeliver.sql"(id.0))
     }
 
-    /// Delivers a batch of what failed again: `tidegate.webhook_redeliver_failed`. How many, and where to go on.
+    /// Repeats a batch of failed deliveries: `tidegate.webhook_redeliver_failed`. Returns their number and the begin of
+    /// the next.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn webhook_redeliver_failed(
         &self,
         batch: i32,
         after: Option<Uuid>,
     ) -> Result<(i64, Option<Uuid>), StoreError> {
-        Ok(ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/redeliver_failed.sql"))
-                .bind(batch)
-                .bind(after),
-            fetch_one
-        ))
+        run!(self, fetch_one query_as "redeliver_failed.sql"(batch, after))
     }
 }

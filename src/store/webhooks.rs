@@ -1,44 +1,43 @@
-//! Telling who wants to know that a request has ended: callbacks, the outbox, and who may be told.
+//! Webhooks: callback URLs, and the deliveries to them.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use serde_json::{Value, value::RawValue};
-use sqlx::{FromRow, types::Json};
+use serde_json::value::RawValue;
+use sqlx::{FromRow, Row, postgres::PgRow, types::Json};
 use uuid::Uuid;
 
 use super::{
     Store, Submission, Submitted,
-    submissions::SubmittedRow,
-    words::{decode, stored_error},
+    columns::{from_milliseconds, milliseconds, stored_error},
 };
 use crate::{
     error::StoreError,
     request::{RequestError, RequestId, Status},
 };
 
-/// A delivery that this process is to make now.
+/// A claimed delivery.
 #[derive(Debug, Clone)]
 pub struct Delivery {
     /// The request that has ended.
     pub request_id: RequestId,
     /// The delivery's own id, the same at every attempt.
     pub id: Uuid,
-    /// What its settle has to show.
+    /// The token that its settle must present.
     pub nonce: i64,
-    /// Where to.
+    /// The callback URL.
     pub url: String,
-    /// Host and port that the allow-list was asked about.
+    /// Host and port, as the allow-list has them.
     pub host_port: String,
     /// Whether that host may have private addresses.
     pub allow_private: bool,
-    /// What to sign with, the latest first.
+    /// The secrets that sign it, the latest first.
     pub secrets: Vec<String>,
     /// Which attempt this is, from 1.
     pub attempt: i32,
     /// When it was claimed, by the database's clock, in seconds since 1970.
     pub claimed_at: i64,
-    /// How long it is held, from before the claim was asked for.
+    /// The length of its lease, from before the claim.
     pub lease: Duration,
     /// How long the receiver may take.
     pub timeout: Duration,
@@ -48,33 +47,39 @@ pub struct Delivery {
     pub status: Status,
     /// Its response.
     pub response: Option<Box<RawValue>>,
-    /// What went wrong with it.
+    /// Its error.
     pub error: Option<RequestError>,
     /// When it ended.
     pub finished_at: Option<DateTime<Utc>>,
 }
 
-#[derive(FromRow)]
-struct DeliveryRow {
-    request_id: Uuid,
-    id: Uuid,
-    nonce: i64,
-    url: String,
-    host_port: String,
-    allow_private: Option<bool>,
-    secrets: Vec<String>,
-    attempt: i32,
-    claimed_at: i64,
-    lease_ms: i32,
-    timeout_ms: i32,
-    kind: String,
-    status: String,
-    response: Option<Json<Box<RawValue>>>,
-    error: Option<Json<Value>>,
-    finished_at: Option<DateTime<Utc>>,
+impl FromRow<'_, PgRow> for Delivery {
+    fn from_row(row: &PgRow) -> sqlx::Result<Self> {
+        let length = |column| Ok::<_, sqlx::Error>(from_milliseconds(row.try_get::<i32, _>(column)?));
+        Ok(Self {
+            request_id: row.try_get("request_id")?,
+            id: row.try_get("id")?,
+            nonce: row.try_get("nonce")?,
+            url: row.try_get("url")?,
+            host_port: row.try_get("host_port")?,
+            allow_private: row.try_get::<Option<_>, _>("allow_private")?.unwrap_or(false),
+            secrets: row.try_get("secrets")?,
+            attempt: row.try_get("attempt")?,
+            claimed_at: row.try_get("claimed_at")?,
+            lease: length("lease_ms")?,
+            timeout: length("timeout_ms")?,
+            kind: row.try_get("kind")?,
+            status: row.try_get("status")?,
+            response: row.try_get::<Option<Json<_>>, _>("response")?.map(|Json(json)| json),
+            error: row
+                .try_get::<Option<Json<_>>, _>("error")?
+                .map(|Json(error)| stored_error(&error)),
+            finished_at: row.try_get("finished_at")?,
+        })
+    }
 }
 
-/// What came of one attempt.
+/// The outcome of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Attempted {
     /// The receiver has it.
@@ -82,20 +87,20 @@ pub enum Attempted {
         /// The status it answered with.
         status: u16,
     },
-    /// The receiver never wants it.
+    /// The receiver refuses it for good.
     Refused {
         /// The status it answered with, if it did.
         status: Option<u16>,
-        /// In words.
+        /// The reason.
         error: String,
     },
     /// Another attempt may succeed.
     Retry {
         /// The status it answered with, if it did.
         status: Option<u16>,
-        /// In words.
+        /// The reason.
         error: String,
-        /// How long the receiver wants to be left alone.
+        /// The wait that the receiver asks for.
         wait: Option<Duration>,
     },
     /// Nothing was sent.
@@ -103,73 +108,38 @@ pub enum Attempted {
 }
 
 impl Store {
-    /// Submits one request that tells `callback_url` when it ends: `tidegate.submit_with_callback`.
+    /// Submits one request whose end is delivered to `callback_url`: `tidegate.submit_with_callback`.
     ///
     /// # Errors
     ///
-    /// As [`Store::submit`]; [`StoreError::CallbackRefused`] for a URL that may not be named.
+    /// As [`Store::submit`]; [`StoreError::CallbackRefused`] for a URL that is not allowed.
     pub async fn submit_with_callback(
         &self,
         submission: &Submission,
         callback_url: &str,
     ) -> Result<Submitted, StoreError> {
-        let row: SubmittedRow = ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/submit_with_callback.sql"))
-                .bind(&submission.kind)
-                .bind(Json(&submission.payload))
-                .bind(callback_url)
-                .bind(&submission.idempotency_key)
-                .bind(&submission.submitter)
-                .bind(submission.admission.as_str())
-                .bind(submission.not_before),
-            fetch_one
-        );
-        row.try_into()
+        run!(self, fetch_one query_as "submit_with_callback.sql"(
+            &submission.kind, Json(&submission.payload), callback_url, &submission.idempotency_key,
+            &submission.submitter, submission.admission.as_str(), submission.not_before
+        ))
     }
 
     /// Takes deliveries that are due: `tidegate.webhook_claim`.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn webhook_claim(&self, batch: usize) -> Result<Vec<Delivery>, StoreError> {
         let batch = i32::try_from(batch).unwrap_or(i32::MAX);
-        let rows: Vec<DeliveryRow> = ask!(
-            self,
-            sqlx::query_as(include_str!("../../sql/queries/webhook_claim.sql")).bind(batch),
-            fetch_all
-        );
-        let millis = |count: i32| Duration::from_millis(u64::try_from(count).unwrap_or_default());
-        rows.into_iter()
-            .map(|row| {
-                Ok(Delivery {
-                    request_id: RequestId(row.request_id),
-                    id: row.id,
-                    nonce: row.nonce,
-                    url: row.url,
-                    host_port: row.host_port,
-                    allow_private: row.allow_private.unwrap_or(false),
-                    secrets: row.secrets,
-                    attempt: row.attempt,
-                    claimed_at: row.claimed_at,
-                    lease: millis(row.lease_ms),
-                    timeout: millis(row.timeout_ms),
-                    kind: row.kind,
-                    status: decode(row.status)?,
-                    response: row.response.map(|Json(response)| response),
-                    error: row.error.map(|Json(error)| stored_error(&error)),
-                    finished_at: row.finished_at,
-                })
-            })
-            .collect()
+        run!(self, fetch_all query_as "webhook_claim.sql"(batch))
     }
 
-    /// Says what came of an attempt: `tidegate.webhook_settle`. The delivery's state; `None` when the lease was lost.
+    /// Stores the outcome of an attempt: `tidegate.webhook_settle`. The delivery's state; `None` when the lease was
+    /// lost.
     ///
     /// # Errors
     ///
-    /// Database trouble.
+    /// A database error.
     pub async fn webhook_settle(
         &self,
         request_id: RequestId,
@@ -182,16 +152,9 @@ impl Store {
             Attempted::Retry { status, error, wait } => ("retry", *status, Some(error), *wait),
             Attempted::Unsent => ("unsent", None, None, None),
         };
-        Ok(ask!(
-            self,
-            sqlx::query_scalar(include_str!("../../sql/queries/webhook_settle.sql"))
-                .bind(request_id.0)
-                .bind(nonce)
-                .bind(outcome)
-                .bind(status.map(i32::from))
-                .bind(error.map(|error| error.replace('\0', "")))
-                .bind(wait.map(|wait| i64::try_from(wait.as_millis()).unwrap_or(i64::MAX))),
-            fetch_one
+        run!(self, fetch_one query_scalar "webhook_settle.sql"(
+            request_id.0, nonce, outcome, status.map(i32::from), error.map(|error| error.replace('\0', "")),
+            wait.map(milliseconds)
         ))
     }
 }

@@ -124,7 +124,7 @@ impl Metrics {
 
     /// Notes how it goes with the database, from what the store has counted.
     pub fn note_database(&self, store: &Store) {
-        for (error, count) in store.troubles() {
+        for (error, count) in store.error_counts() {
             self.counter(&catalogue::DATABASE_ERRORS, &[("error", error)])
                 .absolute(count);
         }

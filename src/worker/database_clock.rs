@@ -1,4 +1,4 @@
-//! When, by this process's clock, the database said what it said: an answer may be held up on its way.
+//! The time of the database's answers by this process's clock: an answer may be delayed.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -9,20 +9,20 @@ use tokio::time::Instant;
 
 use crate::store::Slot;
 
-/// The fastest answer is looked for among those of this long, and of as long before.
+/// The fastest answer is that of this window and of the one before.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// What a worker knows of the database's clock.
+/// The offset of the database's clock.
 ///
-/// The fastest answer of late is taken to have come at once; how much longer another one took, it was held up. So nothing
-/// has to be known of either clock but that both go on at the same pace, and one that steps is followed at once.
+/// The fastest recent answer counts as immediate; another one was delayed by the difference. So the clocks only have to
+/// run at the same pace, and one that steps is followed at once.
 #[derive(Debug)]
 pub(super) struct DatabaseClock {
     began: Instant,
     fastest: Mutex<Fastest>,
 }
 
-/// By how many microseconds our clock is ahead of the database's, at least as far as answers show.
+/// By how many microseconds the clock of this process is ahead of the database's, by the fastest answers.
 #[derive(Debug, Clone, Copy)]
 struct Fastest {
     ahead_us: i64,
@@ -43,7 +43,8 @@ impl DatabaseClock {
         }
     }
 
-    /// When the send of a slot may start, by our clock: the slot was asked for at `asked_at`, and known at `known_at`.
+    /// The start of a slot's send, by the clock of this process: the slot was requested at `asked_at`, and known at
+    /// `known_at`.
     ///
     /// Never before the slot's true time as long as the clocks go on at the same pace.
     pub(super) fn start(&self, slot: Slot, asked_at: Instant, known_at: Instant) -> Instant {
@@ -59,15 +60,15 @@ impl DatabaseClock {
             fastest.since = known_at;
         }
         let least_us = fastest.ahead_us.min(fastest.ahead_before_us).min(ahead_us);
-        let held_up = Duration::from_micros(ahead_us.abs_diff(least_us));
-        if held_up > round_trip {
-            // No answer is held up for longer than it was waited for: the database's clock has stepped back.
+        let delay = Duration::from_micros(ahead_us.abs_diff(least_us));
+        if delay > round_trip {
+            // No answer is delayed for longer than its round trip: the database's clock has stepped back.
             fastest.ahead_before_us = ahead_us;
             fastest.ahead_us = ahead_us;
             return known_at + slot.send_in;
         }
         fastest.ahead_us = fastest.ahead_us.min(ahead_us);
-        known_at - held_up + slot.send_in
+        known_at - delay + slot.send_in
     }
 }
 
@@ -81,7 +82,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// A database whose clock shows `shift_us` more than ours.
+    /// A database whose clock is `shift_us` ahead.
     struct Scene {
         clock: DatabaseClock,
         shift_us: i64,
@@ -95,7 +96,7 @@ mod tests {
             }
         }
 
-        /// By how much a send starts after its slot's true time: it was asked for at `at`, reserved `there` later and
+        /// By how much a send starts after its slot's true time: it was requested at `at`, reserved `there` later and
         /// known `back` after that.
         fn late(&self, at: Duration, there: Duration, back: Duration) -> Duration {
             let asked_at = self.clock.began + at;
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_was_held_up_moves_no_send() {
+    fn a_delayed_answer_moves_no_send() {
         let scene = Scene::new();
         assert_eq!(scene.late(Duration::ZERO, MS, 2 * MS), 2 * MS);
         assert_eq!(scene.late(100 * MS, MS, 900 * MS), 2 * MS);

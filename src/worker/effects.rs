@@ -1,50 +1,36 @@
 //! Receipts whose effects are written in the transaction that settles them.
 
-use std::{borrow::Borrow, collections::HashSet, panic::AssertUnwindSafe};
+use std::{collections::HashSet, panic::AssertUnwindSafe};
 
 use futures_util::FutureExt;
 use sqlx::{Connection, PgConnection};
 
-use super::outcome::{ToWrite, Unsettled, panicked};
+use super::outcome::{EffectToWrite, Unsettled, WithEffect, panicked};
 use crate::{
     error::StoreError,
     request::Status,
-    stage::Receipt,
     store::{Moved, Settle, Store},
 };
 
-/// A receipt that is settled only together with its effect.
-pub(super) struct WithEffect {
-    pub(super) receipt: Receipt,
-    pub(super) effect: ToWrite,
-}
-
-impl Borrow<Receipt> for WithEffect {
-    fn borrow(&self) -> &Receipt {
-        &self.receipt
-    }
-}
-
 /// Settles receipts and writes the effects of those requests that moved, all or none.
 ///
-/// For half of the store's patience, a quarter of the lease: the messages are locked meanwhile, and a lease that is to
-/// be prolonged waits for that. When the time is over in the midst of many effects, an eighth of what was written in it
-/// is a part that leaves leases time to be prolonged.
+/// The limit is half of the store's time limit, a quarter of the lease: the messages are locked meanwhile, and
+/// extending a lease waits for that. When it passes amid many effects, an eighth of those written is a part that leaves
+/// time to extend the leases.
 pub(super) async fn settle(
     store: &Store,
     queue: &str,
-    outcomes: &[Settle<WithEffect>],
+    outcomes: &[Settle<&WithEffect>],
 ) -> Result<Vec<Moved>, Unsettled> {
-    let patience = store.patience() / 2;
+    let limit = store.time_limit / 2;
     let mut connection = store.connection().await?;
     let mut of_effect = false;
     let mut culprit = None;
     let mut written = 0;
     let settled = async {
         let mut transaction = connection.get().begin().await.map_err(StoreError::from)?;
-        // The database gives up before this process does: a statement left behind would keep the messages locked.
-        let limit = patience * 3 / 4;
-        let effects = store.begin_effects(&mut transaction, limit).await?;
+        // The database cancels before this process does: an abandoned statement would keep the messages locked.
+        let effects = store.begin_effects(&mut transaction, limit * 3 / 4).await?;
         let moved = store.settle_receipt_in(&mut transaction, queue, outcomes).await?;
         let ours: HashSet<_> = moved
             .iter()
@@ -55,7 +41,7 @@ pub(super) async fn settle(
         for settle in outcomes {
             if ours.contains(&settle.outcome.effect.request.id) {
                 culprit = Some(settle.lease);
-                write(&mut transaction, &settle.outcome).await?;
+                write(&mut transaction, settle.outcome).await?;
                 store.check_effects(&mut transaction, &effects).await?;
                 written += 1;
             }
@@ -64,17 +50,13 @@ pub(super) async fn settle(
         transaction.commit().await.map_err(StoreError::from)?;
         Ok(moved)
     };
-    let mut too_long = false;
-    let error = match tokio::time::timeout(patience, settled).await {
+    let (error, too_long) = match tokio::time::timeout(limit, settled).await {
         Ok(Ok(moved)) => return Ok(moved),
-        Ok(Err(error)) => error,
+        Ok(Err(error)) => (error, false),
         Err(_) => {
             connection.discard();
-            too_long = true;
-            StoreError::Unavailable(format!(
-                "not settled with its effect within {} ms",
-                patience.as_millis()
-            ))
+            let error = format!("not settled with its effect within {} ms", limit.as_millis());
+            (StoreError::Unavailable(error), true)
         }
     };
     Err(Unsettled {
@@ -87,7 +69,7 @@ pub(super) async fn settle(
 
 /// Writes one effect; a panic in it is an error like any other.
 async fn write(transaction: &mut PgConnection, outcome: &WithEffect) -> Result<(), StoreError> {
-    let ToWrite { stage, request } = &outcome.effect;
+    let EffectToWrite { stage, request } = &outcome.effect;
     let written = AssertUnwindSafe(async { stage.write(transaction, request, &outcome.receipt).await });
     match written.catch_unwind().await {
         Ok(written) => written.map_err(StoreError::from),

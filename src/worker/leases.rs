@@ -1,4 +1,4 @@
-//! What one queue's worker holds, and until when: prolongs leases while calls run, drops calls whose lease is lost.
+//! The leases of one queue's worker: extends them while calls run, drops calls whose lease is lost.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -11,24 +11,28 @@ use tokio_util::sync::CancellationToken;
 
 use super::meter::Meter;
 use crate::error::warn_of;
-use crate::store::{Lease, Store};
+use crate::{
+    error::StoreError,
+    store::{Lease, Store},
+};
 
-/// How long a call runs before the database is asked whether its request still wants it.
+/// How long a call runs before the database is asked whether its lease is still held.
 const LONG: Duration = Duration::from_secs(1);
 
-/// The leases held, by this process's own monotonic clock: counted from before the claim was asked for, so never
-/// longer than the database thinks.
+/// The leases held, by this process's own monotonic clock: counted from before the claim, so never longer than
+/// by the database's clock.
 pub(super) struct Leases {
     queue: String,
-    length: Duration,
-    meter: Meter,
+    pub(super) length: Duration,
+    /// The counters of the queue.
+    pub(super) meter: Meter,
     held: Mutex<HashMap<Lease, Hold>>,
 }
 
 struct Hold {
     since: Instant,
     until: Instant,
-    /// The database has said that there is nothing more to hold.
+    /// Whether the database has answered that the lease is not held any more.
     gone: bool,
     call: Option<AbortHandle>,
 }
@@ -49,29 +53,18 @@ impl Leases {
         }
     }
 
-    /// How long a lease is.
-    pub(super) fn length(&self) -> Duration {
-        self.length
-    }
-
-    /// Where it is counted what becomes of them.
-    pub(super) fn meter(&self) -> &Meter {
-        &self.meter
-    }
-
-    /// Notes a lease that was asked for at `asked_at`.
+    /// Adds a lease whose claim was sent at `asked_at`.
     pub(super) fn hold(&self, lease: Lease, asked_at: Instant) {
-        let until = asked_at + self.length;
         let hold = Hold {
             since: asked_at,
-            until,
+            until: asked_at + self.length,
             gone: false,
             call: None,
         };
         self.table().insert(lease, hold);
     }
 
-    /// Names the call to drop when the lease is lost. A lease that is settled by now is not held any more.
+    /// Sets the call to drop when the lease is lost. A lease that is settled by now is not held any more.
     pub(super) fn abort_with(&self, lease: Lease, call: AbortHandle) {
         if let Some(hold) = self.table().get_mut(&lease) {
             hold.call = Some(call);
@@ -95,11 +88,7 @@ impl Leases {
 
     /// The leases whose calls still run.
     pub(super) fn running(&self) -> Vec<Lease> {
-        self.table()
-            .iter()
-            .filter(|(_, hold)| hold.is_running())
-            .map(|(lease, _)| *lease)
-            .collect()
+        self.those(Hold::is_running)
     }
 
     /// How many leases are held.
@@ -107,101 +96,79 @@ impl Leases {
         self.table().len()
     }
 
-    /// Prolongs and drops until `end`.
-    pub(super) async fn keep(self: Arc<Self>, store: Store, end: CancellationToken) {
+    /// Extends leases and drops calls until `end`.
+    pub(super) async fn extend_until(self: Arc<Self>, store: Store, end: CancellationToken) {
         let period = (self.length / 10).min(Duration::from_secs(1));
         loop {
             tokio::select! {
                 () = end.cancelled() => return,
                 () = tokio::time::sleep(period) => {}
             }
-            let ageing = self.ageing();
+            // Leases that have used up a third of their time.
+            let fresh = Instant::now() + self.length * 2 / 3;
+            let ageing = self.those(|hold| hold.until < fresh);
             if !ageing.is_empty() {
-                self.prolong(&store, &ageing).await;
+                let until = Instant::now() + self.length;
+                let extended = store.extend(&self.queue, &ageing, self.length);
+                self.confirm(&ageing, extended, Some(until)).await;
             }
-            // Those just prolonged are known to be held.
-            let long = self.long();
+            // An extended lease is known to be held.
+            let now = Instant::now();
+            let fresh = now + self.length * 2 / 3;
+            let long = self.those(|hold| hold.since + LONG <= now && hold.until >= fresh && hold.is_running());
             if !long.is_empty() {
-                self.look(&store, &long).await;
+                self.confirm(&long, store.still_held(&self.queue, &long), None).await;
             }
             self.drop_lost();
         }
     }
 
-    /// What keeps a call from running on to the last moment of its lease: the keeper's period and its patience.
+    /// The time before the end of a lease at which its call is dropped: the period of extensions and their time limit.
     fn margin(&self) -> Duration {
         self.length / 6
     }
 
-    /// Leases that have used up a third of their time.
-    fn ageing(&self) -> Vec<Lease> {
-        let fresh = Instant::now() + self.length * 2 / 3;
-        self.table()
-            .iter()
-            .filter(|(_, hold)| hold.until < fresh)
-            .map(|(lease, _)| *lease)
-            .collect()
+    /// The leases whose hold meets a condition.
+    fn those(&self, condition: impl Fn(&Hold) -> bool) -> Vec<Lease> {
+        let table = self.table();
+        let those = table.iter().filter(|(_, hold)| condition(hold));
+        those.map(|(lease, _)| *lease).collect()
     }
 
-    /// Leases whose calls have run for a while, but for those that are asked to be prolonged.
-    fn long(&self) -> Vec<Lease> {
-        let now = Instant::now();
-        let fresh = now + self.length * 2 / 3;
-        self.table()
-            .iter()
-            .filter(|(_, hold)| hold.since + LONG <= now && hold.until >= fresh && hold.is_running())
-            .map(|(lease, _)| *lease)
-            .collect()
-    }
-
-    /// Looks which of these leases are still held: a request that was cancelled or has ended wants its call no more.
-    async fn look(&self, store: &Store, leases: &[Lease]) {
+    /// Marks those leases as lost that the answer of the database does not name; the others hold until `until`, if
+    /// given. A request that was cancelled or has ended has lost its lease. Without an answer all of them stay as they
+    /// are.
+    async fn confirm(
+        &self,
+        leases: &[Lease],
+        asked: impl Future<Output = Result<Vec<Lease>, StoreError>>,
+        until: Option<Instant>,
+    ) {
         let asked_at = Instant::now();
-        let asked = store.still_held(&self.queue, leases);
-        // Whoever does not hear of it goes on until the lease is to be prolonged.
-        if let Ok(Ok(held)) = tokio::time::timeout(self.length / 15, asked).await {
-            self.note(leases, held, asked_at, None);
-        }
-    }
-
-    /// Notes which of these leases were held when they were asked for, and that they hold until then.
-    fn note(&self, asked: &[Lease], held: Vec<Lease>, asked_at: Instant, until: Option<Instant>) {
-        let held: HashSet<_> = held.into_iter().collect();
-        let mut table = self.table();
-        for lease in asked {
-            // Unless it was settled meanwhile.
-            let Some(hold) = table.get_mut(lease) else {
-                continue;
-            };
-            if !held.contains(lease) {
-                // It has run out, or somebody else has it, or there is nothing more to do for its request.
-                hold.until = asked_at;
-                hold.gone = true;
-            } else if let Some(until) = until {
-                hold.until = until;
-            }
-        }
-    }
-
-    async fn prolong(&self, store: &Store, leases: &[Lease]) {
-        let asked_at = Instant::now();
-        let asked = store.extend(&self.queue, leases, self.length);
-        // A database that stalls must not keep the keeper from dropping what is lost.
-        let prolonged = match tokio::time::timeout(self.length / 15, asked).await {
-            Ok(Ok(prolonged)) => prolonged,
+        // A database that stalls must not delay the drop of lost calls.
+        let held: HashSet<_> = match tokio::time::timeout(self.length / 15, asked).await {
+            Ok(Ok(held)) => held.into_iter().collect(),
             Ok(Err(error)) => {
-                warn_of!(error, queue.name = self.queue, "cannot prolong leases");
+                warn_of!(error, queue.name = self.queue, "failed to extend or to check leases");
                 return;
             }
             Err(_) => {
                 tracing::warn!(
                     queue.name = self.queue,
-                    "the database does not answer; leases are not prolonged"
+                    "failed to extend or to check leases: no answer in time"
                 );
                 return;
             }
         };
-        self.note(leases, prolonged, asked_at, Some(asked_at + self.length));
+        let mut table = self.table();
+        for lease in leases {
+            match table.get_mut(lease) {
+                Some(hold) if !held.contains(lease) => (hold.until, hold.gone) = (asked_at, true),
+                Some(hold) => hold.until = until.unwrap_or(hold.until),
+                // It was settled meanwhile.
+                None => {}
+            }
+        }
     }
 
     fn drop_lost(&self) {
@@ -210,14 +177,14 @@ impl Leases {
             if hold.until > last {
                 return true;
             }
-            // A call that has ended is only waiting to be settled: that will be its loss.
+            // The settle of a call that has ended counts its loss.
             if let Some(call) = hold.call.take().filter(|call| !call.is_finished()) {
                 let (name, id) = (&self.queue, lease.id);
                 if hold.gone {
                     tracing::info!(
                         queue.name = name,
                         request.id = %id,
-                        "its request has ended or is held by another, call dropped"
+                        "its request has ended or another worker holds it, call dropped"
                     );
                 } else {
                     tracing::warn!(

@@ -1,4 +1,4 @@
-//! What a worker counts of one queue.
+//! The metrics of one queue of a worker.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ pub(super) struct Meter {
     calls: Histogram,
     hedges: Counter,
     lost: Counter,
-    /// By the word for what was settled.
+    /// By the outcome.
     settled: HashMap<&'static str, Counter>,
 }
 
@@ -48,12 +48,12 @@ impl Meter {
         self.calls.record(claimed_at.elapsed());
     }
 
-    /// Notes a call beyond the first of a request.
+    /// Counts a hedge.
     pub(super) fn hedged(&self) {
         self.hedges.increment(1);
     }
 
-    /// Notes settled outcomes that say `word`: how many of their requests moved. The others were held no more.
+    /// Counts settled outcomes, and those whose leases were lost.
     pub(super) fn settled(&self, word: &str, outcomes: usize, moved: usize) {
         self.settled[word].increment(moved as u64);
         self.lost(outcomes.saturating_sub(moved));

@@ -1,6 +1,6 @@
-//! What the call of a stage comes to, and why that could not be settled.
+//! The outcome of a stage's call, and the reason why it could not be settled.
 
-use std::{any::Any, sync::Arc};
+use std::{any::Any, borrow::Borrow, sync::Arc};
 
 use crate::{
     error::StoreError,
@@ -9,7 +9,7 @@ use crate::{
     store::{Lease, Retry, Snooze},
 };
 
-/// The words for what outcomes say, in metrics.
+/// The names of outcomes in metrics.
 pub(super) const WORDS: [&str; 7] = [
     "passed",
     "snoozed",
@@ -20,22 +20,35 @@ pub(super) const WORDS: [&str; 7] = [
     "released",
 ];
 
-/// What a call said.
+/// The outcome of a call.
 pub(super) enum Outcome {
     Passed,
     Snooze(Snooze),
     CheckFailed(RequestError),
-    /// With what is to be written when it is settled, if anything.
-    Receipt(Receipt, Option<ToWrite>),
+    Receipt(Receipt),
+    Effect(WithEffect),
     Retry(Retry),
     Rejected(RequestError),
-    Release,
+    Released,
     /// Its lease ran out before the call began.
     Lost,
 }
 
 impl Outcome {
-    /// Another attempt, when the policy says so; the request may have left.
+    /// Its name in metrics, one of [`WORDS`].
+    pub(super) const fn word(&self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Snooze(_) => "snoozed",
+            Self::CheckFailed(_) => "check_failed",
+            Self::Receipt(_) | Self::Effect(_) => "receipt",
+            Self::Retry(_) => "retry",
+            Self::Rejected(_) => "rejected",
+            Self::Released | Self::Lost => "released",
+        }
+    }
+
+    /// Another attempt, when the policy allows it; the request may have left.
     pub(super) fn retry(error: RequestError) -> Self {
         Self::Retry(Retry {
             error,
@@ -44,7 +57,7 @@ impl Outcome {
         })
     }
 
-    /// Another attempt, after one that has not come as far as to send.
+    /// Another attempt, after one that has not sent.
     pub(super) fn unsent(error: RequestError) -> Self {
         Self::Retry(Retry {
             error,
@@ -53,7 +66,7 @@ impl Outcome {
         })
     }
 
-    /// Whether the stage itself has given up waiting for an answer.
+    /// Whether the stage itself has timed out.
     pub(super) fn is_timeout(&self) -> bool {
         let error = match self {
             Self::Retry(retry) => Some(&retry.error),
@@ -65,8 +78,20 @@ impl Outcome {
     }
 }
 
-/// What writes the effect of one request's receipt.
-pub(super) struct ToWrite {
+/// A receipt that is settled only together with its effect.
+pub(super) struct WithEffect {
+    pub(super) receipt: Receipt,
+    pub(super) effect: EffectToWrite,
+}
+
+impl Borrow<Receipt> for &WithEffect {
+    fn borrow(&self) -> &Receipt {
+        &self.receipt
+    }
+}
+
+/// The stage that writes the effect of one request's receipt.
+pub(super) struct EffectToWrite {
     pub(super) stage: Arc<dyn AnyEffect>,
     pub(super) request: Request,
 }
@@ -74,11 +99,11 @@ pub(super) struct ToWrite {
 /// Why a batch was not settled.
 pub(super) struct Unsettled {
     pub(super) error: StoreError,
-    /// Whether the settle got through, and it is the effects of receipts that failed.
+    /// Whether the receipts were settled, and an effect has failed.
     pub(super) of_effect: bool,
-    /// Whose effect it is, when that is known.
+    /// The lease of the effect that failed, when that is known.
     pub(super) culprit: Option<Lease>,
-    /// How many effects to write at once instead, when all of them together took too long.
+    /// How many effects to write in one transaction instead, when all of them took too long.
     pub(super) fits: Option<usize>,
 }
 
@@ -93,7 +118,7 @@ impl From<StoreError> for Unsettled {
     }
 }
 
-/// What a panic of a stage says.
+/// The error of a stage that panicked.
 pub(super) fn panicked(panic: &(dyn Any + Send)) -> RequestError {
     let message = panic
         .downcast_ref::<&str>()

@@ -1,4 +1,4 @@
-//! One queue of a worker: claims what it can start at once, and starts it.
+//! One queue of a worker: claims the requests that it can start at once, and starts their calls.
 
 use std::{
     collections::HashMap,
@@ -15,23 +15,18 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    WorkerError, WorkerOptions,
-    calls::{Call, Handler},
-    database_clock::DatabaseClock,
+    ServedQueue, Shared, WorkerError,
+    calls::Call,
     leases::Leases,
     meter::Meter,
     outcome::Outcome,
     settler::{self, Settler},
-    timeouts::Timeouts,
 };
 use crate::error::warn_of;
 use crate::{
     error::StoreError,
-    listener::Wakeups,
-    news::Teller,
     request::{Stage, Status},
-    stage::Stages,
-    store::{Claimed, Settle, Store},
+    store::{Claimed, Settle},
 };
 
 /// While a few slots are free, how long to wait for more before claiming for those few.
@@ -40,315 +35,244 @@ const GATHER: Duration = Duration::from_millis(3);
 /// The least time between two claims of a rate-limited queue: a claim reserves up to 100 ms ahead.
 const PACED_PAUSE: Duration = Duration::from_millis(25);
 
-/// How long after the last work a queue is looked at again, at first; doubled each time, up to the poll interval.
-const LULL: Duration = Duration::from_millis(2);
+/// The pause of an idle queue after the last claimed request; doubled each time, up to the poll interval.
+const IDLE_PAUSE: Duration = Duration::from_millis(2);
 
-/// Above this lull, the database is asked when something comes due.
+/// From this pause on, the database is asked when the next message becomes visible.
 const ASK_WHEN: Duration = Duration::from_millis(50);
 
 /// Drains one queue.
 pub(super) struct QueueWorker {
-    store: Store,
-    stages: Stages,
-    options: WorkerOptions,
-    wakeups: Wakeups,
-    teller: Teller,
-    timeouts: Arc<Timeouts>,
-    clock: Arc<DatabaseClock>,
-    queue: String,
-    stage: Stage,
-    /// Those that it has a stage for; others are left to other workers.
+    queue: Arc<ServedQueue>,
+    /// The kinds that this worker has a stage for; it leaves the others to other workers.
     kinds: Vec<String>,
-    meter: Meter,
-    /// What hedges may add, by kind.
+    /// The calls that may still start.
+    slots: Arc<Semaphore>,
+    /// The limit on hedges, by kind.
     shares: Mutex<HashMap<String, Arc<HedgeShare>>>,
 }
 
-/// What the worker has in hand: what it may start, what it holds, what runs, and where its outcomes go.
-struct InHand {
-    slots: Arc<Semaphore>,
-    leases: Arc<Leases>,
-    outcomes: mpsc::Sender<Settle<Outcome>>,
-    calls: JoinSet<()>,
-}
-
-/// What a round of claiming says about the next one.
-enum Next {
-    /// There may be more.
-    Now,
-    /// The rate limit is reached.
-    Paced,
-    /// Nothing can be claimed for this long, unless the queue's bell rings.
-    Idle(Duration),
-}
-
 impl QueueWorker {
-    #[expect(clippy::too_many_arguments, reason = "each is used once, by name")]
-    pub(super) fn new(
-        store: Store,
-        stages: Stages,
-        options: WorkerOptions,
-        wakeups: Wakeups,
-        teller: Teller,
-        timeouts: Arc<Timeouts>,
-        clock: Arc<DatabaseClock>,
-        queue: String,
-        stage: Stage,
-    ) -> Self {
+    pub(super) fn new(shared: &Arc<Shared>, name: String, stage: Stage) -> Self {
+        let options = &shared.options;
+        let meter = Meter::new(options.metrics.clone(), &name);
         Self {
-            meter: Meter::new(options.metrics.clone(), &queue),
-            kinds: stages.kinds(stage),
-            store,
-            stages,
-            options,
-            wakeups,
-            teller,
-            timeouts,
-            clock,
-            queue,
-            stage,
+            queue: Arc::new(ServedQueue {
+                leases: Arc::new(Leases::new(name.clone(), options.lease, meter)),
+                shared: Arc::clone(shared),
+                name,
+                stage,
+            }),
+            kinds: shared.stages.kinds(stage),
+            slots: Arc::new(Semaphore::new(options.concurrency)),
             shares: Mutex::default(),
         }
     }
 
-    /// Claims until `stop`; then waits for its calls, within the grace period, and settles what they said.
+    /// Claims until `stop`; then waits for its calls, within the grace period, and settles their outcomes.
     pub(super) async fn run(self, stop: CancellationToken) -> Result<(), WorkerError> {
-        let leases = Arc::new(Leases::new(self.queue.clone(), self.options.lease, self.meter.clone()));
-        let (outcomes, outcomes_in) = mpsc::channel(self.options.concurrency);
-        let (others, others_calls) = mpsc::unbounded_channel();
-        let waker = tokio::spawn(settler::wake_others(self.store.clone(), others_calls));
-        let settler = tokio::spawn(
-            Settler::new(
-                self.store.clone(),
-                self.wakeups.clone(),
-                self.teller.clone(),
-                self.queue.clone(),
-                self.stage,
-                self.options.batch,
-                Arc::clone(&leases),
-                others,
-            )
-            .run(outcomes_in),
-        );
-        let keeper_end = CancellationToken::new();
-        let keeper = tokio::spawn(Arc::clone(&leases).keep(self.store.clone(), keeper_end.clone()));
-
-        let mut hand = InHand {
-            slots: Arc::new(Semaphore::new(self.options.concurrency)),
-            leases,
-            outcomes,
-            calls: JoinSet::new(),
+        let Shared { store, options, .. } = &*self.queue.shared;
+        let (outcomes, outcomes_in) = mpsc::channel(options.concurrency);
+        let (wakes, wakes_in) = mpsc::unbounded_channel();
+        let waker = tokio::spawn(settler::wake_others(store.clone(), wakes_in));
+        let settler = Settler {
+            queue: Arc::clone(&self.queue),
+            wakes,
+            effects: options.batch,
         };
-        let outcome = self.claim_until(&stop, &mut hand).await;
-        let InHand {
-            leases,
-            outcomes,
-            mut calls,
-            ..
-        } = hand;
+        let settler = tokio::spawn(settler.run(outcomes_in));
+        let extender_end = CancellationToken::new();
+        let extender = tokio::spawn(Arc::clone(&self.queue.leases).extend_until(store.clone(), extender_end.clone()));
 
-        // What has not begun sees the stop and gives itself back; what runs may go on for a while.
-        let stop_calls = tokio::time::timeout(self.options.grace, async { while calls.join_next().await.is_some() {} });
+        let mut calls = JoinSet::new();
+        let outcome = self.claim_until(&stop, &outcomes, &mut calls).await;
+
+        // A call that has not begun sees the stop and releases its claim; one that runs may end within the grace
+        // period.
+        let stop_calls = tokio::time::timeout(options.grace, async { while calls.join_next().await.is_some() {} });
         if stop_calls.await.is_err() {
             tracing::warn!(
-                queue.name = self.queue,
+                queue.name = self.queue.name,
                 calls = calls.len(),
                 "calls outlasted the grace period"
             );
-            let running = leases.running();
+            let running = self.queue.leases.running();
             calls.shutdown().await;
-            if self.stage == Stage::Readiness {
-                // A check has no effect: others may begin it anew at once. A send has to be looked for first.
+            if self.queue.stage == Stage::Readiness {
+                // A check has no effect: another worker may repeat it at once. A send needs its rescue.
                 for lease in running {
-                    let _ = outcomes.send(settler::release(lease)).await;
+                    let _ = outcomes.send(Settle::new(lease, Outcome::Released)).await;
                 }
             }
         }
         drop(outcomes);
         let _ = settler.await;
         let _ = waker.await;
-        keeper_end.cancel();
-        let _ = keeper.await;
+        extender_end.cancel();
+        let _ = extender.await;
         outcome
     }
 
-    async fn claim_until(&self, stop: &CancellationToken, hand: &mut InHand) -> Result<(), WorkerError> {
-        let bell = self.wakeups.of_queue(&self.queue);
-        let mut trouble = Duration::ZERO;
-        let mut lull = LULL;
+    async fn claim_until(
+        &self,
+        stop: &CancellationToken,
+        outcomes: &mpsc::Sender<Settle<Outcome>>,
+        calls: &mut JoinSet<()>,
+    ) -> Result<(), WorkerError> {
+        let options = &self.queue.shared.options;
+        let wakeup = self.queue.shared.wakeups.of_queue(&self.queue.name);
+        let mut error_pause = Duration::ZERO;
+        let mut idle_pause = IDLE_PAUSE;
         let mut ahead = None;
         loop {
-            if hand.outcomes.is_closed() {
-                return Err(WorkerError::Options(
-                    "what settles this queue has broken down".to_owned(),
-                ));
+            if outcomes.is_closed() {
+                return Err(WorkerError::Options("the settler of this queue has stopped".to_owned()));
             }
             let (room, answer) = match ahead.take() {
                 Some(ahead) => ahead,
                 None => tokio::select! {
                     () = stop.cancelled() => return Ok(()),
-                    room = self.room(hand) => (room, self.claim(room).await),
+                    room = self.room(outcomes) => (room, self.claim(room).await),
                 },
             };
-            // Calls that have ended leave their result here; it is empty, but takes memory.
-            while hand.calls.try_join_next().is_some() {}
+            // The set keeps the empty results of ended calls until they are taken.
+            while calls.try_join_next().is_some() {}
 
-            let next = match answer {
+            let (pause, is_idle) = match answer {
                 Ok((claimed, asked_at)) => {
-                    trouble = Duration::ZERO;
+                    error_pause = Duration::ZERO;
                     let count = claimed.len();
-                    self.meter.claimed(count);
+                    self.queue.leases.meter.claimed(count);
                     let paced = claimed.iter().any(|claimed| claimed.slot.is_some());
                     // While a full batch starts, the database works on the next one.
-                    let more = (hand.slots.available_permits() - count).min(self.options.batch);
+                    let more = (self.slots.available_permits() - count).min(options.batch);
                     let next_claim = async {
                         if count == room && more >= room && !paced && !stop.is_cancelled() {
                             ahead = Some((more, self.claim(more).await));
                         }
                     };
-                    tokio::join!(next_claim, self.start(claimed, asked_at, stop, hand));
+                    tokio::join!(next_claim, self.start(claimed, asked_at, stop, outcomes, calls));
                     if count > 0 {
-                        lull = if paced { PACED_PAUSE } else { LULL };
+                        idle_pause = if paced { PACED_PAUSE } else { IDLE_PAUSE };
                     }
                     match count {
-                        0 => self.idle(lull).await,
-                        _ if paced => Next::Paced,
-                        _ => Next::Now,
+                        0 => (self.idle_wait(idle_pause).await, true),
+                        _ if paced => (PACED_PAUSE, false),
+                        _ => continue,
                     }
                 }
                 // A missing right does not come back by waiting, so the worker ends with the error.
                 Err(error @ StoreError::NotPermitted(_)) => return Err(error.into()),
                 Err(error) => {
-                    trouble = (trouble * 2).clamp(Duration::from_millis(100), Duration::from_secs(5));
+                    error_pause = (error_pause * 2).clamp(Duration::from_millis(100), Duration::from_secs(5));
                     warn_of!(
                         error,
-                        queue.name = self.queue,
-                        pause_ms = trouble.as_millis(),
+                        queue.name = self.queue.name,
+                        pause_ms = error_pause.as_millis(),
                         "cannot claim"
                     );
-                    tokio::select! {
-                        () = stop.cancelled() => return Ok(()),
-                        () = tokio::time::sleep(trouble) => {}
-                    }
-                    Next::Now
+                    (error_pause, false)
                 }
             };
-            match next {
-                Next::Now => {}
-                Next::Paced => tokio::select! {
-                    () = stop.cancelled() => return Ok(()),
-                    () = tokio::time::sleep(PACED_PAUSE) => {}
-                },
-                Next::Idle(wait) => tokio::select! {
-                    () = stop.cancelled() => return Ok(()),
-                    () = bell.notified() => lull = LULL,
-                    () = tokio::time::sleep(wait) => lull = (lull * 2).min(self.options.poll),
-                },
+            tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                () = wakeup.notified(), if is_idle => idle_pause = IDLE_PAUSE,
+                () = tokio::time::sleep(pause) => if is_idle { idle_pause = (idle_pause * 2).min(options.poll) },
             }
         }
     }
 
-    /// How many requests could be started now: waits until there is one, and a moment for more when some are just being
+    /// How many requests could be started now: waits until there is one, and a moment for more while some are being
     /// settled.
-    async fn room(&self, hand: &InHand) -> usize {
-        let InHand { slots, outcomes, .. } = hand;
-        let wanted = self.options.batch.min(self.options.concurrency.div_ceil(4));
-        // Only this task takes permits, so what is free now stays free.
-        drop(slots.acquire().await);
-        if slots.available_permits() < wanted && outcomes.capacity() < outcomes.max_capacity() {
+    async fn room(&self, outcomes: &mpsc::Sender<Settle<Outcome>>) -> usize {
+        let options = &self.queue.shared.options;
+        let wanted = options.batch.min(options.concurrency.div_ceil(4));
+        // Only this task takes permits, so a free one stays free.
+        drop(self.slots.acquire().await);
+        if self.slots.available_permits() < wanted && outcomes.capacity() < outcomes.max_capacity() {
             let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
-            drop(tokio::time::timeout(GATHER, slots.acquire_many(wanted)).await);
+            drop(tokio::time::timeout(GATHER, self.slots.acquire_many(wanted)).await);
         }
-        slots.available_permits().min(self.options.batch)
+        self.slots.available_permits().min(options.batch)
     }
 
     async fn claim(&self, room: usize) -> Result<(Vec<Claimed>, Instant), StoreError> {
+        let Shared { store, options, .. } = &*self.queue.shared;
         let asked_at = Instant::now();
-        let claimed = self
-            .store
-            .claim(
-                self.stage,
-                &self.queue,
-                &self.options.name,
-                room,
-                self.options.lease,
-                Some(&self.kinds),
-            )
-            .await?;
-        if self.stage == Stage::Tx {
+        let kinds = Some(self.kinds.as_slice());
+        let claimed = store.claim(
+            self.queue.stage,
+            &self.queue.name,
+            &options.name,
+            room,
+            options.lease,
+            kinds,
+        );
+        let claimed = claimed.await?;
+        if self.queue.stage == Stage::Tx {
             let sending = claimed.iter().map(|claimed| claimed.request.id);
-            self.teller.note(sending.map(|id| (id, Status::TxInFlight)));
+            self.queue
+                .shared
+                .teller
+                .note(sending.map(|id| (id, Status::TxInFlight)));
         }
         Ok((claimed, asked_at))
     }
 
-    /// What hedges of a kind may add, whichever of its requests they are for.
-    fn share(&self, kind: &str) -> Arc<HedgeShare> {
-        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(share) = shares.get(kind) {
-            return Arc::clone(share);
-        }
-        let share = Arc::new(HedgeShare::default());
-        shares.insert(kind.to_owned(), Arc::clone(&share));
-        share
-    }
-
-    /// When to look again at a queue that had nothing to claim: soon after there was something, ever more rarely after.
+    /// The pause before another claim from a queue that had nothing to claim: short after a claim, then longer each
+    /// time.
     ///
-    /// A submission rings only when it finds its queue empty, and of two that are made at once the second finds the
-    /// first: it is met by looking again. What is locked by somebody else at this moment is met in the same way.
-    async fn idle(&self, lull: Duration) -> Next {
-        if lull < ASK_WHEN {
-            return Next::Idle(lull);
+    /// A submission wakes workers only when it finds its queue empty, and of two concurrent ones the second finds the
+    /// first: only another claim meets it. The same holds for a message that another transaction has locked.
+    async fn idle_wait(&self, pause: Duration) -> Duration {
+        if pause < ASK_WHEN {
+            return pause;
         }
-        match self.store.claim_wait(&self.queue, &self.kinds).await {
-            Ok(wait) => Next::Idle(wait.clamp(LULL, lull)),
-            Err(_) => Next::Idle(lull),
-        }
+        let wait = self.queue.shared.store.claim_wait(&self.queue.name, &self.kinds).await;
+        wait.map_or(pause, |wait| wait.clamp(IDLE_PAUSE, pause))
     }
 
     /// Starts a call for each claimed request.
-    async fn start(&self, claimed: Vec<Claimed>, asked_at: Instant, stop: &CancellationToken, hand: &mut InHand) {
+    async fn start(
+        &self,
+        claimed: Vec<Claimed>,
+        asked_at: Instant,
+        stop: &CancellationToken,
+        outcomes: &mpsc::Sender<Settle<Outcome>>,
+        calls: &mut JoinSet<()>,
+    ) {
+        let Shared { timeouts, clock, .. } = &*self.queue.shared;
         let claimed_at = Instant::now();
-        let learned = self.timeouts.of(self.stage, &claimed).await;
+        let learned = timeouts.of(self.queue.stage, &claimed).await;
         for claimed in claimed {
             let lease = claimed.lease;
-            let Some(handler) = Handler::of(&self.stages, self.stage, &claimed.request.kind) else {
-                // A claim hands out none of these.
-                tracing::error!(request = %claimed.request.id, kind = claimed.request.kind, "claimed without a stage for it");
-                let _ = hand.outcomes.send(settler::release(lease)).await;
-                continue;
-            };
+            let kind = &claimed.request.kind;
             // There is a permit for each: no more were claimed than were free.
-            let Ok(permit) = Arc::clone(&hand.slots).acquire_owned().await else {
+            let Ok(permit) = Arc::clone(&self.slots).acquire_owned().await else {
                 break;
             };
-            let share = self.share(&claimed.request.kind);
-            let learned = learned.get(&claimed.request.kind).cloned();
-            let start = claimed.slot.map(|slot| self.clock.start(slot, asked_at, claimed_at));
+            let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+            let share = Arc::clone(shares.entry(kind.clone()).or_default());
+            drop(shares);
             let call = Call {
-                store: self.store.clone(),
-                clock: Arc::clone(&self.clock),
-                queue: self.queue.clone(),
+                queue: Arc::clone(&self.queue),
+                learned: learned.get(kind).cloned(),
+                start: claimed.slot.map(|slot| clock.start(slot, asked_at, claimed_at)),
                 claimed,
-                start,
-                handler,
                 share,
-                learned,
                 stop: stop.clone(),
-                leases: Arc::clone(&hand.leases),
             };
-            let outcomes = hand.outcomes.clone();
-            let meter = self.meter.clone();
-            hand.leases.hold(lease, asked_at);
-            let running = hand.calls.spawn(async move {
+            let outcomes = outcomes.clone();
+            let queue = Arc::clone(&self.queue);
+            self.queue.leases.hold(lease, asked_at);
+            let running = calls.spawn(async move {
                 let settle = call.run().await;
-                meter.called(claimed_at);
-                // No more wait to be settled than may be called at once: what this process holds stays bounded.
+                queue.leases.meter.called(claimed_at);
+                // The channel has a place for each slot: the number of outcomes in this process stays bounded.
                 let _ = outcomes.send(settle).await;
                 drop(permit);
             });
-            hand.leases.abort_with(lease, running);
+            self.queue.leases.abort_with(lease, running);
         }
     }
 }

@@ -1,92 +1,50 @@
-//! Reports outcomes to the database, a few milliseconds' worth in one statement.
+//! Settles outcomes, those of a few milliseconds in one statement.
 
-use std::{
-    collections::BTreeSet,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
-    batch::Batch,
-    leases::Leases,
+    ServedQueue,
+    batch::{self, Batch},
     outcome::{Outcome, Unsettled},
 };
 use crate::error::warn_of;
 use crate::{
     error::StoreError,
-    listener::Wakeups,
-    news::Teller,
     request::Stage,
-    store::{Lease, Settle, Store},
+    store::{Settle, Store},
 };
 
-/// How long an outcome waits for company.
+/// How long an outcome waits for others.
 const GATHER: Duration = Duration::from_millis(2);
 
-/// How often an effect may find the database away, though the settle before it did not.
-const EFFECT_ROUNDS: u32 = 2;
+/// How many times an effect may find the database unavailable after the settle before it has succeeded.
+const EFFECT_ATTEMPTS: u32 = 2;
 
-/// The least time between two wake-up calls to other processes.
+/// The least time between two notifications to other processes.
 const WAKE_PAUSE: Duration = Duration::from_millis(50);
-
-/// A request given back unbegun.
-pub(super) fn release(lease: Lease) -> Settle<Outcome> {
-    Settle::new(lease, Outcome::Release)
-}
 
 /// Settles one queue's outcomes.
 pub(super) struct Settler {
-    store: Store,
-    wakeups: Wakeups,
-    teller: Teller,
-    queue: String,
-    stage: Stage,
-    batch: usize,
-    leases: Arc<Leases>,
-    others: mpsc::UnboundedSender<String>,
-    /// How many effects are written in one transaction, by how long the last ones took.
-    effects: AtomicUsize,
+    pub(super) queue: Arc<ServedQueue>,
+    /// Queues of other processes' workers to wake.
+    pub(super) wakes: mpsc::UnboundedSender<String>,
+    /// The number of effects in one transaction; follows the time that the last ones took.
+    pub(super) effects: usize,
 }
 
 impl Settler {
-    #[expect(clippy::too_many_arguments, reason = "each is used once, by name")]
-    pub(super) fn new(
-        store: Store,
-        wakeups: Wakeups,
-        teller: Teller,
-        queue: String,
-        stage: Stage,
-        batch: usize,
-        leases: Arc<Leases>,
-        others: mpsc::UnboundedSender<String>,
-    ) -> Self {
-        Self {
-            store,
-            wakeups,
-            teller,
-            queue,
-            stage,
-            batch,
-            leases,
-            others,
-            effects: AtomicUsize::new(batch),
-        }
-    }
-
     /// Settles until every sender is gone.
-    pub(super) async fn run(self, mut reports: mpsc::Receiver<Settle<Outcome>>) {
+    pub(super) async fn run(mut self, mut reports: mpsc::Receiver<Settle<Outcome>>) {
+        let batch = self.queue.shared.options.batch;
         let mut round = Vec::new();
-        while reports.recv_many(&mut round, self.batch).await > 0 {
+        while reports.recv_many(&mut round, batch).await > 0 {
             let gathered = tokio::time::sleep(GATHER);
             tokio::pin!(gathered);
-            // Only while other calls are under way is there anybody to wait for.
-            while round.len() < self.batch.min(self.leases.count()) {
-                let room = self.batch - round.len();
+            // Without other calls under way no further outcome can come.
+            while round.len() < batch.min(self.queue.leases.count()) {
+                let room = batch - round.len();
                 tokio::select! {
                     () = &mut gathered => break,
                     more = reports.recv_many(&mut round, room) => if more == 0 { break },
@@ -97,48 +55,55 @@ impl Settler {
         }
     }
 
-    async fn settle(&self, reports: &mut Vec<Settle<Outcome>>) {
+    async fn settle(&mut self, reports: &mut Vec<Settle<Outcome>>) {
         let leases: Vec<_> = reports.iter().map(|report| report.lease).collect();
         let lost = reports.iter().filter(|report| matches!(report.outcome, Outcome::Lost));
-        self.leases.meter().lost(lost.count());
-        let mut batches = Batch::sort(reports.drain(..));
+        self.queue.leases.meter.lost(lost.count());
+        let mut batches = batch::sort(reports.drain(..));
         while let Some(batch) = batches.pop() {
-            let mut parts = batch.in_parts(self.effects.load(Ordering::Relaxed));
+            let mut parts = batch::in_parts(batch, self.effects);
             let Some(mut batch) = parts.pop() else {
                 continue;
             };
             batches.extend(parts);
             if let Err(why) = self.persist(&mut batch).await {
-                batches.extend(batch.instead(&why));
+                batches.extend(batch::fallback(batch, &why));
             }
         }
-        self.leases.forget(leases);
+        self.queue.leases.forget(leases);
     }
 
-    /// Settles a batch, again and again while the database is away and the leases hold. What is not settled even so
-    /// has to be settled otherwise, unless nothing of the batch is held any more.
-    async fn persist(&self, batch: &mut Batch) -> Result<(), Unsettled> {
+    /// Settles a batch, repeatedly while the database is unavailable and the leases hold. After an error the batch has
+    /// to be settled in another way.
+    async fn persist(&mut self, batch: &mut Batch) -> Result<(), Unsettled> {
         let mut pause = Duration::from_millis(50);
         let mut failed_effects = 0;
         loop {
             let began = Instant::now();
-            let why = match batch.settle(&self.store, &self.queue).await {
+            let why = match batch::settle(batch, &self.queue.shared.store, &self.queue.name).await {
                 Ok(settled) => {
                     self.note_effects(batch, began.elapsed());
-                    self.leases
-                        .meter()
-                        .settled(batch.word(), batch.len(), settled.moved.len());
+                    self.queue
+                        .leases
+                        .meter
+                        .settled(batch[0].outcome.word(), batch.len(), settled.moved.len());
                     if settled.moved.len() < batch.len() {
-                        // Others have taken these over, or they were cancelled: nothing to do.
+                        // Other workers hold these requests now, or they were cancelled.
                         let lost = batch.len() - settled.moved.len();
-                        tracing::debug!(queue.name = self.queue, lost, "outcomes of requests held no more");
+                        tracing::debug!(
+                            queue.name = self.queue.name,
+                            lost,
+                            "outcomes of lost leases were dropped"
+                        );
                     }
                     self.wake(&settled.wake);
-                    self.teller
+                    self.queue
+                        .shared
+                        .teller
                         .note(settled.moved.iter().map(|moved| (moved.id, moved.status)));
-                    // A check that has ended frees one of its queue's places, and more may wait for them.
-                    if self.stage == Stage::Readiness {
-                        self.wakeups.wake_queue(&self.queue);
+                    // An ended check frees a place of its queue's concurrency limit.
+                    if self.queue.stage == Stage::Readiness {
+                        self.queue.shared.wakeups.wake_queue(&self.queue.name);
                     }
                     return Ok(());
                 }
@@ -148,64 +113,69 @@ impl Settler {
             if let Some(fits) = why.fits
                 && fits < batch.len()
             {
-                tracing::warn!(queue.name = self.queue, %error, count = batch.len(), fits, "effects are written in parts");
-                self.effects.store(fits, Ordering::Relaxed);
+                tracing::warn!(queue.name = self.queue.name, %error, count = batch.len(), fits, "effects are written in parts");
+                self.effects = fits;
                 return Err(why);
             }
             if why.of_effect {
-                // The settle got through. If it is the database that went away, it is away in the next round too.
+                // The settle has succeeded. If the database has become unavailable, the next round finds the same.
                 failed_effects += 1;
-                if failed_effects == EFFECT_ROUNDS || !matches!(error, StoreError::Unavailable(_)) {
-                    tracing::warn!(queue.name = self.queue, %error, count = batch.len(), "an effect failed");
+                if failed_effects == EFFECT_ATTEMPTS || !matches!(error, StoreError::Unavailable(_)) {
+                    tracing::warn!(queue.name = self.queue.name, %error, count = batch.len(), "an effect failed");
                     return Err(why);
                 }
             } else if !error.is_transient() {
-                tracing::error!(queue.name = self.queue, %error, count = batch.len(), "cannot settle");
+                tracing::error!(queue.name = self.queue.name, %error, count = batch.len(), "cannot settle");
                 return Err(why);
             }
             let before = batch.len();
-            batch.retain(|lease| self.leases.holds(lease));
-            self.leases.meter().lost(before - batch.len());
-            if batch.len() == 0 {
-                tracing::warn!(queue.name = self.queue, %error, "leases ran out before their outcomes could be stored");
+            batch.retain(|settle| self.queue.leases.holds(&settle.lease));
+            self.queue.leases.meter.lost(before - batch.len());
+            if batch.is_empty() {
+                tracing::warn!(queue.name = self.queue.name, %error, "leases ran out before their outcomes were stored");
                 return Ok(());
             }
-            warn_of!(error, queue.name = self.queue, count = batch.len(), "cannot settle yet");
+            warn_of!(
+                error,
+                queue.name = self.queue.name,
+                count = batch.len(),
+                "cannot settle yet"
+            );
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_secs(2));
         }
     }
 
-    /// From now on, as many effects at once as take a thirty-second of the lease: the keeper of leases waits for that.
-    fn note_effects(&self, batch: &Batch, took: Duration) {
-        if let Batch::Effects(written) = batch {
-            let time = self.leases.length().as_secs_f64() / 32.0;
-            // A quotient without end is the largest there is.
-            let fits = written.len() as f64 * time / took.as_secs_f64();
-            self.effects
-                .store((fits as usize).clamp(1, self.batch), Ordering::Relaxed);
+    /// Limits the effects of one transaction to as many as take a thirty-second of the lease: extending a lease waits
+    /// for the transaction.
+    fn note_effects(&mut self, batch: &Batch, took: Duration) {
+        if batch::writes_effects(batch) {
+            let time = self.queue.leases.length.as_secs_f64() / 32.0;
+            // An infinite quotient becomes the largest number.
+            let fits = batch.len() as f64 * time / took.as_secs_f64();
+            self.effects = (fits as usize).clamp(1, self.queue.shared.options.batch);
         }
     }
 
-    /// Tells the workers of queues that were empty, here and elsewhere.
+    /// Wakes the workers of queues that were empty, in this process and in others.
     fn wake(&self, queues: &[String]) {
         for queue in queues {
-            self.wakeups.wake_queue(queue);
-            // The caller outlives this settler, so somebody listens.
-            let _ = self.others.send(queue.clone());
+            self.queue.shared.wakeups.wake_queue(queue);
+            // The receiver outlives this settler.
+            let _ = self.wakes.send(queue.clone());
         }
     }
 }
 
-/// Wakes the workers of other processes: the first call goes out at once, those within the next moment together,
-/// because every NOTIFY waits for every other at commit. Ends when nobody can call any more.
-pub(super) async fn wake_others(store: Store, mut calls: mpsc::UnboundedReceiver<String>) {
-    while let Some(first) = calls.recv().await {
-        let mut queues = BTreeSet::from([first]);
-        while let Ok(queue) = calls.try_recv() {
-            queues.insert(queue);
+/// Wakes the workers of other processes: the first notification at once, those of the next moment together, because
+/// each NOTIFY waits for every other at commit. Ends when the senders are gone.
+pub(super) async fn wake_others(store: Store, mut queues: mpsc::UnboundedReceiver<String>) {
+    while let Some(first) = queues.recv().await {
+        let mut woken = BTreeSet::from([first]);
+        while let Ok(queue) = queues.try_recv() {
+            woken.insert(queue);
         }
-        for queue in queues {
+        for queue in woken {
             if let Err(error) = store.wake(&queue).await {
                 tracing::debug!(%error, "could not wake other workers");
             }

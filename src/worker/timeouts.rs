@@ -1,5 +1,5 @@
-//! Learned timeouts of a process: each call moves them, once an interval what was seen goes to the fleet, and what the
-//! fleet knows comes back.
+//! Learned timeouts of a process: each call changes them, and once an interval a report goes to the estimator that the
+//! fleet shares, whose estimate comes back.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::warn_of;
 use crate::{
     adaptive_timeout::Estimator,
+    error::StoreError,
     request::Stage,
     store::{Claimed, KnownTimeout, Store},
 };
@@ -20,34 +21,34 @@ use crate::{
 /// The least time between two rounds of reports.
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a report waits that the database could not take.
-const TROUBLE_PAUSE: Duration = Duration::from_secs(1);
+/// The pause after a report that the database did not store.
+const ERROR_PAUSE: Duration = Duration::from_secs(1);
 
-/// How often a report gives way to others in one round.
-const ROUNDS: u32 = 10;
+/// How often a report is repeated because another process was faster.
+const ATTEMPTS: u32 = 10;
 
-/// How long the last reports of a process may take.
-const LAST_PATIENCE: Duration = Duration::from_secs(2);
+/// The time limit of the last reports of a process.
+const LAST_LIMIT: Duration = Duration::from_secs(2);
 
 /// Reports of a fleet that ends its intervals together are spread over this part of an interval.
 const SPREAD: u32 = 20;
 
 /// The learned timeouts of a process, for all of its queues.
-pub(super) struct Timeouts {
+pub(super) struct LearnedTimeouts {
     store: Store,
     worker: String,
     began: Instant,
-    learned: Mutex<HashMap<(Stage, String), Arc<Learned>>>,
-    /// Rung when a report should not wait for the end of its interval.
+    learned: Mutex<HashMap<(Stage, String), Arc<LearnedTimeout>>>,
+    /// Notified when a report should not wait for the end of its interval.
     early: Arc<Notify>,
 }
 
 /// The learned timeout of one dependency: a stage of a kind.
-pub(super) struct Learned {
+pub(super) struct LearnedTimeout {
     stage: Stage,
     kind: String,
     early: Arc<Notify>,
-    /// Whence the estimator's clock counts.
+    /// The start of the estimator's clock.
     began: Instant,
     inner: Mutex<Inner>,
 }
@@ -56,18 +57,18 @@ struct Inner {
     estimator: Estimator,
     /// When to report.
     due: Instant,
-    /// The version of the policy that a claim last named: with another one the bounds may be others.
+    /// The version of the policy in the last claim: another version may have other bounds.
     policy_version: Option<i32>,
 }
 
-/// A call under way. Dropped without an end, it tells nothing.
-pub(super) struct Begun {
-    learned: Arc<Learned>,
-    timeout: Duration,
+/// A call under way. One that is dropped without an end is no sample.
+pub(super) struct TimedCall {
+    learned: Arc<LearnedTimeout>,
+    pub(super) timeout: Duration,
     has_ended: bool,
 }
 
-impl Timeouts {
+impl LearnedTimeouts {
     pub(super) fn new(store: Store, worker: String) -> Self {
         Self {
             store,
@@ -78,9 +79,9 @@ impl Timeouts {
         }
     }
 
-    /// The learned timeouts of claimed requests, by kind, as the fleet knows them. One that cannot be had is that of the
-    /// policy meanwhile.
-    pub(super) async fn of(&self, stage: Stage, claimed: &[Claimed]) -> HashMap<String, Arc<Learned>> {
+    /// The learned timeouts of claimed requests, by kind, as the fleet knows them. A call without one has the timeout
+    /// of its policy.
+    pub(super) async fn of(&self, stage: Stage, claimed: &[Claimed]) -> HashMap<String, Arc<LearnedTimeout>> {
         let adaptive: BTreeMap<_, _> = claimed
             .iter()
             .filter(|claimed| claimed.adaptive)
@@ -106,63 +107,54 @@ impl Timeouts {
         adaptive.into_iter().filter_map(of_kind).collect()
     }
 
-    /// What the fleet knows of these kinds.
+    /// Loads the estimates of these kinds.
     async fn load(&self, stage: Stage, kinds: &[String]) {
-        match self.store.read_timeouts(kinds, stage, &self.worker).await {
-            Ok(known) => {
-                for known in known.into_iter().filter(|known| known.adaptive) {
-                    self.begin_with(stage, known);
-                }
-            }
+        let known = match self.store.read_timeouts(kinds, stage, &self.worker).await {
+            Ok(known) => known,
             Err(error) => {
                 warn_of!(
                     error,
                     kinds = kinds.join(" "),
-                    "learned timeouts are not known; calls have those of their policies"
+                    "failed to load learned timeouts; calls have those of their policies"
                 );
+                return;
+            }
+        };
+        for known in known.into_iter().filter(|known| known.adaptive) {
+            let due = Instant::now() + next_report(&known);
+            let estimator = Estimator::new(known.config, known.estimate, known.sequence, self.began.elapsed());
+            match estimator {
+                Ok(estimator) => {
+                    let learned = Arc::new(LearnedTimeout {
+                        stage,
+                        kind: known.kind.clone(),
+                        early: Arc::clone(&self.early),
+                        began: self.began,
+                        inner: Mutex::new(Inner {
+                            estimator,
+                            due,
+                            policy_version: None,
+                        }),
+                    });
+                    self.learned().entry((stage, known.kind)).or_insert(learned);
+                    // The next report may be due before the one that the reporting task waits for.
+                    self.early.notify_one();
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "invalid configuration of a learned timeout; calls have that of their policy");
+                }
             }
         }
     }
 
-    fn begin_with(&self, stage: Stage, known: KnownTimeout) {
-        let config = known.config.clone();
-        let now = self.began.elapsed();
-        let due = Instant::now() + next_report(&known);
-        match Estimator::new(config, known.estimate, known.sequence, now) {
-            Ok(estimator) => {
-                let learned = Arc::new(Learned {
-                    stage,
-                    kind: known.kind.clone(),
-                    early: Arc::clone(&self.early),
-                    began: self.began,
-                    inner: Mutex::new(Inner {
-                        estimator,
-                        due,
-                        policy_version: None,
-                    }),
-                });
-                self.learned().entry((stage, known.kind)).or_insert(learned);
-                // Whoever waits for the next report may wait for this one.
-                self.early.notify_one();
-            }
-            Err(error) => tracing::warn!(%error, "calls have the timeout of their policy"),
-        }
-    }
-
-    /// Reports at the end of each interval, until `end`; then everything that is left.
+    /// Reports at the end of each interval, until `end`; then the rest.
     pub(super) async fn run(self: Arc<Self>, end: CancellationToken) {
         loop {
             let next = self.all().iter().map(|learned| learned.inner().due).min();
-            let due = async {
-                match next {
-                    Some(next) => tokio::time::sleep_until(next).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 () = end.cancelled() => break,
                 () = self.early.notified() => {}
-                () = due => {}
+                () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
             }
             let round = async {
                 for learned in self.all() {
@@ -171,7 +163,7 @@ impl Timeouts {
                     }
                 }
             };
-            // The report that is broken off may have arrived, which the last reports find out.
+            // A report that is cut off may have been stored: the last reports read its number.
             tokio::select! {
                 () = end.cancelled() => break,
                 () = round => {}
@@ -182,73 +174,73 @@ impl Timeouts {
             }
         }
         let last = async {
-            // A report that was broken off repeats as it was; a second one has the calls that ended after it.
+            // A report that was cut off is repeated unchanged; a second one has the calls that ended after it.
             for learned in self.all().iter().flat_map(|learned| [learned; 2]) {
                 if !self.forget_idle(learned) {
                     self.report(learned).await;
                 }
             }
         };
-        if tokio::time::timeout(LAST_PATIENCE, last).await.is_err() {
-            tracing::debug!("what was seen of answers since the last report is lost");
+        if tokio::time::timeout(LAST_LIMIT, last).await.is_err() {
+            tracing::debug!("the last report of learned timeouts was not stored in time");
         }
     }
 
-    /// Folds what was seen into what the fleet knows. Whoever is faster is read again; nothing is lost by that.
-    async fn report(&self, learned: &Learned) {
-        for _ in 0..ROUNDS {
-            let kinds = [learned.kind.clone()];
-            let read = self.store.read_timeouts(&kinds, learned.stage, &self.worker);
-            let known = match read.await {
-                Ok(mut known) => known.pop().filter(|known| known.adaptive),
-                Err(error) => {
-                    tracing::debug!(kind = learned.kind, %error, "cannot report timeouts yet");
-                    break;
-                }
-            };
-            let Some(known) = known else {
-                // Its policy asks for none any more.
-                self.learned().remove(&(learned.stage, kinds.concat()));
-                return;
-            };
-            let (report, estimate) = {
-                let mut inner = learned.inner();
-                if let Err(error) = inner.estimator.configure(known.config.clone()) {
-                    tracing::warn!(%error, "its timeout is learned as before");
-                }
-                let report = inner.estimator.report(self.began.elapsed());
-                if known.sequence >= report.sequence {
-                    // It had arrived, and only its answer was lost.
-                    learned.reported(inner, &known);
-                    return;
-                }
-                let mut estimate = known.estimate.clone();
-                estimate.fold(inner.estimator.config(), &report, known.others_rps, known.now_us);
-                (report, estimate)
-            };
-            let folded = self
-                .store
-                .fold_timeouts(&known, learned.stage, &estimate, &report, &self.worker);
-            match folded.await {
-                Ok(true) => {
-                    let known = KnownTimeout { estimate, ..known };
-                    learned.reported(learned.inner(), &known);
-                    return;
-                }
+    /// Folds a report into the estimate of the fleet. When another process was faster, reads its estimate and folds
+    /// again.
+    async fn report(&self, learned: &LearnedTimeout) {
+        for _ in 0..ATTEMPTS {
+            match self.try_report(learned).await {
+                Ok(true) => return,
                 Ok(false) => {}
                 Err(error) => {
-                    tracing::debug!(kind = learned.kind, %error, "cannot report timeouts yet");
+                    tracing::debug!(kind = learned.kind, %error, "failed to report learned timeouts");
                     break;
                 }
             }
         }
-        learned.inner().due = Instant::now() + TROUBLE_PAUSE;
+        learned.inner().due = Instant::now() + ERROR_PAUSE;
     }
 
-    /// Forgets a timeout that nobody has used for an interval: whoever does begins with what the fleet knows then.
-    fn forget_idle(&self, learned: &Arc<Learned>) -> bool {
+    /// Whether the report was folded, or none is needed.
+    async fn try_report(&self, learned: &LearnedTimeout) -> Result<bool, StoreError> {
+        let stage = learned.stage;
+        let kinds = [learned.kind.clone()];
+        let mut known = self.store.read_timeouts(&kinds, stage, &self.worker).await?;
+        let Some(known) = known.pop().filter(|known| known.adaptive) else {
+            // Its policy is not adaptive any more.
+            self.learned().remove(&(stage, kinds.concat()));
+            return Ok(true);
+        };
+        let (report, estimate) = {
+            let mut inner = learned.inner();
+            if let Err(error) = inner.estimator.configure(known.config.clone()) {
+                tracing::warn!(%error, "invalid configuration of a learned timeout; the one before is kept");
+            }
+            let report = inner.estimator.report(self.began.elapsed());
+            if known.sequence >= report.sequence {
+                // It had been stored, and only the answer was lost.
+                learned.reported(inner, &known);
+                return Ok(true);
+            }
+            let mut estimate = known.estimate.clone();
+            estimate.fold(inner.estimator.config(), &report, known.others_rps, known.now_us);
+            (report, estimate)
+        };
+        let folded = self
+            .store
+            .fold_timeouts(&known, stage, &estimate, &report, &self.worker);
+        let is_folded = folded.await?;
+        if is_folded {
+            learned.reported(learned.inner(), &KnownTimeout { estimate, ..known });
+        }
+        Ok(is_folded)
+    }
+
+    /// Forgets a timeout that no call has used for an interval: the next call loads the estimate of the fleet.
+    fn forget_idle(&self, learned: &Arc<LearnedTimeout>) -> bool {
         let mut all = self.learned();
-        // The map has one while it is there, the caller another; a call would have a third.
+        // The map has one reference and the caller another; a call would have a third.
         let is_idle = Arc::strong_count(learned) <= 2 && learned.inner().estimator.is_idle();
         if is_idle {
             all.remove(&(learned.stage, learned.kind.clone()));
@@ -256,34 +248,30 @@ impl Timeouts {
         is_idle
     }
 
-    fn all(&self) -> Vec<Arc<Learned>> {
+    fn all(&self) -> Vec<Arc<LearnedTimeout>> {
         self.learned().values().cloned().collect()
     }
 
-    fn learned(&self) -> MutexGuard<'_, HashMap<(Stage, String), Arc<Learned>>> {
+    fn learned(&self) -> MutexGuard<'_, HashMap<(Stage, String), Arc<LearnedTimeout>>> {
         self.learned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Learned {
-    /// A claim was made under this version of its policy. Another one than before is looked at soon.
+impl LearnedTimeout {
+    /// Takes the policy version of a claim. A new version is read soon.
     fn note_policy(&self, version: i32) {
-        let before = {
-            let mut inner = self.inner();
-            let before = inner.policy_version.replace(version);
-            if before.is_some_and(|before| before != version) {
-                inner.due = Instant::now();
-            }
-            before
-        };
+        let mut inner = self.inner();
+        let before = inner.policy_version.replace(version);
         if before.is_some_and(|before| before != version) {
+            inner.due = Instant::now();
+            drop(inner);
             self.early.notify_one();
         }
     }
 
     /// A call begins.
-    pub(super) fn begin(self: &Arc<Self>) -> Begun {
-        Begun {
+    pub(super) fn begin(self: &Arc<Self>) -> TimedCall {
+        TimedCall {
             timeout: self.inner().estimator.begin(),
             learned: Arc::clone(self),
             has_ended: false,
@@ -324,12 +312,7 @@ impl Learned {
     }
 }
 
-impl Begun {
-    /// How long the call may take.
-    pub(super) fn timeout(&self) -> Duration {
-        self.timeout
-    }
-
+impl TimedCall {
     pub(super) fn answered(mut self, took: Duration) {
         self.has_ended = true;
         self.learned.ended(|estimator| estimator.answered(took));
@@ -341,7 +324,7 @@ impl Begun {
     }
 }
 
-impl Drop for Begun {
+impl Drop for TimedCall {
     fn drop(&mut self) {
         if !self.has_ended {
             self.learned.ended(Estimator::dropped);
@@ -349,7 +332,7 @@ impl Drop for Begun {
     }
 }
 
-/// In how long to report: soon after the end of the fleet's interval, which the first to come closes.
+/// The time until the next report: soon after the end of the fleet's interval, which the first report closes.
 fn next_report(known: &KnownTimeout) -> Duration {
     let interval = known.config.interval;
     let closes_in = known.estimate.closes_in(&known.config, known.now_us);

@@ -82,7 +82,7 @@ async fn a_claim_rolled_back_gives_everything_back() {
         let mut claimer = Session::begin(&database).await;
         assert_eq!(claimer.claim(queue, 6).await.len(), 6);
 
-        // Meanwhile another takes what is not locked, without waiting.
+        // Meanwhile another claim takes the messages that are not locked, without waiting.
         let mut other = Session::begin(&database).await;
         let rest: Vec<_> = other.claim(queue, 10).await.iter().map(|held| held.id).collect();
         assert_eq!(rest, ids[6..]);

@@ -1,7 +1,7 @@
 //! Does a step of the database's clock hide a queue, stop a limiter or lengthen a hold?
 //!
-//! The clock itself cannot be moved here, so what is stored is: an hour ahead is what a step back by an hour leaves
-//! behind, an hour ago what a step forward does.
+//! A test cannot set the clock, so it moves the stored times: an hour ahead is the state after a step back by an hour,
+//! an hour ago that after a step forward.
 
 use crate::support::{
     TestDatabase,
@@ -132,7 +132,7 @@ async fn the_marks_of_a_queue_an_hour_ahead_hide_nothing_after_the_rescan() {
     assert_eq!(database.number("tidegate.rescan_queue('tx')").await, 2);
     assert_eq!(database.number("tidegate.claim_wait_ms('tx')").await, 0);
     assert_eq!(database.claim_tx(5).await.len(), 2);
-    // And what comes due from now on is found without another rescan: a claim reaps one lease.
+    // A message that becomes visible from now on is found without another rescan: a claim reaps one lease.
     database.run_out("tx").await;
     assert_eq!(database.claim_tx(5).await.len(), 1);
     assert_eq!(database.claim_tx(5).await.len(), 2);
@@ -219,7 +219,7 @@ async fn a_limiter_that_lies_far_behind_lets_no_more_than_a_burst_through() {
         )
         .await;
     let mut session = database.session().await;
-    // The burst at once and what falls into the next 100 ms.
+    // The burst at once and the slots of the next 100 ms.
     assert_eq!(
         value(
             &mut session,

@@ -1,4 +1,4 @@
-//! What does a claim do with messages that are not what they seem, and with requests at their end?
+//! Claims of stray messages, and of requests that have ended or are overdue.
 
 use crate::support::{
     TestDatabase,

@@ -1,4 +1,4 @@
-//! Can anybody but the present holder of a lease settle, extend or give back a request?
+//! Only the lease that a request names can settle, extend or release it.
 
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -148,7 +148,7 @@ async fn a_forged_lease_moves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_nobody_holds_has_no_lease_at_all() {
+async fn a_message_that_is_not_held_has_no_lease() {
     let database = TestDatabase::unlimited().await;
     let mut session = database.session().await;
     database.submit("direct").await;

@@ -1,4 +1,5 @@
-//! Does one holder at a time move a request, whatever workers, double settlers and killed sessions do with short leases?
+//! Does one holder at a time move a request, whatever workers, double settlers and killed sessions do with short
+//! leases?
 
 use std::{
     collections::VecDeque,
@@ -25,8 +26,8 @@ use crate::support::{
 const WORKERS: u64 = 10;
 const DOUBLE_SETTLERS: u64 = 4;
 
-/// A request in no legal state: one that waits has its message, one in flight the lease that its row names, a completed one the
-/// answer of its last claim.
+/// A request in no legal state: one that waits has its message, one in flight the lease that its row names, a completed
+/// one the answer of its last claim.
 const WRONG: &str = "
     select concat_ws(' ', r.id, r.req_status, r.msg_id, r.worker, r.response)
     from tidegate.request as r
@@ -93,7 +94,7 @@ impl Stress {
         }
     }
 
-    /// One claim and what becomes of it: lost, given back, put off, or settled in parts.
+    /// One claim and its end: lost, released, snoozed, or settled in parts.
     async fn work(&self, session: &mut PgConnection, random: &mut StdRng, name: String) -> Result<(), sqlx::Error> {
         let lease_for = ["50 ms", "50 ms", "200 ms", "5 s"].choose(random).unwrap();
         let batch = *[1, 5, 20, 50].choose(random).unwrap();
@@ -162,7 +163,7 @@ impl Stress {
         Ok(())
     }
 
-    /// Settles what others hold, or held.
+    /// Settles requests under the leases of others.
     async fn settle_again(&self, session: &mut PgConnection, random: &mut StdRng) -> Result<(), sqlx::Error> {
         let claim = {
             let mut claims = self.claims.lock().unwrap();
@@ -239,7 +240,7 @@ async fn pause(random: &mut StdRng, most_ms: u64) {
     tokio::time::sleep(Duration::from_millis(random.random_range(0..most_ms))).await;
 }
 
-/// Lets the fleet complete so many requests, and tells what was wrong on the way and how many settles came too late.
+/// Lets the fleet complete `requests` requests; returns the broken rules and the number of late settles.
 async fn stress(database: TestDatabase, requests: i64) -> (Vec<String>, u64, TestDatabase) {
     database
         .execute(

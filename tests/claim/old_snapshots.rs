@@ -1,4 +1,4 @@
-//! Do claims stay cheap while somebody holds an old snapshot open? In blocks touched, not in time.
+//! Claims stay cheap while another session holds an old snapshot: in blocks touched, not in time.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::support::{
 
 const BATCH: i32 = 200;
 
-/// Claims, and settles what it got; the blocks that the claim touched.
+/// Claims and settles; returns the number of blocks that the claim touched.
 async fn claim_cost(session: &mut Session, batch: i32) -> u64 {
     let plan = session
         .texts(&format!(
@@ -105,7 +105,7 @@ async fn claims_cost_the_same_however_many_have_ended_since_the_snapshot() {
     assert!(costs[5] <= costs[1] + 100, "{costs:?}");
 }
 
-/// What a claim costs where nobody holds a snapshot and nothing stands in front.
+/// The cost of a claim without an old snapshot and without dead messages in front.
 async fn usual_cost() -> u64 {
     let database = TestDatabase::unlimited().await;
     submit_many(&database, "direct", 5000).await;

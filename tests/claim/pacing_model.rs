@@ -15,7 +15,7 @@ struct Step {
     batch: i32,
 }
 
-/// What `pacing_slots` said.
+/// The answer of `pacing_slots`.
 struct Pacing {
     slots: i32,
     tat_ns: i64,
@@ -85,7 +85,7 @@ async fn run(pool: &PgPool, rate: &str, burst: i32, steps: Vec<Step>) -> Result<
         prop_assert_eq!(i128::from(said.tat_ns), tat);
         prop_assert_eq!(i128::from(said.slots), slots);
 
-        // As a claim does: what was brought back is stored, and then what is sent.
+        // As a claim does: stores the refilled slots, then the sends.
         if stored.is_some_and(|stored| stored > said.tat_ns) {
             stored = Some(said.tat_ns);
         }

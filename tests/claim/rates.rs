@@ -22,7 +22,7 @@ const CASES: [(i64, usize); 4] = [(1, 8), (5, 1), (1, 1), (5, 8)];
 /// How far ahead a claim may reserve sends.
 const RESERVED_US: i64 = 100_000;
 
-/// Times are told in whole microseconds, intervals between sends in whole nanoseconds.
+/// Times are in whole microseconds, intervals between sends in whole nanoseconds.
 const ROUNDING_US: i64 = 2;
 
 /// The most sends that start within any second, both ends counted only once, by all pairs in effect.
@@ -48,7 +48,7 @@ struct Claim {
     sends: Vec<i64>,
 }
 
-/// Claims until the stopped clock says `until`; each claim moves it by `pause_ms`.
+/// Claims until the stopped clock is at `until`; each claim moves it by `pause_ms`.
 async fn send_for(mut connection: PgConnection, until: String, pause_ms: i32) -> Vec<Claim> {
     let mut claims = Vec::new();
     let now = "update public.test_clock as c set at = c.at + $2 * interval '1 ms'
@@ -91,8 +91,8 @@ async fn send_for(mut connection: PgConnection, until: String, pause_ms: i32) ->
     claims
 }
 
-/// The time in which a send could have started and no claim asked for it. Panics when a claim got less than the rate allowed,
-/// unless the queue was `emptied` by the last claim that got anything.
+/// The time in which a send could have started and no claim asked for it. Panics when a claim got less than the rate
+/// allowed, unless the queue was `emptied` by the last claim that got anything.
 fn unasked(claims: &[Claim], interval: i64, emptied: bool, case: &str) -> i64 {
     let mut given: Vec<_> = claims.iter().filter(|c| !c.sends.is_empty()).collect();
     given.sort_by_key(|claim| claim.claimed_at);

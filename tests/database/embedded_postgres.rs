@@ -215,9 +215,9 @@ fn many_who_start_at_once_get_one_server() {
         process.leave();
     }
     let pid_file = directory.path().join("data/postmaster.pid");
-    assert!(pid_file.exists(), "somebody still uses the server");
+    assert!(pid_file.exists(), "a user of the server is left");
     last.leave();
-    assert!(!pid_file.exists(), "nobody uses the server");
+    assert!(!pid_file.exists(), "the server has no user");
 }
 
 #[test]
@@ -407,7 +407,7 @@ fn a_database_is_made_once_however_many_ask() {
 }
 
 #[test]
-fn the_keeper_stops_the_server_when_nobody_uses_it() {
+fn the_keeper_stops_the_server_after_its_last_user() {
     let directory = open_directory();
     let kept = Options {
         keeper: Some(this_program("keeper_process", KEEPER_DIRECTORY, directory.path())),

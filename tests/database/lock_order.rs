@@ -35,7 +35,7 @@ async fn stage(limits: bool) -> (TestDatabase, Arc<Shared>) {
     (database, Arc::new(shared))
 }
 
-/// New requests, now and then with a jump of the numbers, so that claims raise the low-water marks.
+/// New requests, now and then with a jump of the numbers, so that claims raise the watermarks.
 async fn refill(session: &mut Session, shared: &Shared, jump: bool) {
     if jump {
         session
@@ -203,14 +203,14 @@ async fn the_inbox_sweep_locks_no_request_that_is_in_a_queue() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_lost_message_comes_back_while_somebody_locks_the_rows_of_several_requests() {
+async fn no_lost_message_comes_back_while_a_session_locks_the_rows_of_several_requests() {
     let database = TestDatabase::unlimited().await;
     let ids = submit_many(&database, "direct", 3).await;
     database
         .execute("delete from pgmq.q_tx; update tidegate.request set deadline_at = clock_timestamp()")
         .await;
 
-    // A claim could take what recovery makes, and wait for rows that those who came before have locked.
+    // A claim could take the messages that recovery makes, and wait for rows that earlier sessions have locked.
     let mut recovery = Session::begin(&database).await;
     assert_eq!(recovery.text("select rebuilt from tidegate.recover(1)").await, "1");
     let mut sweep = Session::open(&database).await;
@@ -233,9 +233,10 @@ async fn no_lost_message_comes_back_while_somebody_locks_the_rows_of_several_req
     assert_eq!(recovery.finish().await.1, ["0"]);
 }
 
-/// Who holds a queue's drain lock must not wait for the lock of its mark: a claim takes them the other way round.
+/// A session that holds a queue's drain lock must not wait for the lock of its watermark: a claim takes them in the
+/// opposite order.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_gives_back_and_removes_at_once_waits_for_the_mark_before_it_drains() {
+async fn what_gives_back_and_removes_at_once_waits_for_the_watermark_before_it_drains() {
     let database = TestDatabase::unlimited().await;
     database
         .execute("update tidegate.policy set semantics = 'at_most_once' where kind = 'direct' and stage = 'tx'")

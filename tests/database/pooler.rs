@@ -1,4 +1,4 @@
-//! Do programs work through PgBouncer, or say what to set? Without a `pgbouncer` there is nothing to try.
+//! Programs work through PgBouncer, or log the settings that it needs. Skipped without a `pgbouncer`.
 
 use std::{net::TcpListener, os::unix::fs::PermissionsExt, process::Stdio, time::Duration};
 
@@ -137,7 +137,7 @@ async fn where_listen_is_not_its_own_a_node_polls_and_says_so_once() {
         if warnings == 1 {
             while !lines.iter().any(|line: &String| line.contains("LISTEN")) {
                 let line = tokio::time::timeout(Duration::from_secs(60), log.next_line()).await;
-                lines.push(line.expect("it says so").unwrap().unwrap());
+                lines.push(line.expect("a line of the log").unwrap().unwrap());
             }
         } else {
             // What it listens to once the channel of its own has reached it.

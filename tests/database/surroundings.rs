@@ -47,14 +47,14 @@ const VIEWS: [&str; 15] = [
     "worker_overview",
 ];
 
-/// A request of each flow, by worker and by hand; then what looks at them.
+/// A request of each flow, by worker and by SQL; then the functions that read them.
 async fn live(database: &TestDatabase) {
     for kind in ["public_decrypt", "input_proof", "direct"] {
         database.submit(kind).await;
     }
     lives::run_to_the_end(database, Metrics::default()).await;
     let mut by_hand = PgConnection::connect(&database.url).await.unwrap();
-    // `submit` says that it needs this; everything else takes what the session has.
+    // `submit` requires this setting; every other function takes that of the session.
     sql::run(&mut by_hand, "set default_transaction_isolation = 'read committed'").await;
     for sql in BY_HAND {
         sql::run(&mut by_hand, sql).await;
@@ -99,7 +99,7 @@ async fn functions_and_operators_of_strangers_are_never_called() {
     database.execute(include_str!("strangers.sql")).await;
     let strangers = "select count(*) from pg_proc where pronamespace = 'public'::regnamespace";
     assert!(database.number(strangers).await > 3000);
-    // Strangers come first for who says nothing of it.
+    // Objects of other schemas come first without a search_path.
     let mut first = PgConnection::connect(&database.url).await.unwrap();
     sql::run(
         &mut first,
@@ -303,7 +303,7 @@ async fn a_node_says_once_that_its_database_is_away_and_once_that_it_is_back() {
 
     assert_eq!(of_the_database.len(), 2, "{of_the_database:#?}");
     let [away, back] = [&of_the_database[0], &of_the_database[1]];
-    assert!(away.contains("the database is away"), "{away}");
+    assert!(away.contains("the database is unavailable"), "{away}");
     assert!(away.contains(&database.name), "{away}");
     assert!(back.contains("the database is back"), "{back}");
 }

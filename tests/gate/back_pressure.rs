@@ -17,7 +17,7 @@ use crate::support::{
     rest,
 };
 
-/// The marks of the seed, on both queues, and refusals told as computed, without jitter.
+/// The marks of the seed, on both queues, and refusals as computed, without jitter.
 async fn stage() -> TestDatabase {
     let database = TestDatabase::unlimited().await;
     database
@@ -71,7 +71,7 @@ async fn a_claim_that_ends_requests_counts_those_that_it_takes() {
     assert_eq!(session.claim("tx", 30).await.len(), 29);
     assert_eq!(session.text(STATE).await, "too_many_requests 30 1");
 
-    // Of what has run out a claim takes five, ends nineteen, and puts five back.
+    // Of the ended leases a claim takes five, ends nineteen, and releases five.
     session.execute(&format!("{late} 20)")).await;
     expire_leases(&database, "tx").await;
     assert_eq!(session.claim("tx", 5).await.len(), 5);
@@ -272,7 +272,7 @@ async fn a_group_is_let_in_as_far_as_there_is_room() {
 async fn a_group_that_has_waited_for_a_key_takes_the_room_that_there_is_then() {
     let database = stage().await;
     let mut holder = Session::begin(&database).await;
-    // Somebody else's submission under one of the keys, past its gate.
+    // A submission of another caller under one of the keys, past its gate.
     holder
         .execute(
             "insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at)
@@ -332,7 +332,7 @@ async fn promised_work_goes_in_and_closes_the_gate() {
     assert_eq!(session.text(STATE).await, "too_many_requests 40 1");
     assert_eq!(outcomes(&mut session, promised).await, ["accepted"; 20]);
     assert_eq!(outcomes(&mut session, "submit('direct', '{}')").await, ["refused"]);
-    // And waits for nobody's lock: somebody submits and does not commit.
+    // It does not wait for the lock of a submission that does not commit.
     serve(&mut session, 45).await;
     let mut other = Session::begin(&database).await;
     assert_eq!(outcomes(&mut other, "submit('direct', '{}')").await, ["accepted"]);
@@ -367,7 +367,7 @@ async fn a_decrypt_enters_by_its_first_queue_and_closes_the_second_by_passing() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_removes_messages_opens_the_gate() {
+async fn removing_messages_opens_the_gate() {
     let database = stage().await;
     let mut session = Session::open(&database).await;
     for remove in [
@@ -593,7 +593,7 @@ async fn nodes_read_the_gates_before_anything_is_set_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_queue_that_somebody_dropped_keeps_no_other_gate_shut() {
+async fn a_dropped_queue_keeps_no_other_gate_closed() {
     let database = stage().await;
     let mut session = Session::open(&database).await;
     outcomes(&mut session, &batch("direct", 30)).await;
@@ -604,7 +604,7 @@ async fn a_queue_that_somebody_dropped_keeps_no_other_gate_shut() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_settle_that_fills_a_closed_queue_keeps_nobody_waiting() {
+async fn a_settle_that_fills_a_closed_queue_delays_no_submission() {
     let database = stage().await;
     let mut session = Session::open(&database).await;
     outcomes(&mut session, &batch("public_decrypt", 2)).await;
@@ -623,7 +623,7 @@ async fn a_settle_that_fills_a_closed_queue_keeps_nobody_waiting() {
     session.commit().await;
 }
 
-/// What was heard on the gates' channel, and whether there is nothing more.
+/// The notifications on the gates' channel, and whether there are no more.
 async fn heard(listener: &mut PgListener, database: &TestDatabase) -> Vec<String> {
     database.execute("select pg_notify('tidegate_gate', 'over')").await;
     let mut heard = Vec::new();
@@ -715,7 +715,8 @@ async fn a_hundred_at_once_never_pass_the_mark_and_every_flip_is_told_once() {
             assert_eq!(flip, "TOO_MANY_REQUESTS 30", "{history:?}");
             continue;
         }
-        // A settle that began while the gate was open, and commits after others have come near the mark, takes it below.
+        // A settle that began while the gate was open, and commits after others have come near the mark, takes it
+        // below.
         let depth: i32 = flip.strip_prefix("ACCEPTING_REQUESTS ").unwrap().parse().unwrap();
         assert!(depth <= 15, "{history:?}");
         at_the_mark += i32::from(depth == 15);
@@ -727,14 +728,14 @@ async fn a_hundred_at_once_never_pass_the_mark_and_every_flip_is_told_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_soft_gate_waits_for_nobody() {
+async fn a_soft_gate_waits_for_no_lock() {
     let database = stage().await;
     database.execute("update tidegate.gate set mode = 'soft'").await;
     let mut one = Session::begin(&database).await;
     let mut two = Session::open(&database).await;
     submit_many(&database, "direct", 29).await;
     assert_eq!(outcomes(&mut one, "submit('direct', '{}')").await, ["accepted"]);
-    // Over the mark by what is in flight.
+    // Over the mark by the requests in flight.
     assert_eq!(outcomes(&mut two, "submit('direct', '{}')").await, ["accepted"]);
     one.commit().await;
     assert_eq!(outcomes(&mut two, "submit('direct', '{}')").await, ["refused"]);

@@ -152,7 +152,7 @@ async fn every_way_out_of_the_queues_is_counted() {
         session.texts(&settle(name, &held, "null")).await;
         sound_but_strays(&mut session, name).await;
     }
-    // A last attempt that is retried, one whose holder is lost, and one whose outcome nobody knows.
+    // A last attempt that is retried, one whose worker vanished, and one with an unknown outcome.
     session.execute(at_once).await;
     let held = session.claim("tx", 2).await;
     session
@@ -180,7 +180,7 @@ async fn every_way_out_of_the_queues_is_counted() {
     sound(&database).await;
 }
 
-/// What the caps count is what is in queues; messages of hand edits may be there still.
+/// Quotas count the requests in queues; messages of hand edits may be left.
 async fn sound_but_strays(session: &mut Session, after: &str) {
     let difference = session
         .texts(
@@ -326,8 +326,8 @@ async fn submitters_at_once_never_exceed_a_cap() {
     };
     let (taken, served) = tokio::join!(join_all(submitters), worker);
     assert!(taken.iter().sum::<usize>() >= served);
-    // Two are served at a time, and some perhaps before the submission that closes a gate has committed: then it opens below
-    // its mark.
+    // Two are served at a time, and some perhaps before the submission that closes a gate has committed: then it opens
+    // below its mark.
     assert_eq!(
         database
             .column(
@@ -479,7 +479,7 @@ async fn maintenance_goes_round_a_deep_queue_in_a_hurry_after_a_cap_was_made() {
 async fn maintenance_opens_a_cap_that_counted_what_is_in_no_queue() {
     let (_database, mut session) = stage(&[DIRECT]).await;
     outcomes(&mut session, &batch("direct", 6)).await;
-    // Ended by somebody who did not see the cap.
+    // Ended by a session that did not see the quota.
     session
         .execute(
             "update tidegate.request set req_status = 'failure' where kind = 'direct';
@@ -497,7 +497,7 @@ async fn maintenance_opens_a_cap_that_counted_what_is_in_no_queue() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cap_that_is_removed_stops_nobody() {
+async fn a_removed_quota_refuses_no_submission() {
     let (database, mut session) = stage(&[DIRECT, ANN]).await;
     outcomes(&mut session, &batch("direct", 6)).await;
     let mut other = Session::begin(&database).await;
@@ -514,7 +514,7 @@ async fn a_cap_that_is_removed_stops_nobody() {
         let remove = format!("select tidegate.quota_remove('{name}', 'bob')");
         assert_eq!(removing.text(&remove).await, removed);
     }
-    // Nobody waits for it.
+    // No session waits for it.
     assert_eq!(outcomes(&mut session, &promised("direct", 1)).await, ["accepted"]);
     removing.commit().await;
     other.commit().await;
@@ -672,7 +672,7 @@ async fn a_cap_is_held_by_hand_as_a_gate_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cap_that_is_removed_while_a_submission_waits_for_it_refuses_nobody() {
+async fn a_quota_that_is_removed_while_a_submission_waits_for_it_does_not_refuse_it() {
     let (database, mut session) = stage(&[DIRECT]).await;
     let submit = batch("direct", 1);
     let mut first = Session::begin(&database).await;

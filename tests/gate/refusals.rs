@@ -7,7 +7,7 @@ use crate::support::{
 
 const NO_ROWS: [&str; 0] = [];
 
-/// As an operator closes it; from then on refusals are told as computed, without jitter.
+/// As an operator closes it; from then on refusals are as computed, without jitter.
 async fn close(database: &TestDatabase, queue: &str) {
     database
         .execute(&format!(
@@ -114,7 +114,7 @@ async fn what_a_full_queue_has_no_room_for_gives_its_keys_back() {
         "submit_batch('direct', '{1,2}', '{k,l}')",
         "submit_group('direct', '{1,2}', '{k,l}')",
     ] {
-        // The state says open: the numbers refuse.
+        // The state is open: the numbers refuse.
         open(&database).await;
         for refused in told(&database, call).await {
             assert!(refused.starts_with("refused "), "{call}: {refused}");

@@ -1,4 +1,4 @@
-//! Does a strict gate let in exactly as many as its mark says, whatever fifty sessions do to it at once?
+//! A strict gate admits exactly as many requests as its high mark, under fifty concurrent sessions.
 
 use std::{
     sync::{
@@ -19,7 +19,7 @@ use crate::support::{
 
 const HIGH_WATER: i64 = 100;
 
-/// The gate opens at once when there is room: its tickets are what is to be looked at.
+/// The gate opens at once when there is room: these tests are about its tickets.
 async fn stage() -> TestDatabase {
     let database = TestDatabase::unlimited().await;
     database
@@ -53,7 +53,7 @@ impl Stress {
             self.pids.lock().unwrap().push(pid);
             while !self.over.load(Ordering::SeqCst) {
                 if self.transaction(&mut session, &mut random).await.is_err() {
-                    // Killed, or what it began has failed as a whole.
+                    // Killed, or its transaction has failed as a whole.
                     if session.execute("rollback").await.is_err() {
                         break;
                     }
@@ -93,7 +93,8 @@ impl Stress {
                 pause(random).await;
             }
             68..69 => {
-                // Messages are lost, and put back; another session's recover may do that first, or have seen none of them yet.
+                // Messages are lost, and put back; another session's recover may do that first, or have seen none of
+                // them yet.
                 session
                     .execute(
                         "with lost as (
@@ -143,9 +144,8 @@ impl Stress {
         Ok(())
     }
 
-    /// Looks so often, or until it was too deep if that is expected: the deepest that it was up to the last number that was let in,
-    /// and how often deeper than the mark.
-    /// What was put back comes on top of what was let in before.
+    /// Looks so often, or until it was too deep if that is expected: the deepest that it was up to the last number that
+    /// was let in, and how often deeper than the mark. Snoozed requests come on top of those admitted before.
     async fn watch(&self, looks: usize, too_deep: bool) -> (i64, usize) {
         let mut session = self.database.session().await;
         // Thousands of looks at a hundred messages among ever more requests and dead rows: by index.
@@ -209,7 +209,7 @@ impl Stress {
     }
 }
 
-/// How many of so many were let in; who submits is the admission's name.
+/// How many of `count` requests were admitted; the submitter is the admission's name.
 async fn submit(session: &mut PgConnection, count: i32, admission: &str) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar(
         "select count(*) filter (where s.outcome = 'accepted')
@@ -253,7 +253,8 @@ async fn stress(database: TestDatabase, too_deep: bool) -> (i64, usize, i64) {
     killer.await.unwrap();
     let let_in = stress.let_in.load(Ordering::SeqCst);
     if deeper == 0 {
-        // At rest there is room for exactly as many as the mark says. A session that was killed is told so before its locks end.
+        // At rest there is room for exactly as many as the high mark. A killed session gets its error before its locks
+        // end.
         let database = &stress.database;
         let open = "select tidegate_internal.open_draws('tx')";
         let ended = || async { database.number(open).await == 0 };
@@ -485,7 +486,7 @@ async fn a_transaction_that_removes_messages_and_takes_it_back_leaves_the_gate_s
              cross join lateral tidegate.settle_receipt(c.leases) as s",
         )
         .await;
-    // It finds room for one: what it has removed may come back.
+    // It finds room for one: the message that it has removed may come back.
     assert_eq!(session.texts(fill).await.len(), 1);
     session.rollback().await;
     assert_eq!(session.texts(fill).await.len(), 1);

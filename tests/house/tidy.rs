@@ -48,7 +48,9 @@ fn every_sql_file_is_applied_or_asked() {
 
     for (name, _) in files("sql", "sql") {
         let used = match name.strip_prefix("sql/queries/") {
-            Some(query) => rust.contains(&format!("sql/queries/{query}\")")),
+            Some(query) => {
+                rust.contains(&format!("\"{query}\"(")) || rust.contains(&format!("statement!(\"{query}\")"))
+            }
             None => applied.contains(&name),
         };
         assert!(used, "{name} is used by nothing");

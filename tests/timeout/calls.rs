@@ -183,7 +183,8 @@ async fn without_an_estimator_calls_have_the_longest_timeout_and_it_is_learned_f
     );
 }
 
-/// A process stops while its report waits for another session: the report repeats, and a second one has the later calls.
+/// A process stops while its report waits for another session: the report repeats, and a second one has the later
+/// calls.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_in_the_middle_of_a_report_loses_no_call() {
     let database = adaptive(500).await;
@@ -349,7 +350,7 @@ async fn reports_that_meet_lose_nothing_and_count_once() {
     let conflicts: u64 = tasks.join_all().await.into_iter().sum();
     assert!(
         conflicts >= REPORTS * (PROCESSES - 1),
-        "{conflicts}: all but one meet somebody in each round"
+        "{conflicts}: all but one conflict in each round"
     );
     let known = known(&database.store, "direct", Stage::Tx, "reader").await;
     let counts = (

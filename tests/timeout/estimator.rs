@@ -1,4 +1,4 @@
-//! Adaptive timeouts in the database: does one estimate hold for the whole fleet, whoever folds at once?
+//! Adaptive timeouts in the database: one estimate for the whole fleet, with concurrent folds.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ async fn adaptive() -> TestDatabase {
     database
 }
 
-/// What somebody has learned: a timeout of this many milliseconds.
+/// The estimate of another process: a timeout of this many milliseconds.
 fn estimate(timeout_ms: u64) -> Value {
     json!({
         "state": "normal", "srtt_ns": 20_000_000, "rttvar_ns": 2_500_000, "srto_ns": 30_000_000, "k_margin": 2,
@@ -48,13 +48,13 @@ fn fold(version: i64, estimate: &Value, report: &Value, worker: &str) -> String 
     format!("select tidegate.fold_timeouts('direct', 'tx', {version}, '{estimate}', '{report}', '{worker}')")
 }
 
-/// One member of what `read_timeouts` tells `worker` about `direct` sends.
+/// One column of `read_timeouts` for `worker` and `direct` sends.
 async fn told(database: &TestDatabase, member: &str, worker: &str) -> String {
     let sql = format!("select ({member})::text from tidegate.read_timeouts('{{direct}}', 'tx', '{worker}') as t");
     database.value(&sql).await
 }
 
-/// The estimator's version, its timeout, and who has reported.
+/// The estimator's version, its timeout, and the workers that have reported.
 async fn stored(database: &TestDatabase) -> String {
     database
         .value(
@@ -133,7 +133,7 @@ async fn what_is_folded_is_read_as_it_was_with_the_next_version() {
     let unknown = with(with(estimate(100), "srtt_ns", json!(null)), "rttvar_ns", json!(null));
     for (version, estimate) in [(0, estimate(40)), (1, high_load), (2, unknown)] {
         let mut folded = estimate.clone();
-        // It is nobody's to say.
+        // No process may set it.
         folded["version"] = json!(99);
         let sql = fold(version, &folded, &report(version + 5, 1.5), "w");
         assert_eq!(database.value(&sql).await, "t");
@@ -300,7 +300,7 @@ async fn the_load_of_others_counts_for_two_intervals_and_their_reports_go_after_
             .await;
         assert_eq!(told(&database, "t.others_rps", "a").await, rps, "{age}");
     }
-    assert_eq!(told(&database, "t.others_rps", "nobody").await, "210");
+    assert_eq!(told(&database, "t.others_rps", "no_worker").await, "210");
     database
         .execute("update tidegate.policy set adaptive_interval_ms = 3600000 where kind = 'direct'")
         .await;
@@ -450,7 +450,7 @@ async fn a_percentile_that_was_learned_does_not_bound_an_adaptive_timeout() {
         .execute("update tidegate.policy set timeout_mode = 'adaptive' where kind = 'direct'")
         .await;
     assert_eq!(database.value(in_force).await, "adaptive 100");
-    // Versions are told apart by it, too.
+    // It distinguishes versions, too.
     assert_eq!(
         database
             .value(
@@ -520,7 +520,7 @@ async fn a_policy_that_no_estimator_could_keep_is_refused_in_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn workers_read_and_fold_everybody_looks_and_nobody_writes() {
+async fn workers_read_and_fold_all_roles_read_and_none_writes() {
     let database = adaptive().await;
     let read = "select count(*) from tidegate.read_timeouts('{direct}', 'tx', 'w')";
     for (version, role, may) in [

@@ -1,5 +1,5 @@
-//! Does a learned timeout keep its promises on a server that load overruns and leaves again? In simulated time, with the
-//! scenarios of `benches/adaptive_timeout.rs`, which has the figures.
+//! Does a learned timeout keep its promises on a server that load overruns and leaves again? In simulated time, with
+//! the scenarios of `benches/adaptive_timeout.rs`, which has the figures.
 
 #[path = "simulation/mod.rs"]
 #[expect(dead_code, reason = "the benchmark uses the rest")]
@@ -58,7 +58,7 @@ fn what_is_promised_is_more_than_other_timeouts_keep() {
 }
 
 #[test]
-fn the_simulated_server_serves_in_order_and_drops_what_nobody_waits_for() {
+fn the_simulated_server_serves_in_order_and_drops_abandoned_calls() {
     let milliseconds = Duration::from_millis;
     let call = |arrives, service| Call {
         phase: 0,
@@ -80,7 +80,8 @@ fn the_simulated_server_serves_in_order_and_drops_what_nobody_waits_for() {
             .map(|call| call.answered.then(|| call.took().as_millis()))
             .collect::<Vec<_>>()
     };
-    // The second is cut off after 5 ms of work, the fourth after 12: then it is the next one's turn, if work is dropped.
+    // The second is cut off after 5 ms of work, the fourth after 12: then it is the next one's turn, if work is
+    // dropped.
     assert_eq!(
         took(Abandoned::Dropped),
         [Some(8), None, Some(11), None, Some(7), Some(5)]

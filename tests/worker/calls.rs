@@ -1,4 +1,4 @@
-//! How a worker makes its calls: what it drops, what it tells apart, when it calls twice.
+//! The calls of a worker: their drops, their outcomes and their hedges.
 
 use std::{
     sync::{

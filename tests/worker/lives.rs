@@ -203,7 +203,7 @@ async fn an_answer_that_cannot_be_stored_ends_its_request_and_no_other() {
     running.stop().await;
 }
 
-/// A send that says when it begins and then waits to be let go.
+/// A send that reports its begin and then waits for a permit.
 #[derive(Clone, Default)]
 struct Gated {
     begun: Arc<AtomicU32>,
@@ -401,7 +401,7 @@ async fn workers_survive_the_loss_of_every_connection() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_submissions_made_at_once_none_waits_for_the_poll() {
     let database = TestDatabase::unlimited().await;
-    // A poll so rare that whoever had to wait for it would not be seen here.
+    // A poll so rare that a request that waits for it would fail this test.
     let running = Running::start(
         &database.store,
         all_stages(),

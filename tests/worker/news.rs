@@ -1,4 +1,4 @@
-//! Who is told what has moved: nobody unless somebody asked, and then no more than is bearable.
+//! Announcements of moved requests: none without a watcher, and with one at a bounded rate.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// Hears what the database says on the channel of moves.
+/// Listens on the channel of moves.
 async fn listen(database: &TestDatabase) -> PgListener {
     let mut listener = PgListener::connect(&database.url).await.unwrap();
     listener.listen("tidegate_moved").await.unwrap();
@@ -35,13 +35,13 @@ fn some_ids(count: usize) -> Vec<RequestId> {
     (0..count).map(|_| RequestId(Uuid::new_v4())).collect()
 }
 
-/// Says something last, so that what was not said before it was not said at all.
+/// Sends a last notification: one that has not come before it was not sent.
 async fn say_last(database: &TestDatabase) {
     database.execute("select pg_notify('tidegate_moved', 'last')").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_told_until_somebody_asks_and_then_what_is_still_new() {
+async fn nothing_is_announced_without_a_watcher_and_then_only_new_moves() {
     let database = TestDatabase::new().await;
     let mut listener = listen(&database).await;
     let teller = Teller::new(database.store.clone());
@@ -62,7 +62,7 @@ async fn nothing_is_told_until_somebody_asks_and_then_what_is_still_new() {
     teller.finish().await;
     assert_eq!(heard(&mut listener).await, format!("ended {}", ids[0]));
 
-    // Moves are told when moves are asked for, and an end once only.
+    // Moves are announced to watchers of moves, and an end once only.
     teller.heard("moved");
     teller.finish().await;
     assert_eq!(heard(&mut listener).await, format!("moved {}", ids[1]));
@@ -133,7 +133,7 @@ async fn those_who_wait_ask_for_what_they_want_and_hear_of_it() {
     assert!(waiters.wait_for(id).is_none(), "all places are taken");
     drop(third);
 
-    // A hint of a move wakes who follows; one of an end wakes both, true or not.
+    // A notification of a move wakes followers; one of an end wakes both, even a false one.
     waiters.heard(&format!("moved {} {id}", Uuid::new_v4()));
     follows.moved().await;
     waiters.heard(&format!("ended {id}"));
@@ -152,12 +152,12 @@ async fn those_who_wait_ask_for_what_they_want_and_hear_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_ends_just_before_somebody_waits_or_is_gone_is_found() {
+async fn an_end_just_before_a_wait_and_a_removed_request_are_found() {
     let database = TestDatabase::unlimited().await;
     let waiters = Waiters::new(database.store.clone(), 100);
     let ended = database.submit("direct").await;
     let live = database.submit("direct").await;
-    // Somebody waits all the while, so that nothing has to be started for the others.
+    // One caller waits all the time, so that the node already asks when the others come.
     let other = waiters.wait_for(live).unwrap();
     eventually("a look", || async { waiters.waiting().looks > 0 }).await;
     database.execute(&format!("select tidegate.cancel('{ended}')")).await;
@@ -165,7 +165,7 @@ async fn what_ends_just_before_somebody_waits_or_is_gone_is_found() {
     let looks = waiters.waiting().looks;
     waiters.wait_for(ended).unwrap().ended().await;
     waiters.wait_for(RequestId(Uuid::new_v4())).unwrap().ended().await;
-    // A second one, who comes when the first already knows.
+    // A second caller, that comes after the first has its answer.
     let mut first = waiters.wait_for(ended).unwrap();
     first.ended().await;
     waiters.wait_for(ended).unwrap().ended().await;

@@ -100,7 +100,7 @@ async fn a_kind_added_later_is_left_to_workers_that_know_it_and_stops_no_other()
     knowing.stop().await;
 }
 
-/// Whether every door says that no worker takes a kind.
+/// Whether every overview reports that no worker takes a kind.
 async fn shown(database: &TestDatabase, id: RequestId, unserved: bool) {
     // Workers say every few seconds which kinds they take, and counts are folded from time to time.
     eventually("workers have said so", || async {

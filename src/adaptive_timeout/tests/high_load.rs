@@ -19,9 +19,7 @@ fn overload(timeout: &mut AdaptiveTimeout, number: u64, now: Duration) {
 /// In high load since this interval, which began with a hundred calls a second.
 fn overloaded() -> (AdaptiveTimeout, Duration) {
     let mut timeout = fresh(short());
-    for number in 0..400 {
-        answer(&mut timeout, milliseconds(5), milliseconds(number));
-    }
+    answer_each(&mut timeout, 400, milliseconds(5));
     for number in 0..100 {
         if timeout.state() == State::Normal {
             overload(&mut timeout, number, milliseconds(500));

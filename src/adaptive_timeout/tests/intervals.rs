@@ -57,9 +57,7 @@ fn answers_are_late_that_the_narrower_margin_would_have_cut_off() {
         k_margin: 6,
         ..config()
     });
-    for number in 0..300 {
-        answer(&mut known, milliseconds(10), milliseconds(number));
-    }
+    answer_each(&mut known, 300, milliseconds(10));
     // 10 ms + 6 · 1 ms; narrowed by (16 + 10) / 32 to 4. Three of 453 are more than half of the target.
     assert_eq!(known.timeout(), milliseconds(16));
     for (took, k_margin) in [(14, 4), (15, 6)] {
@@ -159,15 +157,13 @@ fn reports_of_several_processes_add_up_weighed_by_their_samples() {
     assert_eq!(known.min_ns, Some(4_000_000));
     assert_eq!(known.timeout_ns, 14_000_000 + 3 * 8_000_000);
     known.fold(&config(), &seen(0, 0), 30.0, 5_000_000);
-    assert_eq!(known.load_rps, Some(30.0), "what everybody said last");
+    assert_eq!(known.load_rps, Some(30.0), "the sum of the latest reports");
 }
 
 #[test]
 fn while_too_many_calls_fail_one_that_times_out_asks_for_the_best_case() {
     let mut timeout = fresh(config());
-    for number in 0..300 {
-        answer(&mut timeout, milliseconds(10), milliseconds(number));
-    }
+    answer_each(&mut timeout, 300, milliseconds(10));
     for _ in 0..10 {
         time_out(&mut timeout, milliseconds(400));
     }
@@ -198,9 +194,7 @@ fn while_too_many_calls_fail_one_that_times_out_asks_for_the_best_case() {
 #[test]
 fn when_nothing_at_all_answers_the_minimum_is_forgotten() {
     let mut timeout = fresh(config());
-    for number in 0..300 {
-        answer(&mut timeout, milliseconds(10), milliseconds(number));
-    }
+    answer_each(&mut timeout, 300, milliseconds(10));
     timeout.tick(milliseconds(5000));
     assert_eq!(timeout.estimate().min_ns, Some(10_000_000));
     for _ in 0..300 {

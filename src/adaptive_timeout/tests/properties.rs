@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What may happen to one call, and when the next one begins.
+/// An event of one call, and the pause before the next one.
 #[derive(Debug, Clone)]
 enum Event {
     Begin,
@@ -42,7 +42,7 @@ fn rates() -> impl Strategy<Value = Option<f64>> {
     proptest::option::of(prop_oneof![Just(0.0), 0.0..1.0, 0.0..1e9])
 }
 
-/// Whatever a row may say, also what no rule would have written.
+/// Any values of a row, also those that no rule writes.
 fn estimates() -> impl Strategy<Value = Estimate> {
     let times = (nanoseconds_of(), nanoseconds_of(), nanoseconds_of());
     let minima = (nanoseconds_of(), nanoseconds_of(), any::<u32>());
@@ -124,7 +124,7 @@ proptest! {
         }
     }
 
-    /// High load lasts twelve intervals and ends with a margin that fits. What a row says beforehand may bring it about
+    /// High load lasts twelve intervals and ends with a margin that fits. The values of the row may begin it
     /// once more, a healthy dependency never.
     #[test]
     fn from_any_state_a_healthy_dependency_is_normal_for_good_after_two_high_loads_at_most(

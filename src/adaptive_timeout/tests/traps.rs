@@ -1,4 +1,4 @@
-//! The estimator must not cut off for good what the longest timeout would have let through.
+//! The estimator must not keep cutting off calls that the longest timeout would not cut off.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 

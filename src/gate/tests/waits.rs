@@ -1,58 +1,57 @@
-//! When those whom a closed gate refuses are told to come back.
+//! The Retry-After of submissions that a closed gate refuses.
 
 use super::*;
 
-/// When the first caller is told to come back.
-async fn told_by(row: GateRow) -> u64 {
+/// The first Retry-After.
+async fn first_wait(row: GateRow) -> u64 {
     let gates = reading(&Script::of([Some(vec![row])])).await;
     gates.refuse("direct", None).unwrap().seconds
 }
 
 #[tokio::test(start_paused = true)]
-async fn callers_are_told_when_the_gate_opens() {
+async fn the_wait_ends_when_the_gate_opens() {
     // 15 above the low-water mark at 10 per second, margin 0.2.
-    assert_eq!(told_by(closed(1)).await, 2);
+    assert_eq!(first_wait(closed(1)).await, 2);
     let deep = |depth| GateRow { depth, ..closed(1) };
-    assert_eq!(told_by(deep(365)).await, 42);
-    assert_eq!(told_by(deep(366)).await, 43);
-    assert_eq!(told_by(deep(15)).await, 1);
-    assert_eq!(told_by(deep(1_000_000)).await, 300);
+    assert_eq!(first_wait(deep(365)).await, 42);
+    assert_eq!(first_wait(deep(366)).await, 43);
+    assert_eq!(first_wait(deep(15)).await, 1);
+    assert_eq!(first_wait(deep(1_000_000)).await, 300);
     let at = |drain_rate, depth| GateRow {
         drain_rate,
         ..deep(depth)
     };
-    assert_eq!(told_by(at(None, 1000)).await, 1);
-    assert_eq!(told_by(at(Some(0.0), 1000)).await, 300);
-    assert_eq!(told_by(at(Some(0.0), 15)).await, 1);
-    assert_eq!(told_by(at(Some(f64::NAN), 1000)).await, 1);
+    assert_eq!(first_wait(at(None, 1000)).await, 1);
+    assert_eq!(first_wait(at(Some(0.0), 1000)).await, 300);
+    assert_eq!(first_wait(at(Some(0.0), 15)).await, 1);
+    assert_eq!(first_wait(at(Some(f64::NAN), 1000)).await, 1);
     let least = GateRow {
         min_seconds: 7,
         ..closed(1)
     };
-    assert_eq!(told_by(least).await, 7);
+    assert_eq!(first_wait(least).await, 7);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_gate_that_is_held_or_does_not_move_sends_callers_away_for_longer() {
     let forced = GateRow {
-        forced: true,
         forced_wait: Some(30),
         depth: 0,
         ..closed(1)
     };
-    assert_eq!(told_by(forced.clone()).await, 30);
+    assert_eq!(first_wait(forced.clone()).await, 30);
     let most = GateRow {
         max_seconds: 20,
         ..forced
     };
-    assert_eq!(told_by(most).await, 20);
+    assert_eq!(first_wait(most).await, 20);
     let still = GateRow {
         still_wait: Some(60),
         ..closed(1)
     };
-    assert_eq!(told_by(still.clone()).await, 60);
+    assert_eq!(first_wait(still.clone()).await, 60);
     let drained = GateRow { depth: 15, ..still };
-    assert_eq!(told_by(drained).await, 1);
+    assert_eq!(first_wait(drained).await, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -69,7 +68,7 @@ async fn the_depth_goes_on_falling_in_the_copy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_beyond_the_room_are_told_later_one_after_the_other_wherever_they_are_refused() {
+async fn submissions_beyond_the_room_come_back_one_after_the_other_wherever_they_are_refused() {
     let of_three = GateRow { nodes: 3, ..closed(1) };
     let gates = reading(&Script::of([Some(vec![of_three])])).await;
     let mut told = Vec::new();
@@ -121,7 +120,7 @@ async fn a_batch_for_which_an_open_gate_has_no_room_takes_no_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_refused_before_the_news_count_as_well() {
+async fn those_refused_before_the_notification_count_as_well() {
     let script = Script::of([Some(vec![GateRow { depth: 29, ..open(0) }])]);
     let gates = reading(&script).await;
     for _ in 0..20 {
@@ -131,12 +130,12 @@ async fn those_refused_before_the_news_count_as_well() {
 
     gates.heard(&told(CLOSES, 1));
 
-    // The room of 15 is given away already.
+    // The room of 15 is taken already.
     assert_eq!(gates.refuse("direct", None).unwrap().seconds, 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn jitter_tells_later_times_and_never_earlier_ones() {
+async fn jitter_makes_waits_longer_and_never_shorter() {
     let spread = GateRow {
         depth: 365,
         jitter: 0.5,
@@ -144,7 +143,7 @@ async fn jitter_tells_later_times_and_never_earlier_ones() {
     };
     let gates = reading(&Script::of([Some(vec![spread])])).await;
     let mut all = Vec::new();
-    // As many as there is room for: all are told the same time but for the jitter.
+    // As many as there is room for: all get the same time but for the jitter.
     for _ in 0..15 {
         all.push(gates.refuse("direct", None).unwrap().seconds);
     }

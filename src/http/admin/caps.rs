@@ -20,7 +20,7 @@ use crate::{
         },
         problem::{Problem, UNKNOWN_CAP},
     },
-    store::{CapMarks, Gate, GateHold, Watched},
+    store::{Gate, GateHold, QuotaMarks, Watched},
 };
 
 /// `GET /v1/admin/caps/{of}/{name}`: one cap; 404 for a kind or submitter that has none.
@@ -77,7 +77,7 @@ pub(super) async fn put(
     CapPath(capped): CapPath,
     Json(wanted): Json<Wanted>,
 ) -> Result<JsonAnswer<Held>, Problem> {
-    let marks = CapMarks {
+    let marks = QuotaMarks {
         high_water: Some(wanted.high_water),
         low_water: wanted.low_water,
         mode: wanted.mode.map(Mode::word),

@@ -50,7 +50,7 @@ impl Overview {
     #[must_use]
     pub fn new(store: &Store) -> Self {
         Self {
-            store: store.clone().with_patience(PATIENCE),
+            store: store.clone().with_time_limit(PATIENCE),
             last: Mutex::default(),
         }
     }

@@ -1,4 +1,4 @@
-//! What the answers of a stage come to. An `Err` is what another call might do better.
+//! The outcomes of a stage's answers. An `Err` is an outcome that a hedge may improve.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -15,12 +15,12 @@ use crate::{
     worker::outcome::{Outcome, panicked},
 };
 
-/// What the calls of one hedged request have in common that failed.
+/// The failed calls of one hedged request: whether any may have left, and the longest wait that a downstream asked for.
 #[derive(Default)]
 pub(super) struct Failed(Mutex<(bool, Option<Duration>)>);
 
 impl Failed {
-    /// Notes a failed call.
+    /// Adds a failed call.
     pub(super) fn note(&self, outcome: &Outcome) {
         let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match outcome {
@@ -33,8 +33,8 @@ impl Failed {
         }
     }
 
-    /// The failure that is told of all: it may have left when any has, and waits as long as any was asked to.
-    pub(super) fn tell(&self, mut outcome: Outcome) -> Outcome {
+    /// The failure that stands for all.
+    pub(super) fn merge_into(&self, mut outcome: Outcome) -> Outcome {
         let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut outcome {
             Outcome::Retry(retry) => (retry.may_have_left, retry.after) = *noted,
@@ -60,11 +60,11 @@ pub(super) async fn check(stage: &dyn AnyReadiness, request: &Request) -> Result
     }
 }
 
-/// Sends once.
+/// Sends once; a panic is an outcome like any other.
 pub(super) async fn send(stage: &dyn AnyTransact, request: &Request) -> Result<Outcome, Outcome> {
     let send = AssertUnwindSafe(async { stage.send(request).await });
     match send.catch_unwind().await {
-        Ok(Sent::Receipt(receipt)) => Ok(Outcome::Receipt(receipt, None)),
+        Ok(Sent::Receipt(receipt)) => Ok(Outcome::Receipt(receipt)),
         Ok(Sent::Retry {
             error,
             after,
@@ -88,23 +88,24 @@ pub(super) async fn find_receipt(stage: &dyn AnyTransact, request: &Request) -> 
     }
 }
 
-/// A refusal to say whether there is a receipt is no refusal of the request, for which a code of its status would be taken.
+/// A refused search for the receipt is no refusal of the request: with the code of its HTTP status it would count as
+/// one.
 fn not_known(error: RequestError) -> RequestError {
     let throttled = ["http_408", "http_409", "http_425", "http_429"];
     if !error.code.starts_with("http_4") || throttled.contains(&error.code.as_str()) {
         return error;
     }
     let message = format!(
-        "whether there is a receipt is not known ({}): {}",
+        "the search for the receipt was refused ({}): {}",
         error.code, error.message
     );
     RequestError::new("receipt_not_known", message, true)
 }
 
-pub(super) fn timed_out(what: &str, after: Duration) -> RequestError {
+pub(super) fn timed_out(call: &str, after: Duration) -> RequestError {
     RequestError::new(
         "timeout",
-        format!("{what} took longer than {} ms", after.as_millis()),
+        format!("{call} took longer than {} ms", after.as_millis()),
         true,
     )
 }

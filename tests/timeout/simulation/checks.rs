@@ -16,11 +16,11 @@ const GOODPUT_LOST: f64 = 0.05;
 /// How long overload may last until it is taken for high load.
 const SEEN_WITHIN: Duration = Duration::from_secs(1);
 
-/// How long high load may last when the overload has gone: what is left of the interval in which it went, and the next.
+/// How long high load may last when the overload has gone: the rest of the interval in which it ended, and the next.
 const LEFT_WITHIN: Duration = Duration::from_secs(2 * INTERVAL.as_secs());
 
-/// How many times as many calls are under way in the last third of an overload as in the first. It is not 1: an interval that
-/// probes with the normal timeout falls into one of them.
+/// How many times as many calls are under way in the last third of an overload as in the first. It is not 1: an
+/// interval that probes with the normal timeout falls into one of them.
 const GROWTH: f64 = 1.4;
 
 /// No more calls are under way than come in this time, half of the shorter `max`.

@@ -1,4 +1,4 @@
-//! Who says how long a call may take: ours, and what it is measured against.
+//! The estimators of timeouts: Tidegate's, and those that it is compared with.
 
 use std::{collections::VecDeque, time::Duration};
 

@@ -36,7 +36,7 @@ pub struct Scenario {
     pub phases: Vec<Phase>,
 }
 
-/// A call before anybody has made it.
+/// A call that has not begun.
 #[derive(Debug, Clone, Copy)]
 pub struct Call {
     pub phase: usize,

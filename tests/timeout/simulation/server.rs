@@ -14,7 +14,7 @@ use super::{estimator::Estimator, scenario::Call};
 pub enum Abandoned {
     /// It is dropped at once.
     Dropped,
-    /// It is finished for nobody.
+    /// Its caller has gone before its end.
     Finished,
 }
 
@@ -53,7 +53,7 @@ enum Event {
 enum Place {
     Queued,
     Worked,
-    /// Still worked on, for nobody.
+    /// Under way after its caller has gone.
     Abandoned,
     Gone,
 }
@@ -140,7 +140,7 @@ impl Server<'_> {
     }
 }
 
-/// Makes all calls, with the timeouts that the estimator says.
+/// Makes all calls, with the timeouts of the estimator.
 pub fn run(calls: &[Call], servers: usize, abandoned: Abandoned, estimator: &mut dyn Estimator) -> Run {
     let mut server = Server {
         calls,

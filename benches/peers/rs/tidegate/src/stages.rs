@@ -78,7 +78,7 @@ pub fn of_all_kinds(store: &Store) -> Stages {
 fn respond_later(store: &Store) -> Responder {
     let (responder, sent) = mpsc::unbounded_channel();
     let sent = Arc::new(Mutex::new(sent));
-    let store = store.beside(RESPONDERS);
+    let store = store.with_own_pool(RESPONDERS);
     for _ in 0..RESPONDERS {
         let (store, sent) = (store.clone(), Arc::clone(&sent));
         tokio::spawn(async move {

@@ -1,4 +1,5 @@
-//! How often the database was in the way, and whether it is away. What callers do wrong does not count.
+//! Counts errors of the database by sort, and logs when it is unavailable and available again. Errors of callers do not
+//! count.
 
 use std::{
     sync::{
@@ -14,23 +15,32 @@ use crate::error::StoreError;
 
 const SORTS: [&str; 4] = ["unavailable", "busy", "not_migrated", "other"];
 
-/// How long nothing must have failed until the database counts as back: answers between failures are no end of them.
-const CALM: Duration = Duration::from_secs(1);
+/// The time without a failure after which the database counts as available again: single answers come between failures.
+const RECOVERED_AFTER: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
-pub(super) struct Troubles {
+pub(super) struct DatabaseErrors {
     counts: [AtomicU64; SORTS.len()],
     is_away: AtomicBool,
-    /// When the database went away, and when it failed last.
+    /// When the database became unavailable, and when it failed last.
     away: Mutex<Option<(Instant, Instant)>>,
 }
 
-impl Troubles {
-    /// Counts an error. The first that finds the database away is logged.
-    pub(super) fn note(&self, error: &StoreError, pool: &PgPool) {
+impl DatabaseErrors {
+    /// Counts the error of a result. Logs the first error that finds the database unavailable, and the first answer
+    /// after.
+    pub(super) fn record<T>(&self, answer: Result<T, StoreError>, pool: &PgPool) -> Result<T, StoreError> {
+        match &answer {
+            Ok(_) => self.answered(pool),
+            Err(error) => self.failed(error, pool),
+        }
+        answer
+    }
+
+    fn failed(&self, error: &StoreError, pool: &PgPool) {
         let sort = match error {
             StoreError::Unavailable(_) => 0,
-            // A transaction that does not end is the database's trouble, too.
+            // A transaction that does not end is an error of the database, too.
             StoreError::GateBusy(_) => 1,
             StoreError::Database(_) if error.is_transient() => 1,
             StoreError::NotMigrated(_) => 2,
@@ -44,9 +54,9 @@ impl Troubles {
             let since = away.map_or(now, |(since, _)| since);
             if away.is_none() {
                 tracing::warn!(
-                    database = place(pool),
+                    database = address(pool),
                     why,
-                    "the database is away; calls are refused and work stands still until it is back"
+                    "the database is unavailable; calls are refused and workers wait until it is back"
                 );
             }
             *away = Some((since, now));
@@ -54,17 +64,16 @@ impl Troubles {
         }
     }
 
-    /// Takes note of an answer. The first after the database was away is logged.
-    pub(super) fn answered(&self, pool: &PgPool) {
+    fn answered(&self, pool: &PgPool) {
         if !self.is_away.load(Ordering::Relaxed) {
             return;
         }
         let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((since, failed)) = *away
-            && failed.elapsed() >= CALM
+            && failed.elapsed() >= RECOVERED_AFTER
         {
             tracing::warn!(
-                database = place(pool),
+                database = address(pool),
                 away_s = since.elapsed().as_secs(),
                 "the database is back"
             );
@@ -79,8 +88,8 @@ impl Troubles {
     }
 }
 
-/// Where the connections of a pool lead.
-fn place(pool: &PgPool) -> String {
+/// The address of the database.
+fn address(pool: &PgPool) -> String {
     let options = pool.connect_options();
     let database = options.get_database().unwrap_or(options.get_username());
     match options.get_socket() {

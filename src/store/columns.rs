@@ -1,0 +1,80 @@
+//! How columns of a row become values of Rust, and values become parameters.
+
+use std::{convert::Infallible, time::Duration};
+
+use serde_json::Value;
+use sqlx::{
+    Decode, Postgres, Type,
+    error::BoxDynError,
+    postgres::{PgHasArrayType, PgTypeInfo, PgValueRef},
+};
+use uuid::Uuid;
+
+use crate::{
+    api_key::{KeyHash, Scope},
+    request::{RequestError, RequestId, Stage, Status, UnknownWord},
+    retry_after::RetryAfter,
+};
+
+/// Lets a type be read from a column of type `base`, and from an array of them.
+macro_rules! column_type {
+    ($type:ty, $base:ty, $convert:expr) => {
+        impl Type<Postgres> for $type {
+            fn type_info() -> PgTypeInfo {
+                <$base as Type<Postgres>>::type_info()
+            }
+
+            fn compatible(info: &PgTypeInfo) -> bool {
+                <$base as Type<Postgres>>::compatible(info)
+            }
+        }
+
+        impl PgHasArrayType for $type {
+            fn array_type_info() -> PgTypeInfo {
+                <$base as PgHasArrayType>::array_type_info()
+            }
+        }
+
+        impl<'r> Decode<'r, Postgres> for $type {
+            fn decode(value: PgValueRef<'r>) -> Result<Self, BoxDynError> {
+                let convert: fn($base) -> Result<Self, _> = $convert;
+                Ok(convert(<$base as Decode<Postgres>>::decode(value)?)?)
+            }
+        }
+    };
+}
+
+column_type!(RequestId, Uuid, |id| Ok::<_, Infallible>(Self(id)));
+column_type!(Status, String, |word| word.parse());
+column_type!(Stage, String, |word| word.parse());
+column_type!(Scope, String, |word| word.parse());
+column_type!(RetryAfter, i32, |seconds| Ok::<_, Infallible>(Self::seconds(
+    u64::try_from(seconds).unwrap_or_default()
+)));
+column_type!(KeyHash, Vec<u8>, |bytes| bytes
+    .try_into()
+    .map(Self)
+    .map_err(|_| UnknownWord::new("hash of an API key", "a value of another length")));
+
+/// A count; the database stores none below 0.
+pub(super) fn count(number: i32) -> u32 {
+    u32::try_from(number).unwrap_or_default()
+}
+
+pub(super) fn from_milliseconds(number: impl TryInto<u64>) -> Duration {
+    Duration::from_millis(number.try_into().unwrap_or_default())
+}
+
+pub(super) fn milliseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// An error as its row has it; after a hand edit it may lack a field.
+pub(super) fn stored_error(error: &Value) -> RequestError {
+    let text = |name: &str| error.get(name).and_then(Value::as_str);
+    RequestError {
+        code: text("code").unwrap_or("unknown").to_owned(),
+        message: text("message").unwrap_or_default().to_owned(),
+        retryable: error.get("retryable").and_then(Value::as_bool).unwrap_or(false),
+    }
+}
