@@ -1,6 +1,6 @@
 //! Attempts under a policy.
 
-use std::{fmt, future::Future, time::Duration};
+use std::{future::Future, time::Duration};
 
 use rand::Rng;
 use tokio::time::{Instant, sleep};
@@ -11,44 +11,37 @@ use super::{Class, Failure, OverBudget, RetryPolicy, TimedOut, remaining, with_t
 #[cfg(test)]
 mod tests;
 
-/// Why an attempt came to nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Why an attempt failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AttemptError<E> {
     /// It took longer than the policy's timeout, or than the time that was left.
+    #[error("{0}")]
     TimedOut(TimedOut),
-    /// It failed.
+    /// The call returned an error.
+    #[error("{0}")]
     Failed(E),
 }
 
-impl<E: fmt::Display> fmt::Display for AttemptError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl<E: Failure> AttemptError<E> {
+    fn failure(&self) -> &dyn Failure {
         match self {
-            Self::TimedOut(error) => error.fmt(f),
-            Self::Failed(error) => error.fmt(f),
+            Self::TimedOut(error) => error,
+            Self::Failed(error) => error,
         }
     }
 }
 
 impl<E: Failure> Failure for AttemptError<E> {
     fn class(&self) -> Class {
-        match self {
-            Self::TimedOut(error) => error.class(),
-            Self::Failed(error) => error.class(),
-        }
+        self.failure().class()
     }
 
     fn code(&self) -> &str {
-        match self {
-            Self::TimedOut(error) => error.code(),
-            Self::Failed(error) => error.code(),
-        }
+        self.failure().code()
     }
 
     fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::TimedOut(error) => error.retry_after(),
-            Self::Failed(error) => error.retry_after(),
-        }
+        self.failure().retry_after()
     }
 }
 

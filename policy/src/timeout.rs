@@ -67,10 +67,7 @@ mod tests {
     use tokio::time::sleep;
 
     use super::*;
-
-    fn milliseconds(value: u64) -> Duration {
-        Duration::from_millis(value)
-    }
+    use crate::milliseconds;
 
     #[tokio::test(start_paused = true)]
     async fn what_answers_in_time_is_heard() {

@@ -5,10 +5,7 @@ use std::sync::Barrier;
 use proptest::prelude::*;
 
 use super::*;
-
-fn milliseconds(value: u64) -> Duration {
-    Duration::from_millis(value)
-}
+use crate::milliseconds;
 
 /// Opens for 5 s when half of at least four calls within 10 s failed or took longer than 100 ms; two probes.
 fn policy() -> BreakerPolicy {
@@ -147,7 +144,7 @@ fn open_it_refuses_and_says_for_how_long() {
     let refused = bench.acquire().unwrap_err();
     assert_eq!(refused.retry_after, milliseconds(3500));
     assert_eq!(Failure::retry_after(&refused), Some(milliseconds(3500)));
-    assert_eq!(refused.to_string(), "the breaker is open; worth another try in 3.5s");
+    assert_eq!(refused.to_string(), "the breaker is open; retry in 3.5s");
     bench.pass(3499);
     assert!(bench.acquire().is_err());
     bench.pass(1);
@@ -158,7 +155,7 @@ fn open_it_refuses_and_says_for_how_long() {
 fn half_open_it_lets_its_probes_through_and_closes_when_all_have_succeeded() {
     let bench = Bench::half_open();
     let (one, other) = (bench.acquire().unwrap(), bench.acquire().unwrap());
-    assert_eq!(bench.acquire().unwrap_err().retry_after, LOOK);
+    assert_eq!(bench.acquire().unwrap_err().retry_after, PROBES_UNDER_WAY);
     bench.end(one, CallEnd::Answered);
     assert!(bench.acquire().is_err(), "one that has succeeded keeps its place");
     assert_eq!(bench.state(), BreakerState::HalfOpen);

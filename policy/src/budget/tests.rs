@@ -3,10 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-
-fn milliseconds(value: u64) -> Duration {
-    Duration::from_millis(value)
-}
+use crate::milliseconds;
 
 /// Five attempts of 10 s: `W_retry` is 50,000 + 750 + 1250 + 2250 + 4250 = 58,500 ms.
 fn policy() -> RetryPolicy {

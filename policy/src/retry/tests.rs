@@ -9,11 +9,7 @@ use proptest::prelude::*;
 use rand::{SeedableRng, rngs::StdRng};
 
 use super::*;
-use crate::{Backoff, RetryOn};
-
-fn milliseconds(value: u64) -> Duration {
-    Duration::from_millis(value)
-}
+use crate::{Backoff, RetryOn, milliseconds};
 
 /// Three attempts of 100 ms, waits of 50 and 100 ms: `W_retry` is 450 ms.
 fn policy() -> RetryPolicy {
