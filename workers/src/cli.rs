@@ -120,8 +120,7 @@ impl WorkerFlags {
             concurrency: self.concurrency.unwrap_or(defaults.concurrency),
             poll: self.poll.unwrap_or(defaults.poll),
             grace: self.grace.unwrap_or(defaults.grace),
-            listen: defaults.listen,
-            metrics: defaults.metrics,
+            ..defaults
         }
     }
 }
