@@ -54,7 +54,8 @@ impl Default for BreakerPolicy {
 
 /// A circuit breaker: closed, open until a time, or half open with a bounded number of probes.
 ///
-/// It has no clock: the time is a parameter, from tokio's [`Instant::now`] or a test's own. Cheap to clone; clones share it.
+/// It has no clock: the time is a parameter, from tokio's [`Instant::now`] or a test's own. Cheap to clone; clones
+/// share it.
 #[derive(Clone)]
 pub struct Breaker(Arc<Mutex<Inner>>);
 
@@ -141,7 +142,8 @@ impl Breaker {
 
     /// Asks for permission to make a call.
     ///
-    /// An open breaker whose time is over becomes half open here: as many callers as the policy has probes get a permit.
+    /// An open breaker whose time is over becomes half open here: as many callers as the policy has probes get a
+    /// permit.
     ///
     /// # Errors
     ///

@@ -110,8 +110,8 @@ pub fn parallel(bounds: impl IntoIterator<Item = Duration>) -> Duration {
     bounds.into_iter().max().unwrap_or_default()
 }
 
-/// Which failures are retried: classes (`5xx`, `timeout`, `connect`, `throttled`, `other`) and the caller's own codes. A
-/// refusal (`4xx`) is not retried even when it is listed.
+/// Which failures are retried: classes (`5xx`, `timeout`, `connect`, `throttled`, `other`) and the caller's own codes.
+/// A refusal (`4xx`) is not retried even when it is listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryOn(BTreeSet<String>);
 

@@ -16,16 +16,16 @@ mod tests;
 
 /// Makes a function idempotent: `f(x; key) = f(x; key)` within `window` since a key was first seen.
 ///
-/// `key_fn` must be pure, and its key must identify the call: another `x` of the same key gets the first one's result. Of
-/// the calls of one key the first runs `f`; calls that begin while it runs wait for its result, success or failure, and
-/// later calls within the window get its value. At `window` after the first call began, and after a failure, the next call
-/// runs `f` again, as the relay accepts a key again.
+/// `key_fn` must be pure, and its key must identify the call: another `x` of the same key gets the first one's result.
+/// Of the calls of one key the first runs `f`; calls that begin while it runs wait for its result, success or failure, and
+/// later calls within the window get its value. At `window` after the first call began, and after a failure, the next
+/// call runs `f` again, as the relay accepts a key again.
 ///
-/// When a first call is dropped or panics, one of the waiting calls becomes the first. A key takes up memory until a call
-/// begins after its window. The clock is tokio's, monotonic (P75-1).
+/// When a first call is dropped or panics, one of the waiting calls becomes the first. A key takes up memory until a
+/// call begins after its window. The clock is tokio's, monotonic (P75-1).
 ///
-/// Source: the seed's chapter 5, VII, whose window is `Delta_t_dedup`; P75-5 requires it to be at least `span_reorder`, the
-/// longest delay of a duplicate. The keys are in the memory of this process only.
+/// Source: the seed's chapter 5, VII, whose window is `Delta_t_dedup`; P75-5 requires it to be at least `span_reorder`,
+/// the longest delay of a duplicate. The keys are in the memory of this process only.
 pub fn ensure_idempotent<X, K, T, E, F, G, Fut>(window: Duration, key_fn: G, f: F) -> Idempotent<K, T, E, F, G>
 where
     G: Fn(&X) -> K,

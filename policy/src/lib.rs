@@ -1,10 +1,10 @@
 //! Timeouts, retries, backoffs, hedging and breakers by the engine's policies, for other programs.
 //!
-//! Pure: no database, time from tokio's monotonic clock (P75-1), randomness from the caller. The formulas are those of the
-//! seed's chapter 5, and the same as in the database.
+//! Pure: no database, time from tokio's monotonic clock (P75-1), randomness from the caller. The formulas are those of
+//! the seed's chapter 5, and the same as in the database.
 //!
 //! - [`Backoff`]: the wait before the next attempt, within [0, cap].
-//! - [`RetryPolicy`]: attempts, timeout and deadline, and whether they fit; [`serial`] and [`parallel`] bounds of several.
+//! - [`RetryPolicy`]: attempts, timeout and deadline, and whether they fit; [`serial`] and [`parallel`]: joint bounds.
 //! - [`with_timeout`]: a limit of time that code within it can read ([`remaining`]).
 //! - [`retry()`](retry): attempts under a policy, for errors that have a class ([`Failure`]).
 //! - [`ensure_idempotent`]: one result for all calls of one key.

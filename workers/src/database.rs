@@ -10,7 +10,8 @@ use tidegate::{
 
 use crate::cli::WorkerFlags;
 
-/// A store over the database that the flags name, ready for work. The embedded server runs as long as its location lives.
+/// A store over the database that the flags name, ready for work. The embedded server runs as long as its location
+/// lives.
 ///
 /// A worker needs a connection to listen, one for maintenance and up to three for each queue; `more` are added.
 pub(crate) async fn open(worker: &WorkerFlags, more: usize) -> anyhow::Result<(Store, DatabaseLocation)> {

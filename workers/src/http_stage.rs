@@ -2,7 +2,8 @@
 //!
 //! `docs/http-stage.md` describes the protocol for authors of services. In short: the payload is `POST`ed to
 //! the check URL and then to the send URL of its kind, with the headers `Idempotency-Key: <request id>`,
-//! `Tidegate-Kind` and `Tidegate-Attempt`; before a request is sent again, a `GET` of the receipt URL looks for its receipt.
+//! `Tidegate-Kind` and `Tidegate-Attempt`; before a request is sent again, a `GET` of the receipt URL looks for its
+//! receipt.
 //!
 //! | answer | check | send | receipt |
 //! |---|---|---|---|

@@ -1,9 +1,8 @@
 //! A downstream in memory, with latencies, failures and limits; it counts the calls that exceed a limit.
 //!
-//! It keeps requests by their idempotency key, the request id, until it ends: a request sent again gets the receipt it got
-//! before and has no further effect. A simulated downstream inside a worker ends with that worker; where workers are
-//! killed and effects are counted, run it as a server
-//! ([`downstream_server`](crate::downstream_server)).
+//! It keeps requests by their idempotency key, the request id, until it ends: a request sent again gets the receipt it
+//! got before and has no further effect. A simulated downstream inside a worker ends with that worker; where workers
+//! are killed and effects are counted, run it as a server ([`downstream_server`](crate::downstream_server)).
 
 mod answers;
 mod chance;
@@ -142,8 +141,8 @@ impl Downstream {
 
     /// Takes request `id`, unless an option makes this send fail.
     ///
-    /// The effect comes first and the answer after the latency, so that the effect stays when the caller gives up before
-    /// the answer, as with a real downstream.
+    /// The effect comes first and the answer after the latency, so that the effect stays when the caller gives up
+    /// before the answer, as with a real downstream.
     pub async fn send(&self, id: RequestId, kind: &str) -> SendAnswer {
         let Some(&shape) = self.kinds.get(kind) else {
             return SendAnswer::UnknownKind;

@@ -75,8 +75,8 @@ impl Downstream {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = BufReader::new(process.stdout.take().unwrap()).lines();
-        let line = said.next_line().await.unwrap().unwrap();
+        let mut output_text = BufReader::new(process.stdout.take().unwrap()).lines();
+        let line = output_text.next_line().await.unwrap().unwrap();
         Self {
             address: line.strip_prefix("listening on ").unwrap().to_owned(),
             _process: process,
@@ -254,8 +254,8 @@ async fn a_worker_serves_its_figures_where_it_is_told_to() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut said = BufReader::new(worker.stdout.take().unwrap()).lines();
-    let line = said.next_line().await.unwrap().unwrap();
+    let mut output_text = BufReader::new(worker.stdout.take().unwrap()).lines();
+    let line = output_text.next_line().await.unwrap().unwrap();
     let address = line.strip_prefix("metrics on ").unwrap();
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
 
@@ -294,10 +294,10 @@ async fn a_worker_that_cannot_work_says_what_to_do() {
         ),
     ] {
         let output = command(arguments).env("DATABASE_URL", url).output().await.unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
+        let output_text = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success(), "{arguments:?}");
-        assert!(said.contains(word), "{arguments:?} says\n{said}");
-        assert!(!said.contains("panicked"), "{said}");
+        assert!(output_text.contains(word), "{arguments:?} says\n{output_text}");
+        assert!(!output_text.contains("panicked"), "{output_text}");
     }
 }
 
@@ -317,10 +317,10 @@ async fn the_demo_holds() {
         .await
         .unwrap();
 
-    let said = String::from_utf8(output.stdout).unwrap();
+    let output_text = String::from_utf8(output.stdout).unwrap();
     assert!(
         output.status.success(),
-        "{said}\n{}",
+        "{output_text}\n{}",
         String::from_utf8_lossy(&output.stderr)
     );
     for word in [
@@ -328,6 +328,6 @@ async fn the_demo_holds() {
         "gate tx: ACCEPTING_REQUESTS at depth ",
         "Everything holds.",
     ] {
-        assert!(said.contains(word), "{word} is not in\n{said}");
+        assert!(output_text.contains(word), "{word} is not in\n{output_text}");
     }
 }

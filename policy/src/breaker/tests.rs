@@ -110,14 +110,14 @@ fn it_opens_when_half_of_the_calls_are_slow() {
     }
     assert!(matches!(bench.state(), BreakerState::Open { .. }));
 
-    let patient = Bench::new(BreakerPolicy {
+    let without_latency = Bench::new(BreakerPolicy {
         latency: None,
         ..policy()
     });
     for _ in 0..100 {
-        patient.slow_call(100_000);
+        without_latency.slow_call(100_000);
     }
-    assert_eq!(patient.state(), BreakerState::Closed);
+    assert_eq!(without_latency.state(), BreakerState::Closed);
 }
 
 #[test]

@@ -52,7 +52,8 @@ pub(super) fn sent(called: Called) -> Sent {
     if answer.status.is_success() {
         return match read_receipt(&answer) {
             Ok(receipt) => Sent::Receipt(receipt),
-            // The service took it, but without the receipt its response cannot be matched: the next attempt looks again.
+            // The service took it, but without the receipt its response cannot be matched: the next attempt looks
+            // again.
             Err(error) => Sent::Retry {
                 error,
                 after: None,
@@ -93,8 +94,8 @@ fn is_final(status: StatusCode) -> bool {
 
 /// Whether the status means that the service did not begin with the request.
 ///
-/// 429 and 425 refuse before any work. So does a 503 with a `Retry-After`; without one, it may come from a proxy that lost
-/// the service during the call. 408 is used for both.
+/// 429 and 425 refuse before any work. So does a 503 with a `Retry-After`; without one, it may come from a proxy that
+/// lost the service during the call. 408 is used for both.
 fn was_refused_unread(status: StatusCode, after: Option<Duration>) -> bool {
     match status.as_u16() {
         425 | 429 => true,

@@ -29,8 +29,8 @@ struct Service {
 }
 
 async fn send(State(service): State<Arc<Service>>, headers: HeaderMap) -> (StatusCode, Json<Value>) {
-    let said = |name| headers[name].to_str().unwrap();
-    let send = format!("{} {}", said("idempotency-key"), said("tidegate-attempt"));
+    let header = |name| headers[name].to_str().unwrap();
+    let send = format!("{} {}", header("idempotency-key"), header("tidegate-attempt"));
     service.sends.lock().unwrap().push(send);
     if service.broken.load(Ordering::SeqCst) {
         return (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({})));
@@ -82,8 +82,8 @@ async fn three_processes_share_one_breaker_that_trips_probes_and_closes() {
         Some("closed")
     );
 
-    // A claim while the trip commits does not see it yet. From the first half-open state on, only probes were claimed, by all
-    // three processes together.
+    // A claim while the trip commits does not see it yet. From the first half-open state on, only probes were claimed,
+    // by all three processes together.
     let probes = database
         .number(
             "with tried as (select min(at) as at from tidegate.breaker_event where state = 'half_open'),
@@ -100,8 +100,8 @@ async fn three_processes_share_one_breaker_that_trips_probes_and_closes() {
         "{probes} calls in {half_open} times half open"
     );
 
-    // Each send is an attempt that was claimed, and each attempt that was settled is one send. A claim whose lease ran out or
-    // that was released before its send is no send.
+    // Each send is an attempt that was claimed, and each attempt that was settled is one send. A claim whose lease ran
+    // out or that was released before its send is no send.
     let attempts = async |which: &str| -> HashSet<String> {
         let attempts = database
             .column(&format!(

@@ -100,8 +100,8 @@ async fn three_processes_share_one_learned_timeout_that_outlives_any_of_them() {
         1
     );
 
-    // Only the calls that a killed process had not reported are lost: a report has every call that was settled before the
-    // previous report, except those whose settle had not returned yet.
+    // Only the calls that a killed process had not reported are lost: a report has every call that was settled before
+    // the previous report, except those whose settle had not returned yet.
     let (sequence, reported_at) = last_report(&database, "one").await;
     eventually("it reports twice more", || async {
         feed(&database).await;
@@ -164,7 +164,7 @@ async fn three_processes_share_one_learned_timeout_that_outlives_any_of_them() {
             > 0
     })
     .await;
-    let said = database
+    let message = database
         .text(
             "select r.error ->> 'message'
              from tidegate.request as r
@@ -176,8 +176,8 @@ async fn three_processes_share_one_learned_timeout_that_outlives_any_of_them() {
         .await
         .unwrap();
     assert!(
-        said.contains(&format!("took longer than {learned} ms")),
-        "{learned} ms learned, and {said}"
+        message.contains(&format!("took longer than {learned} ms")),
+        "{learned} ms learned, and {message}"
     );
     late.kill().await.unwrap();
 }
