@@ -133,11 +133,11 @@ async fn a_life_is_printed_as_a_timeline_and_judged_by_the_exit_status() {
     assert_eq!(audit["job_id"], id.as_str());
     assert_eq!(audit["steps"][0]["cause"], "submitted");
 
-    let nobody = "00000000-0000-7000-8000-000000000000";
-    let unknown = run(&database.url, &["audit", "replay", nobody]).await;
+    let missing = "00000000-0000-7000-8000-000000000000";
+    let unknown = run(&database.url, &["audit", "replay", missing]).await;
     assert_eq!(unknown.status.code(), Some(1));
     assert!(
-        err(&unknown).contains(&format!("there is no request {nobody}")),
+        err(&unknown).contains(&format!("there is no request {missing}")),
         "{}",
         err(&unknown)
     );

@@ -74,7 +74,7 @@ async fn gates_and_caps_are_made_shown_and_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_makes_no_sense_is_refused_in_words() {
+async fn invalid_arguments_are_refused_with_a_reason() {
     let database = TestDatabase::new().await;
     for (arguments, words) in [
         (&["set", "nope", "--high", "4"][..], "no queue"),
@@ -88,7 +88,7 @@ async fn what_makes_no_sense_is_refused_in_words() {
         ),
         (&["set", "tx", "--high", "4"], "low water is below high water"),
         (&["set", "tx"], "--high"),
-        (&["set", "--high", "4"], "which gate?"),
+        (&["set", "--high", "4"], "no gate is named"),
         (&["set", "--kind", "nope", "--high", "4"], "no kind"),
         (&["set", "--kind", "direct", "--low", "4"], "high_water"),
         (
@@ -99,7 +99,7 @@ async fn what_makes_no_sense_is_refused_in_words() {
         (&["remove", "tx"], "gate of a queue"),
         (&["close", "nope"], "no queue"),
         (&["close", "--kind", "direct"], "no gate"),
-        (&["open"], "which gate?"),
+        (&["open"], "no gate is named"),
         (&["history", "nope"], "there is no gate \"nope\""),
         (&["history", "--kind", "direct"], "there is no gate"),
         (&["history", "--limit", "0"], "--limit"),

@@ -80,7 +80,7 @@ async fn every_key_command_speaks_json() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_makes_no_sense_is_refused_in_words() {
+async fn an_invalid_key_is_refused_with_a_reason() {
     let database = TestDatabase::uninitialised().await;
     run(&database.url, &["key", "create", "shop", "--scope", "submit"]).await;
 

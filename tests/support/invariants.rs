@@ -188,7 +188,7 @@ pub async fn violations(pool: &PgPool) -> Vec<String> {
             wrong("awaiting_response does not fit".to_owned());
         }
         if row.get("unreferenced") {
-            wrong("nobody has its reference".to_owned());
+            wrong("no request has its reference".to_owned());
         }
         let (threshold, parts): (i32, i64) = (row.get("response_threshold"), row.get("parts"));
         if status == "receipt_received" && threshold > 1 && parts >= i64::from(threshold) {

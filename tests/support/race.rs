@@ -169,7 +169,7 @@ fn columns(row: &PgRow) -> String {
     values.collect::<Vec<_>>().join(" ")
 }
 
-/// A query that runs in a task, perhaps waiting for somebody.
+/// A query that runs in a task, perhaps waiting for a lock.
 pub struct Running {
     pid: i32,
     task: JoinHandle<(Session, Said)>,

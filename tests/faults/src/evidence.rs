@@ -75,7 +75,7 @@ pub struct Seen {
     pub event: Word,
 }
 
-/// A time at which this machine let nobody work, and for how long, in microseconds.
+/// When this machine stalled, and for how long, in microseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Stall {
     /// When it was noticed.

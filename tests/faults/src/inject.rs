@@ -152,7 +152,7 @@ pub struct Injector {
     fleet: Arc<Fleet>,
     load: Arc<Load>,
     journal: Arc<Journal>,
-    /// Held by whoever does something to the whole database.
+    /// Held by an injection that affects the whole database.
     database: Mutex<()>,
     /// What takes over in the middle of the run.
     standby: Option<Server>,

@@ -50,7 +50,7 @@ pub struct Load {
     serial: AtomicU64,
     keyed: Mutex<VecDeque<Submission>>,
     stop: CancellationToken,
-    /// Nobody waits any longer for an answer.
+    /// No caller waits for an answer any longer.
     give_up: CancellationToken,
 }
 
@@ -259,7 +259,7 @@ impl Load {
         }
     }
 
-    /// Waits as long as the caller was told to; false when nobody waits any longer.
+    /// Waits for the Retry-After; false when the load ends before.
     async fn wait(&self, time: Duration) -> bool {
         tokio::select! {
             () = self.give_up.cancelled() => false,

@@ -21,7 +21,7 @@ enum Command {
     /// Be a worker of that fleet whose receipts have an effect in the database
     #[command(hide = true)]
     Booker(Booker),
-    /// Stop a private `PostgreSQL` server once nobody uses it
+    /// Stop a private `PostgreSQL` server once no process uses it
     #[command(hide = true)]
     EmbeddedPostgresKeeper {
         /// Where the server is kept

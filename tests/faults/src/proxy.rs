@@ -26,7 +26,7 @@ pub enum Upstream {
 pub enum Flow {
     /// They pass.
     Open,
-    /// None passes, either way. Nobody is told.
+    /// No byte passes, either way, and no connection is closed.
     Stalled,
     /// What the caller says arrives; what it is answered does not.
     Mute,
@@ -41,7 +41,7 @@ pub enum Told {
     Both,
     /// The server alone: the caller waits for an answer that never comes, until the network heals.
     Server,
-    /// The caller alone: the server keeps a session that nobody uses, until the network heals.
+    /// The caller's side alone: the server keeps an unused session until the network heals.
     Caller,
 }
 

@@ -48,7 +48,8 @@ pub const KINDS: [Kind; 7] = [
     kind("patient", "patient", 10, Semantics::AtLeastOnce, "tx"),
 ];
 
-/// The deadline of `patient` requests, whose policy is the one that a new kind comes with: it carries an outage of half of it.
+/// The deadline of `patient` requests, whose policy is the one that a new kind comes with: it carries an outage of half
+/// of it.
 pub const PATIENT_DEADLINE: Duration = Duration::from_secs(20);
 
 const fn kind(name: &'static str, path: &'static str, weight: u32, semantics: Semantics, queue: &'static str) -> Kind {

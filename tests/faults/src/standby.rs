@@ -1,4 +1,5 @@
-//! A synchronous standby: a second private cluster that has everything the first has acknowledged, and takes over from it.
+//! A synchronous standby: a second private cluster that has everything the first has acknowledged, and takes over from
+//! it.
 
 use std::{
     fs,

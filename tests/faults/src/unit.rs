@@ -85,7 +85,7 @@ impl Unit {
     pub fn with_arguments(self: Arc<Self>, arguments: Vec<String>) -> Arc<Self> {
         Arc::into_inner(self)
             .map(|unit| Arc::new(Self { arguments, ..unit }))
-            .unwrap_or_else(|| unreachable!("nobody else has it yet"))
+            .unwrap_or_else(|| unreachable!("no other owner has it yet"))
     }
 
     fn spawn(&self, state: &mut State) -> anyhow::Result<oneshot::Receiver<String>> {
@@ -114,7 +114,7 @@ impl Unit {
             tokio::spawn(async move {
                 let mut lines = BufReader::new(stdout).lines();
                 let mut tell = Some(tell);
-                // Somebody has to go on reading, or its next line would fail.
+                // Read on, because a closed pipe would fail its next line.
                 while let Ok(Some(line)) = lines.next_line().await {
                     if let Some(tell) = tell.take() {
                         let _ = tell.send(line);

@@ -13,7 +13,8 @@ const LONG_US: i64 = 10 * SECOND_US;
 /// A send may start this late, in microseconds.
 const LATENESS_US: i64 = 50_000;
 
-/// How much a send may be delayed on its way from its start to the downstream, besides what the machine's stalls explain.
+/// How much a send may be delayed on its way from its start to the downstream, besides what the machine's stalls
+/// explain.
 const WAY_US: i64 = 100_000;
 
 /// For how long after its end a disturbance still explains what arrives late.
@@ -33,7 +34,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
 
 /// No ten seconds hold more claims than the rate allows, with what one claim may reserve ahead.
 fn claims(evidence: &Evidence) -> Check {
-    let mut check = Check::of("claims keep the rate: D, whoever was killed");
+    let mut check = Check::of("claims keep the rate D, also after kills");
     for limit in &evidence.limits {
         let mut claims: Vec<_> = evidence
             .lives

@@ -24,7 +24,7 @@ enum Attempt {
 impl Load {
     /// Submits until there is an answer, as far as that is safe.
     pub(super) async fn submit_over_http(&self, submission: &Submission, random: &mut StdRng) {
-        // Whether something may be stored that nobody was told of.
+        // Whether a request may be stored whose caller got no answer.
         let mut open = false;
         loop {
             let node = self.nodes[random.random_range(0..self.nodes.len())];

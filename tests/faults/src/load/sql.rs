@@ -86,8 +86,8 @@ impl Load {
     }
 }
 
-/// Whether an error is one that faults bring about: connections that end, a server that starts, locks and statements that
-/// take too long, a database that takes no writes.
+/// Whether an error is one that faults bring about: connections that end, a server that starts, locks and statements
+/// that take too long, a database that takes no writes.
 fn is_to_be_expected(error: &sqlx::Error) -> bool {
     let sqlx::Error::Database(error) = error else {
         return true;
