@@ -66,7 +66,7 @@ struct DatabaseArgs {
 enum Command {
     /// Bring the database to this version; harmless to repeat
     Migrate(migrate::Migrate),
-    /// Write a starter set of limits and nominal times; keeps what is set
+    /// Write a starter set of limits and nominal times; values that are set stay
     Init(init::Init),
     /// Show and change limits, times and policies while everything runs
     #[command(subcommand)]

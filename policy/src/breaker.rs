@@ -18,7 +18,7 @@ mod window;
 /// The `retry_after` of a half-open breaker whose probes are all under way.
 const PROBES_UNDER_WAY: Duration = Duration::from_millis(250);
 
-/// When a breaker opens, for how long, and what closes it again.
+/// When a breaker opens, for how long, and when it closes again.
 ///
 /// Source: the seed's chapter 5, VI (trip on error-rate or latency thresholds, half-open probes to restore); the rules
 /// are those of the fleet-wide breaker in the database.

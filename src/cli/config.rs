@@ -42,7 +42,7 @@ pub(super) enum Config {
         #[arg(long)]
         json: bool,
     },
-    /// Show who changed what, the latest change first
+    /// Show the changes of settings with their authors, the latest first
     History {
         /// A setting, queue or kind; all unless given
         name: Option<String>,

@@ -18,13 +18,13 @@ pub(super) enum Key {
     ///
     /// The first key turns authentication on, on every running node within a second; it stays on.
     Create {
-        /// What people call it; no two live keys have the same name
+        /// Its name; no two live keys have the same name
         name: String,
-        /// What it may do: submit (and see and cancel what its submitter submitted), respond, admin (everything);
+        /// Its scopes: submit (and see and cancel what its submitter submitted), respond, admin (everything);
         /// repeatable
         #[arg(long = "scope", required = true, value_name = "SCOPE")]
         scopes: Vec<Scope>,
-        /// Whose requests it submits and sees; the name unless given. Keys of one submitter see the same requests
+        /// The submitter of its requests; the name unless given. Keys of one submitter see the same requests
         #[arg(long)]
         submitter: Option<String>,
         /// Take this key from standard input instead of making one; harmless to repeat

@@ -80,12 +80,12 @@ pub enum EmbeddedPostgresError {
         /// Its output, and for a failed start the new lines of the server's log.
         message: String,
     },
-    /// The server did not do what was asked in time.
+    /// The server did not start or stop in time.
     #[error("PostgreSQL (process {pid}) {complaint} within {seconds} s; its log is {}", log.display())]
     TimedOut {
         /// The postmaster's process id.
         pid: u32,
-        /// What it failed to do, as the middle of a sentence.
+        /// The operation that took too long, as the middle of a sentence.
         complaint: &'static str,
         /// The time limit, in seconds.
         seconds: u64,

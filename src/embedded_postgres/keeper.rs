@@ -24,7 +24,7 @@ const CANDIDACY: Duration = Duration::from_millis(500);
 /// Waits until no process has used the server in `directory` for about three seconds, and then stops it. Returns when
 /// the server is stopped, or at once if another process does this already.
 ///
-/// This is what the command in [`Options::keeper`](super::Options::keeper) has to call. It blocks;
+/// The command in [`Options::keeper`](super::Options::keeper) has to call this. It blocks;
 /// async callers use `spawn_blocking`.
 ///
 /// # Errors

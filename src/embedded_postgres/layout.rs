@@ -68,7 +68,7 @@ impl Layout {
             reason: reason.to_owned(),
         };
         let account = Account::choose(&directory.join("data"))?;
-        // What root makes has to be open to the account on the way to the cluster; the cluster
+        // Directories that root makes above the cluster have to be open to the account; the cluster
         // itself and the socket are in directories that are closed to other accounts.
         make_directories(directory, if account.is_other() { 0o755 } else { 0o700 })
             .map_err(EmbeddedPostgresError::io("make the directory", directory))?;
@@ -135,7 +135,7 @@ pub(super) fn make_private(directory: &Path, account: &Account) -> Result<(), Em
     account.own(directory)
 }
 
-/// Makes `directory` and what is missing above it, each with `mode` whatever the umask is.
+/// Makes `directory` and its missing parents, each with `mode` whatever the umask is.
 fn make_directories(directory: &Path, mode: u32) -> io::Result<()> {
     if directory.is_dir() {
         return Ok(());

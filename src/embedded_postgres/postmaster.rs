@@ -73,7 +73,7 @@ fn ps_shows_postmaster(pid: u32, data: &Path) -> bool {
 
 /// Whether the server reports that it is ready and accepts a connection.
 pub(super) fn accepts_connections(layout: &Layout) -> bool {
-    // The eighth line of the pid file is what `pg_ctl` waits for, too: during crash recovery the
+    // `pg_ctl` waits for the eighth line of the pid file, too: during crash recovery the
     // socket exists already, but every session is turned away.
     let ready = fs::read_to_string(layout.pid_file())
         .ok()

@@ -7,8 +7,8 @@ use crate::support::{
 
 const FAILED: &str = r#"{"code": "http_503", "message": "broken"}"#;
 
-/// A database whose `direct` sends have a breaker: half of four calls trip it, two probes close it. It stays open until it
-/// is told otherwise.
+/// A database whose `direct` sends have a breaker: half of four calls trip it, two probes close it. It stays open until
+/// a test closes it.
 pub(crate) async fn with_breaker() -> TestDatabase {
     let database = TestDatabase::unlimited().await;
     database

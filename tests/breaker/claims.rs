@@ -1,4 +1,4 @@
-//! What do open and half-open breakers cost claims: of their own kind, of others, of other queues?
+//! The cost of open and half-open breakers for claims of their kind, of other kinds and of other queues.
 
 use crate::{
     breaker::breakers::with_breaker,
@@ -72,7 +72,7 @@ async fn a_claim_at_a_half_open_breaker_waits_for_nobody_who_gives_messages_back
     let mut claiming = Session::begin(&database).await;
     claiming.execute("set local lock_timeout = '10s'").await;
     assert_eq!(claiming.claim("tx", 2).await.len(), 2, "probes");
-    // Nothing but what waits for the breaker stands in front, so more is taken than wanted, and given back.
+    // Only messages that wait for the breaker are in front, so more are taken than needed, and released.
     assert_eq!(ids(&claiming.claim("tx", 2).await), proofs[..2]);
     claiming.commit().await;
     giving.rollback().await;

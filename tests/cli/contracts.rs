@@ -1,4 +1,4 @@
-//! Do `tidegate contract` and `tidegate audit` print what they find, and tell it by their exit status?
+//! Whether `tidegate contract` and `tidegate audit` print their findings and return them in the exit status.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ async fn the_built_in_contract_passes_on_a_fresh_database() {
     assert!(said.contains("W_retry_le 2699000 ms"), "{said}");
     assert!(said.trim_end().ends_with("all 38 hold"), "{said}");
 
-    // What `show` prints is a contract.
+    // The output of `show` is a contract.
     let shown = run(&database.url, &["contract", "show"]).await;
     let directory = tempfile::tempdir().unwrap();
     let file = write(directory.path(), &out(&shown));

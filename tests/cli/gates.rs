@@ -1,4 +1,4 @@
-//! Does `tidegate gate` show, set, force and tell, for queues and for caps?
+//! Whether `tidegate gate` shows, sets, forces and lists gates, for queues and for quotas.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::{
     support::{TestDatabase, race::submit_many},
 };
 
-/// What a command that succeeds prints as JSON.
+/// The JSON output of a command that succeeds.
 async fn json(database: &TestDatabase, arguments: &[&str]) -> Value {
     let ran = run(&database.url, &[arguments, &["--json"]].concat()).await;
     assert!(ran.status.success(), "{arguments:?}: {}", err(&ran));

@@ -1,4 +1,4 @@
-//! API keys as an operator handles them, and what a node makes of there being none.
+//! API keys on the command line, and a node without any key.
 
 use std::process::Stdio;
 
@@ -22,7 +22,7 @@ async fn fed(mut command: Command, input: &str) -> std::process::Output {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // Who refuses the arguments does not read.
+    // When the arguments are refused, standard input is not read.
     let _ = stdin.write_all(input.as_bytes()).await;
     drop(stdin);
     child.wait_with_output().await.unwrap()

@@ -65,15 +65,15 @@ impl Failure for Down {
 /// The faults of a simulated downstream.
 #[derive(Debug, Clone, Copy)]
 struct Faults {
-    /// The probability that an attempt is lost, whatever became of the others.
+    /// The probability that an attempt is lost, independently of the others.
     p_drop: f64,
-    /// Which share of those that are lost is never answered.
+    /// The share of lost attempts that is never answered.
     silent: f64,
     /// Whether failures come with a `Retry-After`.
     retry_after: bool,
 }
 
-/// How an attempt fares: lost, in one way or another, or answered within the timeout.
+/// An attempt: lost, with or without an answer, or answered within the timeout.
 fn attempt(
     random: &mut StdRng,
     policy: &RetryPolicy,
@@ -96,7 +96,7 @@ fn attempt(
     }
 }
 
-/// What many requests have shown.
+/// The counts of many requests.
 #[derive(Debug, Default)]
 struct Measured {
     succeeded: u32,

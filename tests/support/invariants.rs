@@ -1,4 +1,4 @@
-//! What must hold at any moment, asked of the tables alone: nothing of the engine's own functions, views or rules.
+//! Invariants of any moment, read from the tables alone, without the engine's functions, views or rules.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -275,7 +275,7 @@ async fn miscounts(session: &mut sqlx::PgConnection) -> Vec<String> {
         .collect()
 }
 
-/// What caps count and should not, or should and do not.
+/// Requests that a quota counts and should not, or should and does not.
 async fn uncapped(session: &mut sqlx::PgConnection) -> Vec<String> {
     sqlx::query_scalar(
         "with live as (

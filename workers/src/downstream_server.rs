@@ -1,7 +1,7 @@
 //! A simulated downstream as an HTTP server, for several worker processes that share it.
 //!
 //! It speaks the protocol of [`http_stage`](crate::http_stage), so that workers reach it as they reach an operator's
-//! own service, and is what `docs/http-stage.md` shows as an example:
+//! own service; `docs/http-stage.md` shows it as an example:
 //!
 //! | call | answers |
 //! |---|---|

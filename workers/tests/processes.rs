@@ -58,7 +58,7 @@ fn terminate(child: &Child) {
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
 }
 
-/// A simulated downstream as a process of its own, and where it writes what it sees.
+/// A simulated downstream in its own process, and its event log.
 struct Downstream {
     // Killed with the value.
     _process: Child,

@@ -1,4 +1,4 @@
-//! When a breaker opens, whom it lets through, and when it closes.
+//! When a breaker opens, which calls it allows, and when it closes.
 
 use std::sync::Barrier;
 

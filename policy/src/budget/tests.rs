@@ -1,4 +1,4 @@
-//! What a policy costs, and what it says when that is too much.
+//! The budget of a policy, and the message when it is exceeded.
 
 use proptest::prelude::*;
 

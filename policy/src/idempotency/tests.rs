@@ -1,4 +1,4 @@
-//! Which calls share a result, and what becomes of those who wait.
+//! Which calls share a result, and the results of waiting calls.
 
 use std::{
     cell::Cell,

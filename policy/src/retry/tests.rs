@@ -1,4 +1,4 @@
-//! When an attempt is followed by another, after what wait, and when not.
+//! When an attempt is retried, after which wait, and when not.
 
 use std::{
     cell::{Cell, RefCell},
@@ -53,7 +53,7 @@ fn later(value: u64) -> TestError {
     TestError(Class::Throttled, Some(milliseconds(value)))
 }
 
-/// What came of a call that gives these answers one after the other, after how long, and when its attempts began.
+/// The outcome of a call with these answers, how long it took, and when its attempts began.
 async fn tried(
     policy: &RetryPolicy,
     answers: &[Result<u32, TestError>],

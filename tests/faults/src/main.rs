@@ -30,7 +30,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // What the callers' own connections suffer is what is injected.
+    // The callers' own connections have only injected faults.
     telemetry::start("warn,sqlx=error");
     let done = tokio::runtime::Runtime::new()
         .map_err(anyhow::Error::from)

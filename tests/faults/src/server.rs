@@ -1,4 +1,4 @@
-//! The private `PostgreSQL` server of a run, and what can be done to it.
+//! The private `PostgreSQL` server of a run, and its faults.
 
 use std::{
     ffi::OsString,

@@ -32,7 +32,7 @@ const STOPPING: Duration = Duration::from_secs(60);
 /// A process of the fleet.
 #[derive(Debug)]
 pub struct Unit {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Its way to the database.
     pub database: Proxy,
@@ -153,7 +153,7 @@ impl Unit {
             return Ok(true);
         };
         signal(&child, Signal::SIGTERM)?;
-        // One that is frozen hears of it only when it goes on, and who froze it waits for the lock that is held here.
+        // A frozen process gets the signal only when it goes on, and the thaw waits for the lock that is held here.
         signal(&child, Signal::SIGCONT)?;
         match tokio::time::timeout(STOPPING, child.wait()).await {
             Ok(status) => {

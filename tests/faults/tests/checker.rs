@@ -95,7 +95,7 @@ const LIVES: [(u128, &str, &str, &str, &str); 8] = [
     ),
 ];
 
-/// What the downstream saw: seconds after the beginning, request, kind, event. Event n of a life is n seconds after it.
+/// The downstream's log: seconds after the beginning, request, kind, event. Event n of a life is n seconds after it.
 const LOG: [(f64, u128, &str, &str); 20] = [
     (2.1, 1, "direct", "send"),
     (2.1, 1, "direct", "taken"),
@@ -227,13 +227,13 @@ fn broken(verdict: &Verdict) -> Vec<&'static str> {
     broken.map(|check| check.rule).collect()
 }
 
-/// What is wrong in the database alone breaks these rules and no others.
+/// An error in the database alone breaks these rules and no others.
 async fn found(sql: &str, rules: &[&str]) {
     let verdict = told(sql, &[], |_| {}).await;
     assert_eq!(broken(&verdict), rules, "{sql}\n{verdict}");
 }
 
-/// What is wrong in the downstream's log alone breaks these rules and no others.
+/// An error in the downstream's log alone breaks these rules and no others.
 async fn seen(log: &[(f64, u128, &str, &str)], rules: &[&str]) {
     let verdict = told("", log, |_| {}).await;
     assert_eq!(broken(&verdict), rules, "{log:?}\n{verdict}");

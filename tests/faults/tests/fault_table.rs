@@ -128,7 +128,7 @@ async fn a_database_that_takes_no_writes_gets_submissions_503_with_retry_after_a
             format!("alter database {name} set default_transaction_read_only = on"),
             format!("alter database {name} reset default_transaction_read_only"),
         ),
-        // As when its disk is full: 53100 is what PostgreSQL says then.
+        // As when its disk is full: PostgreSQL's error is then 53100.
         (
             "create function public.full() returns trigger language plpgsql as $$
              begin raise exception using errcode = '53100', message = 'could not extend file: No space left on device'; end $$;
@@ -256,7 +256,7 @@ async fn a_database_restored_from_an_older_backup_sends_nothing_a_second_time() 
     all_ended(&PgPool::connect(&database.url).await.unwrap()).await;
     drop(lost);
 
-    // What the operations document says, with the backup.
+    // The restore of docs/operations.md, with the backup.
     let backup_url = database.url.replace(&database.name, &backup);
     let restored = PgPool::connect(&backup_url).await.unwrap();
     for step in [

@@ -1,4 +1,4 @@
-//! The stages against a local service that answers as each test tells it.
+//! The stages against a local service with the answers of each test.
 
 mod calls;
 mod meanings;
@@ -99,7 +99,7 @@ fn response(status: u16, headers: &[(&str, &str)], body: &'static str) -> Respon
         .unwrap()
 }
 
-/// What each stage makes of one answer.
+/// The outcomes of all stages for one answer.
 async fn outcomes(
     status: u16,
     headers: &'static [(&'static str, &'static str)],

@@ -1,4 +1,4 @@
-//! The downstream's limits held: what the database let go, and what the downstream saw.
+//! The downstream's limits held, in the database's claims and in the downstream's log.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -17,10 +17,10 @@ const LATENESS_US: i64 = 50_000;
 /// explain.
 const WAY_US: i64 = 100_000;
 
-/// For how long after its end a disturbance still explains what arrives late.
+/// For how long after its end a disturbance explains late sends.
 const AFTERMATH_US: i64 = 2 * SECOND_US;
 
-/// What holds calls back between their start and the downstream.
+/// The causes that delay calls between their start and the downstream.
 const HOLDS_CALLS_BACK: [&str; 4] = [
     "downstream_frozen",
     "downstream_stalled",
@@ -117,7 +117,7 @@ fn sends(evidence: &Evidence) -> Check {
     check
 }
 
-/// How long the machine stood still around this time: what was held up arrives together.
+/// How long the machine stalled around this time: delayed sends arrive together.
 pub(super) fn stalled_us(evidence: &Evidence, from_us: i64, to_us: i64) -> i64 {
     let after = evidence
         .stalls

@@ -1,4 +1,4 @@
-//! What left for the downstream, against what the database knows of it.
+//! The sends in the downstream's log, compared with the database.
 
 use std::collections::HashMap;
 

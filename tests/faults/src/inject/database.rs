@@ -1,4 +1,4 @@
-//! Faults of the database, and of those who work on it by hand.
+//! Faults of the database, and of operators' commands.
 
 use std::{process::Stdio, time::Duration};
 
@@ -126,7 +126,7 @@ impl Injector {
         Ok(())
     }
 
-    /// As a standby, or a server whose disk is full, would: it reads, and writes nothing.
+    /// As a standby, or a server whose disk is full: it reads and does not write.
     pub(super) async fn make_read_only(&self, random: &mut StdRng) -> anyhow::Result<()> {
         let time = seconds(random, 0.5..4.0);
         let running = self

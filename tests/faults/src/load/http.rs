@@ -1,4 +1,4 @@
-//! Submissions over HTTP, by callers who do what `Retry-After` says and keep what they were promised.
+//! Submissions over HTTP, by callers that obey `Retry-After` and keep the promises they got.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::{Load, Submission};
 use crate::scene;
 
-/// What an attempt came to.
+/// The outcome of an attempt.
 enum Attempt {
     /// There is nothing more to do.
     Done,
@@ -141,7 +141,7 @@ pub async fn storm(load: &Arc<Load>, count: usize, seed: u64) {
     {
         let status = answer.status();
         let body = answer.text().await.unwrap_or_default();
-        // After a failure the key is free again, and then stands for what came next.
+        // After a failure the key is free again, and then names the next request.
         if status != StatusCode::ACCEPTED {
             load.journal.wrong(format!(
                 "{node} answered {status} to a key reused with another payload: {body}"

@@ -1,4 +1,4 @@
-//! How the service is called, and what happens when it does not answer.
+//! The calls of the service, and the outcomes without an answer.
 
 use tidegate::request::Phases;
 
