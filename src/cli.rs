@@ -39,7 +39,7 @@ use crate::{
 };
 
 /// A request relay on PostgreSQL: takes requests, checks them, sends them on no faster than the downstream allows,
-/// keeps the answers, and tells every caller when to come back.
+/// keeps the answers, and gives every caller a Retry-After.
 #[derive(Debug, Parser)]
 #[command(
     name = "tidegate",
@@ -66,7 +66,7 @@ struct DatabaseArgs {
 enum Command {
     /// Bring the database to this version; harmless to repeat
     Migrate(migrate::Migrate),
-    /// Write a starter set of limits and nominal times; keeps what is set
+    /// Write a starter set of limits and nominal times; values that are set stay
     Init(init::Init),
     /// Show and change limits, times and policies while everything runs
     #[command(subcommand)]
@@ -82,32 +82,32 @@ enum Command {
     Submit(submit::Submit),
     /// Show where a request stands, or its result
     Get(get::Get),
-    /// Hold assertions about policies, keys and rates against what is there
+    /// Compare assertions about policies, keys and rates with the database
     #[command(subcommand)]
     Contract(contract::Contract),
-    /// Hold what requests went through against the rules
+    /// Compare the history of requests with the rules
     #[command(subcommand)]
     Audit(audit::Audit),
-    /// Hold everything that must be so against what is there
+    /// Look for violations of invariants
     Doctor(doctor::Doctor),
-    /// Say in plain words why a request is where it is
+    /// Explain in plain words why a request is where it is
     Explain(explain::Explain),
-    /// Put lost requests back on their way; safe at any time
+    /// Make lost messages, counts and gates again from the rows; safe at any time
     Recover(recover::Recover),
     /// Submit failed or timed-out requests again, as new ones
     Redrive(redrive::Redrive),
     /// Show requests, queues and workers
     Status(status::Status),
-    /// Stop claims from a queue, everywhere; what is held goes on
-    Pause(pause::Pause),
+    /// Stop claims from a queue, everywhere; held requests go on
+    Pause(pause::Queues),
     /// Resume claims from a queue
-    Resume(pause::Resume),
-    /// Decide who may be told when requests end, and see who was
+    Resume(pause::Queues),
+    /// Manage webhooks: hosts, secrets, callbacks and deliveries
     #[command(subcommand)]
     Webhook(webhook::Webhook),
-    /// Show it all working: an API node, three workers, a simulated downstream, several hundred requests
+    /// Run a demonstration: an API node, three workers, a simulated downstream, several hundred requests
     Demo(demo::Demo),
-    /// Stop the embedded PostgreSQL when nobody uses it any more
+    /// Stop the embedded PostgreSQL when no process uses it any more
     #[command(hide = true)]
     EmbeddedPostgresKeeper {
         /// The server's directory
@@ -116,7 +116,7 @@ enum Command {
 }
 
 impl Cli {
-    /// What is logged unless `RUST_LOG` says otherwise.
+    /// The log filter unless `RUST_LOG` is set.
     #[must_use]
     pub fn default_log_filter(&self) -> &'static str {
         match self.command {
@@ -125,11 +125,11 @@ impl Cli {
         }
     }
 
-    /// Runs the command; the exit code is its answer.
+    /// Runs the command and returns its exit code.
     ///
     /// # Errors
     ///
-    /// Anything that stops it, in words for people.
+    /// Any error that stops it, with a message for operators.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let database = self.database;
         match self.command {
@@ -148,8 +148,8 @@ impl Cli {
             Command::Recover(command) => command.run(database).await,
             Command::Redrive(command) => command.run(database).await,
             Command::Status(command) => command.run(database).await,
-            Command::Pause(command) => command.run(database).await,
-            Command::Resume(command) => command.run(database).await,
+            Command::Pause(queues) => queues.set_paused(database, true).await,
+            Command::Resume(queues) => queues.set_paused(database, false).await,
             Command::Webhook(command) => command.run(database).await,
             Command::Demo(command) => command.run(database).await,
             Command::EmbeddedPostgresKeeper { directory } => {
@@ -160,7 +160,7 @@ impl Cli {
     }
 }
 
-/// What a command may ask of the database: a person waits for it, and can end it.
+/// The longest time of a command's statement: an operator waits for it, and can cancel it.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A store, and the database it is in: the embedded server runs as long as this lives.
@@ -176,7 +176,7 @@ impl DatabaseArgs {
             .context("there is no database URL, and the embedded PostgreSQL cannot be used")
     }
 
-    /// For a command that does one thing.
+    /// For a command that runs and ends.
     async fn connect(self, connections_max: u32) -> anyhow::Result<Connected> {
         let settings = PoolSettings {
             connections_max,
@@ -187,13 +187,13 @@ impl DatabaseArgs {
         connected.store = connected
             .store
             .with_time_limit(STATEMENT_TIMEOUT + Duration::from_secs(5));
-        if let Some(person) = person() {
-            connected.store = connected.store.on_behalf_of(&person);
+        if let Some(user) = user_name() {
+            connected.store = connected.store.on_behalf_of(&user);
         }
         Ok(connected)
     }
 
-    /// For a node: its callers are told to come back rather than kept waiting for a connection.
+    /// For a node: its callers get a Retry-After rather than wait long for a connection.
     async fn connect_to_serve(self, connections_max: u32) -> anyhow::Result<Connected> {
         let settings = PoolSettings {
             connections_max,
@@ -214,13 +214,30 @@ impl DatabaseArgs {
     }
 }
 
-/// Whoever runs the command, as the operating system knows them: the history of the configuration names them.
-fn person() -> Option<String> {
+/// The operating system's name of the user who runs the command, for the history of the configuration.
+fn user_name() -> Option<String> {
     let user = nix::unistd::User::from_uid(nix::unistd::getuid()).ok()?;
     user.map(|user| user.name)
 }
 
-/// As `println!`; when whoever read our output is gone, there is nobody to go on for.
+/// The exit code of a command that has found something wrong or could not do all: 1 stands for an error of its own.
+const FINDINGS: u8 = 3;
+
+fn exit_code(nothing_found: bool) -> ExitCode {
+    if nothing_found {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(FINDINGS)
+    }
+}
+
+/// Prints a value as JSON, for `--json`.
+fn print_json(value: &impl serde::Serialize) -> anyhow::Result<ExitCode> {
+    outln!("{}", serde_json::to_string_pretty(value)?);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// As `println!`; ends the process when the reader has closed the pipe.
 fn out(line: std::fmt::Arguments<'_>) {
     use std::io::Write;
 

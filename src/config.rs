@@ -1,16 +1,17 @@
-//! Where a program finds its database.
+//! The database of a program: a URL, or the embedded server.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::ffi::OsString;
 
 use crate::embedded_postgres::{EmbeddedPostgres, EmbeddedPostgresError, Options};
 
-/// The hidden subcommand, of every program of ours, that stops the embedded server when nobody uses it any more.
+/// The hidden subcommand of each of Tidegate's programs that stops the embedded server when no process uses it any
+/// more.
 pub const KEEPER_COMMAND: &str = "embedded-postgres-keeper";
 
 /// The database's name in the embedded server.
 const EMBEDDED_DATABASE: &str = "tidegate";
 
-/// A database to connect to. The embedded server, when it is that, runs at least as long as this value lives.
+/// A database to connect to. If it is in the embedded server, the server runs at least as long as this value lives.
 #[derive(Debug)]
 pub struct DatabaseLocation {
     /// For sqlx, tokio-postgres and psql alike.
@@ -28,15 +29,7 @@ impl DatabaseLocation {
         if let Some(url) = url.filter(|url| !url.is_empty()) {
             return Ok(Self { url, embedded: None });
         }
-        Self::embedded(EmbeddedPostgres::default_directory()).await
-    }
-
-    /// The embedded server in a directory, started when it is not running.
-    ///
-    /// # Errors
-    ///
-    /// When there is no PostgreSQL on this machine or it does not start.
-    pub async fn embedded(directory: PathBuf) -> Result<Self, EmbeddedPostgresError> {
+        let directory = EmbeddedPostgres::default_directory();
         let keeper = std::env::current_exe().ok().map(|program| {
             vec![
                 program.into_os_string(),
@@ -56,7 +49,7 @@ impl DatabaseLocation {
         });
         let server = match started.await {
             Ok(server) => server?,
-            // The runtime is ending, or the thread panicked, which its own message has said.
+            // The thread panicked, or the runtime is ending.
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         };
         Ok(Self {

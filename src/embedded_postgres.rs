@@ -8,7 +8,7 @@
 //! the directory, which the kernel releases however a process ends:
 //!
 //! * `users.lock`, shared by all users; taken before looking whether the server runs.
-//! * `start.lock`, held by whoever starts or stops the server.
+//! * `start.lock`, held by the process that starts or stops the server.
 //! * `keeper.lock`, held by the keeper.
 //!
 //! Everything here blocks, for seconds when a cluster has to be made; async callers use
@@ -32,7 +32,7 @@ mod start;
 
 use account::Account;
 use layout::Layout;
-use locks::Held;
+use locks::FileLock;
 
 pub use binaries::BinarySearch;
 pub use error::EmbeddedPostgresError;
@@ -56,14 +56,20 @@ pub struct Options {
 /// A running private server, in use by this process until the value is dropped.
 #[derive(Debug)]
 pub struct EmbeddedPostgres {
+    server: Server,
+    /// Whether a keeper stops the server after the last user.
+    kept: bool,
+    /// The shared lock on `users.lock`; `None` only while the value is being taken apart.
+    using: Option<FileLock>,
+}
+
+/// The paths of a server, and the account and programs that run it.
+#[derive(Debug)]
+struct Server {
     layout: Layout,
     account: Account,
     bin: PathBuf,
     durable: bool,
-    /// Whether a keeper stops the server after the last user.
-    kept: bool,
-    /// The shared lock on `users.lock`; `None` only while the value is being taken apart.
-    using: Option<Held>,
 }
 
 impl EmbeddedPostgres {
@@ -91,30 +97,31 @@ impl EmbeddedPostgres {
     ///
     /// # Errors
     ///
-    /// If Postgres is not installed, the directory cannot be used, or the server does not start;
-    /// the messages say what to do.
+    /// If Postgres is not installed, the directory cannot be used, or the server does not start.
     pub fn start(options: &Options) -> Result<Self, EmbeddedPostgresError> {
         let directory = std::path::absolute(&options.directory)
             .map_err(EmbeddedPostgresError::io("find the directory", &options.directory))?;
-        // Before anything is made: a machine without PostgreSQL is left as it was.
+        // Before any directory is made: a machine without PostgreSQL stays unchanged.
         let search = BinarySearch::from_environment();
         search.find(cluster::major_version(&Layout::of(&directory))?)?;
         let (layout, account) = Layout::prepare(&directory)?;
         // In this order: a keeper about to stop the server looks for users under the start lock.
-        let using = Held::shared(&layout.users_lock)?;
-        let starting = Held::exclusive(&layout.start_lock)?;
-        let bin = search.find(cluster::major_version(&layout)?)?;
-        start::ensure_running(&layout, &account, &bin, options.durable)?;
+        let using = FileLock::shared(&layout.users_lock)?;
+        let starting = FileLock::exclusive(&layout.start_lock)?;
+        let server = Server {
+            bin: search.find(cluster::major_version(&layout)?)?,
+            layout,
+            account,
+            durable: options.durable,
+        };
+        server.ensure_running()?;
         let kept = match &options.keeper {
-            Some(command) => keeper::ensure_keeper(&layout, command)?,
+            Some(command) => keeper::ensure_keeper(&server.layout, command)?,
             None => false,
         };
         drop(starting);
         Ok(Self {
-            layout,
-            account,
-            bin,
-            durable: options.durable,
+            server,
             kept,
             using: Some(using),
         })
@@ -127,19 +134,19 @@ impl EmbeddedPostgres {
         format!(
             "postgres://{}@{}:5432/{}",
             cluster::SUPERUSER,
-            percent_encoded(self.layout.socket_directory.as_os_str().as_encoded_bytes()),
+            percent_encoded(self.server.layout.socket_directory.as_os_str().as_encoded_bytes()),
             percent_encoded(database.as_bytes()),
         )
     }
 
     /// The directory the server is kept in, absolute and without symbolic links.
     pub fn directory(&self) -> &Path {
-        &self.layout.root
+        &self.server.layout.root
     }
 
     /// The directory of the Postgres programs in use.
     pub fn bin(&self) -> &Path {
-        &self.bin
+        &self.server.bin
     }
 
     /// Makes the database `name` unless it exists. Safe to call from several processes at once.
@@ -148,12 +155,12 @@ impl EmbeddedPostgres {
     ///
     /// If `psql` cannot be run or the server refuses.
     pub fn ensure_database(&self, name: &str) -> Result<(), EmbeddedPostgresError> {
-        databases::ensure(&self.layout, &self.account, &self.bin, name)
+        self.server.ensure_database(name)
     }
 
     /// The process id of the server's first process, or `None` if the server does not run.
     pub fn postmaster_pid(&self) -> Option<u32> {
-        postmaster::running(&self.layout)
+        postmaster::running(&self.server.layout)
     }
 
     /// Kills the server's first process with SIGKILL, as a crash would, and waits until it is gone.
@@ -164,7 +171,7 @@ impl EmbeddedPostgres {
     ///
     /// If the process cannot be signalled.
     pub fn kill(&self) -> Result<Option<u32>, EmbeddedPostgresError> {
-        postmaster::crash(&self.layout)
+        postmaster::crash(&self.server.layout)
     }
 
     /// Stops the server if it runs, ending all sessions, and starts it again.
@@ -173,12 +180,12 @@ impl EmbeddedPostgres {
     ///
     /// If the server does not stop or does not start.
     pub fn restart(&self) -> Result<(), EmbeddedPostgresError> {
-        let _starting = Held::exclusive(&self.layout.start_lock)?;
-        postmaster::stop(&self.layout)?;
-        start::ensure_running(&self.layout, &self.account, &self.bin, self.durable)
+        let _starting = FileLock::exclusive(&self.server.layout.start_lock)?;
+        postmaster::stop(&self.server.layout)?;
+        self.server.ensure_running()
     }
 
-    /// Ends this use of the server and, unless somebody else uses it, stops it now, without waiting
+    /// Ends this use of the server and, unless another process uses it, stops it now, without waiting
     /// for the keeper.
     ///
     /// # Errors
@@ -190,9 +197,9 @@ impl EmbeddedPostgres {
     }
 
     fn stop_if_unused(&self) -> Result<(), EmbeddedPostgresError> {
-        let _starting = Held::exclusive(&self.layout.start_lock)?;
-        if Held::try_exclusive(&self.layout.users_lock)?.is_some() {
-            postmaster::stop(&self.layout)?;
+        let _starting = FileLock::exclusive(&self.server.layout.start_lock)?;
+        if FileLock::try_exclusive(&self.server.layout.users_lock)?.is_some() {
+            postmaster::stop(&self.server.layout)?;
         }
         Ok(())
     }

@@ -1,14 +1,14 @@
-//! How many files, and so connections, this process may have open.
+//! The limit of open files, and so of connections, of this process.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// Raises the limit to what is wanted, as far as the system allows; returns what it is then.
+/// Raises the limit to `wanted`, as far as the system allows; returns the new limit.
 ///
-/// Shells hand down a small limit for the sake of programs that cannot deal with more; a server can.
+/// Shells set a small limit for the sake of programs that use `select`; a server does not.
 ///
 /// # Errors
 ///
-/// Whatever the system has against it; the limit is then as it was.
+/// The system's error; the limit is then unchanged.
 pub(crate) fn raise(wanted: u64) -> nix::Result<u64> {
     let (now, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
     let raised = wanted.clamp(now, most.max(now));

@@ -1,4 +1,4 @@
-//! How long to wait before the next attempt.
+//! The wait before the next attempt.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ mod tests;
 pub struct Backoff {
     /// The wait after the first attempt, before jitter.
     pub base: Duration,
-    /// By what each further wait is multiplied; 1 makes all of them `base`. Sensible from 1 on.
+    /// The factor from each wait to the next; 1 makes all of them `base`. It should be at least 1.
     pub factor: f64,
-    /// No wait is longer, jitter included.
+    /// The longest wait, jitter included.
     pub cap: Duration,
-    /// Up to how much is added or taken away at random.
+    /// The largest random part, which is added or subtracted.
     pub jitter: Duration,
 }
 
@@ -52,14 +52,14 @@ impl Backoff {
         self.within_cap(self.grown(k) + seconds(self.jitter))
     }
 
-    /// `Σ upper_bound(k)` for the first `waits` waits: all that stand between `waits + 1` attempts.
+    /// `Σ upper_bound(k)` for the first `waits` waits: those between `waits + 1` attempts.
     #[must_use]
     pub fn sum_of_bounds(&self, waits: u32) -> Duration {
         let mut sum = Duration::ZERO;
         let mut before = None;
         for k in 0..waits {
             let bound = self.upper_bound(k);
-            // From here on all waits are alike: they have reached the cap, do not grow, or have shrunk as far as they can.
+            // From here on all waits are equal: they have reached the cap, do not grow, or have shrunk to their least.
             let shrunk = before == Some(bound) && (self.factor < 1.0 || self.factor.is_nan());
             if bound == self.cap || self.base.is_zero() || self.factor == 1.0 || shrunk {
                 return sum.saturating_add(bound.saturating_mul(waits - k));
@@ -73,14 +73,14 @@ impl Backoff {
     /// `base · factor^k` in seconds; infinite where it overflows.
     fn grown(&self, k: u32) -> f64 {
         if self.base.is_zero() {
-            // Nothing times an infinite power is nothing.
+            // Zero times an infinite power would be NaN.
             return 0.0;
         }
         seconds(self.base) * self.factor.powf(f64::from(k))
     }
 
     fn within_cap(&self, wait: f64) -> Duration {
-        // Not a number is 0 here, and what no duration can hold is above the cap.
+        // NaN counts as 0, and a value that no duration can hold is above the cap.
         Duration::try_from_secs_f64(wait.max(0.0)).map_or(self.cap, |wait| wait.min(self.cap))
     }
 }

@@ -1,4 +1,4 @@
-//! A switch that keeps calls from a dependency that fails.
+//! A circuit breaker: it stops calls to a dependency that fails.
 
 use std::{
     fmt,
@@ -15,18 +15,18 @@ use window::Window;
 mod tests;
 mod window;
 
-/// How long to leave a half-open breaker alone whose probes are all under way.
-const LOOK: Duration = Duration::from_millis(250);
+/// The `retry_after` of a half-open breaker whose probes are all under way.
+const PROBES_UNDER_WAY: Duration = Duration::from_millis(250);
 
-/// When a breaker opens, for how long, and what closes it again.
+/// When a breaker opens, for how long, and when it closes again.
 ///
 /// Source: the seed's chapter 5, VI (trip on error-rate or latency thresholds, half-open probes to restore); the rules
 /// are those of the fleet-wide breaker in the database.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BreakerPolicy {
-    /// It looks at the calls that ended within this time (and up to a twentieth of it longer).
+    /// The calls that ended within this time count (and up to a twentieth of it longer).
     pub window: Duration,
-    /// It judges from this many calls on.
+    /// It opens only when at least this many calls count.
     pub samples_min: u32,
     /// It opens when this share of the calls failed, 0 to 1; `None`: failures do not open it.
     pub error_rate: Option<f64>,
@@ -34,7 +34,7 @@ pub struct BreakerPolicy {
     pub latency: Option<Duration>,
     /// How long it stays open.
     pub open_for: Duration,
-    /// How many calls are let through while it is half open, which all have to succeed; 0 counts as 1.
+    /// How many calls are allowed while it is half open, which all have to succeed; 0 counts as 1.
     pub probes: u32,
 }
 
@@ -54,58 +54,51 @@ impl Default for BreakerPolicy {
 
 /// A circuit breaker: closed, open until a time, or half open with a bounded number of probes.
 ///
-/// It has no clock: the time comes in, from tokio's [`Instant::now`] or a test's own. Cheap to clone; clones share it.
+/// It has no clock: the time is a parameter, from tokio's [`Instant::now`] or a test's own. Cheap to clone; clones
+/// share it.
 #[derive(Clone)]
-pub struct Breaker(Arc<Shared>);
-
-struct Shared {
-    policy: BreakerPolicy,
-    inner: Mutex<Inner>,
-}
+pub struct Breaker(Arc<Mutex<Inner>>);
 
 struct Inner {
-    /// Counts the changes of state; a permit is of the epoch in which it was given.
+    policy: BreakerPolicy,
+    /// Counts the changes of state; a permit belongs to the epoch in which it was given.
     epoch: u64,
-    state: State,
+    state: BreakerState,
+    /// The probes of this epoch that are under way, and those that have succeeded.
+    running: u32,
+    succeeded: u32,
     window: Window,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum State {
-    Closed,
-    Open { until: Instant },
-    HalfOpen { running: u32, succeeded: u32 },
-}
-
-/// What a breaker does with calls.
+/// The state of a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BreakerState {
-    /// It lets them through.
+    /// It allows calls.
     Closed,
-    /// It refuses them.
+    /// It refuses calls.
     Open {
-        /// Until then.
+        /// When it becomes half open.
         until: Instant,
     },
-    /// It lets some through, to see how they fare.
+    /// It allows a bounded number of probes.
     HalfOpen,
 }
 
-/// How a call ended, as far as its dependency's health is concerned. A call that says nothing of it, because it was
-/// cancelled or throttled, drops its permit.
+/// How a call ended, with regard to its dependency's health. The caller of a call that does not show it, because it was
+/// cancelled or throttled, drops the permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallEnd {
-    /// The dependency answered, be it with a refusal.
+    /// The dependency answered, even with a refusal.
     Answered,
     /// It failed, was not reached, or did not answer in time.
     Failed,
 }
 
-/// The breaker lets no call through now.
+/// The breaker refused a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the breaker is open; worth another try in {retry_after:?}")]
+#[error("the breaker is open; retry in {retry_after:?}")]
 pub struct Refused {
-    /// When to ask again: what is left of the time it is open, or a moment while probes are under way.
+    /// When to ask again: the rest of its open time, or 250 ms while probes are under way.
     pub retry_after: Duration,
 }
 
@@ -125,51 +118,53 @@ impl Failure for Refused {
 
 impl fmt::Debug for Breaker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = self.inner();
         f.debug_struct("Breaker")
-            .field("policy", &self.0.policy)
-            .field("state", &self.0.inner().state)
+            .field("policy", &inner.policy)
+            .field("state", &inner.state)
             .finish_non_exhaustive()
     }
 }
 
 impl Breaker {
-    /// A closed breaker that has seen nothing yet.
+    /// A closed breaker without samples.
     #[must_use]
     pub fn new(policy: BreakerPolicy) -> Self {
-        let window = Window::new(policy.window);
-        Self(Arc::new(Shared {
+        Self(Arc::new(Mutex::new(Inner {
+            window: Window::new(policy.window),
             policy,
-            inner: Mutex::new(Inner {
-                epoch: 0,
-                state: State::Closed,
-                window,
-            }),
-        }))
+            epoch: 0,
+            state: BreakerState::Closed,
+            running: 0,
+            succeeded: 0,
+        })))
     }
 
-    /// Asks to make a call.
+    /// Asks for permission to make a call.
     ///
-    /// An open breaker whose time is over is half open from here on: of those who ask then, as many as the policy has
-    /// probes get a permit.
+    /// An open breaker whose time is over becomes half open here: as many callers as the policy has probes get a
+    /// permit.
     ///
     /// # Errors
     ///
     /// [`Refused`] while it is open, and half open while its probes are under way.
     pub fn try_acquire(&self, now: Instant) -> Result<Permit, Refused> {
-        let mut inner = self.0.inner();
-        inner.open_time_over(now);
-        let probe = match &mut inner.state {
-            State::Closed => false,
-            State::Open { until } => {
+        let mut inner = self.inner();
+        inner.leave_open(now);
+        let probe = match inner.state {
+            BreakerState::Closed => false,
+            BreakerState::Open { until } => {
                 return Err(Refused {
                     retry_after: until.saturating_duration_since(now),
                 });
             }
-            State::HalfOpen { running, succeeded } => {
-                if *running + *succeeded >= self.0.probes() {
-                    return Err(Refused { retry_after: LOOK });
-                }
-                *running += 1;
+            BreakerState::HalfOpen if inner.running + inner.succeeded >= inner.probes() => {
+                return Err(Refused {
+                    retry_after: PROBES_UNDER_WAY,
+                });
+            }
+            BreakerState::HalfOpen => {
+                inner.running += 1;
                 true
             }
         };
@@ -180,32 +175,28 @@ impl Breaker {
         })
     }
 
-    /// What it does with calls now.
+    /// Its state at `now`.
     #[must_use]
     pub fn state(&self, now: Instant) -> BreakerState {
-        let mut inner = self.0.inner();
-        inner.open_time_over(now);
-        match inner.state {
-            State::Closed => BreakerState::Closed,
-            State::Open { until } => BreakerState::Open { until },
-            State::HalfOpen { .. } => BreakerState::HalfOpen,
-        }
+        let mut inner = self.inner();
+        inner.leave_open(now);
+        inner.state
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        // No code panics under the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Shared {
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        // Nothing panics under the lock.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
+impl Inner {
     fn probes(&self) -> u32 {
         self.policy.probes.max(1)
     }
 
-    /// Whether what the window shows opens the breaker.
-    fn trips(&self, window: &Window) -> bool {
-        let seen = window.seen();
+    /// Whether the counts of the window open the breaker.
+    fn trips(&self) -> bool {
+        let seen = self.window.seen();
         seen.calls >= u64::from(self.policy.samples_min.max(1))
             && (self
                 .policy
@@ -213,40 +204,34 @@ impl Shared {
                 .is_some_and(|rate| seen.failed > 0 && seen.failed as f64 >= rate * seen.calls as f64)
                 || seen.slow > 0 && seen.slow * 2 >= seen.calls)
     }
-}
 
-impl Inner {
-    fn open_time_over(&mut self, now: Instant) {
-        if let State::Open { until } = self.state
-            && until <= now
-        {
-            self.flip(State::HalfOpen {
-                running: 0,
-                succeeded: 0,
-            });
+    fn leave_open(&mut self, now: Instant) {
+        if matches!(self.state, BreakerState::Open { until } if until <= now) {
+            self.change(BreakerState::HalfOpen);
         }
     }
 
-    /// A new state begins; what came before tells nothing about it.
-    fn flip(&mut self, state: State) {
+    /// Begins a new state, to which earlier counts do not apply.
+    fn change(&mut self, state: BreakerState) {
         self.epoch += 1;
         self.state = state;
+        (self.running, self.succeeded) = (0, 0);
         self.window.clear();
     }
 
-    fn open(&mut self, now: Instant, time: Duration) {
-        // A time that no clock can tell is a year.
+    fn open(&mut self, now: Instant) {
+        // A time that overflows the clock counts as a year.
         let until = now
-            .checked_add(time)
+            .checked_add(self.policy.open_for)
             .unwrap_or_else(|| now + Duration::from_secs(31_536_000));
-        self.flip(State::Open { until });
+        self.change(BreakerState::Open { until });
     }
 }
 
-/// Leave to make one call. Dropped without a record, it is as if the call had not been made; a probe's place goes to
-/// another.
+/// Permission to make one call. When it is dropped without a record, the call does not count; a probe's place becomes
+/// free.
 #[derive(Debug)]
-#[must_use = "dropped, it says nothing of the call"]
+#[must_use = "a dropped permit records no outcome"]
 pub struct Permit {
     breaker: Breaker,
     epoch: u64,
@@ -260,46 +245,42 @@ impl Permit {
         self.probe
     }
 
-    /// Tells the breaker how the call ended at `now`, `latency` after it began.
+    /// Records how the call ended at `now`, `latency` after it began.
     ///
-    /// A call from before the breaker's last change of state is not counted: it says nothing about now. A probe that
-    /// fails, or takes longer than the policy's `latency`, opens the breaker again.
+    /// A call from before the breaker's last change of state is not counted: it does not describe the present. A probe
+    /// that fails, or takes longer than the policy's `latency`, opens the breaker again.
     pub fn record(self, now: Instant, end: CallEnd, latency: Duration) {
-        let shared = Arc::clone(&self.breaker.0);
-        let mut inner = shared.inner();
-        if inner.epoch == self.epoch {
-            let failed = end == CallEnd::Failed;
-            let slow = shared.policy.latency.is_some_and(|limit| latency > limit);
-            match &mut inner.state {
-                State::Closed => {
-                    inner.window.count(now, failed, slow);
-                    if shared.trips(&inner.window) {
-                        inner.open(now, shared.policy.open_for);
-                    }
+        let mut inner = self.breaker.inner();
+        if inner.epoch != self.epoch {
+            return;
+        }
+        let failed = end == CallEnd::Failed;
+        let slow = inner.policy.latency.is_some_and(|limit| latency > limit);
+        match inner.state {
+            BreakerState::Closed => {
+                inner.window.count(now, failed, slow);
+                if inner.trips() {
+                    inner.open(now);
                 }
-                State::HalfOpen { .. } if failed || slow => {
-                    inner.open(now, shared.policy.open_for);
-                }
-                // The permit's drop takes it from those that run.
-                State::HalfOpen { succeeded, .. } => {
-                    *succeeded += 1;
-                    if *succeeded >= shared.probes() {
-                        inner.flip(State::Closed);
-                    }
-                }
-                State::Open { .. } => {}
             }
+            BreakerState::HalfOpen if failed || slow => inner.open(now),
+            // The permit's drop subtracts it from the running probes.
+            BreakerState::HalfOpen => {
+                inner.succeeded += 1;
+                if inner.succeeded >= inner.probes() {
+                    inner.change(BreakerState::Closed);
+                }
+            }
+            BreakerState::Open { .. } => {}
         }
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut inner = self.breaker.0.inner();
-        if inner.epoch == self.epoch
-            && let State::HalfOpen { running, .. } = &mut inner.state
-        {
-            *running = running.saturating_sub(1);
+        let mut inner = self.breaker.inner();
+        if inner.epoch == self.epoch {
+            inner.running = inner.running.saturating_sub(1);
         }
     }
 }

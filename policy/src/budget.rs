@@ -1,4 +1,4 @@
-//! How long retries can take at most, and how well they do.
+//! The longest time that the attempts of a policy can take, and how likely they are to succeed.
 
 use std::{collections::BTreeSet, fmt, time::Duration};
 
@@ -7,7 +7,7 @@ use super::{Backoff, Class, Failure};
 #[cfg(test)]
 mod tests;
 
-/// How often, how fast and how long something is tried.
+/// How many attempts are made, how far apart, and how long they may take.
 ///
 /// The bound that holds everywhere is
 ///
@@ -26,7 +26,7 @@ pub struct RetryPolicy {
     pub timeout: Duration,
     /// The longest that all of it may take.
     pub deadline: Duration,
-    /// What of the deadline is kept in reserve.
+    /// The part of the deadline that is kept in reserve.
     pub margin: Duration,
     /// Which failures are worth another attempt.
     pub retry_on: RetryOn,
@@ -35,7 +35,7 @@ pub struct RetryPolicy {
 }
 
 impl Default for RetryPolicy {
-    /// Four attempts of 2 s within 30 s, retrying whatever may succeed; `W_retry` is 12.25 s.
+    /// Four attempts of 2 s within 30 s, retrying every class but `4xx`; `W_retry` is 12.25 s.
     fn default() -> Self {
         Self {
             attempts: 4,
@@ -50,7 +50,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// `W_retry`: how long all attempts and the waits between them take at most, unless a `Retry-After` says otherwise.
+    /// `W_retry`: the longest time of all attempts and the waits between them, unless a `Retry-After` overrides a wait.
     #[must_use]
     pub fn w_retry(&self) -> Duration {
         let attempts = self.attempts.max(1);
@@ -59,7 +59,7 @@ impl RetryPolicy {
             .saturating_add(self.backoff.sum_of_bounds(attempts - 1))
     }
 
-    /// What `W_retry` must fit in: deadline − margin, nothing when the margin is the longer.
+    /// The time that `W_retry` must fit in: deadline − margin, zero when the margin is longer.
     #[must_use]
     pub fn budget(&self) -> Duration {
         self.deadline.saturating_sub(self.margin)
@@ -74,25 +74,18 @@ impl RetryPolicy {
         if self.w_retry() <= self.budget() {
             Ok(())
         } else {
-            Err(OverBudget(Box::new(Figures {
-                attempts: self.attempts.max(1),
-                timeout: self.timeout,
-                backoff: self.backoff,
-                w_retry: self.w_retry(),
-                deadline: self.deadline,
-                margin: self.margin,
-            })))
+            Err(OverBudget(Box::new(self.clone())))
         }
     }
 
-    /// The share of requests that succeed when each attempt fails with the probability `p_drop`, whatever the others do:
+    /// The share of requests that succeed when each attempt fails independently with the probability `p_drop`:
     /// `1 − p_drop^attempts` (S75-2).
     #[must_use]
     pub fn p_ok(&self, p_drop: f64) -> f64 {
         1.0 - p_drop.clamp(0.0, 1.0).powf(f64::from(self.attempts.max(1)))
     }
 
-    /// How many attempts a request takes on average then: `Σ_{k=1}^{attempts} p_drop^(k−1)` (S75-3).
+    /// The mean number of attempts of a request with that probability: `Σ_{k=1}^{attempts} p_drop^(k−1)` (S75-3).
     #[must_use]
     pub fn expected_attempts(&self, p_drop: f64) -> f64 {
         let attempts = f64::from(self.attempts.max(1));
@@ -105,20 +98,20 @@ impl RetryPolicy {
     }
 }
 
-/// How long stages take that run one after the other: their bounds add up (S75-5).
+/// The bound of stages that run one after the other: the sum of their bounds (S75-5).
 #[must_use]
 pub fn serial(bounds: impl IntoIterator<Item = Duration>) -> Duration {
     bounds.into_iter().fold(Duration::ZERO, Duration::saturating_add)
 }
 
-/// How long branches take that run beside each other: the longest of their bounds (S75-5).
+/// The bound of branches that run at the same time: the longest of their bounds (S75-5).
 #[must_use]
 pub fn parallel(bounds: impl IntoIterator<Item = Duration>) -> Duration {
     bounds.into_iter().max().unwrap_or_default()
 }
 
-/// Which failures are retried: classes (`5xx`, `timeout`, `connect`, `throttled`, `other`) and codes of one's own. A
-/// refusal (`4xx`) is not retried even when it is listed.
+/// Which failures are retried: classes (`5xx`, `timeout`, `connect`, `throttled`, `other`) and the caller's own codes.
+/// A refusal (`4xx`) is not retried even when it is listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryOn(BTreeSet<String>);
 
@@ -147,43 +140,33 @@ impl RetryOn {
 
 /// A policy whose attempts may take longer than its deadline allows; printed as the inequality with its numbers.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub struct OverBudget(Box<Figures>);
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Figures {
-    attempts: u32,
-    timeout: Duration,
-    backoff: Backoff,
-    w_retry: Duration,
-    deadline: Duration,
-    margin: Duration,
-}
+pub struct OverBudget(Box<RetryPolicy>);
 
 impl OverBudget {
     /// How long the attempts may take.
     #[must_use]
     pub fn w_retry(&self) -> Duration {
-        self.0.w_retry
+        self.0.w_retry()
     }
 
     /// How long they are allowed to take.
     #[must_use]
     pub fn budget(&self) -> Duration {
-        self.0.deadline.saturating_sub(self.0.margin)
+        self.0.budget()
     }
 }
 
 impl fmt::Display for OverBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: u32 = 6;
+        let attempts = self.0.attempts.max(1);
         write!(
             f,
             "W_retry ≤ deadline − margin does not hold: \
-             attempts · timeout + Σ min(cap, base · factor^k + jitter) = {} · {}",
-            self.0.attempts,
+             attempts · timeout + Σ min(cap, base · factor^k + jitter) = {attempts} · {}",
             Milliseconds(self.0.timeout)
         )?;
-        let waits = self.0.attempts - 1;
+        let waits = attempts - 1;
         for k in 0..waits.min(SHOWN) {
             let opening = if k == 0 { " + (" } else { " + " };
             write!(f, "{opening}{}", Milliseconds(self.0.backoff.upper_bound(k)))?;
@@ -195,7 +178,7 @@ impl fmt::Display for OverBudget {
             f,
             "{} = {} ms > {} − {} = {} ms",
             if waits > 0 { ")" } else { "" },
-            Milliseconds(self.0.w_retry),
+            Milliseconds(self.w_retry()),
             Milliseconds(self.0.deadline),
             Milliseconds(self.0.margin),
             Milliseconds(self.budget())

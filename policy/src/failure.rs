@@ -1,24 +1,24 @@
-//! What sort of trouble a failure is, as far as another attempt is concerned.
+//! The classes of failures, which decide whether another attempt is made.
 
 use std::time::Duration;
 
-/// What an error says of itself, so that a policy can tell whether another attempt may succeed.
+/// An error that a policy can classify, to decide whether another attempt is made.
 pub trait Failure {
-    /// What sort of trouble it is.
+    /// Its class.
     fn class(&self) -> Class;
 
-    /// Its code, which a policy may list beside the classes; empty when it has none.
+    /// Its code, which a policy may list as well as classes; empty when it has none.
     fn code(&self) -> &str {
         ""
     }
 
-    /// How long the dependency wants to be left alone, such as its `Retry-After`.
+    /// The dependency's `Retry-After`.
     fn retry_after(&self) -> Option<Duration> {
         None
     }
 }
 
-/// The sorts of trouble, the same as those of `retry_on` in the database.
+/// The classes of failures, the same as those of `retry_on` in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
     /// `5xx`: the dependency failed.
@@ -27,11 +27,11 @@ pub enum Class {
     Timeout,
     /// `connect`: it was not reached, or the connection broke.
     Connect,
-    /// `throttled`: the same call may be welcome later (408, 409, 425, 429).
+    /// `throttled`: the same call may succeed later (408, 409, 425, 429).
     Throttled,
     /// `4xx`: it refused the call. Never retried.
     Refused,
-    /// `other`: trouble of a caller's own.
+    /// `other`: any other failure, such as one of the caller.
     Other,
 }
 

@@ -11,10 +11,10 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 #[cfg(test)]
 mod tests;
 
-/// What one hedge costs, in the units in which a share is held: millionths.
+/// The cost of one hedge, in the unit of a share: millionths.
 const ONE_HEDGE: u64 = 1_000_000;
 
-/// How many hedges a long calm can save up. Without a bound, a downstream that becomes slow after a million calls would
+/// How many hedges can be saved up. Without a bound, a downstream that becomes slow after a million calls would
 /// get twice its load for as many calls as that.
 const SAVED_HEDGES: u64 = 100;
 
@@ -24,9 +24,9 @@ const SAVED_HEDGES: u64 = 100;
 /// callers at once `hedges <= share * calls`. At most 100 hedges are saved up.
 #[derive(Debug)]
 pub struct HedgeShare {
-    /// What a call earns, in millionths of a hedge.
+    /// The earnings of a call, in millionths of a hedge.
     share: AtomicU64,
-    /// What is left to spend, in the same unit.
+    /// The balance, in the same unit.
     earned: AtomicU64,
     calls: AtomicU64,
     hedges: AtomicU64,
@@ -51,7 +51,7 @@ impl HedgeShare {
         }
     }
 
-    /// From now on, calls earn this share. What was earned before stays.
+    /// From now on, calls earn this share. Earlier earnings stay.
     pub fn set(&self, share: f64) {
         self.share.store(millionths(share), Ordering::Relaxed);
     }
@@ -75,13 +75,13 @@ impl HedgeShare {
     }
 
     fn earn(&self, amount: u64) {
-        // The closure never refuses.
+        // The closure always returns a value.
         let _ = self.earned.fetch_update(Ordering::AcqRel, Ordering::Acquire, |earned| {
             Some((earned + amount).min(SAVED_HEDGES * ONE_HEDGE))
         });
     }
 
-    /// Room for one hedge, if there is any; given back when dropped unused.
+    /// Room for one hedge, if there is any; returned when dropped unused.
     fn room(&self) -> Option<Room<'_>> {
         self.earned
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |earned| {
@@ -96,7 +96,7 @@ impl HedgeShare {
 }
 
 fn millionths(share: f64) -> u64 {
-    // A decimal share such as 0.29 may lie a hair below itself in binary. The cast makes 0 of NaN.
+    // A decimal share such as 0.29 may be slightly smaller in binary. The cast makes 0 of NaN.
     (share.clamp(0.0, 1.0) * 1e6 + 1e-6) as u64
 }
 
@@ -121,25 +121,25 @@ impl Drop for Room<'_> {
     }
 }
 
-/// What came of a call that may have been hedged.
+/// The outcome of a call that may have been hedged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hedged<T> {
-    /// What the winner said; the first call's error when all failed.
+    /// The winner's result; the first call's error when all failed.
     pub outcome: T,
     /// How many calls were started beyond the first.
     pub hedges: u32,
-    /// Whose outcome it is: 0 is the first call, `n` the `n`-th hedge.
+    /// The call with this outcome: 0 is the first call, `n` the `n`-th hedge.
     pub winner: u32,
 }
 
 /// Calls, and calls again while there is no answer after `after`, at most `max_extra` times more and within `share`.
 ///
 /// `call(0)` starts at once, `call(n)` when the one before it has run for `after`. The first `Ok` wins and the others
-/// are dropped where they are, which is their cancellation. An `Err` is what another call might do better, so a refusal
-/// for good belongs in `Ok`. When the last running call fails, nothing more is started, and the first call's error is
-/// the outcome: hedging is against slowness, failures are for [`retry`](super::retry).
+/// are dropped, which cancels them. After an `Err` the other calls go on, so a final refusal belongs in `Ok`. When the
+/// last running call fails, no further call is started, and the first call's error is the outcome: hedging is against
+/// slowness, failures are for [`retry`](super::retry).
 ///
-/// The calls run inside this future, not in tasks: dropping it drops them all. It sets no limit of time of its own.
+/// The calls run inside this future, not in tasks: dropping it drops them all. It sets no limit of time.
 ///
 /// Source: hedging in the seed's chapter 5, VI (bound `N_hedge`, bind `idemp_key`, converge on the fastest success and
 /// cancel the rest). Only for calls that are safe to make twice.
@@ -157,9 +157,9 @@ where
 
 /// [`hedge`], where each further call asks for permission first, such as a slot of a rate limit.
 ///
-/// `may_start(n)` is asked when `call(n)` is due and `share` has room for it; what runs goes on meanwhile. It may wait.
-/// After a `false` no further call is started. When the answer comes first, the future is dropped, and what it has
-/// reserved with it: a hedge that did not start counts neither as a hedge nor against the share.
+/// `may_start(n)` is called when `call(n)` is due and `share` has room for it; it may wait, and running calls go on
+/// meanwhile. After a `false` no further call is started. When the answer comes first, the future is dropped with its
+/// reservation: a hedge that did not start counts neither as a hedge nor against the share.
 pub async fn hedge_if<T, E, F, P>(
     after: Duration,
     max_extra: u32,

@@ -16,16 +16,16 @@ mod tests;
 
 /// Makes a function idempotent: `f(x; key) = f(x; key)` within `window` since a key was first seen.
 ///
-/// `key_fn` must be pure, and say all that makes two calls the same: another `x` of the same key gets the first one's
-/// result. Of the calls of one key the first runs `f`; those that come while it runs wait for its outcome, success or
-/// failure, and those that come later within the window get its result. At `window` after the first call began, and after
-/// a failure, the next call runs `f` anew, just as the relay accepts a key anew.
+/// `key_fn` must be pure, and its key must identify the call: another `x` of the same key gets the first one's result.
+/// Of the calls of one key the first runs `f`; calls that begin while it runs wait for its result, success or failure, and
+/// later calls within the window get its value. At `window` after the first call began, and after a failure, the next
+/// call runs `f` again, as the relay accepts a key again.
 ///
-/// A first call that is dropped or panics hands over to one of those that wait, whose call counts as the first then. A
-/// key takes up memory until a call comes after its window. The clock is tokio's, monotonic (P75-1).
+/// When a first call is dropped or panics, one of the waiting calls becomes the first. A key takes up memory until a
+/// call begins after its window. The clock is tokio's, monotonic (P75-1).
 ///
-/// Source: the seed's chapter 5, VII, whose window is `Delta_t_dedup`; P75-5 wants it to be at least `span_reorder`, by
-/// how much duplicates may arrive late. It remembers in this process only.
+/// Source: the seed's chapter 5, VII, whose window is `Delta_t_dedup`; P75-5 requires it to be at least `span_reorder`,
+/// the longest delay of a duplicate. The keys are in the memory of this process only.
 pub fn ensure_idempotent<X, K, T, E, F, G, Fut>(window: Duration, key_fn: G, f: F) -> Idempotent<K, T, E, F, G>
 where
     G: Fn(&X) -> K,
@@ -63,11 +63,11 @@ impl<K, T, E, F, G> fmt::Debug for Idempotent<K, T, E, F, G> {
 }
 
 impl<K: Clone + Eq + Hash, T: Clone, E: Clone, F, G> Idempotent<K, T, E, F, G> {
-    /// `f(x)`, or what it has given for this key.
+    /// `f(x)`, or the earlier result for this key.
     ///
     /// # Errors
     ///
-    /// The failure of `f`, of this call's own or of the one it has waited for.
+    /// The failure of `f`, in this call or in the one it has waited for.
     pub async fn call<X, Fut>(&self, x: X) -> Result<T, E>
     where
         G: Fn(&X) -> K,
@@ -78,23 +78,23 @@ impl<K: Clone + Eq + Hash, T: Clone, E: Clone, F, G> Idempotent<K, T, E, F, G> {
         loop {
             match self.seen.enter(&key) {
                 Entered::Follows(mut outcome) => {
-                    // Without an outcome the first call is gone: the next round begins another.
+                    // Without an outcome the first call was dropped: the next round begins another.
                     if let Ok(outcome) = outcome.wait_for(Option::is_some).await
                         && let Some(outcome) = outcome.clone()
                     {
                         return outcome;
                     }
                 }
-                Entered::Leads(first) => {
+                Entered::Leads(mut first) => {
                     let outcome = (self.f)(x).await;
-                    first.ends(outcome.clone());
+                    first.result = Some(outcome.clone());
                     return outcome;
                 }
             }
         }
     }
 
-    /// How many keys are remembered, those included whose window is over and that no call has cleared away yet.
+    /// The number of keys in memory, including those whose window is over and that no call has removed yet.
     pub fn keys(&self) -> usize {
         self.seen.keys().entries.len()
     }
@@ -115,7 +115,7 @@ struct Keys<K, T, E> {
     next: u64,
 }
 
-/// The first call of a key, and what came of it.
+/// The first call of a key, and its outcome.
 struct Entry<T, E> {
     number: u64,
     began: Instant,
@@ -154,12 +154,12 @@ impl<K: Eq + Hash, T, E> Seen<K, T, E> {
             key: key.clone(),
             number,
             outcome,
-            keep: false,
+            result: None,
         })
     }
 
     fn keys(&self) -> MutexGuard<'_, Keys<K, T, E>> {
-        // Nothing of a caller's runs under the lock but the comparison and the copying of keys.
+        // Of the caller's code, only the comparison and the cloning of keys runs under the lock.
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -179,7 +179,7 @@ impl<K: Eq + Hash, T, E> Keys<K, T, E> {
         }
     }
 
-    /// Forgets a key, unless it has been accepted anew since.
+    /// Removes a key, unless it has been accepted again since.
     fn forget(&mut self, number: u64, key: &K) {
         self.by_age.remove(&number);
         if self.entries.get(key).is_some_and(|entry| entry.number == number) {
@@ -188,30 +188,24 @@ impl<K: Eq + Hash, T, E> Keys<K, T, E> {
     }
 }
 
-/// The first call of a key, while it runs; dropped without an outcome, it is as if it had not been made.
+/// The first call of a key, while it runs. When it is dropped without a result, a waiting call takes its place.
 struct First<'a, K: Eq + Hash, T, E> {
     seen: &'a Seen<K, T, E>,
     key: K,
     number: u64,
     outcome: watch::Sender<Outcome<T, E>>,
-    keep: bool,
-}
-
-impl<K: Eq + Hash, T, E> First<'_, K, T, E> {
-    fn ends(mut self, outcome: Result<T, E>) {
-        self.keep = outcome.is_ok();
-        if !self.keep {
-            // Before those who wait hear of it: who comes after them begins anew.
-            self.seen.keys().forget(self.number, &self.key);
-        }
-        self.outcome.send_replace(Some(outcome));
-    }
+    result: Outcome<T, E>,
 }
 
 impl<K: Eq + Hash, T, E> Drop for First<'_, K, T, E> {
     fn drop(&mut self) {
-        if !self.keep {
+        let result = self.result.take();
+        if !matches!(result, Some(Ok(_))) {
+            // Before the waiting calls get the failure: a call after them runs `f` again.
             self.seen.keys().forget(self.number, &self.key);
+        }
+        if result.is_some() {
+            self.outcome.send_replace(result);
         }
     }
 }

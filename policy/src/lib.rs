@@ -1,15 +1,15 @@
-//! Policies as a library: what the engine's rows say about timeouts, retries and hedging, for a program of one's own.
+//! Timeouts, retries, backoffs, hedging and breakers by the engine's policies, for other programs.
 //!
-//! Pure: no database, time from tokio's monotonic clock (P75-1), randomness from the caller. The formulas are those of the
-//! seed's chapter 5, and the same as in the database.
+//! Pure: no database, time from tokio's monotonic clock (P75-1), randomness from the caller. The formulas are those of
+//! the seed's chapter 5, and the same as in the database.
 //!
 //! - [`Backoff`]: the wait before the next attempt, within [0, cap].
-//! - [`RetryPolicy`]: attempts, timeout and deadline, and whether they fit; [`serial`] and [`parallel`] bounds of several.
-//! - [`with_timeout`]: a limit of time that what runs within it knows ([`remaining`]).
-//! - [`retry()`](retry): attempts under a policy, for errors that say what they are ([`Failure`]).
+//! - [`RetryPolicy`]: attempts, timeout and deadline, and whether they fit; [`serial`] and [`parallel`]: joint bounds.
+//! - [`with_timeout`]: a limit of time that code within it can read ([`remaining`]).
+//! - [`retry()`](retry): attempts under a policy, for errors that have a class ([`Failure`]).
 //! - [`ensure_idempotent`]: one result for all calls of one key.
 //! - [`hedge()`](hedge): a second call when the first is slow, within a [`HedgeShare`].
-//! - [`Breaker`]: keeps calls from a dependency that fails.
+//! - [`Breaker`]: stops calls to a dependency that fails.
 //!
 //! ```
 //! use std::time::Duration;
@@ -67,3 +67,8 @@ pub use hedge::{HedgeShare, Hedged, hedge, hedge_if};
 pub use idempotency::{Idempotent, ensure_idempotent};
 pub use retry::{AttemptError, RetryError, retry};
 pub use timeout::{TimedOut, remaining, with_timeout};
+
+#[cfg(test)]
+fn milliseconds(value: u64) -> std::time::Duration {
+    std::time::Duration::from_millis(value)
+}

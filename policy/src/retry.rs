@@ -1,6 +1,6 @@
 //! Attempts under a policy.
 
-use std::{fmt, future::Future, time::Duration};
+use std::{future::Future, time::Duration};
 
 use rand::Rng;
 use tokio::time::{Instant, sleep};
@@ -11,44 +11,37 @@ use super::{Class, Failure, OverBudget, RetryPolicy, TimedOut, remaining, with_t
 #[cfg(test)]
 mod tests;
 
-/// Why an attempt came to nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Why an attempt failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AttemptError<E> {
     /// It took longer than the policy's timeout, or than the time that was left.
+    #[error("{0}")]
     TimedOut(TimedOut),
-    /// It failed.
+    /// The call returned an error.
+    #[error("{0}")]
     Failed(E),
 }
 
-impl<E: fmt::Display> fmt::Display for AttemptError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl<E: Failure> AttemptError<E> {
+    fn failure(&self) -> &dyn Failure {
         match self {
-            Self::TimedOut(error) => error.fmt(f),
-            Self::Failed(error) => error.fmt(f),
+            Self::TimedOut(error) => error,
+            Self::Failed(error) => error,
         }
     }
 }
 
 impl<E: Failure> Failure for AttemptError<E> {
     fn class(&self) -> Class {
-        match self {
-            Self::TimedOut(error) => error.class(),
-            Self::Failed(error) => error.class(),
-        }
+        self.failure().class()
     }
 
     fn code(&self) -> &str {
-        match self {
-            Self::TimedOut(error) => error.code(),
-            Self::Failed(error) => error.code(),
-        }
+        self.failure().code()
     }
 
     fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::TimedOut(error) => error.retry_after(),
-            Self::Failed(error) => error.retry_after(),
-        }
+        self.failure().retry_after()
     }
 }
 
@@ -95,22 +88,22 @@ pub enum RetryError<E> {
     },
 }
 
-/// Calls until a call succeeds, as `policy` says.
+/// Repeats a call under `policy` until it succeeds.
 ///
-/// `call(attempt)`, from 1, is made anew for each attempt and runs for the policy's timeout at most. A failure is
+/// `call(attempt)`, from 1, is made for each attempt and runs for the policy's timeout at most. A failure is
 /// retried when `retry_on` lists it and attempts are left, after the backoff with jitter drawn from `rng`, in whole
 /// milliseconds (rounded down: the timer rounds up).
 ///
 /// A failure's own [`retry_after`](Failure::retry_after) overrides the backoff, shorter or longer, when the policy
 /// respects it. A wait, whichever it is, that does not end before deadline − margin (or before what an outer
-/// [`with_timeout`] has left) is not begun: `DeadlineExceeded` at once. The wait has to fit and to leave something, as in
-/// the engine's settles, but not the whole attempt after it, whose timeout is cut to what is left.
+/// [`with_timeout`] has left) is not begun: `DeadlineExceeded` at once. The wait has to fit and to leave something, as
+/// in the engine's settles, but not the whole attempt after it, whose timeout is cut to what is left.
 ///
-/// It takes no longer than `W_retry` while no `Retry-After` comes, and never longer than deadline − margin, but for what
-/// the timer is late, which may be a millisecond each time: that is what a margin is for.
+/// It takes no longer than `W_retry` without a `Retry-After`, and never longer than deadline − margin, except that the
+/// timer may be a millisecond late each time, which the margin covers.
 ///
-/// Cancellation beats retries (P75-6): no call is begun any more, the running one is dropped, unless it is over at the
-/// same moment; a wait ends.
+/// Cancellation takes precedence over retries (P75-6): no further call is begun, the running one is dropped, unless it
+/// ends at the same moment; a wait ends.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! A limit of time that what runs within it knows.
+//! A limit of time that code within it can read.
 
 use std::{future::Future, time::Duration};
 
@@ -11,11 +11,11 @@ tokio::task_local! {
     static ENDS: Instant;
 }
 
-/// Something took longer than it may. Worth another attempt, where a policy lists `timeout`.
+/// A future took longer than its limit. It is retried where a policy lists `timeout`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no answer within {limit:?}")]
 pub struct TimedOut {
-    /// How long it was allowed to take.
+    /// The limit.
     pub limit: Duration,
 }
 
@@ -31,8 +31,8 @@ impl Failure for TimedOut {
 
 /// Runs a future for `limit` at most, and for no longer than any `with_timeout` around it has left.
 ///
-/// What runs inside may ask for what [`remaining`] says and pass that on. When the time is over the future is dropped.
-/// Without any time left it is not begun. The clock is tokio's, monotonic (P75-1) and as fine as a millisecond.
+/// Code inside may read [`remaining`] and pass it on. When the time is over the future is dropped. Without any time
+/// left it is not polled. The clock is tokio's, monotonic (P75-1) and as fine as a millisecond.
 ///
 /// # Errors
 ///
@@ -43,7 +43,7 @@ pub async fn with_timeout<F: Future>(limit: Duration, future: F) -> Result<F::Ou
         return Err(TimedOut { limit });
     }
     let Some(ends) = Instant::now().checked_add(limit) else {
-        // Longer than clocks can tell, which is to say without a limit.
+        // Beyond the range of the clock, so without a limit.
         return Ok(future.await);
     };
     timeout_at(ends, ENDS.scope(ends, future))
@@ -53,7 +53,7 @@ pub async fn with_timeout<F: Future>(limit: Duration, future: F) -> Result<F::Ou
 
 /// How much time is left within the [`with_timeout`] around the running future; none outside of any.
 ///
-/// It belongs to the task: what is spawned inside does not know it.
+/// It belongs to the task: a task spawned inside has no limit.
 #[must_use]
 pub fn remaining() -> Option<Duration> {
     ENDS.try_with(|ends| ends.saturating_duration_since(Instant::now()))
@@ -67,10 +67,7 @@ mod tests {
     use tokio::time::sleep;
 
     use super::*;
-
-    fn milliseconds(value: u64) -> Duration {
-        Duration::from_millis(value)
-    }
+    use crate::milliseconds;
 
     #[tokio::test(start_paused = true)]
     async fn what_answers_in_time_is_heard() {

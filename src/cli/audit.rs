@@ -7,17 +7,14 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::{
-    DatabaseArgs,
+    DatabaseArgs, exit_code, print_json,
     table::{or_dash, plain, table},
 };
 use crate::{request::RequestId, store::AuditStep};
 
-/// What `replay` answers when something is wrong, besides 0 for a sound life and 1 for an error of its own.
-const SOMETHING_IS_WRONG: u8 = 3;
-
 #[derive(Debug, Subcommand)]
 pub(super) enum Audit {
-    /// Show a request's life step by step, each held against the rules and the bounds
+    /// Show a request's history step by step, each compared with the rules and the bounds
     #[command(after_help = "Exit status: 0 nothing is wrong, 3 something is, 1 error.")]
     Replay {
         /// The job id
@@ -35,21 +32,16 @@ impl Audit {
         let steps = connected.store.audit_replay(id).await?;
         let findings = steps.iter().filter(|step| step.finding.is_some()).count();
         if json {
-            let audit = json!({ "job_id": id, "sound": findings == 0, "steps": steps });
-            outln!("{}", serde_json::to_string_pretty(&audit)?);
+            print_json(&json!({ "job_id": id, "sound": findings == 0, "steps": steps }))?;
         } else {
-            print(id, &steps);
+            print(id, &steps, findings);
         }
-        Ok(if findings == 0 {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::from(SOMETHING_IS_WRONG)
-        })
+        Ok(exit_code(findings == 0))
     }
 }
 
-/// The steps in order, below each what there is to say about it, and at the end the whole.
-fn print(id: RequestId, steps: &[AuditStep]) {
+/// The steps in order, then the findings and remarks on the whole history.
+fn print(id: RequestId, steps: &[AuditStep], findings: usize) {
     let (life, whole): (Vec<_>, Vec<_>) = steps.iter().partition(|step| step.transition_no.is_some());
     let rows = life.iter().map(|step| {
         [
@@ -65,23 +57,23 @@ fn print(id: RequestId, steps: &[AuditStep]) {
             or_dash(step.cause.as_ref()),
             or_dash(step.attempt),
             or_dash(step.worker.as_ref()),
-            said(step),
+            notes(step),
         ]
     });
     let header = ["no", "at", "after", "step", "cause", "attempt", "worker", ""];
     outln!("{id}\n\n{}\n", table(header, rows));
     for step in &whole {
-        outln!("{}", plain(&said(step)));
+        outln!("{}", plain(&notes(step)));
     }
-    match steps.iter().filter(|step| step.finding.is_some()).count() {
+    match findings {
         0 => outln!("nothing is wrong"),
         1 => outln!("1 finding"),
         findings => outln!("{findings} findings"),
     }
 }
 
-/// What is wrong comes first, in capitals that are easy to look for.
-fn said(step: &AuditStep) -> String {
+/// The finding, in capitals that are easy to search for, then the remark.
+fn notes(step: &AuditStep) -> String {
     let wrong = step.finding.as_ref().map(|finding| format!("WRONG: {finding}"));
     let parts = [wrong, step.remark.clone()];
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")

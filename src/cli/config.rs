@@ -7,9 +7,10 @@ use clap::Subcommand;
 use serde_json::{json, value::to_raw_value};
 
 use super::{
-    DatabaseArgs,
-    table::{or_dash, table},
+    DatabaseArgs, print_json,
+    table::{or_dash, table, time},
 };
+use crate::store::Store;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Config {
@@ -41,7 +42,7 @@ pub(super) enum Config {
         #[arg(long)]
         json: bool,
     },
-    /// Show who changed what, the latest change first
+    /// Show the changes of settings with their authors, the latest first
     History {
         /// A setting, queue or kind; all unless given
         name: Option<String>,
@@ -56,25 +57,22 @@ pub(super) enum Config {
 
 impl Config {
     pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
+        let connected = database.connect(1).await?;
+        let store = &connected.store;
         match self {
-            Self::Get { name, json } => get(database, name.as_deref(), json).await?,
-            Self::Set { changes, json } => set(database, &changes, json).await?,
-            Self::History { name, limit, json } => {
-                history(database, name.as_deref(), limit, json).await?;
-            }
+            Self::Get { name, json } => get(store, name.as_deref(), json).await,
+            Self::Set { changes, json } => set(store, &changes, json).await,
+            Self::History { name, limit, json } => history(store, name.as_deref(), limit, json).await,
         }
-        Ok(ExitCode::SUCCESS)
     }
 }
 
-async fn get(database: DatabaseArgs, name: Option<&str>, json: bool) -> anyhow::Result<()> {
-    let connected = database.connect(1).await?;
-    let settings = connected.store.config_get(name).await?;
+async fn get(store: &Store, name: Option<&str>, json: bool) -> anyhow::Result<ExitCode> {
+    let settings = store.config_get(name).await?;
     if json {
-        outln!("{}", serde_json::to_string_pretty(&settings)?);
-        return Ok(());
+        return print_json(&settings);
     }
-    let what = match settings.as_slice() {
+    let comment = match settings.as_slice() {
         [only] => only.comment.clone(),
         _ => None,
     };
@@ -92,13 +90,13 @@ async fn get(database: DatabaseArgs, name: Option<&str>, json: bool) -> anyhow::
         ]
     });
     outln!("{}", table(["name", "value", "unit", "default"], rows));
-    if let Some(what) = what {
-        outln!("\n{what}");
+    if let Some(comment) = comment {
+        outln!("\n{comment}");
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
-async fn set(database: DatabaseArgs, words: &[String], json: bool) -> anyhow::Result<()> {
+async fn set(store: &Store, words: &[String], json: bool) -> anyhow::Result<ExitCode> {
     let mut changes = BTreeMap::new();
     for pair in words.chunks(2) {
         let [name, value] = pair else {
@@ -106,15 +104,14 @@ async fn set(database: DatabaseArgs, words: &[String], json: bool) -> anyhow::Re
         };
         let value = to_raw_value(&json!(value)).context("the value is not text")?;
         if changes.insert(name.clone(), value).is_some() {
-            bail!("{name} is there twice");
+            bail!("{name} is given twice");
         }
     }
-    let connected = database.connect(1).await?;
-    let changed = connected.store.config_set_many(&changes).await?;
+    let changed = store.config_set_many(&changes).await?;
     if json {
-        outln!("{}", serde_json::to_string_pretty(&changed)?);
+        print_json(&changed)?;
     } else if changed.is_empty() {
-        outln!("nothing changed: it was so before");
+        outln!("nothing changed: the settings had these values before");
     } else {
         let rows = changed.into_iter().map(|change| {
             [
@@ -129,25 +126,24 @@ async fn set(database: DatabaseArgs, words: &[String], json: bool) -> anyhow::Re
     for (name, value) in changes {
         if name.ends_with(".tx.semantics") && value.get() == "\"exactly_once\"" {
             eprintln!(
-                "{name}: only workers whose stage commits its effect with the receipt (Stages::transact_with_effect) can \
-                 promise that; others do not start for this kind, and those that run now should be stopped"
+                "{name}: this needs workers whose stage commits its effect with the receipt (Stages::transact_with_effect); \
+                 other workers do not start for this kind, so stop those that run now"
             );
         }
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
-async fn history(database: DatabaseArgs, name: Option<&str>, limit: i32, json: bool) -> anyhow::Result<()> {
-    let connected = database.connect(1).await?;
-    let changes = connected.store.config_history(name, limit, None).await?;
+async fn history(store: &Store, name: Option<&str>, limit: i32, json: bool) -> anyhow::Result<ExitCode> {
+    let changes = store.config_history(name, limit, None).await?;
     if json {
-        outln!("{}", serde_json::to_string_pretty(&changes)?);
+        return print_json(&changes);
     } else if changes.is_empty() {
         outln!("nothing was changed");
     } else {
         let rows = changes.into_iter().map(|change| {
             [
-                change.at.format("%Y-%m-%d %H:%M:%SZ").to_string(),
+                time(change.at),
                 change
                     .on_behalf_of
                     .map_or_else(|| change.actor.clone(), |name| format!("{} ({name})", change.actor)),
@@ -161,5 +157,5 @@ async fn history(database: DatabaseArgs, name: Option<&str>, limit: i32, json: b
         let header = ["when", "who", "did", "to", "name", "was", "became"];
         outln!("{}", table(header, rows));
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }

@@ -7,20 +7,17 @@ use clap::Subcommand;
 use serde_json::value::RawValue;
 
 use super::{
-    DatabaseArgs,
+    DatabaseArgs, exit_code, print_json,
     table::{or_dash, table},
 };
 use crate::store::ContractRow;
 
-/// What holds of the built-in kinds as they come.
+/// The contract of the built-in kinds in their first configuration.
 const BUILT_IN: &str = include_str!("contract/built_in.json");
-
-/// What `check` answers when something does not hold, besides 0 for a kept contract and 1 for an error of its own.
-const VIOLATED: u8 = 3;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Contract {
-    /// Hold a contract against the database, and show what was observed and what the bound is
+    /// Compare a contract with the database, and show each observed value and its bound
     #[command(after_help = "Exit status: 0 everything holds, 3 something does not, 1 error.")]
     Check {
         /// A JSON array of assertions [default: the contract of the built-in kinds]
@@ -29,7 +26,7 @@ pub(super) enum Contract {
         #[arg(long)]
         json: bool,
     },
-    /// Print the contract of the built-in kinds, to begin one's own with
+    /// Print the contract of the built-in kinds, as a template
     Show,
 }
 
@@ -43,27 +40,20 @@ impl Contract {
         let connected = database.connect(1).await?;
         let rows = connected.store.contract_check(&assertions).await?;
         if json {
-            outln!("{}", serde_json::to_string_pretty(&rows)?);
+            print_json(&rows)?;
         } else {
             print(&rows);
         }
-        Ok(if rows.iter().all(|row| row.holds) {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::from(VIOLATED)
-        })
+        Ok(exit_code(rows.iter().all(|row| row.holds)))
     }
 }
 
 fn read(file: Option<PathBuf>) -> anyhow::Result<Box<RawValue>> {
-    let (text, name) = match file {
-        None => (BUILT_IN.to_owned(), "the built-in contract".to_owned()),
-        Some(file) => {
-            let name = file.display().to_string();
-            let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read the contract {name}"))?;
-            (text, name)
-        }
+    let Some(file) = file else {
+        return Ok(serde_json::from_str(BUILT_IN)?);
     };
+    let name = file.display();
+    let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read the contract {name}"))?;
     serde_json::from_str(&text).map_err(|error| anyhow!("{name} is not JSON: {error}"))
 }
 

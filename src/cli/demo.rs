@@ -1,4 +1,4 @@
-//! `tidegate demo`: real processes on a database of their own, watched from here.
+//! `tidegate demo`: real processes on their own database, and a report of what they do.
 
 mod callers;
 mod fleet;
@@ -26,10 +26,10 @@ const RATE: u32 = 22;
 /// C of the demo.
 const CONCURRENCY: u32 = 10;
 
-/// Whose gate closes: every request passes this queue.
+/// The queue whose gate closes: every request passes it.
 const GATE: &str = "tx";
 
-/// What else differs from the starter set: times that the simulated downstream keeps.
+/// Nominal times that match the simulated downstream, in place of the starter set's.
 const SETTINGS: [(&str, &str); 5] = [
     ("readiness_check_seconds", "0.3"),
     ("public_decrypt_processing_seconds", "1"),
@@ -43,7 +43,7 @@ pub(super) struct Demo {
     /// Requests to submit
     #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u32).range(40..=5000))]
     requests: u32,
-    /// Keep the demo's database for looking around
+    /// Keep the demo's database
     #[arg(long)]
     keep: bool,
 }
@@ -52,12 +52,16 @@ impl Demo {
     pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
         let location = database.locate().await?;
         let name = format!("tidegate_demo_{}", std::process::id());
-        let url = database_beside(&location.url, &name);
-        let admin = database::connect(&location.url, &one_connection()).await?;
+        let url = with_database(&location.url, &name);
+        let one_connection = PoolSettings {
+            connections_max: 1,
+            ..PoolSettings::default()
+        };
+        let admin = database::connect(&location.url, &one_connection).await?;
         sqlx::query(&format!("create database {name}"))
             .execute(&admin)
             .await
-            .context("the demo needs a database of its own, and may not create one")?;
+            .context("the demo cannot create its own database")?;
 
         let outcome = self.on(&url).await;
 
@@ -83,16 +87,17 @@ impl Demo {
         let pool = database::connect(url, &PoolSettings::default()).await?;
         let store = Store::new(pool);
         store.initialise(Some("relayer")).await?;
-        store.config_set("tx.per_seconds", &RATE.to_string()).await?;
-        store
-            .config_set("readiness.max_concurrency", &CONCURRENCY.to_string())
-            .await?;
+        let limits = [
+            ("tx.per_seconds".to_owned(), RATE),
+            ("readiness.max_concurrency".to_owned(), CONCURRENCY),
+            (format!("{GATE}.low_water"), low_water),
+            (format!("{GATE}.high_water"), high_water),
+        ];
+        for (name, value) in limits {
+            store.config_set(&name, &value.to_string()).await?;
+        }
         for (name, value) in SETTINGS {
             store.config_set(name, value).await?;
-        }
-        for (mark, value) in [("low_water", low_water), ("high_water", high_water)] {
-            let name = format!("{GATE}.{mark}");
-            store.config_set(&name, &value.to_string()).await?;
         }
 
         outln!("Starting: 1 API node, 1 simulated downstream, 3 workers");
@@ -118,12 +123,12 @@ impl Demo {
         })
     }
 
-    /// Draws until every caller has its answer and the gate is open; on the way one worker is killed and one is asked to
-    /// stop. Returns what the gate did meanwhile.
+    /// Draws until every caller has its answer and the gate is open; meanwhile one worker is killed and one is stopped.
+    /// Returns the flips of the gate.
     async fn watch(&self, store: &Store, callers: &Callers, fleet: &mut Fleet) -> anyhow::Result<Story> {
         let mut picture = Picture::new();
         let mut story = Story::default();
-        let patience = Instant::now() + Duration::from_secs(60 + u64::from(self.requests / RATE) * 2);
+        let deadline = Instant::now() + Duration::from_secs(60 + u64::from(self.requests / RATE) * 2);
         let (mut killed, mut stopped) = (false, false);
         while !callers.all_answered() || story.is_closed() {
             let answered = callers.answered();
@@ -141,7 +146,7 @@ impl Demo {
             }
             picture.draw(store, callers).await?;
             anyhow::ensure!(
-                Instant::now() < patience,
+                Instant::now() < deadline,
                 "the demo does not come to an end: {} of {} answered, the gate {}",
                 callers.answered(),
                 self.requests,
@@ -160,15 +165,8 @@ impl Demo {
     }
 }
 
-fn one_connection() -> PoolSettings {
-    PoolSettings {
-        connections_max: 1,
-        ..PoolSettings::default()
-    }
-}
-
 /// The URL of another database on the same server.
-fn database_beside(url: &str, name: &str) -> String {
+fn with_database(url: &str, name: &str) -> String {
     let (server, query) = url
         .split_once('?')
         .map_or((url, String::new()), |(server, query)| (server, format!("?{query}")));
@@ -179,11 +177,11 @@ fn database_beside(url: &str, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::database_beside;
+    use super::with_database;
 
     #[test]
     fn only_the_database_of_a_url_is_replaced() {
-        for (url, beside) in [
+        for (url, expected) in [
             ("postgres://a@h:5/x", "postgres://a@h:5/demo"),
             ("postgres://a@h", "postgres://a@h/demo"),
             (
@@ -191,7 +189,7 @@ mod tests {
                 "postgres://a@%2Frun:5432/demo?sslmode=disable",
             ),
         ] {
-            assert_eq!(database_beside(url, "demo"), beside);
+            assert_eq!(with_database(url, "demo"), expected);
         }
     }
 }

@@ -8,17 +8,14 @@ use clap::Args;
 use humantime::parse_duration;
 
 use self::findings::{CONNECTIONS, Findings};
-use super::DatabaseArgs;
-
-/// What `doctor` answers when something is wrong, besides 0 for nothing and 1 for an error of its own.
-const SOMETHING_IS_WRONG: u8 = 3;
+use super::{DatabaseArgs, exit_code, print_json};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit status: 0 nothing wrong was found, 3 something was, 1 error, or something was not looked at at all."
+    after_help = "Exit status: 0 no violation was found, 3 there are violations, 1 error, or an invariant was not examined at all."
 )]
 pub(super) struct Doctor {
-    /// After this time, requests not read yet are left out, the oldest; 0s: never
+    /// After this time the remaining requests, the oldest, are left out; 0s: never
     #[arg(long, value_name = "DURATION", default_value = "50s", value_parser = parse_duration)]
     time_limit: Duration,
     /// Print JSON
@@ -35,24 +32,20 @@ impl Doctor {
         let limit = (!self.time_limit.is_zero()).then_some(self.time_limit);
         let mut findings = Findings::new(store.invariants().await?, requests, limit);
 
-        // The findings so far are printed in any case: after an error and after Ctrl-C, too.
-        let looked = tokio::select! {
-            looked = findings.look(store) => looked,
+        // The findings so far are printed in any case, also after an error and after Ctrl-C.
+        let examined = tokio::select! {
+            examined = findings.examine(store) => examined,
             _ = tokio::signal::ctrl_c() => Ok(()),
         };
-        let report = findings.report();
         if self.json {
-            outln!("{}", serde_json::to_string_pretty(&report)?);
+            print_json(&findings.json())?;
         } else {
-            report.print();
+            findings.print();
         }
-        looked?;
-        Ok(if !findings.is_sound() {
-            ExitCode::from(SOMETHING_IS_WRONG)
-        } else if findings.has_looked() {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        })
+        examined?;
+        if findings.is_sound() && !findings.has_examined() {
+            return Ok(ExitCode::FAILURE);
+        }
+        Ok(exit_code(findings.is_sound()))
     }
 }

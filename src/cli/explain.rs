@@ -6,7 +6,7 @@ use anyhow::bail;
 use clap::Args;
 use serde_json::json;
 
-use super::{DatabaseArgs, table::plain};
+use super::{DatabaseArgs, print_json, table::plain};
 use crate::request::RequestId;
 
 #[derive(Debug, Args)]
@@ -35,8 +35,7 @@ impl Explain {
                 "retry_after_seconds": seconds,
                 "reasons": reasons,
             });
-            outln!("{}", serde_json::to_string_pretty(&explanation)?);
-            return Ok(ExitCode::SUCCESS);
+            return print_json(&explanation);
         }
 
         outln!("{} {} is {}", outlook.kind, self.id, outlook.status);

@@ -3,10 +3,16 @@
 use std::{collections::BTreeMap, process::ExitCode};
 
 use anyhow::bail;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{
+    Args, Subcommand,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use serde_json::{json, value::to_raw_value};
 
-use super::{DatabaseArgs, table::table};
+use super::{
+    DatabaseArgs, print_json,
+    table::{table, time},
+};
 use crate::{
     error::StoreError,
     store::{Gate as GateRow, GateChange, GateHold, QuotaMarks, Store, Watched},
@@ -25,7 +31,7 @@ pub(super) struct Gate {
 enum Action {
     /// Set the marks of a queue's gate, or of a cap, which is made if there is none
     ///
-    /// What is not named stays. The low-water mark of a new cap is half of its high-water mark.
+    /// Marks that are not given stay. The low-water mark of a new cap is half of its high-water mark.
     Set {
         #[command(flatten)]
         which: Which,
@@ -36,29 +42,17 @@ enum Action {
         #[arg(long)]
         low: Option<i32>,
         /// Whether it counts exactly, or trades that for less locking
-        #[arg(long)]
-        mode: Option<Mode>,
+        #[arg(long, value_parser = PossibleValuesParser::new(["strict", "soft"]).map(|name| mode(&name)))]
+        mode: Option<&'static str>,
     },
     /// Remove the cap of a kind or submitter
-    Remove {
-        #[command(flatten)]
-        which: Which,
-    },
+    Remove(Which),
     /// Hold a gate closed, until it is released
-    Close {
-        #[command(flatten)]
-        which: Which,
-    },
+    Close(Which),
     /// Hold a gate open, until it is released
-    Open {
-        #[command(flatten)]
-        which: Which,
-    },
-    /// Let a gate go by its marks again
-    Release {
-        #[command(flatten)]
-        which: Which,
-    },
+    Open(Which),
+    /// Let a gate follow its marks again
+    Release(Which),
     /// Show when gates closed and opened, and why, the latest first
     History {
         #[command(flatten)]
@@ -94,24 +88,13 @@ impl Which {
     fn one(self) -> anyhow::Result<Watched> {
         match self.named() {
             Some(watched) => Ok(watched),
-            None => bail!("which gate? Name a QUEUE, or --kind KIND or --submitter SUBMITTER"),
+            None => bail!("no gate is named: give a QUEUE, or --kind KIND or --submitter SUBMITTER"),
         }
     }
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Mode {
-    Strict,
-    Soft,
-}
-
-impl Mode {
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Strict => "strict",
-            Self::Soft => "soft",
-        }
-    }
+fn mode(name: &str) -> &'static str {
+    if name == "soft" { "soft" } else { "strict" }
 }
 
 impl Gate {
@@ -124,7 +107,7 @@ impl Gate {
             Some(Action::History { which, limit }) => {
                 let name = which.named().map(|watched| watched.gate());
                 let changes = store.gate_history(name.as_deref(), limit, None).await?;
-                // What became of a cap stays on record when the cap is gone.
+                // The history of a quota stays when the quota is removed.
                 if let Some(name) = &name
                     && changes.is_empty()
                     && store.gates(Some(name)).await?.is_empty()
@@ -137,12 +120,11 @@ impl Gate {
                 };
                 return show_history(changes, none, json);
             }
-            Some(Action::Remove { which }) => {
+            Some(Action::Remove(which)) => {
                 let name = which.one()?.gate();
                 let removed = store.quota_remove(&name).await?;
                 if json {
-                    let removal = json!({ "name": name, "removed": removed });
-                    outln!("{}", serde_json::to_string_pretty(&removal)?);
+                    return print_json(&json!({ "name": name, "removed": removed }));
                 } else if removed {
                     outln!("removed the cap of {name}");
                 } else {
@@ -155,23 +137,22 @@ impl Gate {
                 let marks = QuotaMarks {
                     high_water: high,
                     low_water: low,
-                    mode: mode.map(Mode::word),
+                    mode,
                 };
                 let changed = set(store, &watched, marks).await?;
                 (Some(watched.gate()), changed)
             }
-            Some(Action::Close { which }) => hold(store, which, GateHold::Close).await?,
-            Some(Action::Open { which }) => hold(store, which, GateHold::Open).await?,
-            Some(Action::Release { which }) => hold(store, which, GateHold::Release).await?,
+            Some(Action::Close(which)) => hold(store, which, GateHold::Close).await?,
+            Some(Action::Open(which)) => hold(store, which, GateHold::Open).await?,
+            Some(Action::Release(which)) => hold(store, which, GateHold::Release).await?,
         };
 
         let gates = store.gates(name.as_deref()).await?;
         if json {
-            outln!("{}", serde_json::to_string_pretty(&gates)?);
-            return Ok(ExitCode::SUCCESS);
+            return print_json(&gates);
         }
         if !changed {
-            outln!("nothing changed: it was so before");
+            outln!("nothing changed: the gate had this setting before");
         }
         let header = [
             "gate",
@@ -209,14 +190,14 @@ async fn set(store: &Store, watched: &Watched, marks: QuotaMarks) -> anyhow::Res
     } else {
         store.quota_set(watched, marks).await
     };
-    match (set, gate.and_then(|gate| mark_in_the_way(&gate, marks))) {
+    match (set, gate.and_then(|gate| contradicted_mark(&gate, marks))) {
         (Err(StoreError::Misuse(message)), Some(why)) => bail!("{message}; {why}"),
         (set, _) => Ok(set?),
     }
 }
 
-/// The mark in force that a refused one does not go with, and how to set both.
-fn mark_in_the_way(gate: &GateRow, marks: QuotaMarks) -> Option<String> {
+/// The mark in force that a refused mark contradicts, and how to set both.
+fn contradicted_mark(gate: &GateRow, marks: QuotaMarks) -> Option<String> {
     let (high, low) = (gate.high_water, gate.low_water);
     match (marks.high_water, marks.low_water) {
         (Some(new), None) if new <= low => Some(format!("the low-water mark is {low}; set it as well, with --low")),
@@ -240,14 +221,14 @@ fn row(gate: GateRow) -> [String; 8] {
         gate.depth.to_string(),
         gate.high_water.to_string(),
         gate.low_water.to_string(),
-        gate.changed_at.format("%Y-%m-%d %H:%M:%SZ").to_string(),
+        time(gate.changed_at),
     ]
 }
 
-/// `none`: what to say when there is no change.
+/// `none`: the line to print when there is no change.
 fn show_history(changes: Vec<GateChange>, none: &str, json: bool) -> anyhow::Result<ExitCode> {
     if json {
-        outln!("{}", serde_json::to_string_pretty(&changes)?);
+        return print_json(&changes);
     } else if changes.is_empty() {
         outln!("{none}");
     } else {
@@ -258,11 +239,7 @@ fn show_history(changes: Vec<GateChange>, none: &str, json: bool) -> anyhow::Res
                 change.signal,
                 change.depth.to_string(),
                 change.cause,
-                if change.is_current {
-                    format!("{} so far", span(change.lasted_seconds))
-                } else {
-                    span(change.lasted_seconds)
-                },
+                span(change.lasted_seconds) + if change.is_current { " so far" } else { "" },
                 change.actor,
             ]
         });
@@ -272,7 +249,7 @@ fn show_history(changes: Vec<GateChange>, none: &str, json: bool) -> anyhow::Res
     Ok(ExitCode::SUCCESS)
 }
 
-/// A span of time for people, in the two largest units that it has.
+/// A span of time in its two largest units.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

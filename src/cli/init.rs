@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{DatabaseArgs, table::table};
+use super::{DatabaseArgs, print_json, table::table};
 
 #[derive(Debug, Args)]
 pub(super) struct Init {
@@ -22,9 +22,9 @@ impl Init {
         let connected = database.connect(1).await?;
         let settings = connected.store.initialise(self.example.as_deref()).await?;
         if self.json {
-            outln!("{}", serde_json::to_string_pretty(&settings)?);
+            return print_json(&settings);
         } else if settings.is_empty() {
-            outln!("everything was set before; nothing changed");
+            outln!("nothing changed: everything was set before");
         } else {
             let rows = settings
                 .into_iter()

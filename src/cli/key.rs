@@ -7,7 +7,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::{
-    DatabaseArgs,
+    DatabaseArgs, print_json,
     table::{or_dash, table},
 };
 use crate::api_key::{ApiKey, Scope};
@@ -18,13 +18,13 @@ pub(super) enum Key {
     ///
     /// The first key turns authentication on, on every running node within a second; it stays on.
     Create {
-        /// What people call it; no two live keys have the same name
+        /// Its name; no two live keys have the same name
         name: String,
-        /// What it may do: submit (and see and cancel what its submitter submitted), respond, admin (everything);
+        /// Its scopes: submit (and see and cancel what its submitter submitted), respond, admin (everything);
         /// repeatable
         #[arg(long = "scope", required = true, value_name = "SCOPE")]
         scopes: Vec<Scope>,
-        /// Whose requests it submits and sees; the name unless given. Keys of one submitter see the same requests
+        /// The submitter of its requests; the name unless given. Keys of one submitter see the same requests
         #[arg(long)]
         submitter: Option<String>,
         /// Take this key from standard input instead of making one; harmless to repeat
@@ -52,6 +52,8 @@ pub(super) enum Key {
 
 impl Key {
     pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
+        let connected = database.connect(1).await?;
+        let store = &connected.store;
         match self {
             Self::Create {
                 name,
@@ -65,21 +67,17 @@ impl Key {
                 } else {
                     ApiKey::generate().context("the operating system has no random numbers")?
                 };
-                let connected = database.connect(1).await?;
-                let created = connected
-                    .store
-                    .key_create(&key, &name, &scopes, submitter.as_deref())
-                    .await?;
+                let created = store.key_create(&key, &name, &scopes, submitter.as_deref()).await?;
                 if json {
                     let scopes: Vec<_> = scopes.iter().map(|scope| scope.as_str()).collect();
-                    let mut said = json!({
+                    let mut shown = json!({
                         "id": key.id(), "name": name, "scopes": scopes, "submitter": created.submitter,
                         "created": created.created,
                     });
                     if !from_stdin {
-                        said["key"] = key.expose().into();
+                        shown["key"] = key.expose().into();
                     }
-                    outln!("{said}");
+                    outln!("{shown}");
                 } else if from_stdin {
                     outln!("{}", key.id());
                 } else {
@@ -88,28 +86,25 @@ impl Key {
                 }
             }
             Self::List { json } => {
-                let connected = database.connect(1).await?;
-                let keys = connected.store.key_list().await?;
+                let keys = store.key_list().await?;
                 if json {
-                    outln!("{}", serde_json::to_string_pretty(&keys)?);
-                } else {
-                    let rows = keys.into_iter().map(|key| {
-                        [
-                            key.id,
-                            key.name,
-                            key.scopes.join(" "),
-                            key.submitter,
-                            minute(key.created_at),
-                            or_dash(key.revoked_at.map(minute)),
-                        ]
-                    });
-                    let header = ["id", "name", "scopes", "submitter", "created", "revoked"];
-                    outln!("{}", table(header, rows));
+                    return print_json(&keys);
                 }
+                let rows = keys.into_iter().map(|key| {
+                    [
+                        key.id,
+                        key.name,
+                        key.scopes.join(" "),
+                        key.submitter,
+                        rfc3339(key.created_at),
+                        or_dash(key.revoked_at.map(rfc3339)),
+                    ]
+                });
+                let header = ["id", "name", "scopes", "submitter", "created", "revoked"];
+                outln!("{}", table(header, rows));
             }
             Self::Revoke { id, json } => {
-                let connected = database.connect(1).await?;
-                let revoked = connected.store.key_revoke(&id).await?;
+                let revoked = store.key_revoke(&id).await?;
                 if json {
                     outln!("{}", serde_json::to_string(&revoked)?);
                 } else {
@@ -126,14 +121,14 @@ impl Key {
     }
 }
 
-fn minute(time: chrono::DateTime<chrono::Utc>) -> String {
+fn rfc3339(time: chrono::DateTime<chrono::Utc>) -> String {
     time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
 }
 
 fn read_key() -> anyhow::Result<ApiKey> {
     let mut text = String::new();
     std::io::stdin()
-        // One byte more than a key and a line's end: whatever is longer is none.
+        // More than a key and a line's end: a longer text is no key.
         .take(256)
         .read_to_string(&mut text)
         .context("cannot read the key from standard input")?;

@@ -9,7 +9,7 @@ use crate::schema;
 
 #[derive(Debug, Args)]
 pub(super) struct Migrate {
-    /// Only say what would be done
+    /// Only list what would be done
     #[arg(long)]
     dry_run: bool,
 }

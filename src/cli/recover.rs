@@ -8,18 +8,15 @@ use clap::Args;
 use serde_json::json;
 
 use self::summary::Summary;
-use super::DatabaseArgs;
+use super::{DatabaseArgs, exit_code, print_json};
 use crate::store::{Recover as Step, Store};
-
-/// What `recover` answers when it found something, besides 0 for nothing and 1 for an error of its own.
-const SOMETHING_WAS_WRONG: u8 = 3;
 
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit status: 0 nothing was wrong, 3 something was (and is repaired, unless --dry-run), 1 error."
 )]
 pub(super) struct Recover {
-    /// Only say what would be done
+    /// Only list what would be done
     #[arg(long)]
     dry_run: bool,
     /// Reset every request in flight, also under a live lease: for a fleet that is known to be down
@@ -44,7 +41,7 @@ pub(super) struct Recover {
 
 impl Recover {
     pub(super) async fn run(mut self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
-        // The HTTP spelling is welcome here too.
+        // The HTTP spelling is accepted too.
         self.kind = self.kind.map(|kind| kind.replace('-', "_"));
         let connected = database.connect(2).await?;
         let store = connected.store;
@@ -72,25 +69,21 @@ impl Recover {
             Some(run) => store.recovery_ends(run).await.map(drop),
             None => Ok(()),
         };
-        // Also when it broke off: whole batches are done by then.
+        // Also after an error: the batches before it are committed.
         if result.is_ok() || summary.is_anything_wrong() {
             summary.after = match store.request_overview().await {
                 Err(_) if result.is_err() => Vec::new(),
                 after => after?,
             };
             if self.json {
-                outln!("{}", serde_json::to_string_pretty(&summary)?);
+                print_json(&summary)?;
             } else {
                 summary.print();
             }
         }
         result?;
         closed?;
-        Ok(if summary.is_anything_wrong() {
-            ExitCode::from(SOMETHING_WAS_WRONG)
-        } else {
-            ExitCode::SUCCESS
-        })
+        Ok(exit_code(!summary.is_anything_wrong()))
     }
 
     async fn steps(&self, store: &Store, step: Step<'_>, summary: &mut Summary) -> anyhow::Result<()> {
@@ -98,7 +91,7 @@ impl Recover {
         if self.kind.is_some() || self.limit.is_some() {
             return self.lives(store, step, summary).await;
         }
-        // Looked for beside the rest, because mostly there are none.
+        // Counted at the same time as the rest, because mostly there are none.
         let look = Step { dry_run: true, ..step };
         let (lives, found) = tokio::join!(self.lives(store, step, summary), strays(store, &look));
         lives?;
@@ -112,7 +105,7 @@ impl Recover {
         Ok(())
     }
 
-    /// Live requests: what is past its deadline first, for it needs no message any more.
+    /// Live requests: those past their deadline first, because they need no message any more.
     async fn lives(&self, store: &Store, step: Step<'_>, summary: &mut Summary) -> anyhow::Result<()> {
         self.deadlines(store, step, summary).await?;
         self.requests(store, step, summary).await
@@ -127,27 +120,24 @@ impl Recover {
         (batch > 0).then_some(batch)
     }
 
-    /// Deadlines that no sweep will meet, a bounded batch a transaction.
+    /// Deadlines that no sweep finds, a bounded batch a transaction.
     async fn deadlines(&self, store: &Store, mut step: Step<'_>, summary: &mut Summary) -> anyhow::Result<()> {
-        let mut after = None;
-        while let Some(batch) = self.next_batch(summary) {
+        let mut next = Some(None);
+        while let (Some(after), Some(batch)) = (next, self.next_batch(summary)) {
             step.batch = batch;
             let done = store.recover_deadlines(&step, after).await?;
             summary.expired += done.expired;
             summary.dated += done.dated;
             summary.ids.extend(done.ids);
-            after = done.next_after;
-            if after.is_none() {
-                break;
-            }
+            next = done.next_after.map(Some);
         }
         Ok(())
     }
 
-    /// Lost senders and lost messages, a bounded batch a transaction.
+    /// Lost claims and lost messages, a bounded batch a transaction.
     async fn requests(&self, store: &Store, mut step: Step<'_>, summary: &mut Summary) -> anyhow::Result<()> {
-        let mut after = None;
-        while let Some(batch) = self.next_batch(summary) {
+        let mut next = Some(None);
+        while let (Some(after), Some(batch)) = (next, self.next_batch(summary)) {
             step.batch = batch;
             let done = store.recover(&step, after).await?;
             summary.examined += done.examined;
@@ -157,33 +147,27 @@ impl Recover {
             summary.renumbered += done.renumbered;
             summary.counted += done.counted;
             summary.ids.extend(done.ids);
-            after = done.next_after;
-            if after.is_none() {
-                break;
-            }
+            next = done.next_after.map(Some);
         }
         Ok(())
     }
 }
 
-/// Removes messages that stand for no live request; returns how many there were.
+/// Removes messages without a live request; returns their number.
 async fn strays(store: &Store, step: &Step<'_>) -> anyhow::Result<i64> {
     let mut removed = 0;
     for queue in store.queue_overview().await? {
-        let mut after = None;
-        loop {
+        let mut next = Some(None);
+        while let Some(after) = next {
             let done = store.remove_stray_messages(&queue.queue, step, after).await?;
             removed += done.removed;
-            after = done.next_after;
-            if after.is_none() {
-                break;
-            }
+            next = done.next_after.map(Some);
         }
     }
     Ok(removed)
 }
 
-/// Responses that came early, and could have been applied since.
+/// Early responses that can be applied now.
 async fn responses(store: &Store, step: &Step<'_>, summary: &mut Summary) -> anyhow::Result<()> {
     loop {
         let done = store.recover_responses(step).await?;

@@ -7,30 +7,28 @@ use clap::Args;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::{DatabaseArgs, table::plain};
+use super::{
+    DatabaseArgs, exit_code, print_json,
+    table::{plain, print_first},
+};
 use crate::store::{Redrive as Step, Store};
-
-/// What `redrive` answers when some could not be submitted, besides 0 for done and 1 for an error of its own.
-const SOME_ARE_LEFT: u8 = 3;
-
-/// How many ids are shown to a person.
-const IDS_SHOWN: usize = 20;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Each request is submitted again once at most. Towards the downstream the new one is another request: what the \
-                  old one has done there may be done again.\n\
-                  Exit status: 0 all that there was, 3 some are left (the gates had no room, or they cannot be submitted any \
+    after_help = "Each request is submitted again once at most. For the downstream the new one is another request: the effects of the \
+                  old one may be repeated.\n\
+                  Exit status: 0 all were submitted, 3 some are left (the gates had no room, or they cannot be submitted any \
                   more), 1 error."
 )]
 pub(super) struct Redrive {
     /// Only this kind
     #[arg(long)]
     kind: Option<String>,
-    /// Only what ended since then: a time such as 2026-11-20T08:00:00Z, or so long ago, such as 2h
+    /// Only requests that ended since this time, such as 2026-11-20T08:00:00Z, or this long ago, such as 2h
     #[arg(long)]
     since: Option<Since>,
-    /// Only errors of this code; without, all but `cancelled`, `outcome_unknown`, and what was begun to be sent at most once
+    /// Only errors of this code; without it, all but `cancelled`, `outcome_unknown`, and requests whose at-most-once
+    /// send began
     #[arg(long)]
     code: Option<String>,
     /// Submit this many at most
@@ -39,7 +37,7 @@ pub(super) struct Redrive {
     /// Requests per transaction
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(i32).range(1..=10_000))]
     batch: i32,
-    /// Only say what would be submitted again
+    /// Only list the requests that would be submitted again
     #[arg(long)]
     dry_run: bool,
     /// Print JSON
@@ -47,7 +45,7 @@ pub(super) struct Redrive {
     json: bool,
 }
 
-/// A point in time, or so long ago.
+/// A point in time, or a time before now.
 #[derive(Debug, Clone, Copy)]
 enum Since {
     At(DateTime<Utc>),
@@ -93,7 +91,7 @@ struct Redriven {
     redriven_as: Option<Uuid>,
 }
 
-/// An old request that nobody could submit now, and why.
+/// An old request that cannot be submitted now, and why.
 #[derive(Debug, Serialize)]
 struct Unfit {
     job_id: Uuid,
@@ -102,7 +100,7 @@ struct Unfit {
 
 impl Redrive {
     pub(super) async fn run(mut self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
-        // The HTTP spelling is welcome here too.
+        // The HTTP spelling is accepted too.
         self.kind = self.kind.map(|kind| kind.replace('-', "_"));
         let connected = database.connect(1).await?;
         let store = &connected.store;
@@ -122,26 +120,22 @@ impl Redrive {
         };
 
         let result = self.batches(store, step, &mut summary).await;
-        // Also when it broke off: what was submitted by then stays submitted.
+        // Also after an error: requests that were submitted before it stay submitted.
         if result.is_ok() || summary.redriven > 0 {
             if self.json {
-                outln!("{}", serde_json::to_string_pretty(&summary)?);
+                print_json(&summary)?;
             } else {
                 print(&summary);
             }
         }
         result?;
-        Ok(if summary.refused == 0 && summary.unfit.is_empty() {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::from(SOME_ARE_LEFT)
-        })
+        Ok(exit_code(summary.refused == 0 && summary.unfit.is_empty()))
     }
 
     /// One bounded batch a transaction.
     async fn batches(&self, store: &Store, mut step: Step<'_>, summary: &mut Summary) -> anyhow::Result<()> {
-        let mut after = None;
-        while let Some(batch) = self.next_batch(summary.redriven) {
+        let mut next = Some(None);
+        while let (Some(after), Some(batch)) = (next, self.next_batch(summary.redriven)) {
             step.batch = batch;
             let done = store.redrive(&step, after).await?;
             summary.redriven += done.redriven;
@@ -158,10 +152,7 @@ impl Redrive {
                     .zip(done.unfit_reasons)
                     .map(|(job_id, reason)| Unfit { job_id, reason }),
             );
-            after = done.next_after;
-            if after.is_none() {
-                break;
-            }
+            next = done.next_after.map(Some);
         }
         Ok(())
     }
@@ -177,30 +168,15 @@ impl Redrive {
 fn print(summary: &Summary) {
     let would = if summary.dry_run { "would be " } else { "" };
     outln!("{} {would}submitted again", summary.redriven);
-    for request in summary.requests.iter().take(IDS_SHOWN) {
-        match request.redriven_as {
-            Some(redriven_as) => outln!("  {} as {redriven_as}", request.job_id),
-            None => outln!("  {}", request.job_id),
-        }
-    }
-    if summary.requests.len() > IDS_SHOWN {
-        outln!(
-            "  … and {} more (--json lists them all)",
-            summary.requests.len() - IDS_SHOWN
-        );
-    }
+    print_first(summary.requests.iter().map(|request| match request.redriven_as {
+        Some(redriven_as) => format!("{} as {redriven_as}", request.job_id),
+        None => request.job_id.to_string(),
+    }));
     if !summary.unfit.is_empty() {
         outln!("{} cannot be submitted again:", summary.unfit.len());
     }
-    for request in summary.unfit.iter().take(IDS_SHOWN) {
-        outln!("  {}: {}", request.job_id, plain(&request.reason));
-    }
-    if summary.unfit.len() > IDS_SHOWN {
-        outln!(
-            "  … and {} more (--json lists them all)",
-            summary.unfit.len() - IDS_SHOWN
-        );
-    }
+    let unfit = summary.unfit.iter();
+    print_first(unfit.map(|request| format!("{}: {}", request.job_id, plain(&request.reason))));
     if summary.refused > 0 {
         outln!(
             "the gates have no room for {}; come back in {} s for these and the rest",

@@ -29,7 +29,7 @@ pub(super) struct Serve {
     /// Where to listen. Without any API key (`tidegate key create`) only loopback is listened on
     #[arg(long, env = "TIDEGATE_LISTEN", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// Database connections at most, beside two for operators, API keys and gates and one that listens
+    /// The most database connections, besides two for operators, API keys and gates and one that listens
     #[arg(long, default_value_t = 10)]
     connections: u32,
     /// Where to LISTEN, when the database is reached through a pooler in transaction mode: a direct connection, or a
@@ -41,7 +41,7 @@ pub(super) struct Serve {
         hide_env_values = true
     )]
     listen_database_url: Option<String>,
-    /// Webhooks delivered at once by this node at most; 0: it leaves them to others
+    /// The most webhooks that this node delivers at once; 0: none
     #[arg(long, default_value_t = webhook::Options::default().concurrency)]
     webhooks: usize,
     #[command(flatten)]
@@ -69,7 +69,7 @@ struct Limits {
     /// How long a connection may take for a request's head, or stay idle between requests
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     idle_timeout: Duration,
-    /// How long a client may take none of its answer
+    /// How long a client may stop reading its answer
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     write_timeout: Duration,
     /// How long calls under way may take to finish after SIGTERM
@@ -79,13 +79,13 @@ struct Limits {
     #[arg(long, value_name = "SECONDS", default_value_t = HttpOptions::default().wait_max.as_secs(),
         value_parser = clap::value_parser!(u64).range(..=86_400))]
     wait_max: u64,
-    /// Callers who wait at once, at most; the next ones are answered at once
+    /// The most callers that wait at once; the next ones are answered at once
     #[arg(long, value_name = "N", default_value_t = HttpOptions::default().waiters_max)]
     waiters_max: usize,
-    /// Streams of events that are open at once, at most
+    /// The most streams of events that are open at once
     #[arg(long, value_name = "N", default_value_t = HttpOptions::default().streams_max)]
     streams_max: usize,
-    /// How long a stream of events stays open; its reader comes back, and shows its key again
+    /// How long a stream of events stays open; its reader connects again, with its key
     #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = parse_duration)]
     stream_time: Duration,
 }
@@ -96,13 +96,13 @@ impl Serve {
         let connected = database.connect_to_serve(self.connections.max(2)).await?;
         let listen_url = self.listen_database_url.as_ref().unwrap_or(&connected.location.url);
         let listener_settings = PoolSettings {
-            // What the database counts nodes by.
+            // The database counts nodes by this name.
             application_name: http::LISTENER_NAME.to_owned(),
             ..PoolSettings::default()
         };
         let listened =
             database::connect_to_listen(listen_url, &listener_settings).context("check --listen-database-url")?;
-        room_for(self.limits.connection_limit);
+        raise_file_limit(self.limits.connection_limit);
         let listen = within_reach(self.listen, &connected.store).await?;
         let listener = match TcpListener::bind(listen).await {
             Ok(listener) => listener,
@@ -124,7 +124,7 @@ impl Serve {
             waiters_max: limits.waiters_max,
             streams_max: limits.streams_max,
             stream_time: limits.stream_time,
-            // What listens beyond loopback does so because there is a key; it never serves without one.
+            // It listens beyond loopback only if there is a key, and then never serves without one.
             keys_required: !address.ip().is_loopback(),
         };
         let connections = ConnectionOptions {
@@ -157,14 +157,14 @@ impl Serve {
     }
 }
 
-/// A part of the process, under its name.
+/// Runs a part of the process, and returns its name.
 async fn part(name: &'static str, running: impl Future<Output = ()>) -> &'static str {
     running.await;
     name
 }
 
-/// Serves until `stop`, and then until all parts have ended. When one of them ends before, so does the whole: a process
-/// that goes on without it looks well and is not.
+/// Serves until `stop`, and then until all parts have ended. When one of them ends before, the process stops: without
+/// it, the node would look healthy and not be.
 async fn together(
     served: impl Future<Output = std::io::Result<()>>,
     mut parts: JoinSet<&'static str>,
@@ -197,8 +197,8 @@ async fn together(
     }
 }
 
-/// Makes room for this many connections, and some files besides.
-fn room_for(connections: usize) {
+/// Raises the limit of open files for this many connections and some files.
+fn raise_file_limit(connections: usize) {
     let wanted = u64::try_from(connections).unwrap_or(u64::MAX).saturating_add(256);
     match file_limit::raise(wanted) {
         Ok(limit) if limit >= wanted => {}
@@ -211,13 +211,13 @@ fn room_for(connections: usize) {
     }
 }
 
-/// The address asked for, or, as long as nobody has to show a key, loopback.
+/// The address asked for; loopback as long as there is no API key.
 async fn within_reach(asked: SocketAddr, store: &Store) -> anyhow::Result<SocketAddr> {
     if !store.key_changes(0, 1).await?.is_empty() {
         return Ok(asked);
     }
     if asked.ip().is_loopback() {
-        tracing::warn!("no API key yet: whoever reaches this port may do everything (`tidegate key create`)");
+        tracing::warn!("no API key yet: every caller that reaches this port may do everything (`tidegate key create`)");
         return Ok(asked);
     }
     let address = loopback(asked);
@@ -241,7 +241,7 @@ fn loopback(address: SocketAddr) -> SocketAddr {
 mod tests {
     use super::*;
 
-    /// Serves until it is told to stop.
+    /// Serves until `stop`.
     async fn serving(stop: CancellationToken) -> std::io::Result<()> {
         stop.cancelled().await;
         Ok(())

@@ -6,8 +6,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::{
-    DatabaseArgs,
-    table::{or_dash, table},
+    DatabaseArgs, print_json,
+    table::{or_dash, table, time},
 };
 use crate::store::{EstimatorOverview, Gate, QueueOverview, StageLevel, WorkerOverview};
 
@@ -28,14 +28,10 @@ impl Status {
         let stages = connected.store.stage_levels().await?;
         let timeouts = connected.store.estimator_overview().await?;
         if self.json {
-            outln!(
-                "{}",
-                serde_json::to_string_pretty(&json!({
-                    "requests": requests, "queues": queues, "gates": gates, "stages": stages,
-                    "adaptive_timeouts": timeouts, "workers": workers
-                }))?
-            );
-            return Ok(ExitCode::SUCCESS);
+            return print_json(&json!({
+                "requests": requests, "queues": queues, "gates": gates, "stages": stages,
+                "adaptive_timeouts": timeouts, "workers": workers
+            }));
         }
 
         let closed: Vec<_> = gates
@@ -74,7 +70,7 @@ impl Status {
     }
 }
 
-/// A gate that lets nothing in, and since when and until when.
+/// A closed gate: its cause, since when, and when it opens.
 fn closed_gate(gate: &Gate) -> String {
     let (why, until) = if gate.forced {
         ("by hand", "until it is released".to_owned())
@@ -84,7 +80,7 @@ fn closed_gate(gate: &Gate) -> String {
     format!(
         "GATE CLOSED: {}, {why} since {}, depth {}, {until}",
         gate.name,
-        gate.changed_at.format("%Y-%m-%d %H:%M:%SZ"),
+        time(gate.changed_at),
         gate.depth,
     )
 }
@@ -101,7 +97,7 @@ const QUEUE_COLUMNS: [&str; 9] = [
     "gate",
 ];
 
-/// What is in a queue, and how fast it goes out.
+/// The messages of a queue, and its drain rates.
 fn queue_row(queue: QueueOverview) -> [String; 9] {
     let limit = match (queue.per_seconds, queue.max_concurrency) {
         _ if queue.paused => "paused".to_owned(),
@@ -130,7 +126,7 @@ fn percent(share: Option<f64>) -> String {
     or_dash(share.map(|share| format!("{:.1} %", share * 100.0)))
 }
 
-/// How the calls of a stage went in the last five minutes.
+/// The service level of a stage in the last five minutes.
 fn stage_row(stage: StageLevel) -> [String; 9] {
     [
         format!("{}.{}", stage.kind, stage.stage),
@@ -162,7 +158,7 @@ const TIMEOUT_COLUMNS: [&str; 10] = [
     "processes",
 ];
 
-/// What the fleet has learned of how long calls of a stage take.
+/// The learned timeout of a stage.
 fn timeout_row(estimator: &EstimatorOverview) -> [String; 10] {
     let ms = |ms: Option<f64>| or_dash(ms.map(|ms| format!("{ms:.1} ms")));
     [
@@ -181,7 +177,7 @@ fn timeout_row(estimator: &EstimatorOverview) -> [String; 10] {
 
 const WORKER_COLUMNS: [&str; 5] = ["worker", "queues", "state", "held", "last seen"];
 
-/// A worker, and when it was heard of.
+/// A worker, and when it was last seen.
 fn worker_row(worker: WorkerOverview) -> [String; 5] {
     let state = match (worker.alive, worker.stopped_at) {
         (true, _) => "alive",
@@ -193,6 +189,6 @@ fn worker_row(worker: WorkerOverview) -> [String; 5] {
         worker.queues.join(" "),
         state.to_owned(),
         worker.held.to_string(),
-        or_dash(Some(worker.last_seen_at.format("%Y-%m-%d %H:%M:%SZ"))),
+        time(worker.last_seen_at),
     ]
 }

@@ -20,13 +20,13 @@ pub(super) struct Submit {
     /// The same key and payload within the window is the same request
     #[arg(long)]
     idempotency_key: Option<String>,
-    /// Who submits
+    /// The submitter
     #[arg(long)]
     submitter: Option<String>,
     /// The earliest start, such as 2030-01-31T09:00:00Z
     #[arg(long)]
     not_before: Option<DateTime<Utc>>,
-    /// Who is told when the request ends; its host has to be allowed (`tidegate webhook hosts`)
+    /// The URL to call when the request ends; its host has to be allowed (`tidegate webhook hosts`)
     #[arg(long)]
     callback_url: Option<String>,
     /// Print JSON
@@ -44,7 +44,7 @@ impl Submit {
                 .context("cannot read the payload from standard input")?;
         }
         let submission = Submission {
-            // The HTTP spelling is welcome here too.
+            // The HTTP spelling is accepted too.
             kind: self.kind.replace('-', "_"),
             payload: RawValue::from_string(payload.trim().to_owned()).context("the payload is not JSON")?,
             idempotency_key: self.idempotency_key,
@@ -69,7 +69,7 @@ impl Submit {
         };
         let eta = match ticket.eta {
             None if !ticket.status.is_terminal() => {
-                // A replay: where it stands is read, as by a poll.
+                // A replay: its position and ETA are read, as by a poll.
                 let outlook = store.outlook(ticket.id).await?;
                 ticket.position = outlook.as_ref().and_then(|outlook| outlook.position);
                 outlook.and_then(|outlook| outlook.eta)

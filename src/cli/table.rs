@@ -1,4 +1,4 @@
-//! Tables for people.
+//! Tables and lists for a terminal.
 
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
 
@@ -28,7 +28,25 @@ pub(super) fn or_dash<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
-/// Text from elsewhere, for a terminal: what would move the cursor, begin a line or turn the writing direction is escaped.
+/// A time, to the second.
+pub(super) fn time(at: chrono::DateTime<chrono::Utc>) -> String {
+    at.format("%Y-%m-%d %H:%M:%SZ").to_string()
+}
+
+/// Prints the first lines of a list, indented, and how many more there are.
+pub(super) fn print_first(lines: impl ExactSizeIterator<Item = String>) {
+    const SHOWN: usize = 20;
+    let more = lines.len().saturating_sub(SHOWN);
+    for line in lines.take(SHOWN) {
+        outln!("  {line}");
+    }
+    if more > 0 {
+        outln!("  … and {more} more (--json lists them all)");
+    }
+}
+
+/// Text from elsewhere, for a terminal: characters that move the cursor, begin a line or change the writing direction
+/// are escaped.
 pub(super) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for character in text.chars() {

@@ -6,12 +6,12 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 
 use super::{
-    Connected, DatabaseArgs,
-    table::{or_dash, table},
+    Connected, DatabaseArgs, print_json,
+    table::{or_dash, table, time},
 };
 use crate::request::RequestId;
 
-/// Deliveries put in line again in one transaction.
+/// Deliveries made due again in one transaction.
 const BATCH: i32 = 1000;
 
 #[derive(Debug, Subcommand)]
@@ -22,11 +22,11 @@ pub(super) enum Webhook {
     /// The secrets that deliveries are signed with
     #[command(subcommand)]
     Secret(Secret),
-    /// Name who is told when requests of a kind end
+    /// Set the callback URL of a kind
     Kind {
         /// The kind, such as `direct` or `user_decrypt`
         kind: String,
-        /// The URL; `none` for nobody
+        /// The URL; `none` for no callback
         url: String,
     },
     /// Show deliveries, the latest request first
@@ -45,7 +45,7 @@ pub(super) enum Hosts {
         #[arg(long)]
         allow_private: bool,
     },
-    /// Take a host off the list; what is still to be delivered there fails
+    /// Remove a host from the list; pending deliveries to it fail
     Remove {
         /// The host, as it is listed
         host: String,
@@ -60,7 +60,7 @@ pub(super) enum Hosts {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Secret {
-    /// Make a new secret and print it, once; the one before signs as well for a while
+    /// Make a new secret and print it, once; the previous one also signs for a time
     Rotate {
         /// For this host of the list only
         #[arg(long)]
@@ -69,7 +69,7 @@ pub(super) enum Secret {
         #[arg(long, default_value_t = 24.0)]
         overlap_hours: f64,
     },
-    /// Show which secrets there are, without the secrets
+    /// List the secrets, without their values
     List {
         /// Print JSON
         #[arg(long)]
@@ -79,10 +79,10 @@ pub(super) enum Secret {
 
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// Only what failed
+    /// Only failed deliveries
     #[arg(long)]
     failed: bool,
-    /// At most so many
+    /// The most deliveries to show
     #[arg(long, default_value_t = 50)]
     limit: u32,
     /// Print JSON
@@ -95,7 +95,7 @@ pub(super) struct List {
 pub(super) struct Redeliver {
     /// The job id
     id: Option<RequestId>,
-    /// Everything that failed
+    /// Every failed delivery
     #[arg(long)]
     failed: bool,
 }
@@ -104,24 +104,24 @@ impl Webhook {
     pub(super) async fn run(self, database: DatabaseArgs) -> anyhow::Result<ExitCode> {
         let connected = database.connect(1).await?;
         match self {
-            Self::Hosts(command) => command.run(&connected).await?,
-            Self::Secret(command) => command.run(&connected).await?,
+            Self::Hosts(command) => command.run(&connected).await,
+            Self::Secret(command) => command.run(&connected).await,
             Self::Kind { kind, url } => {
                 let url = Some(url).filter(|url| url != "none");
                 let kind = kind.replace('-', "_");
                 let before = connected.store.set_kind_callback(&kind, url.as_deref()).await?;
-                let [is, was] = [url, before].map(|url| url.unwrap_or_else(|| "nobody".to_owned()));
-                outln!("{kind} tells {is}; it told {was}");
+                let [is, was] = [url, before].map(|url| url.unwrap_or_else(|| "none".to_owned()));
+                outln!("the callback of {kind} is {is}; it was {was}");
+                Ok(ExitCode::SUCCESS)
             }
-            Self::List(command) => command.run(&connected).await?,
-            Self::Redeliver(command) => command.run(&connected).await?,
+            Self::List(command) => command.run(&connected).await,
+            Self::Redeliver(command) => command.run(&connected).await,
         }
-        Ok(ExitCode::SUCCESS)
     }
 }
 
 impl Hosts {
-    async fn run(self, connected: &Connected) -> anyhow::Result<()> {
+    async fn run(self, connected: &Connected) -> anyhow::Result<ExitCode> {
         let store = &connected.store;
         match self {
             Self::Add { host, allow_private } => {
@@ -149,8 +149,7 @@ impl Hosts {
             Self::List { json } => {
                 let hosts = store.webhook_hosts().await?;
                 if json {
-                    outln!("{}", serde_json::to_string_pretty(&hosts)?);
-                    return Ok(());
+                    return print_json(&hosts);
                 }
                 let rows = hosts.into_iter().map(|host| {
                     let addresses = if host.allow_private { "private too" } else { "public" };
@@ -159,12 +158,12 @@ impl Hosts {
                 outln!("{}", table(["host", "addresses", "since", "by"], rows));
             }
         }
-        Ok(())
+        Ok(ExitCode::SUCCESS)
     }
 }
 
 impl Secret {
-    async fn run(self, connected: &Connected) -> anyhow::Result<()> {
+    async fn run(self, connected: &Connected) -> anyhow::Result<ExitCode> {
         let store = &connected.store;
         match self {
             Self::Rotate { host, overlap_hours } => {
@@ -174,14 +173,13 @@ impl Secret {
                 let (id, secret) = store.webhook_secret_rotate(host.as_deref(), overlap).await?;
                 outln!("{secret}");
                 eprintln!(
-                    "secret {id} signs from now on and is not shown again; the one before signs as well for {overlap_hours} h"
+                    "secret {id} signs from now on and is not shown again; the previous one also signs for {overlap_hours} h"
                 );
             }
             Self::List { json } => {
                 let secrets = store.webhook_secrets().await?;
                 if json {
-                    outln!("{}", serde_json::to_string_pretty(&secrets)?);
-                    return Ok(());
+                    return print_json(&secrets);
                 }
                 let rows = secrets.into_iter().map(|secret| {
                     [
@@ -194,16 +192,15 @@ impl Secret {
                 outln!("{}", table(["id", "host", "since", "until"], rows));
             }
         }
-        Ok(())
+        Ok(ExitCode::SUCCESS)
     }
 }
 
 impl List {
-    async fn run(self, connected: &Connected) -> anyhow::Result<()> {
+    async fn run(self, connected: &Connected) -> anyhow::Result<ExitCode> {
         let deliveries = connected.store.webhook_deliveries(self.failed, self.limit).await?;
         if self.json {
-            outln!("{}", serde_json::to_string_pretty(&deliveries)?);
-            return Ok(());
+            return print_json(&deliveries);
         }
         let rows = deliveries.into_iter().map(|delivery| {
             let state = match (delivery.state.as_str(), delivery.under_way) {
@@ -222,35 +219,28 @@ impl List {
         });
         let header = ["job", "state", "attempts", "status", "url", "error"];
         outln!("{}", table(header, rows));
-        Ok(())
+        Ok(ExitCode::SUCCESS)
     }
 }
 
 impl Redeliver {
-    async fn run(self, connected: &Connected) -> anyhow::Result<()> {
+    async fn run(self, connected: &Connected) -> anyhow::Result<ExitCode> {
         let store = &connected.store;
         if let Some(id) = self.id {
             let Some(before) = store.webhook_redeliver(id).await? else {
                 bail!("request {id} has no delivery: see `tidegate webhook list`");
             };
-            outln!("{id} is in line again; it was {before}");
-            return Ok(());
+            outln!("{id} is due again; it was {before}");
+            return Ok(ExitCode::SUCCESS);
         }
         let mut total = 0;
-        let mut after = None;
-        loop {
-            let (redelivered, next) = store.webhook_redeliver_failed(BATCH, after).await?;
+        let mut next = Some(None);
+        while let Some(after) = next {
+            let (redelivered, next_after) = store.webhook_redeliver_failed(BATCH, after).await?;
             total += redelivered;
-            if next.is_none() {
-                break;
-            }
-            after = next;
+            next = next_after.map(Some);
         }
-        outln!("{total} in line again");
-        Ok(())
+        outln!("{total} due again");
+        Ok(ExitCode::SUCCESS)
     }
-}
-
-fn time(at: chrono::DateTime<chrono::Utc>) -> String {
-    at.format("%Y-%m-%d %H:%M:%SZ").to_string()
 }

@@ -1,4 +1,4 @@
-//! Who the server runs as, and how its programs are run.
+//! The account of the server, and how its programs are run.
 
 use std::env;
 use std::os::unix::fs::MetadataExt;
@@ -93,8 +93,8 @@ impl Account {
         ))
     }
 
-    /// Checks that the account can enter `directory`, by asking the system as that account: mode
-    /// bits alone do not tell, because of access control lists and mount options.
+    /// Checks that the account can enter `directory`, with a test that runs as that account: mode
+    /// bits alone do not decide it, because of access control lists and mount options.
     pub(super) fn check_reach(&self, directory: &Path) -> Result<(), EmbeddedPostgresError> {
         let Some(user) = &self.other else {
             return Ok(());

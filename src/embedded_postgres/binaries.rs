@@ -1,4 +1,4 @@
-//! Where this machine keeps its Postgres programs.
+//! The search for this machine's Postgres programs.
 
 use std::cmp::Reverse;
 use std::env;
@@ -131,8 +131,8 @@ fn with_client_programs(directory: PathBuf) -> PathBuf {
 }
 
 fn major_version(directory: &Path) -> Option<u32> {
-    let said = output_of(&directory.join("postgres"), "--version")?;
-    said.split_whitespace().find_map(leading_number)
+    let version = output_of(&directory.join("postgres"), "--version")?;
+    version.split_whitespace().find_map(leading_number)
 }
 
 fn output_of(program: &Path, argument: &str) -> Option<String> {

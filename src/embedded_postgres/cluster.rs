@@ -6,9 +6,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::EmbeddedPostgresError;
-use super::account::Account;
 use super::layout::{Layout, make_private};
+use super::{EmbeddedPostgresError, Server};
 
 /// The role that owns everything in the cluster.
 pub(super) const SUPERUSER: &str = "tidegate";
@@ -33,63 +32,63 @@ pub(super) fn major_version(layout: &Layout) -> Result<Option<u32>, EmbeddedPost
     }
 }
 
-/// Makes the cluster unless there is one. The caller holds the start lock.
-///
-/// The cluster is made under another name and renamed when it is complete, so that one which was
-/// interrupted halfway is never mistaken for a whole one.
-pub(super) fn make_if_missing(
-    layout: &Layout,
-    account: &Account,
-    bin: &Path,
-    durable: bool,
-) -> Result<(), EmbeddedPostgresError> {
-    remove_unfinished(layout);
-    if major_version(layout)?.is_some() {
-        return Ok(());
-    }
-    let unfinished = layout.root.join(format!("{UNFINISHED}{}", std::process::id()));
-    let made = make(&unfinished, account, bin, durable);
-    if made.is_err() {
+impl Server {
+    /// Makes the cluster unless there is one. The caller holds the start lock.
+    ///
+    /// The cluster is made under another name and renamed when it is complete, so that an
+    /// incomplete one is never taken for a complete one.
+    pub(super) fn make_cluster_if_missing(&self) -> Result<(), EmbeddedPostgresError> {
+        let layout = &self.layout;
         remove_unfinished(layout);
-    }
-    made?;
-    fs::rename(&unfinished, &layout.data).map_err(|error| match error.kind() {
-        io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => EmbeddedPostgresError::UnusableDirectory {
-            directory: layout.root.clone(),
-            reason: "`data` in it is something else than a PostgreSQL cluster".to_owned(),
-        },
-        _ => EmbeddedPostgresError::io("rename", &unfinished)(error),
-    })?;
-    File::open(&layout.root)
-        .and_then(|directory| directory.sync_all())
-        .map_err(EmbeddedPostgresError::io("sync", &layout.root))
-}
-
-fn make(directory: &Path, account: &Account, bin: &Path, durable: bool) -> Result<(), EmbeddedPostgresError> {
-    let initdb = |locale: &str| {
-        make_private(directory, account)?;
-        let program = bin.join("initdb");
-        let mut command = account.command(&program);
-        command
-            .arg("-D")
-            .arg(directory)
-            .args(["--encoding=UTF8", locale, "--username", SUPERUSER])
-            .args(["--auth-local=trust", "--auth-host=reject"])
-            .arg("--no-instructions");
-        if !durable {
-            command.arg("--no-sync");
+        if major_version(layout)?.is_some() {
+            return Ok(());
         }
-        command.output().map_err(EmbeddedPostgresError::io("run", &program))
-    };
-    // `C.UTF-8` sorts bytewise and still knows letters beyond ASCII, but not every system has it.
-    let output = initdb("--locale=C.UTF-8")?;
-    if output.status.success() || initdb("--no-locale")?.status.success() {
-        return Ok(());
+        let unfinished = layout.root.join(format!("{UNFINISHED}{}", std::process::id()));
+        let made = self.make_cluster(&unfinished);
+        if made.is_err() {
+            remove_unfinished(layout);
+        }
+        made?;
+        fs::rename(&unfinished, &layout.data).map_err(|error| match error.kind() {
+            io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => {
+                EmbeddedPostgresError::UnusableDirectory {
+                    directory: layout.root.clone(),
+                    reason: "`data` in it is something else than a PostgreSQL cluster".to_owned(),
+                }
+            }
+            _ => EmbeddedPostgresError::io("rename", &unfinished)(error),
+        })?;
+        File::open(&layout.root)
+            .and_then(|directory| directory.sync_all())
+            .map_err(EmbeddedPostgresError::io("sync", &layout.root))
     }
-    Err(EmbeddedPostgresError::program("initdb", &output, ""))
+
+    fn make_cluster(&self, directory: &Path) -> Result<(), EmbeddedPostgresError> {
+        let initdb = |locale: &str| {
+            make_private(directory, &self.account)?;
+            let program = self.bin.join("initdb");
+            let mut command = self.account.command(&program);
+            command
+                .arg("-D")
+                .arg(directory)
+                .args(["--encoding=UTF8", locale, "--username", SUPERUSER])
+                .args(["--auth-local=trust", "--auth-host=reject"])
+                .arg("--no-instructions");
+            if !self.durable {
+                command.arg("--no-sync");
+            }
+            command.output().map_err(EmbeddedPostgresError::io("run", &program))
+        };
+        // `C.UTF-8` sorts bytewise and still knows letters beyond ASCII, but not every system has it.
+        let output = initdb("--locale=C.UTF-8")?;
+        if output.status.success() || initdb("--no-locale")?.status.success() {
+            return Ok(());
+        }
+        Err(EmbeddedPostgresError::program("initdb", &output, ""))
+    }
 }
 
-/// Removes clusters whose making was interrupted. What cannot be removed only takes up space.
+/// Removes clusters whose creation was interrupted. One that cannot be removed only takes up space.
 fn remove_unfinished(layout: &Layout) {
     for entry in fs::read_dir(&layout.root).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -107,8 +106,8 @@ fn remove_unfinished(layout: &Layout) {
 /// The file is outside the cluster's directory: when this process is root, it must not write where
 /// the server's account could have put a symbolic link.
 pub(super) fn write_settings(layout: &Layout, durable: bool) -> Result<(), EmbeddedPostgresError> {
-    // What is not durable is for tests: many small databases, made and dropped all the time, where no vacuum is wanted
-    // unasked, and a log of old changes would only take up memory.
+    // Servers without durability are for tests: they make and drop many small databases, so autovacuum would only
+    // disturb them, and a long write-ahead log would only take up memory.
     let more = if durable {
         "fsync = on\n\
          full_page_writes = on\n\

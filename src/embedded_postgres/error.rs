@@ -1,4 +1,4 @@
-//! What can go wrong between "no server" and "a server that answers".
+//! The errors of the private server.
 
 use std::ffi::OsStr;
 use std::io;
@@ -19,7 +19,7 @@ pub enum EmbeddedPostgresError {
     NotFound {
         /// The version asked for, as words.
         wanted: String,
-        /// What was found and rejected, as the continuation of a sentence; empty if nothing was.
+        /// The versions found and rejected, as the continuation of a sentence; empty if there are none.
         found: String,
     },
     /// `TIDEGATE_POSTGRES_BIN` names a directory without the Postgres programs.
@@ -38,7 +38,7 @@ pub enum EmbeddedPostgresError {
     UnusableDirectory {
         /// The directory asked for.
         directory: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// The account the server runs as cannot enter the directory.
@@ -63,7 +63,7 @@ pub enum EmbeddedPostgresError {
     /// A file operation failed.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was being done, as a verb.
+        /// The operation, as a verb.
         action: &'static str,
         /// The file or program.
         path: PathBuf,
@@ -71,23 +71,23 @@ pub enum EmbeddedPostgresError {
         source: io::Error,
     },
     /// A Postgres program failed.
-    #[error("`{program}` failed ({status}): {said}")]
+    #[error("`{program}` failed ({status}): {message}")]
     Program {
         /// The program's name.
         program: String,
         /// Its exit status.
         status: String,
-        /// What it wrote, and for a failed start the new lines of the server's log.
-        said: String,
+        /// Its output, and for a failed start the new lines of the server's log.
+        message: String,
     },
-    /// The server did not do what was asked in time.
+    /// The server did not start or stop in time.
     #[error("PostgreSQL (process {pid}) {complaint} within {seconds} s; its log is {}", log.display())]
     TimedOut {
         /// The postmaster's process id.
         pid: u32,
-        /// What it failed to do, as the middle of a sentence.
+        /// The operation that took too long, as the middle of a sentence.
         complaint: &'static str,
-        /// How long it was given, in seconds.
+        /// The time limit, in seconds.
         seconds: u64,
         /// The server's log file.
         log: PathBuf,
@@ -104,9 +104,9 @@ impl EmbeddedPostgresError {
         }
     }
 
-    /// The error for a program that ran and failed; `more` is appended to what it wrote.
+    /// The error for a program that ran and failed; `more` is appended to its output.
     pub(super) fn program(program: impl AsRef<OsStr>, output: &Output, more: &str) -> Self {
-        let said = [
+        let message = [
             String::from_utf8_lossy(&output.stdout).trim(),
             String::from_utf8_lossy(&output.stderr).trim(),
             more.trim(),
@@ -118,7 +118,7 @@ impl EmbeddedPostgresError {
         Self::Program {
             program: program.as_ref().to_string_lossy().into_owned(),
             status: output.status.to_string(),
-            said,
+            message,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The process that stops the server when nobody uses it any more.
+//! The process that stops the server when no process uses it any more.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -8,23 +8,23 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::layout::Layout;
-use super::locks::Held;
+use super::locks::FileLock;
 use super::{EmbeddedPostgresError, postmaster};
 
-/// How often the keeper looks whether anybody uses the server.
-const LOOK: Duration = Duration::from_millis(500);
+/// How often the keeper checks whether a process uses the server.
+const POLL: Duration = Duration::from_millis(500);
 
-/// How long nobody must have used the server before it is stopped.
+/// How long the server must be unused before it is stopped.
 const IDLE: Duration = Duration::from_secs(3);
 
 /// How long a keeper tries to become the keeper. A process that checks whether there is one holds
-/// the lock for an instant, which must not drive a new keeper away.
+/// the lock for an instant, which must not make a new keeper give up.
 const CANDIDACY: Duration = Duration::from_millis(500);
 
-/// Watches over the server in `directory` and stops it once nobody has used it for about three
-/// seconds. Returns when the server is stopped, or at once if another process does this already.
+/// Waits until no process has used the server in `directory` for about three seconds, and then stops it. Returns when
+/// the server is stopped, or at once if another process does this already.
 ///
-/// This is what the command in [`Options::keeper`](super::Options::keeper) has to call. It blocks;
+/// The command in [`Options::keeper`](super::Options::keeper) has to call this. It blocks;
 /// async callers use `spawn_blocking`.
 ///
 /// # Errors
@@ -40,15 +40,15 @@ pub fn keep(directory: &Path) -> Result<(), EmbeddedPostgresError> {
     };
     let mut idle_since = None;
     loop {
-        // The lock is given back at once, so that a newcomer hardly ever waits for it.
-        let used = Held::try_exclusive(&layout.users_lock)?.is_none();
+        // The lock is released at once, so that a new user hardly ever waits for it.
+        let used = FileLock::try_exclusive(&layout.users_lock)?.is_none();
         if used {
             idle_since = None;
         } else if idle_since.get_or_insert_with(Instant::now).elapsed() >= IDLE {
-            let starting = Held::exclusive(&layout.start_lock)?;
-            // Newcomers lock `users.lock` first and `start.lock` second: whoever comes after this
-            // look waits for the stop to finish, and then starts the server anew.
-            if Held::try_exclusive(&layout.users_lock)?.is_some() {
+            let starting = FileLock::exclusive(&layout.start_lock)?;
+            // New users lock `users.lock` first and `start.lock` second: one that comes after this
+            // check waits for the stop to finish, and then starts the server again.
+            if FileLock::try_exclusive(&layout.users_lock)?.is_some() {
                 let stopped = postmaster::stop(&layout);
                 // In this order, so that the next starter sees that it needs a new keeper.
                 drop(role);
@@ -57,18 +57,18 @@ pub fn keep(directory: &Path) -> Result<(), EmbeddedPostgresError> {
             }
             idle_since = None;
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL);
     }
 }
 
-fn become_keeper(layout: &Layout) -> Result<Option<Held>, EmbeddedPostgresError> {
+fn become_keeper(layout: &Layout) -> Result<Option<FileLock>, EmbeddedPostgresError> {
     let deadline = Instant::now() + CANDIDACY;
     loop {
-        let role = Held::try_exclusive(&layout.keeper_lock)?;
+        let role = FileLock::try_exclusive(&layout.keeper_lock)?;
         if role.is_some() || Instant::now() >= deadline {
             return Ok(role);
         }
-        thread::sleep(LOOK / 10);
+        thread::sleep(POLL / 10);
     }
 }
 
@@ -76,7 +76,7 @@ fn become_keeper(layout: &Layout) -> Result<Option<Held>, EmbeddedPostgresError>
 ///
 /// Returns whether there is a keeper now; a command that cannot be started is logged.
 pub(super) fn ensure_keeper(layout: &Layout, command: &[OsString]) -> Result<bool, EmbeddedPostgresError> {
-    if Held::try_exclusive(&layout.keeper_lock)?.is_none() {
+    if FileLock::try_exclusive(&layout.keeper_lock)?.is_none() {
         return Ok(true);
     }
     let Some((program, arguments)) = command.split_first() else {
@@ -91,7 +91,7 @@ pub(super) fn ensure_keeper(layout: &Layout, command: &[OsString]) -> Result<boo
         .spawn();
     match spawned {
         Ok(mut child) => {
-            // A keeper that ends before this process would stay a zombie if nobody waited for it.
+            // Without a wait, a keeper that ends before this process would stay a zombie.
             thread::spawn(move || child.wait());
             Ok(true)
         }

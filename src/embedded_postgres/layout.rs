@@ -1,4 +1,4 @@
-//! What is where in the directory of a private server.
+//! The paths in the directory of a private server.
 
 use std::fs;
 use std::io;
@@ -27,7 +27,7 @@ pub(super) struct Layout {
     pub(super) settings: PathBuf,
     /// Locked shared by every user of the server.
     pub(super) users_lock: PathBuf,
-    /// Locked alone by whoever starts or stops the server.
+    /// Locked alone by the process that starts or stops the server.
     pub(super) start_lock: PathBuf,
     /// Locked alone by the keeper.
     pub(super) keeper_lock: PathBuf,
@@ -68,8 +68,8 @@ impl Layout {
             reason: reason.to_owned(),
         };
         let account = Account::choose(&directory.join("data"))?;
-        // What root makes has to be open to the account on the way to the cluster; the cluster
-        // itself and the socket are in directories that are closed to everybody else.
+        // Directories that root makes above the cluster have to be open to the account; the cluster
+        // itself and the socket are in directories that are closed to other accounts.
         make_directories(directory, if account.is_other() { 0o755 } else { 0o700 })
             .map_err(EmbeddedPostgresError::io("make the directory", directory))?;
         let root = directory
@@ -122,7 +122,7 @@ pub(super) fn make_private(directory: &Path, account: &Account) -> Result<(), Em
     if found.is_dir() && found.uid() == account.uid() && found.mode() & 0o777 == 0o700 {
         return Ok(());
     }
-    // In `/tmp` anybody may have made the directory first, to listen in the server's place.
+    // In `/tmp` another user may have made the directory first, to listen in the server's place.
     let ours = found.uid() == account.uid() || found.uid() == nix::unistd::geteuid().as_raw();
     if !found.is_dir() || !ours {
         return Err(EmbeddedPostgresError::UnusableDirectory {
@@ -135,7 +135,7 @@ pub(super) fn make_private(directory: &Path, account: &Account) -> Result<(), Em
     account.own(directory)
 }
 
-/// Makes `directory` and what is missing above it, each with `mode` whatever the umask is.
+/// Makes `directory` and its missing parents, each with `mode` whatever the umask is.
 fn make_directories(directory: &Path, mode: u32) -> io::Result<()> {
     if directory.is_dir() {
         return Ok(());

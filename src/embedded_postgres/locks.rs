@@ -9,9 +9,9 @@ use super::EmbeddedPostgresError;
 
 /// A lock on a file, held until the value is dropped or the process ends.
 #[derive(Debug)]
-pub(super) struct Held(File);
+pub(super) struct FileLock(File);
 
-impl Held {
+impl FileLock {
     /// Waits for the lock together with any number of other shared holders.
     pub(super) fn shared(path: &Path) -> Result<Self, EmbeddedPostgresError> {
         Self::wait(path, File::lock_shared)
@@ -22,7 +22,7 @@ impl Held {
         Self::wait(path, File::lock)
     }
 
-    /// Takes the lock alone, or returns `None` at once if anybody holds it.
+    /// Takes the lock alone, or returns `None` at once if any process holds it.
     pub(super) fn try_exclusive(path: &Path) -> Result<Option<Self>, EmbeddedPostgresError> {
         let file = open(path)?;
         match file.try_lock() {
@@ -44,7 +44,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for FileLock {
     fn drop(&mut self) {
         // Closing the file is not enough: a child another thread is about to start holds a copy of
         // the descriptor until it executes its program, and with it the lock.

@@ -17,18 +17,18 @@ use super::EmbeddedPostgresError;
 use super::layout::Layout;
 
 /// How long a server may take to start, to recover or to stop.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// How often a condition that nobody announces is looked at.
+/// How often a condition without a notification is checked.
 const POLL: Duration = Duration::from_millis(20);
 
 /// A process id no system gives out, and which Postgres accepts in a pid file.
-const NOBODYS_PID: &str = "2147483647";
+const UNUSED_PID: &str = "2147483647";
 
 /// The postmaster of the cluster in `layout`, if it runs.
 ///
-/// The pid file alone does not tell: after a crash it names a dead process, or, when the number has
-/// been given out again, somebody else's. So the process has to be a `postgres` that runs on this
+/// The pid file alone is no proof: after a crash it names a dead process, or, when the system has reused the
+/// number, an unrelated one. So the process has to be a `postgres` that runs on this
 /// cluster.
 pub(super) fn running(layout: &Layout) -> Option<u32> {
     let content = fs::read_to_string(layout.pid_file()).ok()?;
@@ -58,7 +58,7 @@ fn is_postmaster(pid: u32, layout: &Layout) -> bool {
     is_postgres && of_this_cluster && owner(&proc) == owner(&layout.data)
 }
 
-/// The same question where there is no `/proc`, as on macOS.
+/// The same check where there is no `/proc`, as on macOS.
 fn ps_shows_postmaster(pid: u32, data: &Path) -> bool {
     let listed = Command::new("ps")
         .args(["-ww", "-o", "args=", "-p"])
@@ -71,9 +71,9 @@ fn ps_shows_postmaster(pid: u32, data: &Path) -> bool {
     })
 }
 
-/// Whether the server says it is ready and takes a connection.
+/// Whether the server reports that it is ready and accepts a connection.
 pub(super) fn accepts_connections(layout: &Layout) -> bool {
-    // The eighth line of the pid file is what `pg_ctl` waits for, too: during crash recovery the
+    // `pg_ctl` waits for the eighth line of the pid file, too: during crash recovery the
     // socket exists already, but every session is turned away.
     let ready = fs::read_to_string(layout.pid_file())
         .ok()
@@ -82,13 +82,13 @@ pub(super) fn accepts_connections(layout: &Layout) -> bool {
     ready && UnixStream::connect(layout.socket()).is_ok()
 }
 
-/// Sees to it that leftovers of a server that is gone do not keep a new one from starting. The
+/// Removes the files of a server that is gone, which would prevent the start of a new one. The
 /// caller holds the start lock and has seen that the server does not run.
 ///
 /// Postgres refuses to start while the process in its pid file exists, even if that is a program
-/// of somebody else or a zombie nobody has reaped. Deleting the file would also remove the
+/// of another user or a zombie. Deleting the file would also remove the
 /// identity of the shared memory, by which Postgres notices that sessions of the dead server are
-/// still alive and writing. So only the number is replaced, by one that belongs to nobody.
+/// still alive and writing. So only the number is replaced, by one that no process has.
 pub(super) fn clear_leftovers(layout: &Layout) -> Result<(), EmbeddedPostgresError> {
     remove(&layout.socket())?;
     remove(&layout.socket_lock())?;
@@ -99,7 +99,7 @@ pub(super) fn clear_leftovers(layout: &Layout) -> Result<(), EmbeddedPostgresErr
         Err(error) => return Err(EmbeddedPostgresError::io("read", &file)(error)),
     };
     let Some((_, rest)) = content.split_once('\n') else {
-        // Cut short, by a full disk or a power failure: nothing in it is worth keeping.
+        // Truncated, by a full disk or a power failure: it has no other line to keep.
         return remove(&file);
     };
     let new = layout.data.join("postmaster.pid.new");
@@ -107,7 +107,7 @@ pub(super) fn clear_leftovers(layout: &Layout) -> Result<(), EmbeddedPostgresErr
     let replace = || {
         // Made anew: root must not follow a link the server's account could have put here.
         let mut replacement = fs::File::create_new(&new)?;
-        replacement.write_all(format!("{NOBODYS_PID}\n{rest}").as_bytes())?;
+        replacement.write_all(format!("{UNUSED_PID}\n{rest}").as_bytes())?;
         let owner = fs::metadata(&layout.data)?;
         lchown(&new, Some(owner.uid()), Some(owner.gid()))?;
         fs::rename(&new, &file)
@@ -166,13 +166,13 @@ pub(super) fn wait_until(
     complaint: &'static str,
     condition: impl Fn() -> bool,
 ) -> Result<(), EmbeddedPostgresError> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIME_LIMIT;
     while !condition() {
         if Instant::now() >= deadline {
             return Err(EmbeddedPostgresError::TimedOut {
                 pid,
                 complaint,
-                seconds: PATIENCE.as_secs(),
+                seconds: TIME_LIMIT.as_secs(),
                 log: layout.log.clone(),
             });
         }

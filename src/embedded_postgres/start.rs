@@ -2,36 +2,67 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
-use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::account::Account;
 use super::layout::Layout;
-use super::{EmbeddedPostgresError, cluster, postmaster};
+use super::{EmbeddedPostgresError, Server, cluster, postmaster};
 
-/// The size from which the log is put aside at the next start, in bytes.
+/// The size from which the log is renamed at the next start, in bytes.
 const LOG_LIMIT: u64 = 32 * 1024 * 1024;
 
-/// What Postgres says when sessions of a killed server still use the cluster's shared memory.
+/// Part of Postgres's message when sessions of a killed server still use the cluster's shared memory.
 const STILL_IN_USE: &str = "is still in use";
 
-/// Makes the cluster if there is none and sees to it that its server accepts connections. The
-/// caller holds the start lock.
-pub(super) fn ensure_running(
-    layout: &Layout,
-    account: &Account,
-    bin: &Path,
-    durable: bool,
-) -> Result<(), EmbeddedPostgresError> {
-    layout.make_log_and_socket_directories(account)?;
-    cluster::make_if_missing(layout, account, bin, durable)?;
-    if join(layout)? {
-        return Ok(());
+impl Server {
+    /// Makes the cluster if there is none, and starts its server unless it accepts connections. The
+    /// caller holds the start lock.
+    pub(super) fn ensure_running(&self) -> Result<(), EmbeddedPostgresError> {
+        self.layout.make_log_and_socket_directories(&self.account)?;
+        self.make_cluster_if_missing()?;
+        if join(&self.layout)? {
+            return Ok(());
+        }
+        cluster::write_settings(&self.layout, self.durable)?;
+        rotate_long_log(&self.layout);
+        self.start()
     }
-    cluster::write_settings(layout, durable)?;
-    put_aside_long_log(layout);
-    start(layout, account, bin)
+
+    fn start(&self) -> Result<(), EmbeddedPostgresError> {
+        let layout = &self.layout;
+        let pg_ctl = self.bin.join("pg_ctl");
+        let deadline = Instant::now() + postmaster::TIME_LIMIT;
+        loop {
+            postmaster::clear_leftovers(layout)?;
+            let log_before = log_length(layout);
+            let output = self
+                .account
+                .command(&pg_ctl)
+                .args(["start", "--silent", "--wait", "--timeout"])
+                .arg(postmaster::TIME_LIMIT.as_secs().to_string())
+                .arg("--pgdata")
+                .arg(&layout.data)
+                .arg("--log")
+                .arg(&layout.log)
+                .arg("--options")
+                .arg(format!("--config-file=\"{}\"", layout.settings.display()))
+                .output()
+                .map_err(EmbeddedPostgresError::io("run", &pg_ctl))?;
+            if output.status.success() {
+                return Ok(());
+            }
+            // A starter that was killed leaves a `pg_ctl` behind which may have been faster.
+            if join(layout)? {
+                return Ok(());
+            }
+            let log = log_since(layout, log_before);
+            if !log.contains(STILL_IN_USE) || Instant::now() >= deadline {
+                return Err(EmbeddedPostgresError::program("pg_ctl start", &output, &log));
+            }
+            // Sessions notice the death of their server and end, each when it next waits for anything.
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
 }
 
 /// Waits for a server that runs already to accept connections; `false` if none runs, or it ended.
@@ -46,45 +77,11 @@ fn join(layout: &Layout) -> Result<bool, EmbeddedPostgresError> {
     Ok(still_running())
 }
 
-fn start(layout: &Layout, account: &Account, bin: &Path) -> Result<(), EmbeddedPostgresError> {
-    let pg_ctl = bin.join("pg_ctl");
-    let deadline = Instant::now() + postmaster::PATIENCE;
-    loop {
-        postmaster::clear_leftovers(layout)?;
-        let log_before = log_length(layout);
-        let output = account
-            .command(&pg_ctl)
-            .args(["start", "--silent", "--wait", "--timeout"])
-            .arg(postmaster::PATIENCE.as_secs().to_string())
-            .arg("--pgdata")
-            .arg(&layout.data)
-            .arg("--log")
-            .arg(&layout.log)
-            .arg("--options")
-            .arg(format!("--config-file=\"{}\"", layout.settings.display()))
-            .output()
-            .map_err(EmbeddedPostgresError::io("run", &pg_ctl))?;
-        if output.status.success() {
-            return Ok(());
-        }
-        // A starter that was killed leaves a `pg_ctl` behind which may have been faster.
-        if join(layout)? {
-            return Ok(());
-        }
-        let log = log_since(layout, log_before);
-        if !log.contains(STILL_IN_USE) || Instant::now() >= deadline {
-            return Err(EmbeddedPostgresError::program("pg_ctl start", &output, &log));
-        }
-        // Sessions notice the death of their server and end, each when it next waits for anything.
-        thread::sleep(Duration::from_millis(100));
-    }
-}
-
 fn log_length(layout: &Layout) -> u64 {
     fs::metadata(&layout.log).map_or(0, |metadata| metadata.len())
 }
 
-/// What was appended to the log after its first `start` bytes, up to a size fit for a message.
+/// The text appended to the log after its first `start` bytes, up to a size fit for a message.
 fn log_since(layout: &Layout, start: u64) -> String {
     let mut text = Vec::new();
     let read = File::open(&layout.log).and_then(|mut log| {
@@ -97,10 +94,10 @@ fn log_since(layout: &Layout, start: u64) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-fn put_aside_long_log(layout: &Layout) {
+fn rotate_long_log(layout: &Layout) {
     if log_length(layout) > LOG_LIMIT
         && let Err(error) = fs::rename(&layout.log, layout.log.with_extension("log.old"))
     {
-        tracing::warn!(%error, "could not put aside the log of PostgreSQL");
+        tracing::warn!(%error, "could not rename the log of PostgreSQL");
     }
 }

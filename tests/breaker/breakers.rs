@@ -7,8 +7,8 @@ use crate::support::{
 
 const FAILED: &str = r#"{"code": "http_503", "message": "broken"}"#;
 
-/// A database whose `direct` sends have a breaker: half of four calls trip it, two probes close it. It stays open until it
-/// is told otherwise.
+/// A database whose `direct` sends have a breaker: half of four calls trip it, two probes close it. It stays open until
+/// a test closes it.
 pub(crate) async fn with_breaker() -> TestDatabase {
     let database = TestDatabase::unlimited().await;
     database
@@ -162,7 +162,7 @@ async fn while_it_is_open_nobody_claims_and_callers_are_told_to_stay_away() {
             )
             .await,
         before,
-        "nobody has lost their place"
+        "every request has kept its place"
     );
     sound(&database).await;
 }
@@ -358,7 +358,7 @@ async fn its_changes_are_announced_and_seen_without_announcement() {
         (&"direct".into(), &"tx".into(), &"open".into(), &1.into())
     );
 
-    // Nobody claims: maintenance finds that its time is over.
+    // Without a claim, maintenance finds that its time is over.
     let_time_pass(&database).await;
     eventually("it is half open", || async {
         database.execute("select tidegate.breakers_evaluate()").await;

@@ -1,4 +1,4 @@
-//! What do open and half-open breakers cost claims: of their own kind, of others, of other queues?
+//! The cost of open and half-open breakers for claims of their kind, of other kinds and of other queues.
 
 use crate::{
     breaker::breakers::with_breaker,
@@ -63,7 +63,7 @@ async fn a_claim_at_a_half_open_breaker_waits_for_nobody_who_gives_messages_back
     submit_many(&database, "direct", 8).await;
     let proofs = submit_many(&database, "input_proof", 30).await;
     open(&database, "0 seconds").await;
-    // Whoever gives back holds the low-water mark's lock, and may report to the breaker next.
+    // A release holds the watermark's lock, and may report to the breaker next.
     let mut giving = Session::begin(&database).await;
     giving
         .execute("select pg_advisory_xact_lock(tidegate.queue_lock_key('tx', 'watermark'))")
@@ -72,7 +72,7 @@ async fn a_claim_at_a_half_open_breaker_waits_for_nobody_who_gives_messages_back
     let mut claiming = Session::begin(&database).await;
     claiming.execute("set local lock_timeout = '10s'").await;
     assert_eq!(claiming.claim("tx", 2).await.len(), 2, "probes");
-    // Nothing but what waits for the breaker stands in front, so more is taken than wanted, and given back.
+    // Only messages that wait for the breaker are in front, so more are taken than needed, and released.
     assert_eq!(ids(&claiming.claim("tx", 2).await), proofs[..2]);
     claiming.commit().await;
     giving.rollback().await;
@@ -90,7 +90,7 @@ async fn requests_of_a_kind_that_was_pointed_elsewhere_do_not_wait_for_breakers_
         .execute("update tidegate.kind set tx_queue = 'other' where name = 'input_proof'")
         .await;
     let left = submit_many(&database, "input_proof", 2).await;
-    // From now on nobody uses the queue, but two requests are in it.
+    // From now on no process uses the queue, but two requests are in it.
     database
         .execute("update tidegate.kind set tx_queue = 'tx' where name = 'input_proof'")
         .await;
@@ -158,7 +158,7 @@ async fn claims_of_one_queue_take_no_part_in_the_probes_of_another() {
     submit_many(&database, "elsewhere", 3).await;
     open(&database, "0 seconds").await;
 
-    // Somebody who claims, and goes on with their transaction.
+    // A claim whose transaction goes on.
     let mut slow = Session::begin(&database).await;
     assert_eq!(slow.claim("other", 1).await.len(), 1);
     let mut session = Session::begin(&database).await;

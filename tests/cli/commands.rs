@@ -11,8 +11,8 @@ use tokio::{
 
 use crate::support::TestDatabase;
 
-/// A port of loopback where nobody answers.
-const NOBODY: &str = "postgres://nobody@127.0.0.1:1/nowhere";
+/// A port of loopback without a listener.
+const NO_SERVER: &str = "postgres://nobody@127.0.0.1:1/nowhere";
 
 pub fn tidegate(url: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
@@ -38,7 +38,7 @@ pub fn err(output: &Output) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn help_names_every_command_and_says_how_to_begin() {
-    let help = run(NOBODY, &["--help"]).await;
+    let help = run(NO_SERVER, &["--help"]).await;
 
     assert!(help.status.success());
     for word in [
@@ -167,9 +167,9 @@ async fn a_command_that_cannot_work_says_what_to_do() {
     let ready = TestDatabase::new().await;
     let missing = "00000000-0000-7000-8000-000000000000";
     for (url, arguments, word) in [
-        (NOBODY, &["status"][..], "check the URL"),
-        (NOBODY, &["migrate"], "cannot be reached"),
-        (NOBODY, &["serve", "--listen", "127.0.0.1:0"], "check the URL"),
+        (NO_SERVER, &["status"][..], "check the URL"),
+        (NO_SERVER, &["migrate"], "cannot be reached"),
+        (NO_SERVER, &["serve", "--listen", "127.0.0.1:0"], "check the URL"),
         ("nonsense", &["status"], "cannot be read"),
         (&empty.url, &["status"], "tidegate migrate"),
         (&empty.url, &["serve", "--listen", "127.0.0.1:0"], "tidegate migrate"),
@@ -244,8 +244,8 @@ pub async fn serve(url: &str, options: &[&str]) -> (tokio::process::Child, Strin
 async fn a_caller_who_waits_at_one_node_is_answered_for_what_happens_at_another() {
     let database = TestDatabase::unlimited().await;
     let (_one, one) = serve(&database.url, &["--wait-max", "45"]).await;
-    // Where to listen is nobody's: this one does all the rest.
-    let (_deaf, deaf) = serve(&database.url, &["--listen-database-url", NOBODY]).await;
+    // The URL to listen on has no server: the node does everything else.
+    let (_deaf, deaf) = serve(&database.url, &["--listen-database-url", NO_SERVER]).await;
     let client = reqwest::Client::new();
 
     for (waits_at, cancels_at, applied) in [(&one, &deaf, "wait=45"), (&deaf, &one, "wait=60")] {

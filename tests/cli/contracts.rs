@@ -1,4 +1,4 @@
-//! Do `tidegate contract` and `tidegate audit` print what they find, and tell it by their exit status?
+//! Whether `tidegate contract` and `tidegate audit` print their findings and return them in the exit status.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ async fn the_built_in_contract_passes_on_a_fresh_database() {
     assert!(said.contains("W_retry_le 2699000 ms"), "{said}");
     assert!(said.trim_end().ends_with("all 38 hold"), "{said}");
 
-    // What `show` prints is a contract.
+    // The output of `show` is a contract.
     let shown = run(&database.url, &["contract", "show"]).await;
     let directory = tempfile::tempdir().unwrap();
     let file = write(directory.path(), &out(&shown));
@@ -133,11 +133,11 @@ async fn a_life_is_printed_as_a_timeline_and_judged_by_the_exit_status() {
     assert_eq!(audit["job_id"], id.as_str());
     assert_eq!(audit["steps"][0]["cause"], "submitted");
 
-    let nobody = "00000000-0000-7000-8000-000000000000";
-    let unknown = run(&database.url, &["audit", "replay", nobody]).await;
+    let missing = "00000000-0000-7000-8000-000000000000";
+    let unknown = run(&database.url, &["audit", "replay", missing]).await;
     assert_eq!(unknown.status.code(), Some(1));
     assert!(
-        err(&unknown).contains(&format!("there is no request {nobody}")),
+        err(&unknown).contains(&format!("there is no request {missing}")),
         "{}",
         err(&unknown)
     );

@@ -1,4 +1,4 @@
-//! Does `tidegate gate` show, set, force and tell, for queues and for caps?
+//! Whether `tidegate gate` shows, sets, forces and lists gates, for queues and for quotas.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::{
     support::{TestDatabase, race::submit_many},
 };
 
-/// What a command that succeeds prints as JSON.
+/// The JSON output of a command that succeeds.
 async fn json(database: &TestDatabase, arguments: &[&str]) -> Value {
     let ran = run(&database.url, &[arguments, &["--json"]].concat()).await;
     assert!(ran.status.success(), "{arguments:?}: {}", err(&ran));
@@ -74,7 +74,7 @@ async fn gates_and_caps_are_made_shown_and_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_makes_no_sense_is_refused_in_words() {
+async fn invalid_arguments_are_refused_with_a_reason() {
     let database = TestDatabase::new().await;
     for (arguments, words) in [
         (&["set", "nope", "--high", "4"][..], "no queue"),
@@ -88,7 +88,7 @@ async fn what_makes_no_sense_is_refused_in_words() {
         ),
         (&["set", "tx", "--high", "4"], "low water is below high water"),
         (&["set", "tx"], "--high"),
-        (&["set", "--high", "4"], "which gate?"),
+        (&["set", "--high", "4"], "no gate is named"),
         (&["set", "--kind", "nope", "--high", "4"], "no kind"),
         (&["set", "--kind", "direct", "--low", "4"], "high_water"),
         (
@@ -99,7 +99,7 @@ async fn what_makes_no_sense_is_refused_in_words() {
         (&["remove", "tx"], "gate of a queue"),
         (&["close", "nope"], "no queue"),
         (&["close", "--kind", "direct"], "no gate"),
-        (&["open"], "which gate?"),
+        (&["open"], "no gate is named"),
         (&["history", "nope"], "there is no gate \"nope\""),
         (&["history", "--kind", "direct"], "there is no gate"),
         (&["history", "--limit", "0"], "--limit"),

@@ -1,4 +1,4 @@
-//! API keys as an operator handles them, and what a node makes of there being none.
+//! API keys on the command line, and a node without any key.
 
 use std::process::Stdio;
 
@@ -22,7 +22,7 @@ async fn fed(mut command: Command, input: &str) -> std::process::Output {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // Who refuses the arguments does not read.
+    // When the arguments are refused, standard input is not read.
     let _ = stdin.write_all(input.as_bytes()).await;
     drop(stdin);
     child.wait_with_output().await.unwrap()
@@ -80,7 +80,7 @@ async fn every_key_command_speaks_json() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_makes_no_sense_is_refused_in_words() {
+async fn an_invalid_key_is_refused_with_a_reason() {
     let database = TestDatabase::uninitialised().await;
     run(&database.url, &["key", "create", "shop", "--scope", "submit"]).await;
 

@@ -177,7 +177,7 @@ async fn a_command_line_that_makes_no_sense_changes_nothing() {
         (
             &["config", "set", "tx.burst", "2", "tx.burst", "3"],
             1,
-            "tx.burst is there twice",
+            "tx.burst is given twice",
         ),
         (
             &["config", "set", "tx.burst", "2", "min_seconds", "0"],

@@ -34,7 +34,7 @@ async fn every_kind_of_damage_is_noticed() {
             "2 terminal events",
         ),
         ("delete from tidegate.awaiting_response", "awaiting_response does not fit"),
-        ("delete from tidegate.request_reference", "nobody has its reference"),
+        ("delete from tidegate.request_reference", "no request has its reference"),
         ("update tidegate.request set tx_attempt = 9", "tx_attempt is 9"),
         ("update tidegate.request set finished_at = null", "finished_at does not fit"),
         ("update tidegate.request set readiness_deadline_at = null", "no readiness deadline"),

@@ -766,7 +766,7 @@ async fn the_command_line_names_what_is_wrong_and_shows_the_query() {
         "    select r.id::text as id",
         "from pgmq.q_tx",
         "1 of ",
-        "`tidegate recover` puts right what it can",
+        "`tidegate recover` repairs part of this",
     ] {
         assert!(out(&wrong).contains(words), "{words}: {}", out(&wrong));
     }
@@ -817,8 +817,8 @@ async fn what_was_found_by_then_is_told_when_the_time_is_over_or_somebody_breaks
     assert_eq!(hurried.status.code(), Some(1), "{}", out(&hurried));
     for words in [
         "no violation of ",
-        "read were the newest 0 of about ",
-        "not looked at, or not to the end: ended_request_with_message, ",
+        "read: the newest 0 of about ",
+        "not examined, or not to the end: ended_request_with_message, ",
         "`tidegate doctor --time-limit 0s` reads everything",
     ] {
         assert!(out(&hurried).contains(words), "{words}: {}", out(&hurried));

@@ -1,4 +1,4 @@
-//! When is a queue congested, and what does that change?
+//! When a queue is congested, and the effect on backoffs.
 
 use crate::support::{
     TestDatabase,

@@ -1,4 +1,4 @@
-//! When is a call that is slow made once more, and what does that cost?
+//! When a slow call is hedged, and the cost of hedges.
 
 use std::{
     collections::HashMap,

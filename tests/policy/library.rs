@@ -7,7 +7,7 @@ use tidegate_policy::Backoff;
 
 use crate::support::TestDatabase;
 
-/// The whole range of what a policy may say, and small numbers, where the edges are.
+/// The whole range of a policy's values, and small numbers, where the edges are.
 fn random_backoff(random: &mut StdRng) -> (i32, f64, i32, i32) {
     let most = *[3, 1000, 3_600_000, i32::MAX].get(random.random_range(0..4)).unwrap();
     let base = random.random_range(0..=most);

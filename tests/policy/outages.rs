@@ -37,8 +37,8 @@ struct Downstream {
 }
 
 impl Downstream {
-    /// Its trouble, if it is away; whether the request may have left.
-    async fn trouble(&self) -> Option<(RequestError, bool)> {
+    /// The error of a send while it is down, and whether the request may have left.
+    async fn fault(&self) -> Option<(RequestError, bool)> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         if self.back.load(Ordering::SeqCst) {
             return None;
@@ -53,7 +53,7 @@ impl Downstream {
 
 impl Readiness for Downstream {
     async fn check(&self, _: &Request) -> Check {
-        match self.trouble().await {
+        match self.fault().await {
             None => Check::Ready,
             Some((error, _)) => Check::Retry { error, after: None },
         }
@@ -62,7 +62,7 @@ impl Readiness for Downstream {
 
 impl Transact for Downstream {
     async fn send(&self, _: &Request) -> Sent {
-        match self.trouble().await {
+        match self.fault().await {
             None => Sent::Receipt(Receipt {
                 reference: None,
                 response: Some(json!({})),
@@ -76,7 +76,7 @@ impl Transact for Downstream {
     }
 
     async fn find_receipt(&self, _: &Request) -> Result<Option<Receipt>, RequestError> {
-        match self.trouble().await {
+        match self.fault().await {
             None => Ok(None),
             Some((error, _)) => Err(error),
         }

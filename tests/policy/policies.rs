@@ -1,4 +1,4 @@
-//! Do policies hold: their budget, what is retried and when, versions, backoffs that lengthen by themselves?
+//! Policies: their budgets, which failures are retried and when, versions, backoffs that lengthen by themselves.
 
 use serde_json::json;
 
@@ -40,7 +40,7 @@ async fn a_policy_over_its_budget_is_refused_with_the_inequality_by_every_door()
     refused.assert_problem(422, "policy_refused");
     assert!(refused.body["detail"].as_str().unwrap().contains(INEQUALITY));
 
-    // What fits together may change together, and nothing of what was refused has changed.
+    // Values that fit together may change together, and a refused change has changed no value.
     assert_eq!(
         database
             .value("select attempts from tidegate.policy where kind = 'direct'")
@@ -161,13 +161,13 @@ async fn a_policy_against_its_semantics_is_refused() {
         assert_eq!(refusal.code, "TG013", "{change}");
         assert!(refusal.message.contains(words), "{}", refusal.message);
     }
-    // A 429 asks for patience; it does not refuse.
+    // A 429 is no refusal: it is retried.
     database
         .execute("update tidegate.policy set retry_on = '{429,connect}' where kind = 'direct'")
         .await;
 }
 
-/// What becomes of a request whose first send ends with `error`.
+/// The state of a request whose first send ends with `error`.
 async fn after(database: &TestDatabase, error: &str, more: &str) -> String {
     submit_many(database, "direct", 1).await;
     let mut session = Session::open(database).await;
@@ -535,7 +535,7 @@ async fn backoffs_lengthen_while_a_stage_fails_and_relax_when_it_works_again() {
 
     assert_eq!(database.value(&adjust("10 s")).await, "1");
     assert_eq!(in_force(&database).await, "2 false 5 1000 60000");
-    // Not again before it can have shown what it does.
+    // Not again before the first change can have had an effect.
     assert_eq!(database.value(&adjust("15 s")).await, "0");
     assert_eq!(database.value(&adjust("21 s")).await, "1");
     assert_eq!(in_force(&database).await, "4 false 5 2000 120000");
@@ -658,7 +658,7 @@ async fn a_percentile_timeout_follows_the_latencies_below_the_declared_bound() {
         .execute("select tidegate.fold_calls(); select tidegate.adjust_policies()")
         .await;
     assert_eq!(database.value(now).await, "60 20");
-    // A stretch keeps what was learned; a lower bound does not.
+    // A longer backoff keeps the learned values; a lower bound does not.
     database
         .execute("update tidegate.policy set timeout_ms = 40 where kind = 'direct'")
         .await;

@@ -1,4 +1,4 @@
-//! Do accepted policies keep what they promise, over tens of thousands of requests that meet trouble?
+//! Whether accepted policies keep their promises, over tens of thousands of requests that meet faults.
 //!
 //! Time is simulated. The bounds on time hold for every request and any seed. The shares are compared with what the
 //! formulas say at a confidence of 99.9 %, so that of a hundred seeds about one fails somewhere: the seed is fixed unless
@@ -48,7 +48,7 @@ fn accepted_policy(random: &mut StdRng) -> RetryPolicy {
     policy
 }
 
-/// A failure of the simulated downstream, with what it may wish for.
+/// A failure of the simulated downstream, with or without a `Retry-After`.
 #[derive(Debug, Clone, Copy)]
 struct Down(Class, Option<Duration>);
 
@@ -62,40 +62,41 @@ impl Failure for Down {
     }
 }
 
-/// The trouble of a simulated downstream.
+/// The faults of a simulated downstream.
 #[derive(Debug, Clone, Copy)]
-struct Trouble {
-    /// The probability that an attempt is lost, whatever became of the others.
+struct Faults {
+    /// The probability that an attempt is lost, independently of the others.
     p_drop: f64,
-    /// Which share of those that are lost is never answered.
+    /// The share of lost attempts that is never answered.
     silent: f64,
     /// Whether failures come with a `Retry-After`.
-    wishes: bool,
+    retry_after: bool,
 }
 
-/// How an attempt fares: lost, in one way or another, or answered within the timeout.
+/// An attempt: lost, with or without an answer, or answered within the timeout.
 fn attempt(
     random: &mut StdRng,
     policy: &RetryPolicy,
-    trouble: Trouble,
+    faults: Faults,
 ) -> impl Future<Output = Result<(), Down>> + use<> {
     let timeout = u64::try_from(policy.timeout.as_millis()).unwrap();
-    let lost = random.random_bool(trouble.p_drop);
-    let silent = lost && random.random_bool(trouble.silent);
+    let lost = random.random_bool(faults.p_drop);
+    let silent = lost && random.random_bool(faults.silent);
     let latency = random.random_range(0..timeout / 4) + random.random_range(0..timeout / 2);
     let class = [Class::ServerError, Class::Connect, Class::Throttled][random.random_range(0..3)];
     let deadline = u64::try_from(policy.deadline.as_millis()).unwrap();
-    let wish = (trouble.wishes && random.random_bool(0.5)).then(|| milliseconds(random.random_range(0..=deadline + 1)));
+    let after =
+        (faults.retry_after && random.random_bool(0.5)).then(|| milliseconds(random.random_range(0..=deadline + 1)));
     async move {
         if silent {
             return pending().await;
         }
         sleep(milliseconds(latency)).await;
-        if lost { Err(Down(class, wish)) } else { Ok(()) }
+        if lost { Err(Down(class, after)) } else { Ok(()) }
     }
 }
 
-/// What many requests have shown.
+/// The counts of many requests.
 #[derive(Debug, Default)]
 struct Measured {
     succeeded: u32,
@@ -103,7 +104,7 @@ struct Measured {
     longest: Duration,
 }
 
-async fn simulate(random: &mut StdRng, policy: &RetryPolicy, trouble: Trouble) -> Measured {
+async fn simulate(random: &mut StdRng, policy: &RetryPolicy, faults: Faults) -> Measured {
     let mut measured = Measured::default();
     let cancel = CancellationToken::new();
     let mut jitter = StdRng::from_rng(random);
@@ -112,7 +113,7 @@ async fn simulate(random: &mut StdRng, policy: &RetryPolicy, trouble: Trouble) -
         let began = Instant::now();
         let outcome = retry(policy, &cancel, &mut jitter, |number| {
             attempts.set(number);
-            attempt(random, policy, trouble)
+            attempt(random, policy, faults)
         })
         .await;
         measured.succeeded += u32::from(outcome.is_ok());
@@ -155,13 +156,13 @@ async fn accepted_policies_keep_within_w_retry_and_succeed_as_often_as_they_say(
     let mut random = seeded("accepted policies");
     for number in 1..=POLICIES {
         let policy = accepted_policy(&mut random);
-        let trouble = Trouble {
+        let faults = Faults {
             p_drop: random.random_range(0.1..0.6),
             silent: random.random_range(0.0..=1.0),
-            wishes: false,
+            retry_after: false,
         };
-        let measured = simulate(&mut random, &policy, trouble).await;
-        let p_drop = trouble.p_drop;
+        let measured = simulate(&mut random, &policy, faults).await;
+        let p_drop = faults.p_drop;
 
         let (expected_ok, expected_attempts) = (policy.p_ok(p_drop), policy.expected_attempts(p_drop));
         let share = f64::from(measured.succeeded) / f64::from(REQUESTS);
@@ -190,12 +191,12 @@ async fn whatever_a_downstream_wishes_for_no_request_outlives_its_deadline() {
     let mut random = seeded("wishes");
     for _ in 0..2 {
         let policy = accepted_policy(&mut random);
-        let trouble = Trouble {
+        let faults = Faults {
             p_drop: 0.5,
             silent: 0.3,
-            wishes: true,
+            retry_after: true,
         };
-        let measured = simulate(&mut random, &policy, trouble).await;
+        let measured = simulate(&mut random, &policy, faults).await;
         assert!(measured.longest <= policy.budget(), "{policy:?}: {measured:?}");
     }
 }

@@ -28,7 +28,7 @@ pub async fn add_bucketed(database: &TestDatabase) {
         .await;
 }
 
-/// What the actors share: requests, and leases that may be stale.
+/// The shared state of the actors: requests, and leases that may be stale.
 #[derive(Default)]
 pub struct Shared {
     pub ids: Mutex<Vec<RequestId>>,
@@ -295,15 +295,15 @@ pub async fn perform(act: &str, session: &mut Session, shared: &Shared, random: 
     }
 }
 
-/// The ids among what submissions said: one that is refused has none.
+/// The ids in the results of submissions: a refused one has none.
 pub fn accepted(rows: &[String]) -> impl Iterator<Item = RequestId> {
     rows.iter().filter(|id| !id.is_empty()).map(|id| id.parse().unwrap())
 }
 
-/// Lets what the actors have left come to rest, and holds every invariant against it.
+/// Brings the database to rest after the actors, and checks every invariant.
 pub async fn settle_down(database: &TestDatabase) {
     database.execute("select tidegate.pause(paused => false)").await;
-    // Round both queues: what was submitted while a cap was made.
+    // Through both queues: requests that were submitted while a quota was made.
     for _ in 0..3 {
         database.execute("select tidegate.quota_reconcile(100000)").await;
     }

@@ -1,4 +1,4 @@
-//! What must hold in a database at rest, asked without any of the engine's functions.
+//! Invariants of a database at rest, read without the engine's functions.
 
 use sqlx::PgConnection;
 
@@ -45,7 +45,7 @@ pub async fn violations(session: &mut PgConnection) -> Vec<String> {
     found
 }
 
-/// Broken invariants of the history, the counts and what follows from a status; hand edits allowed.
+/// Broken invariants of the history, of the counts and of statuses; hand edits allowed.
 pub async fn history_violations(session: &mut PgConnection) -> Vec<String> {
     column(
         session,

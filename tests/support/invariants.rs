@@ -1,4 +1,4 @@
-//! What must hold at any moment, asked of the tables alone: nothing of the engine's own functions, views or rules.
+//! Invariants of any moment, read from the tables alone, without the engine's functions, views or rules.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -188,7 +188,7 @@ pub async fn violations(pool: &PgPool) -> Vec<String> {
             wrong("awaiting_response does not fit".to_owned());
         }
         if row.get("unreferenced") {
-            wrong("nobody has its reference".to_owned());
+            wrong("no request has its reference".to_owned());
         }
         let (threshold, parts): (i32, i64) = (row.get("response_threshold"), row.get("parts"));
         if status == "receipt_received" && threshold > 1 && parts >= i64::from(threshold) {
@@ -275,7 +275,7 @@ async fn miscounts(session: &mut sqlx::PgConnection) -> Vec<String> {
         .collect()
 }
 
-/// What caps count and should not, or should and do not.
+/// Requests that a quota counts and should not, or should and does not.
 async fn uncapped(session: &mut sqlx::PgConnection) -> Vec<String> {
     sqlx::query_scalar(
         "with live as (

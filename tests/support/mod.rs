@@ -105,7 +105,7 @@ impl TestDatabase {
         PgConnection::connect(&self.url).await.unwrap()
     }
 
-    /// From here on nobody is connected to it, and nobody can connect: as if it were away.
+    /// Ends all connections to it and refuses new ones, as if it were down.
     pub async fn cut(&self) {
         let mut admin = server::admin().await;
         let name = &self.name;

@@ -15,10 +15,10 @@ pub struct Session {
     pub pid: i32,
 }
 
-/// What a statement said: its rows as text, or its SQLSTATE with the message.
+/// The result of a statement: its rows as text, or its SQLSTATE with the message.
 pub type Said = Result<Vec<String>, (String, String)>;
 
-/// What one statement has read.
+/// The reads of one statement.
 #[derive(Debug)]
 pub struct Reads {
     pub scans: i64,
@@ -86,7 +86,7 @@ impl Session {
         rows.remove(0)
     }
 
-    /// What a statement reads of the tables whose names match; it runs in a transaction of its own.
+    /// The reads of a statement from the tables whose names match; it runs in its own transaction.
     ///
     /// Counted in this session alone: other sessions' statistics can arrive seconds after their work.
     pub async fn reads(&mut self, tables: &str, statement: &str) -> Reads {
@@ -169,7 +169,7 @@ fn columns(row: &PgRow) -> String {
     values.collect::<Vec<_>>().join(" ")
 }
 
-/// A query that runs in a task, perhaps waiting for somebody.
+/// A query that runs in a task, perhaps waiting for a lock.
 pub struct Running {
     pid: i32,
     task: JoinHandle<(Session, Said)>,
@@ -206,13 +206,13 @@ impl Running {
         .await;
     }
 
-    /// What it said in the end, and its session.
+    /// Its result, and its session.
     pub async fn finish(self) -> (Session, Vec<String>) {
         let (session, said) = self.outcome().await;
         (session, said.unwrap_or_else(|error| panic!("{error:?}")))
     }
 
-    /// What it said in the end, be it an error.
+    /// Its result, which may be an error.
     pub async fn outcome(self) -> (Session, Said) {
         tokio::time::timeout(Duration::from_secs(20), self.task)
             .await
@@ -299,7 +299,7 @@ pub const DEPTH: &str = "select (select count(*) from pgmq.q_tx)
 
 pub const NOTHING: [String; 0] = [];
 
-/// Stores the events that only the rows of requests tell, so that a test can tamper with them.
+/// Stores the events that are only in the rows of requests, so that a test can change them.
 pub const STORE_HISTORY: &str =
     "insert into tidegate.stored_event select * from tidegate.request_event on conflict do nothing";
 
@@ -335,7 +335,7 @@ pub async fn line(session: &mut Session, queue: &str) -> Vec<String> {
         .await
 }
 
-/// One request in every situation that `recover` tells apart; ten of them live.
+/// One request in every situation that `recover` distinguishes; ten of them live.
 pub async fn a_bit_of_everything(database: &TestDatabase) -> Session {
     let mut session = Session::open(database).await;
     submit_many(database, "direct", 6).await;

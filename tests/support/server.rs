@@ -112,7 +112,7 @@ pub async fn admin() -> PgConnection {
     PgConnection::connect(&url("postgres")).await.unwrap()
 }
 
-/// What a new database is a copy of. Each is made once a day, so that the times in it are never old.
+/// The templates of new databases. Each is made once a day, so that the times in it are never old.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Template {
     /// Nothing: not even migrated.
@@ -210,7 +210,7 @@ impl Template {
         parts.concat()
     }
 
-    /// The name of the template database: it tells the schema, the statements and the day.
+    /// The name of the template database: it identifies the schema, the statements and the day.
     fn name(self) -> String {
         static SCHEMA: LazyLock<String> = LazyLock::new(|| {
             let today = chrono::Utc::now().format("%Y%m%d");
@@ -328,7 +328,7 @@ pub fn drop_later(name: String) {
     let _ = dropper.send(name);
 }
 
-/// Drops what killed test programs have left behind, and then what it is told to.
+/// Drops databases that killed test programs have left, and then those that it receives.
 #[tokio::main(flavor = "current_thread")]
 async fn drop_databases(mut names: mpsc::UnboundedReceiver<String>) {
     let mut admin = admin().await;

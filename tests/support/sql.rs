@@ -1,4 +1,4 @@
-//! Raw SQL for tests: what the database refuses, leases as text, requests driven to a status.
+//! Raw SQL for tests: refused statements, leases as text, requests driven to a status.
 
 use sqlx::{Executor, PgConnection, Row, postgres::PgDatabaseError};
 use uuid::Uuid;
@@ -47,7 +47,7 @@ impl Refusal {
     }
 }
 
-/// What a claim handed out.
+/// A claimed request.
 #[derive(Debug, Clone)]
 pub struct Claim {
     pub id: Uuid,

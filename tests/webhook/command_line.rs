@@ -58,7 +58,7 @@ async fn an_operator_allows_a_host_names_a_callback_and_sees_what_came_of_it() {
     let id = say(&database, &["submit", "direct", "--callback-url", &url]).await;
     let id = id.trim();
     let told = say(&database, &["webhook", "kind", "direct", &url]).await;
-    assert!(told.contains("told nobody"), "{told}");
+    assert!(told.contains("it was none"), "{told}");
     database.execute(&format!("select tidegate.cancel('{id}')")).await;
     let deliverer = Deliverer::of(&database);
     receiver.until(1).await;

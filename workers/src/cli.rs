@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! The command line.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -13,7 +13,7 @@ use tidegate_workers::{
 
 /// Runs ready-made stages for Tidegate.
 ///
-/// Durations are written with their unit: 200ms, 5s, 1m. `RUST_LOG` says what is logged to standard error. The first
+/// Durations are written with their unit: 200ms, 5s, 1m. `RUST_LOG` filters the log on standard error. The first
 /// SIGTERM or Ctrl-C stops gracefully, the second at once.
 #[derive(Debug, Parser)]
 #[command(version, propagate_version = true)]
@@ -38,14 +38,14 @@ pub(crate) enum Command {
         #[command(flatten)]
         simulate: SimulateOptions,
     },
-    /// Be a simulated downstream that any number of `tidegate-worker http` processes call
+    /// Run a simulated downstream that any number of `tidegate-worker http` processes call
     Downstream {
         #[command(flatten)]
         server: ServerFlags,
         #[command(flatten)]
         simulate: SimulateOptions,
     },
-    /// Stop the private PostgreSQL server in a directory once nobody uses it
+    /// Stop the private PostgreSQL server in a directory once no process uses it
     #[command(hide = true)]
     EmbeddedPostgresKeeper {
         /// Where the server is kept
@@ -53,7 +53,7 @@ pub(crate) enum Command {
     },
 }
 
-/// How to take work from the queues. What is not said is as the engine's runner has it.
+/// The options of the worker; the defaults are the engine's.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "The worker")]
 pub(crate) struct WorkerFlags {
@@ -75,11 +75,11 @@ pub(crate) struct WorkerFlags {
     #[arg(long = "queue", value_name = "QUEUE")]
     queues: Vec<String>,
 
-    /// What this worker is called, in leases and in the list of workers [default: host, process id, random]
+    /// The worker's name, in leases and in the list of workers [default: host, process id, random]
     #[arg(long)]
     name: Option<String>,
 
-    /// How long a claimed request is this worker's before others may take it; prolonged while its call runs
+    /// The lease of a claim; extended while its call runs
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     lease: Option<Duration>,
 
@@ -91,7 +91,7 @@ pub(crate) struct WorkerFlags {
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     concurrency: Option<usize>,
 
-    /// How long to wait before an empty queue is looked at again, when no notification comes
+    /// How often an idle queue is polled, besides notifications
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     poll: Option<Duration>,
 
@@ -99,8 +99,8 @@ pub(crate) struct WorkerFlags {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     grace: Option<Duration>,
 
-    /// Serve /metrics on this address, such as 127.0.0.1:9464; with port 0 any free port is taken, and the first line of
-    /// output says which
+    /// Serve /metrics on this address, such as 127.0.0.1:9464; with port 0 any free port is taken, and the first line
+    /// of output says which
     #[arg(long, value_name = "ADDRESS", env = "TIDEGATE_METRICS_LISTEN")]
     pub(crate) metrics_listen: Option<SocketAddr>,
 }
@@ -120,8 +120,7 @@ impl WorkerFlags {
             concurrency: self.concurrency.unwrap_or(defaults.concurrency),
             poll: self.poll.unwrap_or(defaults.poll),
             grace: self.grace.unwrap_or(defaults.grace),
-            listen: defaults.listen,
-            metrics: defaults.metrics,
+            ..defaults
         }
     }
 }

@@ -30,7 +30,7 @@ pub(crate) async fn run(
             None
         }
     };
-    // Callers of a server wait for the network anyway, so it always remembers.
+    // Its callers wait for the network in any case, so the server always keeps its memory.
     let simulate = SimulateOptions {
         remember: true,
         check_concurrency: server.concurrency.or(simulate.check_concurrency),
@@ -45,7 +45,7 @@ pub(crate) async fn run(
     tracing::info!(%address, "the simulated downstream listens");
     if server.print_address || server.listen.port() == 0 {
         let mut stdout = std::io::stdout();
-        // Whoever started this may not be reading.
+        // A closed standard output is no error.
         let _ = writeln!(stdout, "listening on http://{address}").and_then(|()| stdout.flush());
     }
     downstream_server::serve(listener, downstream.clone(), shutdown)

@@ -1,7 +1,7 @@
 //! A simulated downstream as an HTTP server, for several worker processes that share it.
 //!
 //! It speaks the protocol of [`http_stage`](crate::http_stage), so that workers reach it as they reach an operator's
-//! own service, and is what `docs/http-stage.md` shows as an example:
+//! own service; `docs/http-stage.md` shows it as an example:
 //!
 //! | call | answers |
 //! |---|---|
@@ -23,8 +23,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::Map;
 use tidegate::{request::RequestId, stage::Receipt};
 use tokio::{net::TcpListener, time::sleep};
 use tokio_util::sync::CancellationToken;
@@ -32,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use self::problem::Problem;
 use crate::simulate::{Checked, Downstream, SendAnswer, Stats};
 
-/// How long a send that gets no answer is kept waiting, if its caller does not give up before.
+/// The longest time that a send without an answer is held open.
 const SILENCE: Duration = Duration::from_secs(120);
 const LONGEST_PAYLOAD: usize = 16 << 20;
 
@@ -71,7 +70,7 @@ pub async fn serve(
         .await
 }
 
-/// Takes the payload, as a real service would, and looks no further at it.
+/// Reads the payload, as a real service would, and ignores it.
 async fn check(
     State(server): State<Server>,
     Path(kind): Path<String>,
@@ -82,13 +81,14 @@ async fn check(
         .contains_key(IDEMPOTENCY_KEY)
         .then(|| request_id(&headers))
         .transpose()?;
-    match server.downstream.check(id, &kind).await {
-        Checked::Ready => Ok(StatusCode::OK),
-        Checked::Snooze { after } => Err(Problem::snooze(after)),
-        Checked::Never => Err(Problem::never()),
-        Checked::TooMany { after } => Err(Problem::too_many("checks at once", after)),
-        Checked::UnknownKind => Err(Problem::unknown_kind(&kind)),
-    }
+    let too_many = "too many checks at once";
+    Err(match server.downstream.check(id, &kind).await {
+        Checked::Ready => return Ok(StatusCode::OK),
+        Checked::Snooze { after } => Problem::new(StatusCode::TOO_EARLY, "snooze", "this cannot run yet").after(after),
+        Checked::Never => Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "not_possible", "this can never run"),
+        Checked::TooMany { after } => Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many", too_many).after(after),
+        Checked::UnknownKind => Problem::unknown_kind(&kind),
+    })
 }
 
 async fn send(
@@ -98,31 +98,30 @@ async fn send(
     _payload: Bytes,
 ) -> Result<Response, Problem> {
     let id = request_id(&headers)?;
-    match server.downstream.send(id, &kind).await {
-        SendAnswer::Taken(receipt) => Ok(taken(receipt)),
-        SendAnswer::Rejected => Err(Problem::rejected()),
-        SendAnswer::Broken => Err(Problem::broken()),
+    let too_many = "too many sends in a second";
+    Err(match server.downstream.send(id, &kind).await {
+        SendAnswer::Taken(receipt) => return Ok(taken(receipt)),
+        SendAnswer::Rejected => Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "rejected", "this request is rejected"),
+        SendAnswer::Broken => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "broken", "something went wrong"),
         SendAnswer::Silence => {
             tokio::select! {
                 () = server.shutdown.cancelled() => {}
                 () = sleep(SILENCE) => {}
             }
-            Err(Problem::silence())
+            Problem::new(StatusCode::GATEWAY_TIMEOUT, "no_answer", "there is no answer")
         }
-        SendAnswer::TooMany { after } => Err(Problem::too_many("sends in a second", after)),
-        SendAnswer::UnknownKind => Err(Problem::unknown_kind(&kind)),
-    }
+        SendAnswer::TooMany { after } => Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many", too_many).after(after),
+        SendAnswer::UnknownKind => Problem::unknown_kind(&kind),
+    })
 }
 
 async fn receipt(
     State(server): State<Server>,
     Path((kind, id)): Path<(String, RequestId)>,
 ) -> Result<Response, Problem> {
-    server
-        .downstream
-        .find_receipt(id, &kind)
-        .map(taken)
-        .ok_or_else(Problem::no_receipt)
+    let receipt = server.downstream.find_receipt(id, &kind);
+    let missing = || Problem::new(StatusCode::NOT_FOUND, "no_receipt", "this request was not taken");
+    receipt.map(taken).ok_or_else(missing)
 }
 
 async fn stats(State(server): State<Server>) -> Json<Stats> {
@@ -135,15 +134,10 @@ fn request_id(headers: &HeaderMap) -> Result<RequestId, Problem> {
     headers
         .get(IDEMPOTENCY_KEY)
         .and_then(|key| key.to_str().ok()?.parse().ok())
-        .ok_or_else(Problem::no_key)
-}
-
-#[derive(Serialize)]
-struct ReceiptBody {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reference: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response: Option<Value>,
+        .ok_or_else(|| {
+            let detail = "send the request id in the header Idempotency-Key";
+            Problem::new(StatusCode::BAD_REQUEST, "no_idempotency_key", detail)
+        })
 }
 
 fn taken(receipt: Receipt) -> Response {
@@ -151,10 +145,13 @@ fn taken(receipt: Receipt) -> Response {
         Some(_) => StatusCode::OK,
         None => StatusCode::ACCEPTED,
     };
-    let body = ReceiptBody {
-        reference: receipt.reference,
-        response: receipt.response,
-    };
+    let mut body = Map::new();
+    body.extend(
+        receipt
+            .reference
+            .map(|reference| ("reference".to_owned(), reference.into())),
+    );
+    body.extend(receipt.response.map(|response| ("response".to_owned(), response)));
     (status, Json(body)).into_response()
 }
 

@@ -1,8 +1,9 @@
 //! Stages that are HTTP calls to an operator's own service.
 //!
-//! `docs/http-stage.md` describes the protocol for whoever writes the service. In short: the payload is `POST`ed to
+//! `docs/http-stage.md` describes the protocol for authors of services. In short: the payload is `POST`ed to
 //! the check URL and then to the send URL of its kind, with the headers `Idempotency-Key: <request id>`,
-//! `Tidegate-Kind` and `Tidegate-Attempt`; before a request is sent again, the receipt URL is asked with `GET`.
+//! `Tidegate-Kind` and `Tidegate-Attempt`; before a request is sent again, a `GET` of the receipt URL looks for its
+//! receipt.
 //!
 //! | answer | check | send | receipt |
 //! |---|---|---|---|
@@ -14,7 +15,7 @@
 //! | 3xx | not yet | another attempt | not known: another attempt |
 //! | other 4xx | never | rejected | not known: another attempt |
 //!
-//! Neither payloads nor the values of headers are ever logged, and what a caller is told never holds a URL.
+//! Neither payloads nor the values of headers are ever logged, and no error message for callers holds a URL.
 
 mod header;
 mod options;
@@ -36,7 +37,7 @@ pub(crate) use self::retry_after::retry_after;
 use self::service::Service;
 pub use self::{
     header::{HeaderError, HeaderLine, header_map},
-    options::{HttpOptions, UrlFor, UrlForError},
+    options::{HttpOptions, UrlFor},
     url_template::{UrlTemplate, UrlTemplateError},
 };
 use crate::kinds::BUILT_IN;
@@ -102,7 +103,7 @@ pub fn stages(options: &HttpOptions) -> Result<Stages, HttpStageError> {
     Ok(stages)
 }
 
-/// The stages of one kind, where both are needed as they are.
+/// The stages of one kind, for tests that call both.
 #[cfg(test)]
 pub(crate) fn stage_for(options: &HttpOptions, kind: &str) -> (HttpReadiness, HttpTransact) {
     let service = Arc::new(Service::new(options).unwrap());

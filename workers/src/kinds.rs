@@ -1,4 +1,4 @@
-//! What the crate knows about kinds without asking a database.
+//! The built-in kinds, and the form of a kind's name.
 
 use tidegate::request::Flow;
 

@@ -10,3 +10,18 @@ pub mod downstream_server;
 pub mod http_stage;
 mod kinds;
 pub mod simulate;
+
+/// A request of `kind`, for tests.
+#[cfg(test)]
+fn request(kind: &str) -> tidegate::request::Request {
+    tidegate::request::Request {
+        id: tidegate::request::RequestId(uuid::Uuid::now_v7()),
+        kind: kind.to_owned(),
+        payload: serde_json::value::to_raw_value(&serde_json::json!({ "secret": 7 })).unwrap(),
+        attempt: 2,
+        attempts_max: 3,
+        deadline_at: chrono::Utc::now(),
+        submitter: None,
+        phases: None,
+    }
+}

@@ -1,4 +1,4 @@
-//! `tidegate-worker`: drains Tidegate's queues with ready-made stages, or plays the downstream.
+//! `tidegate-worker`: drains Tidegate's queues with ready-made stages, or simulates a downstream.
 
 mod cli;
 mod database;
@@ -8,7 +8,6 @@ use std::{io::Write, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use clap::Parser;
-use serde::Serialize;
 use tidegate::{
     embedded_postgres, http, shutdown,
     stage::Stages,
@@ -18,7 +17,7 @@ use tidegate::{
 };
 use tidegate_workers::{
     http_stage,
-    simulate::{self, Downstream, SimulateOptions, StoreResponder},
+    simulate::{self, Downstream, StoreResponder},
 };
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -53,36 +52,25 @@ fn run(command: Command) -> anyhow::Result<()> {
         match command {
             Command::Http { worker, http } => {
                 let stages = http_stage::stages(&http)?;
-                let database = database::open(&worker, 0).await?;
-                let store = database.store.clone();
+                let (store, _location) = database::open(&worker, 0).await?;
                 run_worker(store, stages, &worker, shutdown).await
             }
             Command::Simulate { worker, simulate } => {
-                let database = database::open(&worker, StoreResponder::AT_ONCE).await?;
-                run_simulation(database.store.clone(), simulate, worker, shutdown).await
+                let (store, _location) = database::open(&worker, StoreResponder::AT_ONCE).await?;
+                let responder = Arc::new(StoreResponder(store.clone()));
+                let downstream = Arc::new(Downstream::new(simulate, Some(responder))?);
+                let ran = run_worker(store, simulate::stages(&downstream), &worker, shutdown).await;
+                finish(&downstream, worker.options().grace).await;
+                ran
             }
             Command::Downstream { server, simulate } => downstream::run(server, simulate, shutdown).await,
-            // Blocks, and so runs without a runtime.
+            // It blocks, so `main` runs it without a runtime.
             Command::EmbeddedPostgresKeeper { .. } => Ok(()),
         }
     })
 }
 
-async fn run_simulation(
-    store: Store,
-    simulate: SimulateOptions,
-    worker: WorkerFlags,
-    shutdown: CancellationToken,
-) -> anyhow::Result<()> {
-    let responder = Arc::new(StoreResponder(store.clone()));
-    let downstream = Arc::new(Downstream::new(simulate, Some(responder))?);
-    let grace = worker.options().grace;
-    let ran = run_worker(store, simulate::stages(&downstream), &worker, shutdown).await;
-    finish(&downstream, grace).await;
-    ran
-}
-
-/// Where this program meets the engine's runner.
+/// Runs the engine's worker, and serves its metrics if the flags ask for it.
 async fn run_worker(
     store: Store,
     stages: Stages,
@@ -99,12 +87,12 @@ async fn run_worker(
         .with_context(|| format!("cannot serve metrics on {address}"))?;
     let address = listener.local_addr()?;
     if !address.ip().is_loopback() {
-        tracing::warn!(%address, "metrics are served beyond loopback, to everybody who can reach them");
+        tracing::warn!(%address, "metrics are served beyond loopback, to every host that can connect");
     }
     let _ = writeln!(std::io::stdout(), "metrics on http://{address}/metrics");
     options.metrics = Metrics::new();
     let router = http::metrics_router(options.metrics.clone(), store.clone());
-    // Until the worker has finished: how it stops is worth watching.
+    // Until the worker has finished, so that its shutdown shows in the metrics.
     let stop = CancellationToken::new();
     let served = tokio::spawn(http::serve(listener, router, stop.clone()));
     let ran = worker::run(store, stages, options, shutdown).await;
@@ -113,15 +101,11 @@ async fn run_worker(
     Ok(ran?)
 }
 
-/// Lets a downstream deliver what it owes, and prints what it has seen.
+/// Waits for the downstream's pending responses and prints its counts as a line of JSON. A closed standard output is no
+/// error.
 async fn finish(downstream: &Downstream, grace: Duration) {
     downstream.drain(grace).await;
-    print_line(&downstream.stats());
-}
-
-/// Prints one line of JSON; nobody may be reading any more, which is no error.
-fn print_line(value: &impl Serialize) {
-    if let Ok(line) = serde_json::to_string(value) {
+    if let Ok(line) = serde_json::to_string(&downstream.stats()) {
         let _ = writeln!(std::io::stdout(), "{line}");
     }
 }

@@ -1,9 +1,8 @@
-//! A downstream that exists only in memory: it takes its time, fails as told, and catches whoever breaks its limits.
+//! A downstream in memory, with latencies, failures and limits; it counts the calls that exceed a limit.
 //!
-//! It remembers requests by their idempotency key, the request id, for as long as it lives: a request sent again gets
-//! the receipt it got before and has no further effect. A simulated downstream inside a worker forgets with that
-//! worker; where workers are killed and effects are counted, run it as a server
-//! ([`downstream_server`](crate::downstream_server)).
+//! It keeps requests by their idempotency key, the request id, until it ends: a request sent again gets the receipt it
+//! got before and has no further effect. A simulated downstream inside a worker ends with that worker; where workers
+//! are killed and effects are counted, run it as a server ([`downstream_server`](crate::downstream_server)).
 
 mod answers;
 mod chance;
@@ -37,7 +36,6 @@ pub use self::{
     chance::{Chance, NotAChance},
     kinds::{KindError, SimulatedKind},
     latency::{Latency, LatencyError},
-    limits::Rate,
     options::{RespondBy, SimulateError, SimulateOptions},
     responder::{CallbackResponder, Delivered, Delivery, NotDelivered, Responder, StoreResponder},
     stage::{SimulatedStage, stages},
@@ -47,28 +45,28 @@ use self::{
     chance::Dice,
     deliveries::Deliveries,
     kinds::Shape,
-    limits::{Arrival, ConcurrencyLimit, RateLimit},
+    limits::{ConcurrencyLimit, RateLimit},
     log::EventLog,
-    memory::{Memory, Taking},
+    memory::{Fate, Memory},
     stats::Counters,
 };
 
-/// What goes wrong between the downstream and whoever sends.
+/// A simulated fault of one send.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Trouble {
+enum Fault {
     None,
     BrokenBefore,
     BrokenAfter,
     Silence,
 }
 
-/// How soon a check that broke the concurrency limit may come again.
+/// When a check that broke the concurrency limit may be repeated.
 const CHECK_AGAIN: Duration = Duration::from_secs(1);
 
-/// A simulated downstream; shared by all who call it.
+/// A simulated downstream, shared by all its callers.
 pub struct Downstream {
     options: SimulateOptions,
-    /// Answer at once and remember nothing: for benchmarks, where bookkeeping would be measured too.
+    /// Answer at once and keep no memory: for benchmarks, which would measure the bookkeeping too.
     bare: bool,
     kinds: BTreeMap<String, Shape>,
     dice: Dice,
@@ -76,27 +74,26 @@ pub struct Downstream {
     rate: Mutex<RateLimit>,
     checks: ConcurrencyLimit,
     counters: Arc<Counters>,
-    log: Option<Arc<EventLog>>,
+    log: Arc<EventLog>,
     deliveries: Option<Deliveries>,
 }
 
 impl Downstream {
-    /// A downstream that answers through `responder`; without one, only what a receipt carries is ever answered.
+    /// A downstream that delivers responses through `responder`; without one, the only responses are those in receipts.
     ///
     /// # Errors
     ///
     /// When chances add up to more than one, or the log cannot be written.
     pub fn new(options: SimulateOptions, responder: Option<Arc<dyn Responder>>) -> Result<Self, SimulateError> {
         options.validate()?;
-        let log = options.log.as_deref().map(EventLog::open).transpose()?;
-        let log = log.map(Arc::new);
+        let log = Arc::new(EventLog::open(options.log.as_deref())?);
         let counters = Arc::new(Counters::default());
         Ok(Self {
             bare: options.is_bare(),
             kinds: kinds::shapes(options.shares, &options.kinds),
             dice: Dice::new(options.seed.unwrap_or_else(rand::random)),
             memory: Memory::default(),
-            rate: Mutex::new(RateLimit::new(options.rate_limit())),
+            rate: Mutex::new(RateLimit::new(options.rate, options.burst)),
             checks: ConcurrencyLimit::new(options.check_concurrency),
             deliveries: responder.map(|responder| Deliveries::new(responder, counters.clone(), log.clone())),
             counters,
@@ -122,15 +119,15 @@ impl Downstream {
             return Checked::TooMany { after: CHECK_AGAIN };
         };
         let mut dice = self.dice.roll();
-        let fate: f64 = dice.random();
+        let drawn: f64 = dice.random();
         pass(self.options.readiness_latency.draw(&mut dice)).await;
         let never = self.options.check_failure_rate.get();
-        if fate < never {
+        if drawn < never {
             self.counters.checks_failed.add();
             self.note(id, kind, "check_failed");
             return Checked::Never;
         }
-        if fate < never + self.options.not_yet_rate.get() {
+        if drawn < never + self.options.not_yet_rate.get() {
             self.counters.checks_not_yet.add();
             self.note(id, kind, "snooze");
             let after = self.options.not_yet_after;
@@ -142,10 +139,10 @@ impl Downstream {
         Checked::Ready
     }
 
-    /// Takes request `id`, unless told to do otherwise.
+    /// Takes request `id`, unless an option makes this send fail.
     ///
-    /// The effect comes first and the answer after the latency, so that a caller who gives up meanwhile leaves the
-    /// effect behind, as with a real downstream.
+    /// The effect comes first and the answer after the latency, so that the effect stays when the caller gives up
+    /// before the answer, as with a real downstream.
     pub async fn send(&self, id: RequestId, kind: &str) -> SendAnswer {
         let Some(&shape) = self.kinds.get(kind) else {
             return SendAnswer::UnknownKind;
@@ -161,33 +158,31 @@ impl Downstream {
 
         self.note(id, kind, "send");
         let arrival = self.rate_limit().arrive(Instant::now());
-        if let Arrival::Beyond { after } = arrival {
+        if let Err(after) = arrival {
             self.counters.rate_violations.add();
             self.note(id, kind, "send_beyond_limit");
             return SendAnswer::TooMany { after };
         }
         let mut dice = self.dice.roll();
-        let trouble = self.trouble(&mut dice);
-        let taking = match trouble {
-            Trouble::BrokenBefore => None,
+        let fault = self.fault(&mut dice);
+        let fate = match fault {
+            Fault::BrokenBefore => None,
             _ => Some(self.take(id, kind, shape, &mut dice)),
         };
         pass(self.options.send_latency.draw(&mut dice)).await;
 
-        match (trouble, taking) {
-            (Trouble::Silence, _) => {
+        match (fault, fate) {
+            (Fault::Silence, _) => {
                 self.counters.dropped.add();
                 self.note(id, kind, "no_answer");
                 SendAnswer::Silence
             }
-            (Trouble::None, Some(Taking::Rejected)) => {
+            (Fault::None, Some(Fate::Rejected)) => {
                 self.counters.rejected.add();
                 self.note(id, kind, "rejected");
                 SendAnswer::Rejected
             }
-            (Trouble::None, Some(Taking::Taken { answered, .. })) => {
-                SendAnswer::Taken(self.receipt(id, shape, answered))
-            }
+            (Fault::None, Some(Fate::Taken { answered })) => SendAnswer::Taken(self.receipt(id, shape, answered)),
             _ => {
                 self.counters.send_errors.add();
                 self.note(id, kind, "send_error");
@@ -201,19 +196,16 @@ impl Downstream {
         let shape = *self.kinds.get(kind)?;
         self.counters.receipts_asked.add();
         let answered = self.memory.taken(id);
-        if answered.is_some() {
-            self.counters.receipts_found.add();
-        }
-        let event = if answered.is_some() {
-            "receipt_found"
-        } else {
-            "receipt_unknown"
+        let Some(answered) = answered else {
+            self.note(id, kind, "receipt_unknown");
+            return None;
         };
-        self.note(id, kind, event);
-        answered.map(|answered| self.receipt(id, shape, answered))
+        self.counters.receipts_found.add();
+        self.note(id, kind, "receipt_found");
+        Some(self.receipt(id, shape, answered))
     }
 
-    /// What has been seen so far.
+    /// The counts so far.
     pub fn stats(&self) -> Stats {
         let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         Stats {
@@ -223,46 +215,49 @@ impl Downstream {
         }
     }
 
-    /// Waits for responses on their way, for `grace` at most; those left are lost, as in a crash.
+    /// Waits for pending responses, for `grace` at most; the others are lost, as in a crash.
     pub async fn drain(&self, grace: Duration) {
         if let Some(deliveries) = &self.deliveries {
             deliveries.drain(grace).await;
         }
     }
 
-    fn trouble(&self, dice: &mut SmallRng) -> Trouble {
+    fn fault(&self, dice: &mut SmallRng) -> Fault {
         let (error, drop) = (self.options.send_error_rate.get(), self.options.drop_rate.get());
-        let fate: f64 = dice.random();
-        match fate {
-            fate if fate < error / 2.0 => Trouble::BrokenBefore,
-            fate if fate < error => Trouble::BrokenAfter,
-            fate if fate < error + drop => Trouble::Silence,
-            _ => Trouble::None,
+        match dice.random::<f64>() {
+            drawn if drawn < error / 2.0 => Fault::BrokenBefore,
+            drawn if drawn < error => Fault::BrokenAfter,
+            drawn if drawn < error + drop => Fault::Silence,
+            _ => Fault::None,
         }
     }
 
     /// Decides a request's fate at its first send; later sends find it decided.
-    fn take(&self, id: RequestId, kind: &str, shape: Shape, dice: &mut SmallRng) -> Taking {
+    fn take(&self, id: RequestId, kind: &str, shape: Shape, dice: &mut SmallRng) -> Fate {
         let rejected = self.options.reject_rate.happens(dice);
         let answered = !self.options.silent_rate.happens(dice);
-        let taking = self.memory.take(id, rejected, answered);
-        match taking {
-            Taking::Rejected => {}
-            Taking::Taken { again: true, .. } => {
-                self.counters.duplicates.add();
-                self.note(id, kind, "duplicate");
-            }
-            Taking::Taken { again: false, .. } => {
-                self.counters.taken.add();
-                self.note(id, kind, "taken");
-                if answered {
-                    self.answer(id, kind, shape, dice);
-                } else {
-                    self.counters.silent.add();
-                }
-            }
+        let first = if rejected {
+            Fate::Rejected
+        } else {
+            Fate::Taken { answered }
+        };
+        let (fate, known) = self.memory.decide(id, first);
+        if fate == Fate::Rejected {
+            return fate;
         }
-        taking
+        if known {
+            self.counters.duplicates.add();
+            self.note(id, kind, "duplicate");
+            return fate;
+        }
+        self.counters.taken.add();
+        self.note(id, kind, "taken");
+        if answered {
+            self.answer(id, kind, shape, dice);
+        } else {
+            self.counters.silent.add();
+        }
+        fate
     }
 
     fn rate_limit(&self) -> MutexGuard<'_, RateLimit> {
@@ -270,13 +265,11 @@ impl Downstream {
     }
 
     fn note(&self, id: impl Into<Option<RequestId>>, kind: &str, event: &str) {
-        if let Some(log) = &self.log {
-            log.write(id.into(), kind, event);
-        }
+        self.log.write(id.into(), kind, event);
     }
 }
 
-/// Lets `latency` pass; none passes without going through the timer.
+/// Waits for `latency`; zero does not use the timer.
 async fn pass(latency: Duration) {
     if !latency.is_zero() {
         sleep(latency).await;

@@ -18,18 +18,39 @@ use tokio::{
     process::{Child, Command},
 };
 
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate-worker"));
+    command.args(arguments).env_remove("RUST_LOG");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).kill_on_drop(true);
+    command
+}
+
+fn spawn(database: &TestDatabase, arguments: &[&str]) -> Child {
+    command(arguments).env("DATABASE_URL", &database.url).spawn().unwrap()
+}
+
 /// A worker with its own simulated downstream.
 fn simulate(database: &TestDatabase, name: &str, options: &[&str]) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_tidegate-worker"))
-        .args(["simulate", "--name", name, "--lease", "1s", "--grace", "5s"])
-        .args(options)
-        .env("DATABASE_URL", &database.url)
-        .env_remove("RUST_LOG")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap()
+    let arguments = ["simulate", "--name", name, "--lease", "1s", "--grace", "5s"];
+    spawn(database, &[&arguments, options].concat())
+}
+
+/// Serves `router`, and returns its base URL.
+async fn serve(router: axum::Router) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    url
+}
+
+/// Waits until a query returns `expected`.
+async fn until(database: &TestDatabase, what: &str, query: &str, expected: i64) {
+    eventually(what, || async { database.number(query).await == expected }).await;
+}
+
+async fn invariants_hold(database: &TestDatabase) {
+    let violations = support::invariants::violations(&database.pool).await;
+    assert_eq!(violations, Vec::<String>::new());
 }
 
 fn terminate(child: &Child) {
@@ -37,7 +58,7 @@ fn terminate(child: &Child) {
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
 }
 
-/// A simulated downstream as a process of its own, and where it writes what it sees.
+/// A simulated downstream in its own process, and its event log.
 struct Downstream {
     // Killed with the value.
     _process: Child,
@@ -48,18 +69,14 @@ struct Downstream {
 impl Downstream {
     async fn start(options: &[&str]) -> Self {
         let log = tempfile::NamedTempFile::new().unwrap();
-        let mut process = Command::new(env!("CARGO_BIN_EXE_tidegate-worker"))
-            .args(["downstream", "--listen", "127.0.0.1:0", "--log"])
-            .arg(log.path())
-            .args(options)
-            .env_remove("RUST_LOG")
-            .stdin(Stdio::null())
+        let path = log.path().to_str().unwrap();
+        let arguments = ["downstream", "--listen", "127.0.0.1:0", "--log", path];
+        let mut process = command(&[&arguments, options].concat())
             .stdout(Stdio::piped())
-            .kill_on_drop(true)
             .spawn()
             .unwrap();
-        let mut said = BufReader::new(process.stdout.take().unwrap()).lines();
-        let line = said.next_line().await.unwrap().unwrap();
+        let mut output_text = BufReader::new(process.stdout.take().unwrap()).lines();
+        let line = output_text.next_line().await.unwrap().unwrap();
         Self {
             address: line.strip_prefix("listening on ").unwrap().to_owned(),
             _process: process,
@@ -69,17 +86,10 @@ impl Downstream {
 
     /// A worker that sends to it.
     fn worker(&self, database: &TestDatabase, name: &str) -> Child {
-        Command::new(env!("CARGO_BIN_EXE_tidegate-worker"))
-            .args(["http", "--name", name, "--queue", "tx", "--lease", "1s"])
-            .args(["--concurrency", "8", "--first-byte-timeout", "1h"])
-            .args(["--send-url", &format!("{}/send/{{kind}}", self.address)])
-            .env("DATABASE_URL", &database.url)
-            .env_remove("RUST_LOG")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap()
+        let url = format!("{}/send/{{kind}}", self.address);
+        let arguments = "http --queue tx --lease 1s --concurrency 8 --first-byte-timeout 1h".split(' ');
+        let arguments: Vec<_> = arguments.chain(["--name", name, "--send-url", &url]).collect();
+        spawn(database, &arguments)
     }
 
     /// How often it saw `event`, by request.
@@ -100,13 +110,8 @@ impl Downstream {
 }
 
 async fn all_completed(database: &TestDatabase) {
-    eventually("every request completes", || async {
-        database
-            .number("select count(*) from tidegate.request where req_status <> 'completed'")
-            .await
-            == 0
-    })
-    .await;
+    let others = "select count(*) from tidegate.request where req_status <> 'completed'";
+    until(database, "every request completes", others, 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,13 +121,8 @@ async fn what_a_killed_worker_held_is_sent_by_another() {
         database.submit("direct").await;
     }
     let mut doomed = simulate(&database, "doomed", &["--send-latency", "constant:1h"]);
-    eventually("it holds everything", || async {
-        database
-            .number("select count(*) from tidegate.request where req_status = 'tx_in_flight' and worker = 'doomed'")
-            .await
-            == 20
-    })
-    .await;
+    let held = "select count(*) from tidegate.request where req_status = 'tx_in_flight' and worker = 'doomed'";
+    until(&database, "it holds everything", held, 20).await;
 
     doomed.kill().await.unwrap();
     let mut other = simulate(&database, "other", &[]);
@@ -134,10 +134,7 @@ async fn what_a_killed_worker_held_is_sent_by_another() {
             .await,
         20
     );
-    assert_eq!(
-        support::invariants::violations(&database.pool).await,
-        Vec::<String>::new()
-    );
+    invariants_hold(&database).await;
     terminate(&other);
     assert!(other.wait().await.unwrap().success());
 }
@@ -157,7 +154,7 @@ async fn what_may_go_out_only_once_is_never_sent_again_when_its_sender_is_killed
     let ended = "select count(*) from tidegate.request where req_status in ('completed', 'failure')";
     let mut killed = 0;
     while killed < 6 {
-        // Something is under way: it has left, and is not settled.
+        // A send has left and is not settled.
         eventually("a send has left", || async {
             let settled = database.number(ended).await;
             downstream.seen("taken").len() as i64 > settled
@@ -168,7 +165,7 @@ async fn what_may_go_out_only_once_is_never_sent_again_when_its_sender_is_killed
         killed += 1;
         *doomed = downstream.worker(&database, "next");
     }
-    eventually("every request ends", || async { database.number(ended).await == 200 }).await;
+    until(&database, "every request ends", ended, 200).await;
 
     let sends = downstream.seen("send");
     assert!(sends.values().all(|sends| *sends == 1), "{sends:?}");
@@ -181,10 +178,7 @@ async fn what_may_go_out_only_once_is_never_sent_again_when_its_sender_is_killed
     assert!(!unknown.is_empty());
     assert_eq!(unknown.len() + completed.len(), 200);
     assert!(completed.iter().all(|id| sends.contains_key(id)));
-    assert_eq!(
-        support::invariants::violations(&database.pool).await,
-        Vec::<String>::new()
-    );
+    invariants_hold(&database).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -196,10 +190,7 @@ async fn a_request_that_waits_for_its_next_attempt_outlives_its_worker() {
     let id = database.submit("direct").await;
     let mut doomed = simulate(&database, "doomed", &["--send-error-rate", "100%"]);
     let waits = "select count(*) from pgmq.q_tx where vt > now() + interval '50 seconds'";
-    eventually("it waits for its next attempt", || async {
-        database.number(waits).await == 1
-    })
-    .await;
+    until(&database, "it waits for its next attempt", waits, 1).await;
 
     doomed.kill().await.unwrap();
     assert_eq!(database.status(id).await, "processing");
@@ -258,17 +249,13 @@ async fn a_stopped_worker_leaves_nothing_in_its_hands() {
 async fn a_worker_serves_its_figures_where_it_is_told_to() {
     let database = TestDatabase::unlimited().await;
     database.submit("direct").await;
-    let mut worker = Command::new(env!("CARGO_BIN_EXE_tidegate-worker"))
-        .args(["simulate", "--metrics-listen", "127.0.0.1:0"])
+    let mut worker = command(&["simulate", "--metrics-listen", "127.0.0.1:0"])
         .env("DATABASE_URL", &database.url)
-        .env_remove("RUST_LOG")
-        .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .kill_on_drop(true)
         .spawn()
         .unwrap();
-    let mut said = BufReader::new(worker.stdout.take().unwrap()).lines();
-    let line = said.next_line().await.unwrap().unwrap();
+    let mut output_text = BufReader::new(worker.stdout.take().unwrap()).lines();
+    let line = output_text.next_line().await.unwrap().unwrap();
     let address = line.strip_prefix("metrics on ").unwrap();
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
 
@@ -306,18 +293,11 @@ async fn a_worker_that_cannot_work_says_what_to_do() {
             "there is no queue \"nope\"",
         ),
     ] {
-        let output = Command::new(env!("CARGO_BIN_EXE_tidegate-worker"))
-            .args(arguments)
-            .env("DATABASE_URL", url)
-            .env_remove("RUST_LOG")
-            .stdin(Stdio::null())
-            .output()
-            .await
-            .unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
+        let output = command(arguments).env("DATABASE_URL", url).output().await.unwrap();
+        let output_text = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success(), "{arguments:?}");
-        assert!(said.contains(word), "{arguments:?} says\n{said}");
-        assert!(!said.contains("panicked"), "{said}");
+        assert!(output_text.contains(word), "{arguments:?} says\n{output_text}");
+        assert!(!output_text.contains("panicked"), "{output_text}");
     }
 }
 
@@ -337,10 +317,10 @@ async fn the_demo_holds() {
         .await
         .unwrap();
 
-    let said = String::from_utf8(output.stdout).unwrap();
+    let output_text = String::from_utf8(output.stdout).unwrap();
     assert!(
         output.status.success(),
-        "{said}\n{}",
+        "{output_text}\n{}",
         String::from_utf8_lossy(&output.stderr)
     );
     for word in [
@@ -348,6 +328,6 @@ async fn the_demo_holds() {
         "gate tx: ACCEPTING_REQUESTS at depth ",
         "Everything holds.",
     ] {
-        assert!(said.contains(word), "{word} is not in\n{said}");
+        assert!(output_text.contains(word), "{word} is not in\n{output_text}");
     }
 }

@@ -3,10 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-
-fn milliseconds(value: u64) -> Duration {
-    Duration::from_millis(value)
-}
+use crate::milliseconds;
 
 fn backoff(base: u64, factor: f64, cap: u64, jitter: u64) -> Backoff {
     Backoff {

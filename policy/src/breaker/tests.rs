@@ -1,14 +1,11 @@
-//! When a breaker opens, whom it lets through, and when it closes.
+//! When a breaker opens, which calls it allows, and when it closes.
 
 use std::sync::Barrier;
 
 use proptest::prelude::*;
 
 use super::*;
-
-fn milliseconds(value: u64) -> Duration {
-    Duration::from_millis(value)
-}
+use crate::milliseconds;
 
 /// Opens for 5 s when half of at least four calls within 10 s failed or took longer than 100 ms; two probes.
 fn policy() -> BreakerPolicy {
@@ -113,14 +110,14 @@ fn it_opens_when_half_of_the_calls_are_slow() {
     }
     assert!(matches!(bench.state(), BreakerState::Open { .. }));
 
-    let patient = Bench::new(BreakerPolicy {
+    let without_latency = Bench::new(BreakerPolicy {
         latency: None,
         ..policy()
     });
     for _ in 0..100 {
-        patient.slow_call(100_000);
+        without_latency.slow_call(100_000);
     }
-    assert_eq!(patient.state(), BreakerState::Closed);
+    assert_eq!(without_latency.state(), BreakerState::Closed);
 }
 
 #[test]
@@ -147,7 +144,7 @@ fn open_it_refuses_and_says_for_how_long() {
     let refused = bench.acquire().unwrap_err();
     assert_eq!(refused.retry_after, milliseconds(3500));
     assert_eq!(Failure::retry_after(&refused), Some(milliseconds(3500)));
-    assert_eq!(refused.to_string(), "the breaker is open; worth another try in 3.5s");
+    assert_eq!(refused.to_string(), "the breaker is open; retry in 3.5s");
     bench.pass(3499);
     assert!(bench.acquire().is_err());
     bench.pass(1);
@@ -158,7 +155,7 @@ fn open_it_refuses_and_says_for_how_long() {
 fn half_open_it_lets_its_probes_through_and_closes_when_all_have_succeeded() {
     let bench = Bench::half_open();
     let (one, other) = (bench.acquire().unwrap(), bench.acquire().unwrap());
-    assert_eq!(bench.acquire().unwrap_err().retry_after, LOOK);
+    assert_eq!(bench.acquire().unwrap_err().retry_after, PROBES_UNDER_WAY);
     bench.end(one, CallEnd::Answered);
     assert!(bench.acquire().is_err(), "one that has succeeded keeps its place");
     assert_eq!(bench.state(), BreakerState::HalfOpen);

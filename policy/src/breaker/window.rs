@@ -1,10 +1,10 @@
-//! The calls of the last while, by slices of it.
+//! The calls of a sliding window, counted by slices.
 
 use std::{collections::VecDeque, time::Duration};
 
 use tokio::time::Instant;
 
-/// Into how many slices the window is cut: its memory, and how exactly calls leave it.
+/// The number of slices of the window: more of them take more memory and let calls leave more exactly.
 const SLICES: u32 = 20;
 
 /// Counts of calls that ended within a sliding window.
@@ -19,7 +19,7 @@ struct Slice {
     seen: Counts,
 }
 
-/// How many calls there were, and of what sort.
+/// The counts of calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) calls: u64,
@@ -35,7 +35,8 @@ impl Window {
         }
     }
 
-    /// Counts a call that ended at `now`. Times that come out of order, as those of threads do, count for the last slice.
+    /// Counts a call that ended at `now`. Times that come out of order, as those of threads do, count for the last
+    /// slice.
     pub(super) fn count(&mut self, now: Instant, failed: bool, slow: bool) {
         let slice = self.length / SLICES;
         while self
@@ -62,7 +63,7 @@ impl Window {
         }
     }
 
-    /// What it holds as of the last call counted.
+    /// The counts as of the last call counted.
     pub(super) fn seen(&self) -> Counts {
         self.slices.iter().fold(Counts::default(), |sum, slice| Counts {
             calls: sum.calls + slice.seen.calls,

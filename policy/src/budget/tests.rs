@@ -1,12 +1,9 @@
-//! What a policy costs, and what it says when that is too much.
+//! The budget of a policy, and the message when it is exceeded.
 
 use proptest::prelude::*;
 
 use super::*;
-
-fn milliseconds(value: u64) -> Duration {
-    Duration::from_millis(value)
-}
+use crate::milliseconds;
 
 /// Five attempts of 10 s: `W_retry` is 50,000 + 750 + 1250 + 2250 + 4250 = 58,500 ms.
 fn policy() -> RetryPolicy {
@@ -110,9 +107,9 @@ fn nothing_overflows() {
     assert!(longest.check().is_err());
 }
 
-struct Trouble(Class, &'static str);
+struct TestError(Class, &'static str);
 
-impl Failure for Trouble {
+impl Failure for TestError {
     fn class(&self) -> Class {
         self.0
     }
@@ -125,13 +122,13 @@ impl Failure for Trouble {
 #[test]
 fn only_what_is_listed_is_retried_and_a_refusal_never() {
     let listed = RetryOn::from_iter(["5xx", "busy", "4xx", "no_such_account"]);
-    assert!(listed.lists(&Trouble(Class::ServerError, "http_503")));
-    assert!(listed.lists(&Trouble(Class::Other, "busy")));
-    assert!(!listed.lists(&Trouble(Class::Other, "")));
-    assert!(!listed.lists(&Trouble(Class::Timeout, "timeout")));
-    assert!(!listed.lists(&Trouble(Class::Refused, "no_such_account")));
-    assert!(!RetryOn::default().lists(&Trouble(Class::Refused, "http_404")));
-    assert!(!RetryOn::from_iter([""]).lists(&Trouble(Class::Other, "")));
+    assert!(listed.lists(&TestError(Class::ServerError, "http_503")));
+    assert!(listed.lists(&TestError(Class::Other, "busy")));
+    assert!(!listed.lists(&TestError(Class::Other, "")));
+    assert!(!listed.lists(&TestError(Class::Timeout, "timeout")));
+    assert!(!listed.lists(&TestError(Class::Refused, "no_such_account")));
+    assert!(!RetryOn::default().lists(&TestError(Class::Refused, "http_404")));
+    assert!(!RetryOn::from_iter([""]).lists(&TestError(Class::Other, "")));
 }
 
 proptest! {

@@ -1,4 +1,4 @@
-//! Who wins a race of calls, what becomes of the others, and how many there may be.
+//! The winner of a race of calls, the end of the others, and the number of hedges.
 
 use std::{
     cell::{Cell, RefCell},

@@ -1,4 +1,4 @@
-//! When an attempt is followed by another, after what wait, and when not.
+//! When an attempt is retried, after which wait, and when not.
 
 use std::{
     cell::{Cell, RefCell},
@@ -9,11 +9,7 @@ use proptest::prelude::*;
 use rand::{SeedableRng, rngs::StdRng};
 
 use super::*;
-use crate::{Backoff, RetryOn};
-
-fn milliseconds(value: u64) -> Duration {
-    Duration::from_millis(value)
-}
+use crate::{Backoff, RetryOn, milliseconds};
 
 /// Three attempts of 100 ms, waits of 50 and 100 ms: `W_retry` is 450 ms.
 fn policy() -> RetryPolicy {
@@ -36,12 +32,12 @@ fn rng() -> StdRng {
     StdRng::seed_from_u64(5)
 }
 
-/// Trouble that may say when to come back.
+/// A failure with or without a `Retry-After`.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[error("{}", .0.name())]
-struct Trouble(Class, Option<Duration>);
+struct TestError(Class, Option<Duration>);
 
-impl Failure for Trouble {
+impl Failure for TestError {
     fn class(&self) -> Class {
         self.0
     }
@@ -51,17 +47,17 @@ impl Failure for Trouble {
     }
 }
 
-const DOWN: Trouble = Trouble(Class::ServerError, None);
+const DOWN: TestError = TestError(Class::ServerError, None);
 
-fn later(value: u64) -> Trouble {
-    Trouble(Class::Throttled, Some(milliseconds(value)))
+fn later(value: u64) -> TestError {
+    TestError(Class::Throttled, Some(milliseconds(value)))
 }
 
-/// What came of a call that gives these answers one after the other, after how long, and when its attempts began.
+/// The outcome of a call with these answers, how long it took, and when its attempts began.
 async fn tried(
     policy: &RetryPolicy,
-    answers: &[Result<u32, Trouble>],
-) -> (Result<u32, RetryError<Trouble>>, u128, Vec<u128>) {
+    answers: &[Result<u32, TestError>],
+) -> (Result<u32, RetryError<TestError>>, u128, Vec<u128>) {
     let began = Instant::now();
     let starts = RefCell::new(Vec::new());
     let outcome = retry(policy, &CancellationToken::new(), rng(), |attempt| {
@@ -89,8 +85,8 @@ async fn when_all_attempts_are_used_up_the_last_failure_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_never_retried_and_other_trouble_only_when_listed() {
-    let refusal = Trouble(Class::Refused, Some(milliseconds(1)));
+async fn a_refusal_is_never_retried_and_other_failures_only_when_listed() {
+    let refusal = TestError(Class::Refused, Some(milliseconds(1)));
     let (outcome, took, _) = tried(&policy(), &[Err(refusal)]).await;
     assert_eq!(
         outcome,
@@ -114,7 +110,7 @@ async fn a_refusal_is_never_retried_and_other_trouble_only_when_listed() {
 async fn an_attempt_that_does_not_answer_ends_with_its_timeout_and_all_of_them_with_w_retry() {
     let began = Instant::now();
     let outcome: Result<(), _> = retry(&policy(), &CancellationToken::new(), rng(), |_| {
-        pending::<Result<(), Trouble>>()
+        pending::<Result<(), TestError>>()
     })
     .await;
     assert_eq!(began.elapsed(), policy().w_retry());
@@ -128,21 +124,21 @@ async fn an_attempt_that_does_not_answer_ends_with_its_timeout_and_all_of_them_w
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_dependency_s_own_wish_overrides_the_backoff_either_way() {
+async fn the_dependency_s_retry_after_overrides_the_backoff_either_way() {
     let (outcome, _, starts) = tried(&policy(), &[Err(later(5)), Err(later(700)), Ok(1)]).await;
     assert_eq!(outcome, Ok(1));
     assert_eq!(starts, [0, 5, 705]);
 
-    let deaf = RetryPolicy {
+    let fixed = RetryPolicy {
         respect_retry_after: false,
         ..policy()
     };
-    let (_, _, starts) = tried(&deaf, &[Err(later(5)), Err(later(700)), Ok(1)]).await;
+    let (_, _, starts) = tried(&fixed, &[Err(later(5)), Err(later(700)), Ok(1)]).await;
     assert_eq!(starts, [0, 50, 150]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wish_that_the_budget_cannot_hold_ends_it_at_once() {
+async fn a_retry_after_that_the_budget_cannot_hold_ends_it_at_once() {
     let (outcome, took, starts) = tried(&policy(), &[Err(later(300)), Err(later(600))]).await;
     assert_eq!(
         outcome,
@@ -154,7 +150,7 @@ async fn a_wish_that_the_budget_cannot_hold_ends_it_at_once() {
         })
     );
     assert_eq!((took, starts), (300, vec![0, 300]), "not a moment of sleep");
-    let (outcome, _, _) = tried(&policy(), &[Err(Trouble(Class::Throttled, Some(Duration::MAX)))]).await;
+    let (outcome, _, _) = tried(&policy(), &[Err(TestError(Class::Throttled, Some(Duration::MAX)))]).await;
     assert!(matches!(outcome, Err(RetryError::DeadlineExceeded { .. })));
 }
 
@@ -209,7 +205,7 @@ async fn time_that_the_timer_cannot_tell_is_not_counted_on() {
     let outcome = retry(&tight, &cancel, rng(), |attempt| async move {
         match attempt {
             1 => Err(later(400)),
-            _ => pending::<Result<(), Trouble>>().await,
+            _ => pending::<Result<(), TestError>>().await,
         }
     });
     // It can be moved to another thread.
@@ -245,7 +241,7 @@ fn cancelled_after(value: u64) -> CancellationToken {
 async fn cancellation_drops_the_running_call() {
     let dropped = Cell::new(false);
     let began = Instant::now();
-    let outcome: Result<(), RetryError<Trouble>> = retry(&policy(), &cancelled_after(30), rng(), |_| {
+    let outcome: Result<(), RetryError<TestError>> = retry(&policy(), &cancelled_after(30), rng(), |_| {
         let watch = Watch(&dropped);
         async move {
             let _watch = watch;
@@ -290,7 +286,7 @@ async fn cancellation_ends_a_wait_and_beats_the_retry() {
 async fn what_is_cancelled_beforehand_is_not_begun() {
     let cancel = CancellationToken::new();
     cancel.cancel();
-    let outcome: Result<(), RetryError<Trouble>> = retry(&policy(), &cancel, rng(), |_| {
+    let outcome: Result<(), RetryError<TestError>> = retry(&policy(), &cancel, rng(), |_| {
         panic!("begun");
         #[expect(unreachable_code, reason = "the type of the call")]
         pending()
@@ -303,7 +299,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_answers_and_no_wishes_make_it_outlive_its_deadline(
+    fn no_answer_and_no_retry_after_exceeds_the_deadline(
         script in prop::collection::vec((0..300_u64, prop::option::of(0..2000_u64)), 5),
         attempts in 1..=5_u32,
         jitter in 0..100_u64,
@@ -312,7 +308,7 @@ proptest! {
         let mut policy = RetryPolicy { attempts, deadline: milliseconds(1600), ..policy() };
         policy.backoff.jitter = milliseconds(jitter);
         prop_assume!(policy.check().is_ok());
-        let wishes = script.iter().any(|(_, wish)| wish.is_some());
+        let has_retry_after = script.iter().any(|(_, retry_after)| retry_after.is_some());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
@@ -321,10 +317,10 @@ proptest! {
             let began = Instant::now();
             let rng = StdRng::seed_from_u64(seed);
             let outcome: Result<(), _> = retry(&policy, &CancellationToken::new(), rng, |attempt| {
-                let (takes, wish) = script[attempt as usize - 1];
+                let (takes, retry_after) = script[attempt as usize - 1];
                 async move {
                     sleep(milliseconds(takes)).await;
-                    Err(Trouble(Class::ServerError, wish.map(milliseconds)))
+                    Err(TestError(Class::ServerError, retry_after.map(milliseconds)))
                 }
             })
             .await;
@@ -332,6 +328,6 @@ proptest! {
             began.elapsed()
         });
         prop_assert!(took <= policy.budget());
-        prop_assert!(wishes || took <= policy.w_retry());
+        prop_assert!(has_retry_after || took <= policy.w_retry());
     }
 }

@@ -1,10 +1,7 @@
-//! The callers of the demo: each submits one request and comes back exactly when it is told to.
+//! The callers of the demo: each submits one request and polls exactly when its Retry-After is over.
 
 use std::{
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU32, AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -16,67 +13,68 @@ use tokio::{
 };
 use uuid::Uuid;
 
-/// The path of each kind, in turn; those who come at once all submit the last.
+/// The paths of the kinds, used in turn; the callers that arrive at once all use the last.
 const KINDS: [&str; 4] = ["public-decrypt", "user-decrypt", "input-proof", "direct"];
 
-/// Submissions per second at first: a little faster than the downstream takes them.
+/// Submissions per second at first: a little more than the downstream's rate.
 const ARRIVALS: u32 = 24;
 
-/// Calls under way at once: more would only wait for each other, each with a connection of its own.
+/// Calls under way at once: more would only wait for each other, each with its own connection.
 const CALLS: usize = 256;
 
-/// What one caller saw.
+/// The answer that one caller got.
 #[derive(Debug, Clone)]
 pub(super) struct Answer {
     pub(super) status: String,
-    /// What the 202 promised.
+    /// The Retry-After of the 202.
     pub(super) predicted: Duration,
     /// How long the answer took to reach this caller.
     pub(super) actual: Duration,
     pub(super) polls: u32,
 }
 
-/// How many callers come one after the other; the others come at once when those are through.
+/// How many callers arrive one after the other; the others arrive at once after them.
 pub(super) const fn one_by_one(requests: u32) -> u32 {
     requests / 2
 }
 
-/// The marks of the gate, high and low: those who come at once are four times as many as it has room for, so that it
-/// closes even if a busy machine takes two seconds to let them in.
+/// The marks of the gate, high and low: the callers that arrive at once are four times as many as its room, so that it
+/// closes even if a busy machine takes two seconds to admit them.
 pub(super) const fn marks(requests: u32) -> (u32, u32) {
     (requests / 8, requests / 32)
 }
 
-/// All callers, and what they have seen so far.
+/// All callers, and their results so far.
 pub(super) struct Callers {
     expected: u32,
-    answered: AtomicU32,
-    turned_away: AtomicU32,
-    put_off: AtomicU32,
-    slowest_submission_ms: AtomicU64,
     calls: Semaphore,
-    seen: Mutex<Seen>,
+    results: Mutex<Results>,
     all: Notify,
 }
 
-#[derive(Default)]
-struct Seen {
-    accepted: Vec<Uuid>,
-    answers: Vec<Answer>,
-    troubles: Vec<String>,
+/// The results of all callers so far.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Results {
+    /// Callers that are done, with an answer or an error.
+    done: u32,
+    /// How often a submission was refused because a gate was closed (429).
+    pub(super) refused: u32,
+    /// How often a submission was refused for another reason (503).
+    pub(super) unavailable: u32,
+    /// The longest time that a call to submit took.
+    pub(super) slowest_submission: Duration,
+    pub(super) accepted: Vec<Uuid>,
+    pub(super) answers: Vec<Answer>,
+    pub(super) errors: Vec<String>,
 }
 
 impl Callers {
-    /// Starts them; they arrive one after the other, the rest all at once, and then run by themselves.
+    /// Starts the tasks of all callers.
     pub(super) fn start(api: &str, requests: u32) -> Arc<Self> {
         let callers = Arc::new(Self {
             expected: requests,
-            answered: AtomicU32::new(0),
-            turned_away: AtomicU32::new(0),
-            put_off: AtomicU32::new(0),
-            slowest_submission_ms: AtomicU64::new(0),
             calls: Semaphore::new(CALLS),
-            seen: Mutex::default(),
+            results: Mutex::default(),
             all: Notify::new(),
         });
         let client = Client::new();
@@ -88,10 +86,13 @@ impl Callers {
                 let before = number.min(one_by_one(requests));
                 let arrival = begin + Duration::from_secs(1) * before / ARRIVALS;
                 tokio::time::sleep_until(arrival).await;
-                if let Err(error) = callers.call(&client, &api, number).await {
-                    callers.seen().troubles.push(format!("caller {number}: {error:#}"));
-                }
-                if callers.answered.fetch_add(1, Ordering::Relaxed) + 1 == callers.expected {
+                let outcome = callers.call(&client, &api, number).await;
+                let mut results = callers.lock();
+                results
+                    .errors
+                    .extend(outcome.err().map(|error| format!("caller {number}: {error:#}")));
+                results.done += 1;
+                if results.done == callers.expected {
                     callers.all.notify_waiters();
                 }
             });
@@ -113,27 +114,24 @@ impl Callers {
                 .json(&payload);
             let submitted = Instant::now();
             let response = self.send(request).await?;
-            let took = u64::try_from(submitted.elapsed().as_millis())?;
-            self.slowest_submission_ms.fetch_max(took, Ordering::Relaxed);
             let wait = retry_after(&response)?;
+            {
+                let mut results = self.lock();
+                results.slowest_submission = results.slowest_submission.max(submitted.elapsed());
+            }
             match response.status() {
                 StatusCode::ACCEPTED => {
                     let body: Value = response.json().await?;
                     let id: Uuid = serde_json::from_value(body["job_id"].clone())?;
                     break (id, format!("{api}/v1/{kind}/{id}"), wait, Instant::now());
                 }
-                StatusCode::TOO_MANY_REQUESTS => {
-                    self.turned_away.fetch_add(1, Ordering::Relaxed);
-                    tokio::time::sleep(wait).await;
-                }
-                StatusCode::SERVICE_UNAVAILABLE => {
-                    self.put_off.fetch_add(1, Ordering::Relaxed);
-                    tokio::time::sleep(wait).await;
-                }
+                StatusCode::TOO_MANY_REQUESTS => self.lock().refused += 1,
+                StatusCode::SERVICE_UNAVAILABLE => self.lock().unavailable += 1,
                 status => anyhow::bail!("POST answered {status}: {}", response.text().await?),
             }
+            tokio::time::sleep(wait).await;
         };
-        self.seen().accepted.push(id);
+        self.lock().accepted.push(id);
 
         let predicted = wait;
         let mut polls = 0;
@@ -147,7 +145,7 @@ impl Callers {
                 }
                 StatusCode::OK => {
                     let body: Value = response.json().await?;
-                    self.seen().answers.push(Answer {
+                    self.lock().answers.push(Answer {
                         status: body["status"].as_str().unwrap_or("?").to_owned(),
                         predicted,
                         actual: begun.elapsed(),
@@ -161,33 +159,17 @@ impl Callers {
     }
 
     async fn send(&self, request: RequestBuilder) -> anyhow::Result<Response> {
-        let _turn = self.calls.acquire().await?;
+        let _permit = self.calls.acquire().await?;
         Ok(request.send().await?)
     }
 
-    /// How many callers are done, answered or in trouble.
+    /// How many callers are done, with an answer or an error.
     pub(super) fn answered(&self) -> u32 {
-        self.answered.load(Ordering::Relaxed)
+        self.lock().done
     }
 
-    /// How many callers there are.
     pub(super) fn expected(&self) -> u32 {
         self.expected
-    }
-
-    /// How often a caller was told to submit later because a gate was closed.
-    pub(super) fn turned_away(&self) -> u32 {
-        self.turned_away.load(Ordering::Relaxed)
-    }
-
-    /// How often a caller was told to submit later for another reason.
-    pub(super) fn put_off(&self) -> u32 {
-        self.put_off.load(Ordering::Relaxed)
-    }
-
-    /// The longest time that a call to submit took.
-    pub(super) fn slowest_submission(&self) -> Duration {
-        Duration::from_millis(self.slowest_submission_ms.load(Ordering::Relaxed))
     }
 
     pub(super) fn all_answered(&self) -> bool {
@@ -202,24 +184,16 @@ impl Callers {
         }
     }
 
-    pub(super) fn accepted(&self) -> Vec<Uuid> {
-        self.seen().accepted.clone()
+    pub(super) fn results(&self) -> Results {
+        self.lock().clone()
     }
 
-    pub(super) fn answers(&self) -> Vec<Answer> {
-        self.seen().answers.clone()
-    }
-
-    pub(super) fn troubles(&self) -> Vec<String> {
-        self.seen().troubles.clone()
-    }
-
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Results> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The seconds a caller is told to wait; every answer but the last carries them.
+/// The Retry-After of an answer; every answer but the last has one.
 fn retry_after(response: &Response) -> anyhow::Result<Duration> {
     if response.status() == StatusCode::OK {
         return Ok(Duration::ZERO);

@@ -1,7 +1,6 @@
 //! The processes of the demo.
 
 use std::{
-    net::SocketAddr,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -18,7 +17,7 @@ use tokio::{
 };
 
 /// How long a process may take to start or to stop.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// An API node, a simulated downstream and three workers. All of them are killed when this is dropped.
 pub(super) struct Fleet {
@@ -37,8 +36,8 @@ struct Process {
 
 impl Fleet {
     pub(super) async fn start(url: &str, rate: u32, concurrency: u32) -> anyhow::Result<Self> {
-        let tidegate = std::env::current_exe().context("where is this program?")?;
-        let worker = beside(&tidegate, "tidegate-worker")?;
+        let tidegate = std::env::current_exe().context("cannot find the path of this program")?;
+        let worker = sibling(&tidegate, "tidegate-worker")?;
         let (rate, concurrency) = (rate.to_string(), concurrency.to_string());
 
         let mut serve = command(&tidegate, url);
@@ -81,11 +80,7 @@ impl Fleet {
                 .stdout(Stdio::null())
                 .spawn()
                 .with_context(|| format!("cannot start {}", worker.display()))?;
-            processes.push(Process {
-                name,
-                child,
-                expected_alive: true,
-            });
+            processes.push(Process::new(&name, child));
         }
         Ok(Self {
             api,
@@ -94,7 +89,7 @@ impl Fleet {
         })
     }
 
-    /// SIGKILL: nothing is finished, nothing given back.
+    /// SIGKILL: no call is finished, no claim released.
     pub(super) async fn kill_worker(&mut self, index: usize) -> anyhow::Result<String> {
         let worker = self.worker(index)?;
         worker.expected_alive = false;
@@ -105,7 +100,7 @@ impl Fleet {
         ))
     }
 
-    /// SIGTERM: it finishes what runs and gives the rest back.
+    /// SIGTERM: it finishes running calls and releases other claims.
     pub(super) async fn stop_worker(&mut self, index: usize) -> anyhow::Result<String> {
         let worker = self.worker(index)?;
         worker.expected_alive = false;
@@ -125,7 +120,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Ends whatever still runs.
+    /// Stops the processes that still run.
     pub(super) async fn stop(mut self) {
         for process in self.processes.iter_mut().rev() {
             if process.expected_alive
@@ -142,12 +137,21 @@ impl Fleet {
 }
 
 impl Process {
+    fn new(name: &str, child: Child) -> Self {
+        let name = name.to_owned();
+        Self {
+            name,
+            child,
+            expected_alive: true,
+        }
+    }
+
     async fn terminate(&mut self) -> anyhow::Result<()> {
         let Some(id) = self.child.id() else {
             return Ok(());
         };
         kill(Pid::from_raw(i32::try_from(id)?), Signal::SIGTERM)?;
-        let status = tokio::time::timeout(PATIENCE, self.child.wait())
+        let status = tokio::time::timeout(TIME_LIMIT, self.child.wait())
             .await
             .with_context(|| format!("{} does not stop", self.name))??;
         anyhow::ensure!(status.success(), "{} stopped with {status}", self.name);
@@ -155,8 +159,8 @@ impl Process {
     }
 }
 
-/// A program installed beside this one.
-fn beside(program: &Path, name: &str) -> anyhow::Result<PathBuf> {
+/// A program in the directory of this one.
+fn sibling(program: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let path = program.with_file_name(name);
     anyhow::ensure!(
         path.exists(),
@@ -179,7 +183,7 @@ fn command(program: &Path, url: &str) -> Command {
     command
 }
 
-/// Starts a server and waits until it has said where it listens.
+/// Starts a server and waits until it has printed its address.
 async fn start_listening(name: &str, mut command: Command) -> anyhow::Result<(Process, String)> {
     let mut child = command
         .stdout(Stdio::piped())
@@ -187,37 +191,20 @@ async fn start_listening(name: &str, mut command: Command) -> anyhow::Result<(Pr
         .with_context(|| format!("cannot start {name}"))?;
     let stdout = child.stdout.take().context("no output")?;
     let mut lines = BufReader::new(stdout).lines();
-    let said = tokio::time::timeout(PATIENCE, async {
+    let listening = tokio::time::timeout(TIME_LIMIT, async {
         while let Some(line) = lines.next_line().await? {
-            if let Some(address) = line.split_whitespace().find(|word| is_address(word)) {
-                return Ok(Some(base_url(address)));
+            if let Some(url) = line.strip_prefix("listening on ") {
+                return Ok(Some(url.to_owned()));
             }
         }
         anyhow::Ok(None)
     });
-    let address = said
+    let url = listening
         .await
-        .with_context(|| format!("{name} does not say where it listens"))??
+        .with_context(|| format!("{name} does not print its address"))??
         .with_context(|| format!("{name} ended before it listened"))?;
-    // Somebody has to go on reading, or its next line would fail.
+    // Read on, because a closed pipe would fail its next line.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-    let process = Process {
-        name: name.to_owned(),
-        child,
-        expected_alive: true,
-    };
-    Ok((process, address))
-}
-
-/// Servers say where they listen as a URL or as an address.
-fn is_address(word: &str) -> bool {
-    word.starts_with("http://") || word.parse::<SocketAddr>().is_ok()
-}
-
-fn base_url(address: &str) -> String {
-    if address.starts_with("http://") {
-        address.to_owned()
-    } else {
-        format!("http://{address}")
-    }
+    let process = Process::new(name, child);
+    Ok((process, url))
 }

@@ -1,4 +1,4 @@
-//! What the demo shows while it runs: redrawn in place on a terminal, a line now and then elsewhere.
+//! The demo's progress: redrawn in place on a terminal, a line at intervals elsewhere.
 
 use std::{
     io::{IsTerminal, Write, stdout},
@@ -32,14 +32,14 @@ impl Picture {
         }
     }
 
-    /// How long to wait before the next look.
+    /// The pause before the next picture.
     pub(super) fn period(&self) -> Duration {
         Duration::from_millis(if self.live { 250 } else { 500 })
     }
 
-    /// Something that happened, kept in view.
-    pub(super) fn event(&mut self, what: &str) {
-        let line = format!("{:>5.1} s  {what}", self.begun.elapsed().as_secs_f64());
+    /// Shows an event, which stays in view.
+    pub(super) fn event(&mut self, event: &str) {
+        let line = format!("{:>5.1} s  {event}", self.begun.elapsed().as_secs_f64());
         if self.live {
             self.events.push(line);
         } else {
@@ -75,7 +75,7 @@ impl Picture {
                 queue.queue, queue.waiting, queue.held
             ));
         }
-        line.push_str(&format!(" | {}", estimates(&callers.answers())));
+        line.push_str(&format!(" | {}", estimates(&callers.results().answers)));
         outln!("{line}");
     }
 
@@ -85,7 +85,7 @@ impl Picture {
             self.begun.elapsed().as_secs_f64(),
             callers.answered(),
             callers.expected(),
-            estimates(&callers.answers())
+            estimates(&callers.results().answers)
         );
         let rows = by_status(requests)
             .into_iter()
@@ -112,7 +112,7 @@ impl Picture {
 
         let mut out = stdout().lock();
         if self.drawn_lines > 0 {
-            // Back to where the last picture began, and away with it.
+            // Up to the first line of the last picture, and clear from there.
             write!(out, "\x1b[{}A\x1b[J", self.drawn_lines)?;
         }
         write!(out, "{text}")?;
@@ -122,7 +122,7 @@ impl Picture {
     }
 }
 
-/// Counts by status over all kinds, in the order of a life.
+/// Counts by status over all kinds, in the order of the statuses.
 fn by_status(requests: &[RequestCount]) -> Vec<(String, i64)> {
     crate::request::Status::ALL
         .iter()
@@ -143,7 +143,7 @@ fn bar(count: i64) -> String {
     format!("{:<50}", "▇".repeat(length))
 }
 
-/// Predicted against actual, over everybody answered so far.
+/// The mean predicted and actual times of the callers with an answer.
 pub(super) fn estimates(answers: &[Answer]) -> String {
     if answers.is_empty() {
         return "no answers yet".to_owned();

@@ -1,11 +1,11 @@
-//! What the gate does while the demo runs, from its history.
+//! The flips of the gate while the demo runs, from its history.
 
 use std::fmt;
 
 use super::GATE;
 use crate::store::{GateChange, Store};
 
-/// More flips than a demo sees between two looks.
+/// More flips than a demo has between two reads.
 const FLIPS: i32 = 100;
 
 /// The gate's flips so far, the first one first.
@@ -15,10 +15,10 @@ pub(super) struct Story {
 }
 
 impl Story {
-    /// Reads on; returns what is new, in words.
+    /// Reads the new flips; returns a line for each.
     pub(super) async fn go_on(&mut self, store: &Store) -> anyhow::Result<Vec<String>> {
         let known = self.flips.last().map_or(0, |flip| flip.epoch);
-        // The last known one too: it has lasted since.
+        // The last known one too: its duration has changed.
         self.flips.pop();
         let history = store.gate_history(Some(GATE), FLIPS, None).await?;
         let from = history.into_iter().filter(|flip| flip.epoch >= known);

@@ -1,4 +1,4 @@
-//! What `tidegate doctor` has found, and how much it has read.
+//! The findings of `tidegate doctor`, and how much it has read.
 
 use std::{
     collections::VecDeque,
@@ -6,7 +6,7 @@ use std::{
 };
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use serde::Serialize;
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
@@ -15,13 +15,13 @@ use crate::{
     store::{Invariant, Slice, Store, Violation},
 };
 
-/// How long one step may take. A slice that takes longer is tried again with fewer requests.
+/// The longest time of a step. A slice that takes longer is examined again with fewer requests.
 const STEP_LIMIT: Duration = Duration::from_secs(20);
 
-/// How long a slice is meant to take.
+/// The intended time of a slice.
 const STEP: Duration = Duration::from_secs(1);
 
-/// How many steps are under way at once, each on a connection of its own.
+/// How many steps run at once, each on its own connection.
 const AT_ONCE: usize = 2;
 
 /// A connection for each step, and one that finds the next slice.
@@ -34,20 +34,20 @@ const SPAN: (Duration, Duration, Duration) = (
     Duration::from_secs(86_400),
 );
 
-/// How much longer or shorter the next slice may be: there may be more requests in it than its length promises.
+/// How much longer or shorter the next slice may be: it may have more requests than its length suggests.
 const STRETCH: f64 = 8.0;
 
-/// How often progress is told.
-const TOLD_EVERY: Duration = Duration::from_secs(2);
+/// How often progress is printed.
+const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 
-/// The findings so far: they stand when the examination is broken off.
+/// The findings so far; they hold also when the examination is interrupted.
 pub(super) struct Findings {
     began: Instant,
-    told: Instant,
+    progress_at: Instant,
     until: Option<Instant>,
     invariants: Vec<Invariant>,
     violations: Vec<Violation>,
-    /// Those that are looked at as a whole, and were not yet.
+    /// The invariants that are examined as a whole, and were not yet.
     unfinished: Vec<String>,
     requests: i64,
     read: i64,
@@ -56,45 +56,19 @@ pub(super) struct Findings {
     all_read: bool,
 }
 
-/// The findings for programs.
-#[derive(Serialize)]
-pub(super) struct Report<'a> {
-    sound: bool,
-    complete: bool,
-    checked: usize,
-    unfinished: &'a [String],
-    seconds: f64,
-    requests: i64,
-    requests_read: i64,
-    read_back_to: Option<DateTime<Utc>>,
-    #[serde(skip)]
-    all_read: bool,
-    violations: Vec<Broken<'a>>,
-}
-
-/// An invariant that does not hold.
-#[derive(Serialize)]
-struct Broken<'a> {
-    name: &'a str,
-    says: &'a str,
-    violations: i64,
-    samples: &'a [String],
-    query: &'a str,
-}
-
-/// Invariants that are being looked at.
+/// An examination of some invariants under way.
 struct Step(JoinHandle<Result<Ended, StoreError>>);
 
-/// The invariants of a step, the violations (none when the database was not through in time), and how long it took.
+/// The invariants of a step, the violations (none when the statement took too long), and how long it took.
 type Ended = (Vec<String>, Option<Vec<Violation>>, Duration);
 
 impl Step {
-    fn begin(store: &Store, names: Vec<String>, slice: Slice, patience: Duration) -> Self {
+    fn begin(store: &Store, names: Vec<String>, slice: Slice, limit: Duration) -> Self {
         let store = store.clone();
         Self(tokio::spawn(async move {
             let began = Instant::now();
             let asked: Vec<_> = names.iter().map(String::as_str).collect();
-            let found = store.check_invariants(&asked, slice, patience).await?;
+            let found = store.check_invariants(&asked, slice, limit).await?;
             Ok((names, found, began.elapsed()))
         }))
     }
@@ -114,14 +88,14 @@ impl Drop for Step {
 }
 
 impl Findings {
-    /// Nothing yet, of so many requests; without a time limit everything will be read.
+    /// No findings yet, of so many requests; without a time limit everything will be read.
     pub(super) fn new(invariants: Vec<Invariant>, requests: i64, time_limit: Option<Duration>) -> Self {
         let began = Instant::now();
         let whole = invariants.iter().filter(|invariant| !invariant.by_request);
         Self {
             unfinished: whole.map(|invariant| invariant.name.clone()).collect(),
             began,
-            told: began,
+            progress_at: began,
             until: time_limit.map(|limit| began + limit),
             invariants,
             violations: Vec::new(),
@@ -132,33 +106,33 @@ impl Findings {
         }
     }
 
-    /// Looks at everything, in steps, [`AT_ONCE`] of them at a time: at what is small as a whole, then at requests and
-    /// their history in slices, the newest first.
+    /// Examines everything in steps, [`AT_ONCE`] of them at a time: small tables as a whole, then requests and their
+    /// history in slices, the newest first.
     ///
     /// # Errors
     ///
-    /// Database trouble, other than a step that takes too long.
-    pub(super) async fn look(&mut self, store: &Store) -> Result<(), StoreError> {
-        self.look_at_whole(store).await?;
-        self.look_at_slices(store).await
+    /// Errors of the database, other than a step that takes too long.
+    pub(super) async fn examine(&mut self, store: &Store) -> Result<(), StoreError> {
+        self.examine_whole(store).await?;
+        self.examine_slices(store).await
     }
 
-    async fn look_at_whole(&mut self, store: &Store) -> Result<(), StoreError> {
+    async fn examine_whole(&mut self, store: &Store) -> Result<(), StoreError> {
         let mut names = self.unfinished.clone().into_iter();
         let (mut running, all) = (VecDeque::new(), names.len());
         loop {
             while running.len() < AT_ONCE
-                && let Some(patience) = self.patience()
+                && let Some(limit) = self.time_left()
                 && let Some(name) = names.next()
             {
-                let step = Step::begin(store, vec![name], Slice::default(), patience);
+                let step = Step::begin(store, vec![name], Slice::default(), limit);
                 running.push_back(step);
             }
             let Some(step) = running.pop_front() else {
                 return Ok(());
             };
             let left = self.unfinished.len();
-            self.tell(&format!("{} of {all} invariants that need no slices", all - left));
+            self.progress(&format!("{} of {all} invariants that need no slices", all - left));
             if let (names, Some(found), _) = step.end().await? {
                 self.note(found);
                 self.unfinished.retain(|name| !names.contains(name));
@@ -166,30 +140,30 @@ impl Findings {
         }
     }
 
-    async fn look_at_slices(&mut self, store: &Store) -> Result<(), StoreError> {
+    async fn examine_slices(&mut self, store: &Store) -> Result<(), StoreError> {
         let names = self.invariants.iter().filter(|i| i.by_request);
         let names: Vec<_> = names.map(|i| i.name.clone()).collect();
         let (mut span, least, most) = SPAN;
-        // The slices under way, each with the number of its requests, and where the next one ends; none: it was the last.
+        // The slices under way, each with the number of its requests, and where the next one ends; none after the last.
         let mut running = VecDeque::new();
         let mut next = Some(None);
         loop {
             while running.len() < AT_ONCE
-                && let Some(patience) = self.patience()
+                && let Some(limit) = self.time_left()
                 && let Some(before) = next
             {
                 let (slice, requests) = store.invariant_slice(before, span).await?;
-                let step = Step::begin(store, names.clone(), slice, patience);
+                let step = Step::begin(store, names.clone(), slice, limit);
                 running.push_back((step, slice, span, requests));
                 next = slice.from.map(Some);
             }
             let Some((step, slice, asked, requests)) = running.pop_front() else {
                 return Ok(());
             };
-            self.tell(&format!("{} of about {} requests", self.read, self.requests));
+            self.progress(&format!("{} of about {} requests", self.read, self.requests));
             let (_, found, took) = step.end().await?;
             let Some(found) = found else {
-                if asked == least || self.patience().is_none() {
+                if asked == least || self.time_left().is_none() {
                     return Ok(());
                 }
                 // Again, with fewer.
@@ -208,18 +182,18 @@ impl Findings {
     }
 
     /// How long the next step may take; none when the time is over.
-    fn patience(&self) -> Option<Duration> {
+    fn time_left(&self) -> Option<Duration> {
         let left = self
             .until
             .map_or(STEP_LIMIT, |until| until.saturating_duration_since(Instant::now()));
         (!left.is_zero()).then_some(left.min(STEP_LIMIT))
     }
 
-    /// Says on stderr how far it is, now and then.
-    fn tell(&mut self, how_far: &str) {
-        if self.told.elapsed() >= TOLD_EVERY {
+    /// Prints progress on stderr at intervals.
+    fn progress(&mut self, how_far: &str) {
+        if self.progress_at.elapsed() >= PROGRESS_EVERY {
             eprintln!("{:>3.0} s: {}", self.began.elapsed().as_secs_f64(), how_far);
-            self.told = Instant::now();
+            self.progress_at = Instant::now();
         }
     }
 
@@ -240,35 +214,86 @@ impl Findings {
         self.violations.is_empty()
     }
 
-    /// Whether everything was looked at, if not in all requests.
-    pub(super) fn has_looked(&self) -> bool {
+    /// Whether every invariant was examined, if not in all requests.
+    pub(super) fn has_examined(&self) -> bool {
         self.unfinished.is_empty() && (self.all_read || self.back_to.is_some())
     }
 
-    /// What was found, in the order of the invariants.
-    pub(super) fn report(&self) -> Report<'_> {
-        let violations = self.invariants.iter().filter_map(|invariant| {
-            let found = (self.violations.iter()).find(|v| v.name == invariant.name)?;
-            Some(Broken {
-                name: &invariant.name,
-                says: &invariant.says,
-                violations: found.violations,
-                samples: &found.samples,
-                query: &invariant.query,
+    /// The invariants with violations, in the order of the invariants.
+    fn broken(&self) -> Vec<(&Invariant, &Violation)> {
+        let violation = |invariant: &Invariant| self.violations.iter().find(|v| v.name == invariant.name);
+        let invariants = self.invariants.iter();
+        invariants
+            .filter_map(|invariant| Some((invariant, violation(invariant)?)))
+            .collect()
+    }
+
+    fn is_complete(&self) -> bool {
+        self.all_read && self.unfinished.is_empty()
+    }
+
+    /// The findings for programs.
+    pub(super) fn json(&self) -> Value {
+        let broken = self.broken().into_iter().map(|(invariant, found)| {
+            json!({
+                "name": invariant.name, "says": invariant.says, "violations": found.violations,
+                "samples": found.samples, "query": invariant.query,
             })
         });
-        Report {
-            sound: self.is_sound(),
-            complete: self.all_read && self.unfinished.is_empty(),
-            checked: self.invariants.len(),
-            unfinished: &self.unfinished,
-            seconds: self.began.elapsed().as_secs_f64(),
-            requests: self.requests,
-            requests_read: self.read,
-            read_back_to: self.back_to.and_then(submitted_at),
-            all_read: self.all_read,
-            violations: violations.collect(),
+        json!({
+            "sound": self.is_sound(),
+            "complete": self.is_complete(),
+            "checked": self.invariants.len(),
+            "unfinished": self.unfinished,
+            "seconds": self.began.elapsed().as_secs_f64(),
+            "requests": self.requests,
+            "requests_read": self.read,
+            "read_back_to": self.back_to.and_then(submitted_at),
+            "violations": broken.collect::<Vec<_>>(),
+        })
+    }
+
+    /// Prints each violation with its query, then how much was read.
+    pub(super) fn print(&self) {
+        let violations = self.broken();
+        for (invariant, found) in &violations {
+            outln!("{}: {}", invariant.name, found.violations);
+            outln!("  it should be so: {}", invariant.says);
+            outln!("  it is not with: {}", found.samples.join(", "));
+            outln!("  all of them:");
+            for line in invariant.query.lines() {
+                outln!("    {line}");
+            }
+            outln!();
         }
+        let (checked, seconds) = (self.invariants.len(), self.began.elapsed().as_secs_f64());
+        match violations.len() {
+            0 if self.is_complete() => {
+                outln!("all {checked} invariants hold ({seconds:.1} s)");
+            }
+            0 => outln!("no violation of {checked} invariants was found ({seconds:.1} s)"),
+            broken => {
+                outln!("{broken} of {checked} invariants do not hold ({seconds:.1} s)");
+                outln!("`tidegate recover` repairs part of this; docs/operations.md has a section for each invariant");
+            }
+        }
+        if self.is_complete() {
+            return;
+        }
+        if !self.all_read {
+            let back_to = self.back_to.and_then(submitted_at).map_or_else(String::new, |time| {
+                format!(", back to {}", time.to_rfc3339_opts(SecondsFormat::Secs, true))
+            });
+            outln!(
+                "read: the newest {} of about {} requests{back_to}",
+                self.read,
+                self.requests
+            );
+        }
+        if !self.unfinished.is_empty() {
+            outln!("not examined, or not to the end: {}", self.unfinished.join(", "));
+        }
+        outln!("`tidegate doctor --time-limit 0s` reads everything");
     }
 }
 
@@ -276,48 +301,4 @@ impl Findings {
 fn submitted_at(id: Uuid) -> Option<DateTime<Utc>> {
     let (seconds, nanos) = id.get_timestamp()?.to_unix();
     DateTime::from_timestamp(i64::try_from(seconds).ok()?, nanos)
-}
-
-impl Report<'_> {
-    /// Each violation with its query, then what was read.
-    pub(super) fn print(&self) {
-        for broken in &self.violations {
-            outln!("{}: {}", broken.name, broken.violations);
-            outln!("  it should be so: {}", broken.says);
-            outln!("  it is not with: {}", broken.samples.join(", "));
-            outln!("  all of them:");
-            for line in broken.query.lines() {
-                outln!("    {line}");
-            }
-            outln!();
-        }
-        let (checked, seconds) = (self.checked, self.seconds);
-        match self.violations.len() {
-            0 if self.complete => {
-                outln!("all {checked} invariants hold (looked for {seconds:.1} s)");
-            }
-            0 => outln!("no violation of {checked} invariants was found ({seconds:.1} s)"),
-            broken => {
-                outln!("{broken} of {checked} invariants do not hold (looked for {seconds:.1} s)");
-                outln!("`tidegate recover` puts right what it can; what else to do, docs/operations.md says by name");
-            }
-        }
-        if self.complete {
-            return;
-        }
-        if !self.all_read {
-            let back_to = self.read_back_to.map_or_else(String::new, |time| {
-                format!(", back to {}", time.to_rfc3339_opts(SecondsFormat::Secs, true))
-            });
-            outln!(
-                "read were the newest {} of about {} requests{back_to}",
-                self.requests_read,
-                self.requests
-            );
-        }
-        if !self.unfinished.is_empty() {
-            outln!("not looked at, or not to the end: {}", self.unfinished.join(", "));
-        }
-        outln!("`tidegate doctor --time-limit 0s` reads everything");
-    }
 }

@@ -1,15 +1,14 @@
-//! What a run of `tidegate recover` has done, or would do.
+//! The results of a run of `tidegate recover`, or of its dry run.
+
+use std::collections::BTreeSet;
 
 use serde::Serialize;
 use uuid::Uuid;
 
 use crate::{
-    cli::table::table,
+    cli::table::{print_first, table},
     store::{RequestCount, WrongCount},
 };
-
-/// How many ids are shown to a person.
-const IDS_SHOWN: usize = 20;
 
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Summary {
@@ -35,7 +34,7 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// Whether anything had to be put right. A gate that flips is everyday life.
+    /// Whether anything had to be repaired. A gate that flips is normal.
     pub(super) fn is_anything_wrong(&self) -> bool {
         self.reset
             + self.ended
@@ -56,7 +55,7 @@ impl Summary {
         for queue in &self.storages {
             outln!("queue {queue} without its table, its counters or free numbers, {would}made");
         }
-        for (count, what) in [
+        for (count, result) in [
             (self.expired, "past their deadline, {}ended"),
             (self.dated, "without a deadline, {}given one"),
             (self.reset, "lost in flight, {}reset to processing"),
@@ -69,7 +68,7 @@ impl Summary {
             (self.gates, "gates past their mark, {}closed or opened"),
         ] {
             if count > 0 {
-                outln!("{count} {}", what.replace("{}", would));
+                outln!("{count} {}", result.replace("{}", would));
             }
         }
         for count in &self.counts {
@@ -81,39 +80,21 @@ impl Summary {
                 count.requests
             );
         }
-        for id in self.ids.iter().take(IDS_SHOWN) {
-            outln!("  {id}");
-        }
-        if self.ids.len() > IDS_SHOWN {
-            outln!("  … and {} more (--json lists them all)", self.ids.len() - IDS_SHOWN);
-        }
+        print_first(self.ids.iter().map(Uuid::to_string));
         self.print_counts();
     }
 
-    /// How many requests are where, before and after.
+    /// The requests by kind and status, before and after.
     fn print_counts(&self) {
-        let mut keys: Vec<_> = self
-            .before
-            .iter()
-            .chain(&self.after)
-            .map(|count| (count.kind.clone(), count.status.clone()))
-            .collect();
-        keys.sort();
-        keys.dedup();
-        let count_of = |counts: &[RequestCount], key: &(String, String)| {
-            counts
-                .iter()
-                .find(|count| (&count.kind, &count.status) == (&key.0, &key.1))
-                .map_or(0, |count| count.requests)
-                .to_string()
+        let counts = self.before.iter().chain(&self.after);
+        let keys: BTreeSet<_> = counts.map(|count| (&count.kind, &count.status)).collect();
+        let count_of = |counts: &[RequestCount], key: (&String, &String)| {
+            let found = counts.iter().find(|count| (&count.kind, &count.status) == key);
+            found.map_or(0, |count| count.requests).to_string()
         };
-        let rows = keys.iter().map(|key| {
-            [
-                key.0.clone(),
-                key.1.clone(),
-                count_of(&self.before, key),
-                count_of(&self.after, key),
-            ]
+        let rows = keys.into_iter().map(|key| {
+            let (kind, status) = (key.0.clone(), key.1.clone());
+            [kind, status, count_of(&self.before, key), count_of(&self.after, key)]
         });
         outln!("\n{}", table(["kind", "status", "before", "after"], rows));
     }

@@ -15,7 +15,7 @@ const BEAT: Duration = Duration::from_millis(5);
 /// From when on a beat that comes late is written down.
 const LATE: Duration = Duration::from_millis(15);
 
-/// Notices when the machine lets nobody work: what was to be sent meanwhile leaves later, and together.
+/// Notices when the machine stalls: sends that were due meanwhile leave later, and together.
 pub(crate) struct Beat {
     stalls: Arc<Mutex<Vec<Stall>>>,
     beating: tokio::task::JoinHandle<()>,

@@ -13,7 +13,7 @@ use tidegate::{
     worker::{self, WorkerOptions},
 };
 
-/// What a booker is told.
+/// The options of a booker.
 #[derive(Debug, clap::Args)]
 pub struct Booker {
     /// What it is called
@@ -28,7 +28,7 @@ pub struct Booker {
 }
 
 impl Booker {
-    /// Works until it is told to stop.
+    /// Works until `stop`.
     ///
     /// # Errors
     ///

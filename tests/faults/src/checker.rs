@@ -19,11 +19,11 @@ use crate::evidence::Evidence;
 pub struct Violation {
     /// The request it concerns.
     pub id: Option<Uuid>,
-    /// What is wrong.
+    /// The violations.
     pub what: String,
 }
 
-/// One rule, and what came of looking.
+/// One rule, and the result of its check.
 #[derive(Debug, Clone)]
 pub struct Check {
     /// The rule, as a sentence.
@@ -55,7 +55,7 @@ impl Check {
     }
 }
 
-/// All rules, with what breaks them.
+/// All rules, with their violations.
 #[derive(Debug)]
 pub struct Verdict(pub Vec<Check>);
 

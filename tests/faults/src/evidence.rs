@@ -1,4 +1,4 @@
-//! What a run has left behind: the tables, the downstream's log, the callers' ledger, and what was disturbed when.
+//! The evidence of a run: the tables, the downstream's log, the callers' ledger, and the times of disturbances.
 //!
 //! Read with plain queries and nothing of the engine's functions or views.
 
@@ -71,11 +71,11 @@ pub struct Seen {
     pub id: Option<Uuid>,
     /// Its kind.
     pub kind: Word,
-    /// What happened: `check`, `ready`, `send`, `taken`, `delivered` and others.
+    /// The event: `check`, `ready`, `send`, `taken`, `delivered` and others.
     pub event: Word,
 }
 
-/// A time at which this machine let nobody work, and for how long, in microseconds.
+/// When this machine stalled, and for how long, in microseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Stall {
     /// When it was noticed.
@@ -107,19 +107,19 @@ pub struct Evidence {
     pub thresholds: HashMap<String, usize>,
     /// The downstream's log.
     pub downstream: Vec<Seen>,
-    /// What callers were promised.
+    /// The promises to callers.
     pub promises: Vec<Promise>,
-    /// What callers were told later.
+    /// Later answers to callers.
     pub told: Vec<Told>,
     /// The rate limits.
     pub limits: Vec<Limited>,
     /// C.
     pub checks_at_once: usize,
-    /// What was done to the fleet.
+    /// The injected faults.
     pub disturbances: Vec<Disturbance>,
     /// When the machine stood still.
     pub stalls: Vec<Stall>,
-    /// What went wrong besides.
+    /// Other errors.
     pub wrong: Vec<String>,
 }
 
@@ -139,7 +139,7 @@ impl Words {
 }
 
 impl Evidence {
-    /// Adds what the tables say, in one snapshot.
+    /// Adds the tables, in one snapshot.
     ///
     /// # Errors
     ///
@@ -216,7 +216,7 @@ impl Evidence {
         Ok(())
     }
 
-    /// Adds what the downstream has written down.
+    /// Adds the downstream's log.
     ///
     /// # Errors
     ///

@@ -17,7 +17,7 @@ use crate::{
     unit::Unit,
 };
 
-/// How long a lease of a worker is: short, so that what a killed one held comes back soon.
+/// The lease of a worker: short, so that the requests of a killed one are reaped soon.
 const LEASE: &str = "3s";
 
 /// The programs of a fleet.
@@ -54,7 +54,7 @@ impl Programs {
 /// All that runs. It ends with the value.
 #[derive(Debug)]
 pub struct Fleet {
-    /// What it is made of.
+    /// Its processes.
     pub programs: Programs,
     server: Mutex<Server>,
     /// API nodes.
@@ -69,9 +69,9 @@ pub struct Fleet {
     pub downstream: Arc<Unit>,
     /// The network between workers and downstream.
     pub to_downstream: Proxy,
-    /// The network between the callers who submit by SQL and the database.
+    /// The network between the callers that submit by SQL and the database.
     pub callers: Proxy,
-    /// What the downstream writes down.
+    /// The downstream's log.
     pub downstream_log: PathBuf,
     // Nodes are reached by the downstream through it.
     _to_nodes: Proxy,
@@ -228,7 +228,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Starts again what has ended by itself.
+    /// Restarts processes that have ended by themselves.
     pub async fn look_after(&self, journal: &Journal) {
         for unit in self.units().chain([&self.downstream]) {
             unit.look_after(journal).await;
@@ -250,7 +250,7 @@ impl Fleet {
     }
 }
 
-/// The address in what a server says first.
+/// The address in a server's first line.
 pub(crate) fn address_in(line: &str) -> anyhow::Result<SocketAddr> {
     line.split_whitespace()
         .find_map(|word| word.strip_prefix("http://").unwrap_or(word).parse().ok())

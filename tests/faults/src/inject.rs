@@ -95,7 +95,7 @@ const ROUND: [(Fault, usize); 28] = [
 ];
 
 impl Fault {
-    /// What it is called in the journal, and on the command line.
+    /// Its name in the journal and on the command line.
     const fn sort(self) -> &'static str {
         match self {
             Self::WorkerKilled => "worker_killed",
@@ -131,7 +131,7 @@ impl Fault {
     }
 }
 
-/// Those during which what others do to the database would fail, and that exclude each other.
+/// The faults during which other injections into the database would fail; they exclude each other.
 const fn is_alone(fault: Fault) -> bool {
     matches!(
         fault,
@@ -152,9 +152,9 @@ pub struct Injector {
     fleet: Arc<Fleet>,
     load: Arc<Load>,
     journal: Arc<Journal>,
-    /// Held by whoever does something to the whole database.
+    /// Held by an injection that affects the whole database.
     database: Mutex<()>,
-    /// What takes over in the middle of the run.
+    /// The standby that takes over in the middle of the run.
     standby: Option<Server>,
 }
 

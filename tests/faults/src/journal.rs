@@ -1,4 +1,4 @@
-//! What was done to the fleet, when, and what went wrong on the way.
+//! The faults of a run with their times, and the errors of the injection.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +9,7 @@ use std::{
 /// A time during which something was disturbed, in microseconds of Unix time.
 #[derive(Debug, Clone)]
 pub struct Disturbance {
-    /// What was done, as the journal counts it.
+    /// The name of the fault, as the journal counts it.
     pub sort: &'static str,
     /// When it began.
     pub from_us: i64,
@@ -17,7 +17,7 @@ pub struct Disturbance {
     pub to_us: i64,
 }
 
-/// A fault that is being injected; over when it is told so.
+/// A fault under way, until it is ended.
 #[derive(Debug)]
 #[must_use]
 pub struct Running(usize);
@@ -45,7 +45,7 @@ impl Default for Journal {
     }
 }
 
-/// Now, in microseconds of Unix time: comparable with what others on this machine write down.
+/// Now, in microseconds of Unix time, comparable with other logs on this machine.
 #[must_use]
 pub fn now_us() -> i64 {
     chrono::Utc::now().timestamp_micros()
@@ -80,7 +80,7 @@ impl Journal {
         }
     }
 
-    /// Something that must not happen, other than what the checker finds.
+    /// An event that must not happen, apart from the checker's findings.
     pub fn wrong(&self, what: String) {
         self.say(&format!("WRONG: {what}"));
         self.pages().wrong.push(what);
@@ -98,7 +98,7 @@ impl Journal {
         self.pages().counts.clone()
     }
 
-    /// What went wrong.
+    /// The errors.
     #[must_use]
     pub fn all_wrong(&self) -> Vec<String> {
         self.pages().wrong.clone()

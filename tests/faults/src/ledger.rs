@@ -1,4 +1,4 @@
-//! What callers were promised and told, kept by the callers.
+//! The promises and answers that callers got, kept by the callers.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -19,7 +19,7 @@ pub struct Promise {
     pub way: &'static str,
 }
 
-/// What a caller was told of a request later.
+/// A later answer to a caller about a request.
 #[derive(Debug, Clone)]
 pub struct Told {
     /// The request.
@@ -33,7 +33,7 @@ pub struct Told {
 pub struct Entries {
     /// Each 202, and each row of an accepted submission by SQL.
     pub promises: Vec<Promise>,
-    /// Each end that was told.
+    /// Each end that a caller has read.
     pub told: Vec<Told>,
     /// Submissions whose caller got no answer and, for want of a key, could not ask again.
     pub unanswered: u64,
@@ -60,7 +60,7 @@ impl Ledger {
     pub fn pick(&self, number: usize) -> Option<Promise> {
         let entries = self.entries();
         let count = entries.promises.len();
-        // The newest have more to tell.
+        // The newest have not ended yet.
         let recent = count.min(2_000);
         (count > 0).then(|| entries.promises[count - 1 - number % recent].clone())
     }

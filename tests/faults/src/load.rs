@@ -1,4 +1,4 @@
-//! Callers of every sort: over HTTP and by SQL, one by one and in batches, with keys and without, and those who ask.
+//! Callers of every sort: over HTTP and by SQL, one by one and in batches, with keys and without, and some that poll.
 
 mod asking;
 mod http;
@@ -27,7 +27,7 @@ use crate::{fleet::Fleet, journal::Journal, ledger::Ledger, options::Options, sc
 /// How many callers submit at once.
 const SUBMITTERS: u64 = 24;
 
-/// How many callers ask what became of requests.
+/// How many callers poll requests.
 const ASKERS: u64 = 3;
 
 /// How many submissions are remembered, to be repeated under their key.
@@ -36,7 +36,7 @@ const REMEMBERED: usize = 3_000;
 /// For how long the callers may submit at once what they could not submit before, in seconds.
 const PATIENCE: u32 = 10;
 
-/// What all callers share.
+/// The state that all callers share.
 pub struct Load {
     /// Where API nodes listen.
     pub nodes: Vec<SocketAddr>,
@@ -50,7 +50,7 @@ pub struct Load {
     serial: AtomicU64,
     keyed: Mutex<VecDeque<Submission>>,
     stop: CancellationToken,
-    /// Nobody waits any longer for an answer.
+    /// No caller waits for an answer any longer.
     give_up: CancellationToken,
 }
 
@@ -238,7 +238,7 @@ impl Load {
         }
     }
 
-    /// Stores what was promised for a submission.
+    /// Stores the promise for a submission.
     fn promised(&self, submission: &Submission, ids: &[uuid::Uuid], way: &'static str) {
         if ids.len() != submission.payloads.len() {
             self.journal.wrong(format!(
@@ -259,7 +259,7 @@ impl Load {
         }
     }
 
-    /// Waits as long as the caller was told to; false when nobody waits any longer.
+    /// Waits for the Retry-After; false when the load ends before.
     async fn wait(&self, time: Duration) -> bool {
         tokio::select! {
             () = self.give_up.cancelled() => false,

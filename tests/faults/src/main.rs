@@ -21,7 +21,7 @@ enum Command {
     /// Be a worker of that fleet whose receipts have an effect in the database
     #[command(hide = true)]
     Booker(Booker),
-    /// Stop a private `PostgreSQL` server once nobody uses it
+    /// Stop a private `PostgreSQL` server once no process uses it
     #[command(hide = true)]
     EmbeddedPostgresKeeper {
         /// Where the server is kept
@@ -30,7 +30,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // What the callers' own connections suffer is what is injected.
+    // The callers' own connections have only injected faults.
     telemetry::start("warn,sqlx=error");
     let done = tokio::runtime::Runtime::new()
         .map_err(anyhow::Error::from)

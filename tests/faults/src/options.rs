@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use humantime::parse_duration;
 
-/// What a run is told.
+/// The options of a run.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
     /// How long faults are injected

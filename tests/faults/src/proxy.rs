@@ -21,14 +21,14 @@ pub enum Upstream {
     Unix(PathBuf),
 }
 
-/// What becomes of bytes.
+/// The fate of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     /// They pass.
     Open,
-    /// None passes, either way. Nobody is told.
+    /// No byte passes, either way, and no connection is closed.
     Stalled,
-    /// What the caller says arrives; what it is answered does not.
+    /// The caller's bytes arrive; the answers do not.
     Mute,
     /// Connections end at once.
     Refused,
@@ -41,7 +41,7 @@ pub enum Told {
     Both,
     /// The server alone: the caller waits for an answer that never comes, until the network heals.
     Server,
-    /// The caller alone: the server keeps a session that nobody uses, until the network heals.
+    /// The caller's side alone: the server keeps an unused session until the network heals.
     Caller,
 }
 
@@ -98,7 +98,7 @@ impl Proxy {
         })
     }
 
-    /// What becomes of bytes from now on; new connections are treated alike.
+    /// The fate of bytes from now on, in new connections too.
     pub fn flow(&self, flow: Flow) {
         self.state.send_modify(|state| state.flow = flow);
     }
@@ -111,7 +111,7 @@ impl Proxy {
         });
     }
 
-    /// Everything passes again. Ends that were never told of a cut are told now.
+    /// Everything passes again. Ends that were not closed at a cut are closed now.
     pub fn heal(&self) {
         self.state.send_modify(|state| {
             state.flow = Flow::Open;
@@ -178,7 +178,7 @@ async fn carry(caller: TcpStream, upstream: Upstream, turn: usize, mut states: w
             () = async { tokio::join!(asked, answered); } => return,
         }
     };
-    // The end that is not told keeps its connection until the network heals.
+    // The end that is not closed keeps its connection until the network heals.
     match told {
         Told::Both => return,
         Told::Server => drop((from_server, to_server)),

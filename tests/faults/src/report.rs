@@ -1,4 +1,4 @@
-//! What a run has shown, for people.
+//! The report of a run.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{
 /// How many violations of a rule are shown with everything known about their requests.
 const SHOWN: usize = 5;
 
-/// What a run has shown.
+/// The results of a run.
 #[derive(Debug)]
 pub struct Report {
     /// Its seed.
@@ -22,19 +22,19 @@ pub struct Report {
     pub injected: Vec<(&'static str, u64)>,
     /// Requests by kind and status.
     pub requests: Vec<(String, String, u64)>,
-    /// What the callers wrote down.
+    /// The callers' ledger.
     pub ledger: Entries,
-    /// What was checked.
+    /// The checks.
     pub verdict: Verdict,
     /// Violations with everything known about their requests.
     pub shown: Vec<String>,
     /// Sends that arrived.
     pub sends: u64,
-    /// What the processes were like.
+    /// The process figures.
     pub processes: Processes,
 }
 
-/// What the processes of a run were like.
+/// Figures of the processes of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Processes {
     /// The most memory that a node has needed, in KiB.
@@ -44,7 +44,7 @@ pub struct Processes {
 }
 
 impl Report {
-    /// What the evidence shows, with the verdict on it.
+    /// The results in the evidence, with the checker's verdict.
     #[must_use]
     pub fn of(
         (seed, time): (u64, Duration),

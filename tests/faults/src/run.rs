@@ -31,7 +31,7 @@ use crate::{
 /// A node that needs more than this while it is sent nonsense does not bound its memory, in KiB.
 const NODE_MEMORY_MAX: u64 = 600 << 10;
 
-/// Runs, and prints what happens and what came of it.
+/// Runs, and prints its progress and results.
 ///
 /// # Errors
 ///
@@ -125,7 +125,7 @@ async fn within(
     fleet.heal().await?;
     load.finish(callers, Duration::from_secs(30)).await;
     journal.say("no more submissions");
-    // What is never answered ends only then.
+    // Requests that are never answered end only then.
     let rest = options.rest + options.response_timeout;
     come_to_rest(&fleet, &journal, rest).await?;
     for command in ["doctor", "recover"] {
@@ -159,7 +159,7 @@ async fn within(
     ))
 }
 
-/// Starts again what has ended by itself, and says from time to time how far things are.
+/// Restarts processes that have ended by themselves, and prints progress at intervals.
 async fn watch(fleet: Arc<Fleet>, load: Arc<Load>, journal: Arc<Journal>) {
     let mut beats: u32 = 0;
     loop {

@@ -1,4 +1,4 @@
-//! What the fleet works on: kinds, queues, limits, and how the downstream behaves.
+//! The configuration of a run: kinds, queues, limits, and the downstream's behaviour.
 
 use std::time::Duration;
 
@@ -20,13 +20,13 @@ pub struct Kind {
     pub path: &'static str,
     /// How often it is chosen.
     pub weight: u32,
-    /// What its sends promise.
+    /// The semantics of its sends.
     pub semantics: Semantics,
-    /// Whose rate limits it.
+    /// The queue that limits its rate.
     pub queue: &'static str,
 }
 
-/// What a kind promises about its sends.
+/// The semantics of a kind's sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Semantics {
     /// They may be repeated.
@@ -48,7 +48,8 @@ pub const KINDS: [Kind; 7] = [
     kind("patient", "patient", 10, Semantics::AtLeastOnce, "tx"),
 ];
 
-/// The deadline of `patient` requests, whose policy is the one that a new kind comes with: it carries an outage of half of it.
+/// The deadline of `patient` requests, whose policy is the one that a new kind comes with: it carries an outage of half
+/// of it.
 pub const PATIENT_DEADLINE: Duration = Duration::from_secs(20);
 
 const fn kind(name: &'static str, path: &'static str, weight: u32, semantics: Semantics, queue: &'static str) -> Kind {
@@ -138,7 +139,7 @@ pub async fn set(server: &Server, options: &Options) -> anyhow::Result<()> {
     sqlx::raw_sql(&statements).execute(&pool).await?;
     pool.close().await;
     let mut session: PgConnection = server.session().await?;
-    // Crashes are many, and each replays what was written since the last checkpoint.
+    // Crashes are many, and each replays the log since the last checkpoint.
     sqlx::raw_sql("alter system set checkpoint_timeout = '60s'")
         .execute(&mut session)
         .await?;

@@ -1,4 +1,4 @@
-//! The private `PostgreSQL` server of a run, and what can be done to it.
+//! The private `PostgreSQL` server of a run, and its faults.
 
 use std::{
     ffi::OsString,
@@ -100,7 +100,7 @@ impl Server {
         Ok(())
     }
 
-    /// SIGQUIT: an immediate shutdown, which is a crash that leaves nobody behind.
+    /// SIGQUIT: an immediate shutdown, which is a crash that leaves no process behind.
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ impl Server {
         Ok(())
     }
 
-    /// Ends it for good, whoever still uses it; returns when it is gone.
+    /// Ends it for good, even if it is in use; returns when it is gone.
     ///
     /// # Errors
     ///

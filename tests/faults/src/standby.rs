@@ -1,4 +1,5 @@
-//! A synchronous standby: a second private cluster that has everything the first has acknowledged, and takes over from it.
+//! A synchronous standby: a second private cluster that has everything the first has acknowledged, and takes over from
+//! it.
 
 use std::{
     fs,
@@ -14,7 +15,7 @@ use tokio::{process::Command, time::sleep};
 
 use crate::server::Server;
 
-/// How often what takes a moment is looked at again, and how many times.
+/// The interval between checks of a slow operation, and their number.
 const LOOK: Duration = Duration::from_millis(100);
 const LOOKS: u32 = 600;
 
@@ -34,7 +35,7 @@ pub async fn follow(primary: &Server, directory: &Path, keeper: &Path) -> anyhow
         .arg("-h")
         .arg(host)
         .args(["-p", "5432", "-U", "tidegate", "-X", "stream", "-c", "fast", "-R"])
-        // What the standby has not got yet is kept for it, however often the primary is killed.
+        // The log that the standby has not received yet is kept, however often the primary is killed.
         .args(["-C", "-S", "standby"])
         .stdin(Stdio::null())
         .stdout(Stdio::null())

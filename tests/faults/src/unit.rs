@@ -32,7 +32,7 @@ const STOPPING: Duration = Duration::from_secs(60);
 /// A process of the fleet.
 #[derive(Debug)]
 pub struct Unit {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Its way to the database.
     pub database: Proxy,
@@ -85,7 +85,7 @@ impl Unit {
     pub fn with_arguments(self: Arc<Self>, arguments: Vec<String>) -> Arc<Self> {
         Arc::into_inner(self)
             .map(|unit| Arc::new(Self { arguments, ..unit }))
-            .unwrap_or_else(|| unreachable!("nobody else has it yet"))
+            .unwrap_or_else(|| unreachable!("no other owner has it yet"))
     }
 
     fn spawn(&self, state: &mut State) -> anyhow::Result<oneshot::Receiver<String>> {
@@ -114,7 +114,7 @@ impl Unit {
             tokio::spawn(async move {
                 let mut lines = BufReader::new(stdout).lines();
                 let mut tell = Some(tell);
-                // Somebody has to go on reading, or its next line would fail.
+                // Read on, because a closed pipe would fail its next line.
                 while let Ok(Some(line)) = lines.next_line().await {
                     if let Some(tell) = tell.take() {
                         let _ = tell.send(line);
@@ -153,7 +153,7 @@ impl Unit {
             return Ok(true);
         };
         signal(&child, Signal::SIGTERM)?;
-        // One that is frozen hears of it only when it goes on, and who froze it waits for the lock that is held here.
+        // A frozen process gets the signal only when it goes on, and the thaw waits for the lock that is held here.
         signal(&child, Signal::SIGCONT)?;
         match tokio::time::timeout(STOPPING, child.wait()).await {
             Ok(status) => {

@@ -27,7 +27,7 @@ const PROMISED: &str = "every request that was promised exists, with its own pay
 const TOLD: &str = "what callers were told of an end is what it was";
 const ANSWERED: &str = "what the downstream answered and was taken is what the caller gets";
 const KEYS: &str = "no idempotency key is lost: the same key is the same request";
-const KNOWN: &str = "nothing was sent that nobody submitted";
+const KNOWN: &str = "every send belongs to a submitted request";
 const CLAIMED: &str = "each send was claimed before it left";
 const ONCE: &str = "what may leave once only left once at most";
 const DONE: &str = "what has a receipt was taken by the downstream once, and not rejected";
@@ -35,7 +35,7 @@ const TWICE: &str = "the downstream has taken nothing twice";
 const SINGLE: &str = "one submission without a key makes one request";
 const GIVEN: &str = "no request has an answer that the downstream has not given";
 const EFFECTS: &str = "an exactly_once request has one effect if it has its receipt, or else none";
-const CLAIM_RATE: &str = "claims keep the rate: D, whoever was killed";
+const CLAIM_RATE: &str = "claims keep the rate D, also after kills";
 const SEND_RATE: &str = "the downstream sees no more than its rate in any second";
 const CHECKS: &str = "no more readiness checks run at once than allowed";
 const BESIDES: &str = "nothing unexpected was answered, and no process ended by itself";
@@ -95,7 +95,7 @@ const LIVES: [(u128, &str, &str, &str, &str); 8] = [
     ),
 ];
 
-/// What the downstream saw: seconds after the beginning, request, kind, event. Event n of a life is n seconds after it.
+/// The downstream's log: seconds after the beginning, request, kind, event. Event n of a life is n seconds after it.
 const LOG: [(f64, u128, &str, &str); 20] = [
     (2.1, 1, "direct", "send"),
     (2.1, 1, "direct", "taken"),
@@ -227,13 +227,13 @@ fn broken(verdict: &Verdict) -> Vec<&'static str> {
     broken.map(|check| check.rule).collect()
 }
 
-/// What is wrong in the database alone breaks these rules and no others.
+/// An error in the database alone breaks these rules and no others.
 async fn found(sql: &str, rules: &[&str]) {
     let verdict = told(sql, &[], |_| {}).await;
     assert_eq!(broken(&verdict), rules, "{sql}\n{verdict}");
 }
 
-/// What is wrong in the downstream's log alone breaks these rules and no others.
+/// An error in the downstream's log alone breaks these rules and no others.
 async fn seen(log: &[(f64, u128, &str, &str)], rules: &[&str]) {
     let verdict = told("", log, |_| {}).await;
     assert_eq!(broken(&verdict), rules, "{log:?}\n{verdict}");
@@ -313,12 +313,12 @@ async fn histories_that_cannot_be_are_found() {
         ),
         // A poison payload that went through.
         ("update tidegate.request set error = null where id = '{6}'", &[POISON]),
-        // Events of nobody.
+        // Events without a request.
         (
             "update tidegate.stored_event set request_id = gen_random_uuid() where request_id = '{7}'",
             &[ENDED, TOLD_BY_EVENTS, TOLD],
         ),
-        // A message that nobody will take.
+        // A message that no claim takes.
         ("select pgmq.send('tx', '{}')", &[REST]),
     ] {
         found(&of(sql), rules).await;
@@ -393,7 +393,7 @@ async fn a_key_that_was_lost_is_found_and_one_that_was_free_again_is_none() {
         String::new(),
     );
     found(&(failed + &second), &[]).await;
-    // Nobody has asked again, and would be given another request.
+    // No caller has submitted it again, which would make another request.
     found("delete from tidegate.dedup where key = 'a'", &[KEYS]).await;
     found("update tidegate.dedup set expires_at = now() where key = 'a'", &[KEYS]).await;
 }
@@ -467,7 +467,7 @@ async fn a_double_send_is_found() {
     })
     .await;
     assert_eq!(broken(&other), [KNOWN]);
-    // And one of nobody's.
+    // And one without a request.
     seen(&[(2.5, 99, "direct", "send")], &[KNOWN]).await;
 }
 
@@ -476,7 +476,7 @@ async fn what_is_completed_and_was_not_taken_is_found() {
     seen(&[(2.2, 1, "direct", "rejected")], &[DONE]).await;
     seen(&[(2.2, 3, "booking", "taken")], &[TWICE]).await;
     seen(&[(2.2, 4, "single_shot", "taken")], &[TWICE]).await;
-    // A receipt that nobody gave, of what has failed since.
+    // A receipt that the downstream did not give, of a request that has failed since.
     let verdict = told("", &[], |evidence| {
         evidence
             .downstream

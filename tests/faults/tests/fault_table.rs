@@ -32,7 +32,7 @@ async fn start(name: &str, arguments: &[&str], url: &str) -> (Child, String) {
         .unwrap();
     let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
     let line = said.next_line().await.unwrap().unwrap();
-    // Somebody has to go on reading, or its next line would fail.
+    // Read on, because a closed pipe would fail its next line.
     tokio::spawn(async move { while let Ok(Some(_)) = said.next_line().await {} });
     let address = line.split_whitespace().find(|word| word.starts_with("http://"));
     (child, address.unwrap().to_owned())
@@ -69,7 +69,7 @@ async fn a_node_killed_in_the_midst_of_a_submission_leaves_one_request_or_none_a
         let call = tokio::spawn(post(&address, key).send());
         until_blocked(&database, 1).await;
         if is_stored {
-            // Nobody reads any more, and the database goes on all the same.
+            // The output is not read any more, and the database goes on all the same.
             stop(&doomed).await;
             lock.rollback().await.unwrap();
             let sql = format!("select count(*) from tidegate.request where payload ->> 'key' = '{key}'");
@@ -128,7 +128,7 @@ async fn a_database_that_takes_no_writes_gets_submissions_503_with_retry_after_a
             format!("alter database {name} set default_transaction_read_only = on"),
             format!("alter database {name} reset default_transaction_read_only"),
         ),
-        // As when its disk is full: 53100 is what PostgreSQL says then.
+        // As when its disk is full: PostgreSQL's error is then 53100.
         (
             "create function public.full() returns trigger language plpgsql as $$
              begin raise exception using errcode = '53100', message = 'could not extend file: No space left on device'; end $$;
@@ -220,7 +220,7 @@ async fn a_database_restored_from_an_older_backup_sends_nothing_a_second_time() 
     let backup = format!("{}_backup", database.name);
     let mut admin = PgConnection::connect(&admin_url).await.unwrap();
     eventually("the backup is made", || {
-        // A database is copied while nobody is connected to it.
+        // A database is copied only while no session is connected to it.
         let alone = format!(
             "select pg_terminate_backend(pid) from pg_stat_activity where datname = '{}'",
             database.name
@@ -256,7 +256,7 @@ async fn a_database_restored_from_an_older_backup_sends_nothing_a_second_time() 
     all_ended(&PgPool::connect(&database.url).await.unwrap()).await;
     drop(lost);
 
-    // What the operations document says, with the backup.
+    // The restore of docs/operations.md, with the backup.
     let backup_url = database.url.replace(&database.name, &backup);
     let restored = PgPool::connect(&backup_url).await.unwrap();
     for step in [

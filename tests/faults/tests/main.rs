@@ -1,4 +1,4 @@
-//! Tests of the fault suite: a short run, a failover, and a checker that finds what is wrong.
+//! Tests of the fault suite: a short run, a failover, and a checker that finds errors.
 #![allow(missing_docs, clippy::unwrap_used, unreachable_pub, reason = "tests")]
 
 #[path = "../../support/mod.rs"]

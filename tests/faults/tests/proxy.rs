@@ -1,4 +1,4 @@
-//! Does the proxy do to connections what it says?
+//! Whether the proxy's faults have their effects on connections.
 
 use std::time::Duration;
 

@@ -23,7 +23,7 @@ pub(super) struct Problem {
 }
 
 impl Problem {
-    fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+    pub(super) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         Self {
             status,
             code,
@@ -32,48 +32,16 @@ impl Problem {
         }
     }
 
-    pub(super) fn snooze(after: Option<Duration>) -> Self {
+    pub(super) fn after(self, retry_after: impl Into<Option<Duration>>) -> Self {
         Self {
-            retry_after: after,
-            ..Self::new(StatusCode::TOO_EARLY, "snooze", "this cannot run yet")
-        }
-    }
-
-    pub(super) fn never() -> Self {
-        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "not_possible", "this can never run")
-    }
-
-    pub(super) fn rejected() -> Self {
-        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "rejected", "this request is rejected")
-    }
-
-    pub(super) fn broken() -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "broken", "something went wrong")
-    }
-
-    pub(super) fn silence() -> Self {
-        Self::new(StatusCode::GATEWAY_TIMEOUT, "no_answer", "there is no answer")
-    }
-
-    pub(super) fn too_many(what: &str, after: Duration) -> Self {
-        Self {
-            retry_after: Some(after),
-            ..Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many", format!("too many {what}"))
+            retry_after: retry_after.into(),
+            ..self
         }
     }
 
     pub(super) fn unknown_kind(kind: &str) -> Self {
         let detail = format!("the kind {kind} is not served here: start with --kind {kind}:FLOW");
         Self::new(StatusCode::NOT_FOUND, "unknown_kind", detail)
-    }
-
-    pub(super) fn no_receipt() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "no_receipt", "this request was not taken")
-    }
-
-    pub(super) fn no_key() -> Self {
-        let detail = "send the request id in the header Idempotency-Key";
-        Self::new(StatusCode::BAD_REQUEST, "no_idempotency_key", detail)
     }
 }
 

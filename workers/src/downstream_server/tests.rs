@@ -2,34 +2,19 @@
 
 use std::sync::Mutex;
 
-use serde_json::{json, value::to_raw_value};
-use tidegate::{
-    request::Request,
-    stage::{Check, Readiness, Sent, Transact},
-};
+use serde_json::{Value, json};
+use tidegate::stage::{Check, Readiness, Sent, Transact};
 use uuid::Uuid;
 
 use super::*;
 use crate::{
     http_stage::{HttpOptions, HttpReadiness, HttpTransact, stage_for},
+    request,
     simulate::{CallbackResponder, Chance, SimulateOptions},
 };
 
 fn always() -> Chance {
     Chance::new(1.0).unwrap()
-}
-
-fn request(kind: &str) -> Request {
-    Request {
-        id: RequestId(Uuid::now_v7()),
-        kind: kind.to_owned(),
-        payload: to_raw_value(&json!({ "a": 1 })).unwrap(),
-        attempt: 1,
-        attempts_max: 3,
-        deadline_at: chrono::Utc::now(),
-        submitter: None,
-        phases: None,
-    }
 }
 
 struct Running {

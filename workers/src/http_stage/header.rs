@@ -16,11 +16,12 @@ const RESERVED: [&str; 6] = [
 
 /// A header, written `Name: value`, as it was given. It counts as secret: it is neither logged nor shown.
 ///
-/// Any text is taken at first, and judged by [`header_map`]: whoever reads a command line repeats what it refuses.
+/// Any text is accepted at first, and checked by [`header_map`]: clap would repeat a refused text, and so the secret,
+/// in its message.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HeaderLine(String);
 
-/// Why a text is not a header. The text itself is not repeated.
+/// Why a text is not a header. The message does not repeat the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     /// No colon.
@@ -32,7 +33,7 @@ pub enum HeaderError {
     /// A value that HTTP does not allow.
     #[error("the value of the header {0} has characters that HTTP does not allow")]
     Value(HeaderName),
-    /// A header that is not the operator's to set.
+    /// A header that the protocol sets.
     #[error("the header {0} is set by the protocol: leave it out")]
     Reserved(HeaderName),
 }
@@ -66,7 +67,7 @@ impl HeaderLine {
     }
 }
 
-/// All of them; a name that comes twice is sent twice, an empty line is nothing.
+/// The headers of all lines; a name that comes twice is sent twice, an empty line is ignored.
 ///
 /// # Errors
 ///

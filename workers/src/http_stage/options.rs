@@ -1,4 +1,4 @@
-//! Where the service is and how long to wait for it.
+//! The URLs of the service and the times to wait for it.
 
 use std::{str::FromStr, time::Duration};
 
@@ -16,13 +16,10 @@ pub struct UrlFor {
     pub url: UrlTemplate,
 }
 
-/// Why a text is not a [`UrlFor`].
-pub type UrlForError = UrlTemplateError;
-
 impl FromStr for UrlFor {
-    type Err = UrlForError;
+    type Err = UrlTemplateError;
 
-    fn from_str(text: &str) -> Result<Self, UrlForError> {
+    fn from_str(text: &str) -> Result<Self, UrlTemplateError> {
         // A URL has a colon before its first equals sign, a kind has none.
         let (kind, url) = match text.split_once('=') {
             Some((kind, url)) if is_kind_name(kind) => (Some(kind.to_owned()), url),
@@ -35,7 +32,7 @@ impl FromStr for UrlFor {
     }
 }
 
-/// What to call, and how.
+/// The URLs, headers and limits of the calls.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "The service")]
 pub struct HttpOptions {

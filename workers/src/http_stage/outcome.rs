@@ -1,4 +1,4 @@
-//! What an answer of the service, or its absence, means for the request.
+//! The outcome of a stage by the service's answer, or by its absence.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ use super::{
 
 type Called = Result<Answer, NoAnswer>;
 
-/// What a readiness check found.
+/// The outcome of a readiness check.
 pub(super) fn check(called: Called) -> Check {
     match called {
         Ok(answer) if answer.status.is_success() => Check::Ready,
-        Ok(answer) if is_final(answer.status) => Check::Failed(problem(&answer, "not_possible")),
-        // The service has not said no: it is in trouble itself.
+        Ok(answer) if is_final(answer.status) => Check::Failed(read_problem(&answer, "not_possible")),
+        // A server error is no refusal: the service itself fails.
         Ok(answer) if answer.status.is_server_error() => Check::Retry {
             error: unexpected(answer.status),
             after: retry_after(&answer.headers),
@@ -30,21 +30,21 @@ pub(super) fn check(called: Called) -> Check {
             after: retry_after(&answer.headers),
         },
         Err(no_answer) => Check::Retry {
-            error: trouble(no_answer),
+            error: no_answer_error(no_answer),
             after: None,
         },
     }
 }
 
-/// What became of a send.
+/// The outcome of a send.
 pub(super) fn sent(called: Called) -> Sent {
     let answer = match called {
         Ok(answer) => answer,
         Err(no_answer) => {
             return Sent::Retry {
-                error: trouble(no_answer),
+                error: no_answer_error(no_answer),
                 after: None,
-                // Without a connection there was nothing to leave through.
+                // Without a connection, nothing can have left.
                 may_have_left: no_answer != NoAnswer::NotConnected,
             };
         }
@@ -52,7 +52,8 @@ pub(super) fn sent(called: Called) -> Sent {
     if answer.status.is_success() {
         return match read_receipt(&answer) {
             Ok(receipt) => Sent::Receipt(receipt),
-            // The service took it, but where its response will be known from is lost: the next attempt asks again.
+            // The service took it, but without the receipt its response cannot be matched: the next attempt looks
+            // again.
             Err(error) => Sent::Retry {
                 error,
                 after: None,
@@ -61,19 +62,19 @@ pub(super) fn sent(called: Called) -> Sent {
         };
     }
     if is_final(answer.status) {
-        return Sent::Rejected(problem(&answer, "rejected"));
+        return Sent::Rejected(read_problem(&answer, "rejected"));
     }
     let after = retry_after(&answer.headers);
     Sent::Retry {
         error: unexpected(answer.status),
         after,
-        may_have_left: !turned_away(answer.status, after),
+        may_have_left: !was_refused_unread(answer.status, after),
     }
 }
 
 /// The receipt of an earlier send.
 pub(super) fn found(called: Called) -> Result<Option<Receipt>, RequestError> {
-    let answer = called.map_err(trouble)?;
+    let answer = called.map_err(no_answer_error)?;
     if answer.status == StatusCode::NOT_FOUND {
         return Ok(None);
     }
@@ -85,17 +86,17 @@ pub(super) fn found(called: Called) -> Result<Option<Receipt>, RequestError> {
 
 /// Whether the same request would be refused again.
 ///
-/// 409 is not final: services that deduplicate answer it while an earlier send of the same key is still at work. Nor
-/// are redirects, which are not followed: what an operator set wrongly must not cost requests.
+/// 409 is not final: services that deduplicate answer it while an earlier send of the same key still runs. Nor are
+/// redirects, which are not followed: a wrong URL in the configuration must not end requests.
 fn is_final(status: StatusCode) -> bool {
     status.is_client_error() && !matches!(status.as_u16(), 408 | 409 | 425 | 429)
 }
 
-/// Whether the service says that it did not begin with the request.
+/// Whether the status means that the service did not begin with the request.
 ///
-/// 429 and 425 are said by whoever guards the door. A 503 is too when it says when to come back; without that it may
-/// be a proxy's way to say that it lost the service half-way. 408 is used for both.
-fn turned_away(status: StatusCode, after: Option<Duration>) -> bool {
+/// 429 and 425 refuse before any work. So does a 503 with a `Retry-After`; without one, it may come from a proxy that
+/// lost the service during the call. 408 is used for both.
+fn was_refused_unread(status: StatusCode, after: Option<Duration>) -> bool {
     match status.as_u16() {
         425 | 429 => true,
         503 => after.is_some(),
@@ -103,11 +104,11 @@ fn turned_away(status: StatusCode, after: Option<Duration>) -> bool {
     }
 }
 
-fn trouble(no_answer: NoAnswer) -> RequestError {
+fn no_answer_error(no_answer: NoAnswer) -> RequestError {
     let (code, message) = match no_answer {
         NoAnswer::NotConnected => ("connect", "the service could not be reached"),
         NoAnswer::TooSlow => ("timeout", "the service did not answer in time"),
-        NoAnswer::Broken => ("connection_lost", "the service hung up without an answer"),
+        NoAnswer::Broken => ("connection_lost", "the connection closed without an answer"),
     };
     RequestError::new(code, message, true)
 }
@@ -120,17 +121,4 @@ fn unexpected(status: StatusCode) -> RequestError {
         ""
     };
     RequestError::new(code, format!("the service answered {status}{hint}"), true)
-}
-
-/// The service's own words, or else `code` and its status.
-fn problem(answer: &Answer, code: &str) -> RequestError {
-    let problem = read_problem(answer).unwrap_or_default();
-    let message = problem
-        .message
-        .unwrap_or_else(|| format!("the service answered {}", answer.status));
-    RequestError::new(
-        problem.code.unwrap_or_else(|| code.to_owned()),
-        message,
-        problem.retryable,
-    )
 }

@@ -1,4 +1,4 @@
-//! What the service writes: receipts, and problems (RFC 9457).
+//! The bodies of the service's answers: receipts, and problems (RFC 9457).
 
 use reqwest::header::{CONTENT_TYPE, LOCATION};
 use serde_json::{Map, Value};
@@ -14,7 +14,7 @@ const LONGEST_CODE: usize = 64;
 /// The receipt in a successful answer.
 ///
 /// The reference is the body's `reference`, or else the header `Tidegate-Reference`, or else `Location`. A body that
-/// is empty, or not JSON by its own account, says nothing. One that is JSON has to be an object.
+/// is empty, or whose content type is not JSON, is ignored. A JSON body has to be an object.
 pub(super) fn read_receipt(answer: &Answer) -> Result<Receipt, RequestError> {
     let body = answer.body.as_ref().map_err(|unreadable| {
         refusal(match unreadable {
@@ -63,7 +63,7 @@ fn refusal(why: &str) -> RequestError {
     )
 }
 
-/// PostgreSQL stores no NUL character, and one in a response would hold up all that is settled with it.
+/// PostgreSQL stores no NUL character: one in a response would fail every settle of its batch.
 fn holds_nul(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains('\0'),
@@ -75,38 +75,25 @@ fn holds_nul(value: &Value) -> bool {
     }
 }
 
-/// Why a service refused, in its own words.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Problem {
-    /// A word for programs.
-    pub(super) code: Option<String>,
-    /// A sentence for people.
-    pub(super) message: Option<String>,
-    pub(super) retryable: bool,
-}
-
-/// The problem in an answer; `None` when it explains nothing.
-pub(super) fn read_problem(answer: &Answer) -> Option<Problem> {
-    if !is_json(answer) {
-        return None;
-    }
-    let body = answer.body.as_ref().ok()?;
-    let fields: Map<String, Value> = serde_json::from_slice(body).ok()?;
+/// The error in a refusal's body; where the body has none, `code` and the status.
+pub(super) fn read_problem(answer: &Answer, code: &str) -> RequestError {
+    let body = answer.body.as_deref().ok().filter(|_| is_json(answer));
+    let fields: Option<Map<String, Value>> = body.and_then(|body| serde_json::from_slice(body).ok());
+    let fields = fields.unwrap_or_default();
     let text = |name: &str| fields.get(name).and_then(Value::as_str);
     let is_word = |code: &&str| {
         let word = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
         !code.is_empty() && code.len() <= LONGEST_CODE && code.bytes().all(word)
     };
-    Some(Problem {
-        code: text("code").filter(is_word).map(str::to_owned),
-        message: text("detail")
-            .or_else(|| text("title"))
-            .map(|message| message.chars().take(LONGEST_MESSAGE).collect()),
-        retryable: fields.get("retryable").and_then(Value::as_bool) == Some(true),
-    })
+    let message = match text("detail").or_else(|| text("title")) {
+        Some(message) => message.chars().take(LONGEST_MESSAGE).collect(),
+        None => format!("the service answered {}", answer.status),
+    };
+    let retryable = fields.get("retryable").and_then(Value::as_bool) == Some(true);
+    RequestError::new(text("code").filter(is_word).unwrap_or(code), message, retryable)
 }
 
-/// Whether the body is JSON by its own account; one without an account is taken for it.
+/// Whether the content type is JSON; a body without a content type counts as JSON.
 fn is_json(answer: &Answer) -> bool {
     let Some(media_type) = header(answer, CONTENT_TYPE.as_str()) else {
         return true;

@@ -1,10 +1,10 @@
-//! When a service wants to be asked again: RFC 9110, section 10.2.3.
+//! `Retry-After` of a service: RFC 9110, section 10.2.3.
 
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
-/// A wish beyond this is a mistake.
+/// A longer time counts as this.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// The `Retry-After` of an answer that came just now: seconds or an HTTP-date; a day at most.
@@ -15,11 +15,11 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 fn retry_after_at(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let after = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // All digits: what does not fit is far beyond the bound.
+        // All digits: a number that overflows is far beyond the bound.
         text.parse().map_or(LONGEST, Duration::from_secs)
     } else {
         let then = httpdate::parse_http_date(text).ok()?;
-        // The service's own clock, when it shows it, so that two clocks that differ do no harm.
+        // By the service's own clock, if the answer has its date, so that a clock skew has no effect.
         let now = headers
             .get(DATE)
             .and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok())

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use super::{HttpOptions, HttpStageError, UrlTemplate, header_map};
 
-/// An error's explanation beyond this is not worth reading.
+/// The longest body of an error that is read.
 const LONGEST_EXPLANATION: usize = 64 << 10;
 
 /// Many servers close a connection that was idle for five seconds. A send that meets the closing may have left or
@@ -25,11 +25,11 @@ const IDLE: Duration = Duration::from_secs(4);
 /// How many connect timeouts besides the usual one have connections of their own.
 const MOST_CLIENTS: usize = 8;
 
-/// What the service answered.
+/// The service's answer.
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
-    /// What could be read of it.
+    /// The body, or why it could not be read.
     pub(super) body: Result<Vec<u8>, Unreadable>,
 }
 
@@ -55,10 +55,10 @@ pub(super) enum NoAnswer {
 /// The service, and the connections to it, which calls share.
 pub(super) struct Service {
     headers: HeaderMap,
-    /// What holds for kinds whose policy says nothing about phases.
+    /// The phases of kinds whose policy has none.
     phases: Phases,
     client: Client,
-    /// Others, for connections that may take another time: a client's own bounds all it makes.
+    /// Clients with other connect timeouts: a client's connect timeout applies to all its connections.
     others: Mutex<Vec<(Duration, Client)>>,
     longest_body: usize,
 }
@@ -88,7 +88,7 @@ impl Service {
         if let Some((_, client)) = others.iter().find(|(other, _)| *other == connect) {
             return client.clone();
         }
-        // One was made at the start, so another can be.
+        // It cannot fail here: a client with the same headers was made at the start.
         let Ok(client) = client(&self.headers, connect) else {
             return self.client.clone();
         };
@@ -119,12 +119,12 @@ impl Service {
                 .body(request.payload.get().to_owned());
         }
 
-        // The client bounds the connect phase by itself but does not say when it ended, so the first byte is awaited
-        // for both together.
+        // The client limits the connect phase but does not report its end, so the first byte has the time of both
+        // phases.
         let first_byte = phases.connect.saturating_add(phases.first_byte);
         let no_answer = match timeout(first_byte, call.send()).await {
             Ok(Ok(response)) => return Ok(self.read(response, request, phases.body).await),
-            // A connection that takes too long is an error of this kind too.
+            // A connect timeout is an error of this kind too.
             Ok(Err(error)) if error.is_connect() => {
                 let error = error.without_url();
                 tracing::debug!(request = id, kind = request.kind, ?error, "not connected");
@@ -144,7 +144,7 @@ impl Service {
         let status = response.status();
         let headers = std::mem::take(response.headers_mut());
         if matches!(status.as_u16(), 300..=399 | 401 | 403 | 405) {
-            // Most often the operator's mistake rather than the request's.
+            // Most often a mistake in the configuration rather than in the request.
             tracing::warn!(request = %request.id, kind = request.kind, %status, "unexpected answer");
         }
         let longest = if status.is_success() {
@@ -152,7 +152,7 @@ impl Service {
         } else {
             self.longest_body.min(LONGEST_EXPLANATION)
         };
-        // Read to its end even where nobody looks at it: only then can the connection be used again.
+        // Read to its end even when it is not used: only then can the connection be used again.
         let body = match timeout(body, read_body(&mut response, longest)).await {
             Ok(body) => body,
             Err(_) => Err(Unreadable::TooSlow),

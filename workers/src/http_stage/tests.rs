@@ -1,4 +1,4 @@
-//! The stages against a local service that answers as each test tells it.
+//! The stages against a local service with the answers of each test.
 
 mod calls;
 mod meanings;
@@ -18,10 +18,8 @@ use axum::{
     extract::{Request as Call, State},
     http::{HeaderMap, Response},
 };
-use serde_json::{json, value::to_raw_value};
-use tidegate::request::RequestId;
+use serde_json::json;
 use tokio::{net::TcpListener, time::sleep};
-use uuid::Uuid;
 
 use super::*;
 
@@ -78,31 +76,18 @@ async fn answer(State(fake): State<Fake>, call: Call) -> Response<Body> {
 }
 
 fn stage_at(address: SocketAddr, options: &HttpOptions) -> (HttpReadiness, HttpTransact) {
-    let service = Arc::new(Service::new(options).unwrap());
-    let url = |path: &str| format!("http://{address}{path}").parse().unwrap();
-    let readiness = HttpReadiness {
-        service: service.clone(),
-        url: url("/check/{kind}"),
+    let url = |path: &str| vec![format!("http://{address}{path}").parse().unwrap()];
+    let options = HttpOptions {
+        check_urls: url("/check/{kind}"),
+        send_urls: url("/send/{kind}"),
+        receipt_urls: url("/receipt/{kind}/{id}"),
+        ..options.clone()
     };
-    let transact = HttpTransact {
-        service,
-        send: url("/send/{kind}"),
-        receipt: Some(url("/receipt/{kind}/{id}")),
-    };
-    (readiness, transact)
+    stage_for(&options, "direct")
 }
 
 fn request() -> Request {
-    Request {
-        id: RequestId(Uuid::now_v7()),
-        kind: "direct".to_owned(),
-        payload: to_raw_value(&json!({ "secret": 7 })).unwrap(),
-        attempt: 2,
-        attempts_max: 3,
-        deadline_at: chrono::Utc::now(),
-        submitter: None,
-        phases: None,
-    }
+    crate::request("direct")
 }
 
 fn response(status: u16, headers: &[(&str, &str)], body: &'static str) -> Response<Body> {
@@ -114,7 +99,7 @@ fn response(status: u16, headers: &[(&str, &str)], body: &'static str) -> Respon
         .unwrap()
 }
 
-/// What each stage makes of one answer.
+/// The outcomes of all stages for one answer.
 async fn outcomes(
     status: u16,
     headers: &'static [(&'static str, &'static str)],

@@ -15,7 +15,7 @@ enum Piece {
     Id,
 }
 
-/// A URL with any number of `{kind}` and `{id}` in it; what replaces them is percent-encoded.
+/// A URL with any number of `{kind}` and `{id}` in it; their values are percent-encoded.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UrlTemplate {
     pieces: Vec<Piece>,

@@ -1,10 +1,10 @@
-//! What a simulated downstream tells those who ask.
+//! The answers of a simulated downstream.
 
 use std::time::Duration;
 
 use tidegate::stage::Receipt;
 
-/// What a readiness check is told.
+/// The answer to a readiness check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checked {
     /// It can run.
@@ -25,7 +25,7 @@ pub enum Checked {
     UnknownKind,
 }
 
-/// What a send is told.
+/// The answer to a send.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SendAnswer {
     /// The request was taken, now or by an earlier send.

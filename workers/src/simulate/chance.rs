@@ -1,7 +1,6 @@
-//! How often something happens, and the dice that decide it.
+//! Probabilities, and the seeded generators that draw them.
 
 use std::{
-    fmt,
     str::FromStr,
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -13,9 +12,6 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 pub struct Chance(f64);
 
 impl Chance {
-    /// It does not happen.
-    pub const NEVER: Self = Self(0.0);
-
     /// A probability from a number; `None` unless it is from 0 to 1.
     #[must_use]
     pub fn new(probability: f64) -> Option<Self> {
@@ -62,15 +58,9 @@ impl FromStr for Chance {
     }
 }
 
-impl fmt::Display for Chance {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// A seeded source of randomness that many tasks share without waiting for each other.
+/// A seeded source of generators that tasks share without a lock.
 ///
-/// Each roll has a generator of its own, so the n-th roll of a seed is always the same one.
+/// Each roll is a new generator, so the n-th roll of a seed is always the same.
 #[derive(Debug)]
 pub(super) struct Dice {
     seed: u64,

@@ -1,4 +1,4 @@
-//! Which kinds a simulated downstream serves, and how it answers each.
+//! The kinds that a simulated downstream serves, and how it answers each.
 
 use std::{collections::BTreeMap, str::FromStr};
 

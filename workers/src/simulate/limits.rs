@@ -1,4 +1,4 @@
-//! The limits a downstream enforces, and what it counts to tell whether a fleet keeps them.
+//! The limits that a downstream enforces, and its counts of violations.
 
 use std::{
     collections::VecDeque,
@@ -10,25 +10,13 @@ use tokio::time::Instant;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Sends per second, with what the relay's promise allows on top.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rate {
-    /// D, sends per second.
-    pub per_second: f64,
-    /// How many may come at once.
-    pub burst: u32,
-}
+/// A send may start this late, so that this many more can fall into one second.
+const LATENESS_SECONDS: f64 = 0.05;
 
-impl Rate {
-    /// A send may start this late, so that many more can meet within one second.
-    const LATENESS_SECONDS: f64 = 0.05;
-
-    /// How many sends may fall into any sliding second: D + burst + what 50 ms of lateness allow, rounded up.
-    #[must_use]
-    pub fn allowed_in_a_second(&self) -> usize {
-        let late = (self.per_second * Self::LATENESS_SECONDS).ceil();
-        (self.per_second + f64::from(self.burst) + late).floor() as usize
-    }
+/// How many sends may fall into any sliding second: D + burst + the sends of 50 ms, rounded up.
+fn allowed_in_a_second(per_second: f64, burst: u32) -> usize {
+    let late = (per_second * LATENESS_SECONDS).ceil();
+    (per_second + f64::from(burst) + late).floor() as usize
 }
 
 /// Moments of the last second.
@@ -36,7 +24,7 @@ impl Rate {
 struct Window(VecDeque<Instant>);
 
 impl Window {
-    /// Forgets what is a second old or older; two moments a whole second apart share no window.
+    /// Removes moments that are a second old or older; two moments a whole second apart share no window.
     fn move_to(&mut self, now: Instant) {
         while self.0.front().is_some_and(|first| *first + SECOND <= now) {
             self.0.pop_front();
@@ -44,7 +32,7 @@ impl Window {
     }
 }
 
-/// Judges arrivals against a [`Rate`]. Time is a parameter and must not run backwards.
+/// Compares arrivals with a rate limit. Time is a parameter and must not run backwards.
 #[derive(Debug, Default)]
 pub(super) struct RateLimit {
     allowed: Option<usize>,
@@ -53,39 +41,33 @@ pub(super) struct RateLimit {
     most_in_a_second: usize,
 }
 
-/// Whether a send came within the rate limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Arrival {
-    Within,
-    /// A violation; the next send is within the limit after this long.
-    Beyond {
-        after: Duration,
-    },
-}
-
 impl RateLimit {
-    pub(super) fn new(rate: Option<Rate>) -> Self {
+    pub(super) fn new(per_second: Option<f64>, burst: u32) -> Self {
         Self {
-            allowed: rate.map(|rate| rate.allowed_in_a_second()),
+            allowed: per_second.map(|per_second| allowed_in_a_second(per_second, burst)),
             ..Self::default()
         }
     }
 
-    /// Records a send. One beyond the limit takes no room from those that follow it.
-    pub(super) fn arrive(&mut self, now: Instant) -> Arrival {
+    /// Records a send. A send beyond the limit takes no room from later ones.
+    ///
+    /// # Errors
+    ///
+    /// A violation: after this time the next send is within the limit.
+    pub(super) fn arrive(&mut self, now: Instant) -> Result<(), Duration> {
         self.arrived.move_to(now);
         self.arrived.0.push_back(now);
         self.most_in_a_second = self.most_in_a_second.max(self.arrived.0.len());
         let Some(allowed) = self.allowed else {
-            return Arrival::Within;
+            return Ok(());
         };
         self.accepted.move_to(now);
         if self.accepted.0.len() < allowed {
             self.accepted.0.push_back(now);
-            return Arrival::Within;
+            return Ok(());
         }
         let free_at = self.accepted.0.front().map_or(now, |first| *first + SECOND);
-        Arrival::Beyond { after: free_at - now }
+        Err(free_at - now)
     }
 
     /// The most sends, refused ones included, in any sliding second so far.
@@ -102,7 +84,7 @@ pub(super) struct ConcurrencyLimit {
     most_at_once: AtomicUsize,
 }
 
-/// A running check; dropping it ends it, also when its caller went away.
+/// A running check; dropping it ends it, also when its caller gives up.
 #[derive(Debug)]
 pub(super) struct Running<'a>(&'a ConcurrencyLimit);
 
@@ -124,7 +106,7 @@ impl ConcurrencyLimit {
             });
         let (Ok(before) | Err(before)) = begun;
         self.most_at_once.fetch_max(before + 1, Ordering::Relaxed);
-        // Lazily: a value made and dropped would end a check that never began.
+        // Lazily: the drop of a value would end a check that never began.
         begun.is_ok().then(|| Running(self))
     }
 
@@ -145,7 +127,7 @@ mod tests {
     use super::*;
 
     fn limit(per_second: f64, burst: u32) -> RateLimit {
-        RateLimit::new(Some(Rate { per_second, burst }))
+        RateLimit::new(Some(per_second), burst)
     }
 
     #[test]
@@ -158,8 +140,7 @@ mod tests {
             (1000.0, 1, 1051),
             (0.5, 1, 2),
         ] {
-            let rate = Rate { per_second, burst };
-            assert_eq!(rate.allowed_in_a_second(), allowed, "{rate:?}");
+            assert_eq!(allowed_in_a_second(per_second, burst), allowed, "{per_second} {burst}");
         }
     }
 
@@ -168,19 +149,13 @@ mod tests {
         let (start, mut limit) = (Instant::now(), limit(10.0, 1));
         let at = |ms| start + Duration::from_millis(ms);
         for n in 0..12 {
-            assert_eq!(limit.arrive(at(n * 10)), Arrival::Within, "send {n}");
+            assert_eq!(limit.arrive(at(n * 10)), Ok(()), "send {n}");
         }
-        let beyond = |ms| Arrival::Beyond {
-            after: Duration::from_millis(ms),
-        };
+        let beyond = |ms| Err(Duration::from_millis(ms));
         assert_eq!(limit.arrive(at(400)), beyond(600));
         assert_eq!(limit.arrive(at(999)), beyond(1));
         assert_eq!(limit.most_in_a_second(), 14);
-        assert_eq!(
-            limit.arrive(at(1000)),
-            Arrival::Within,
-            "the first send is a second old"
-        );
+        assert_eq!(limit.arrive(at(1000)), Ok(()), "the first send is a second old");
         assert_eq!(limit.arrive(at(1001)), beyond(9), "the refused ones took no room");
     }
 
@@ -188,15 +163,15 @@ mod tests {
     fn a_steady_sender_at_the_limit_never_violates_it() {
         let (start, mut limit) = (Instant::now(), limit(100.0, 1));
         for n in 0..1000 {
-            assert_eq!(limit.arrive(start + Duration::from_millis(n * 10)), Arrival::Within);
+            assert_eq!(limit.arrive(start + Duration::from_millis(n * 10)), Ok(()));
         }
         assert_eq!(limit.most_in_a_second(), 100);
     }
 
     #[test]
     fn without_a_rate_arrivals_are_only_counted() {
-        let (start, mut limit) = (Instant::now(), RateLimit::new(None));
-        assert!((0..5000).all(|_| limit.arrive(start) == Arrival::Within));
+        let (start, mut limit) = (Instant::now(), RateLimit::new(None, 1));
+        assert!((0..5000).all(|_| limit.arrive(start) == Ok(())));
         assert_eq!(limit.most_in_a_second(), 5000);
     }
 

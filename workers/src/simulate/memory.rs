@@ -1,4 +1,4 @@
-//! What became of each request, by its idempotency key.
+//! The fate of each request, by its idempotency key.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -7,22 +7,12 @@ use std::{
 
 use tidegate::request::RequestId;
 
-/// A request's fate, decided at its first send.
-#[derive(Debug, Clone, Copy)]
-enum Fate {
-    Rejected,
-    Taken { answered: bool },
-}
-
-/// What a send finds.
+/// The result of a request's sends, decided at its first send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taking {
-    /// The request is refused, as it was before if it was sent before.
+pub(super) enum Fate {
     Rejected,
     Taken {
-        /// Whether it was taken by an earlier send.
-        again: bool,
-        /// Whether it is ever answered.
+        /// Whether a response follows.
         answered: bool,
     },
 }
@@ -32,25 +22,15 @@ pub(super) enum Taking {
 pub(super) struct Memory(Mutex<HashMap<RequestId, Fate>>);
 
 impl Memory {
-    /// Decides the fate of `id`, or finds it decided.
-    pub(super) fn take(&self, id: RequestId, rejected: bool, answered: bool) -> Taking {
+    /// The fate of `id`, `fate` if this is its first send; and whether it was decided by an earlier send.
+    pub(super) fn decide(&self, id: RequestId, fate: Fate) -> (Fate, bool) {
         match self.fates().entry(id) {
-            Entry::Occupied(known) => match *known.get() {
-                Fate::Rejected => Taking::Rejected,
-                Fate::Taken { answered } => Taking::Taken { again: true, answered },
-            },
-            Entry::Vacant(unknown) if rejected => {
-                unknown.insert(Fate::Rejected);
-                Taking::Rejected
-            }
-            Entry::Vacant(unknown) => {
-                unknown.insert(Fate::Taken { answered });
-                Taking::Taken { again: false, answered }
-            }
+            Entry::Occupied(known) => (*known.get(), true),
+            Entry::Vacant(unknown) => (*unknown.insert(fate), false),
         }
     }
 
-    /// Whether `id` was taken, and if so whether it is ever answered.
+    /// Whether `id` was taken, and if so whether a response follows.
     pub(super) fn taken(&self, id: RequestId) -> Option<bool> {
         match self.fates().get(&id) {
             Some(Fate::Taken { answered }) => Some(*answered),

@@ -1,13 +1,15 @@
-//! What a simulated downstream can be told to do.
+//! The options of a simulated downstream.
 
 use std::{path::PathBuf, time::Duration};
 
-use super::{Chance, Latency, Rate, SimulatedKind};
+use clap::Parser;
+
+use super::{Chance, Latency, SimulatedKind};
 
 /// How responses name the request they are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum RespondBy {
-    /// By the reference of the receipt, as downstreams do that know nothing of job ids.
+    /// By the reference of the receipt, as downstreams without job ids do.
     #[default]
     Reference,
     /// By job id; receipts then carry no reference.
@@ -34,7 +36,7 @@ pub struct SimulateOptions {
     #[arg(long, value_name = "CHANCE", default_value = "0")]
     pub not_yet_rate: Chance,
 
-    /// When a "not yet" asks to be asked again; 0s leaves that to the kind's policy
+    /// The Retry-After of a "not yet"; 0s leaves it to the kind's policy
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = humantime::parse_duration)]
     pub not_yet_after: Duration,
 
@@ -86,7 +88,7 @@ pub struct SimulateOptions {
     #[arg(long, value_name = "BY", default_value = "reference")]
     pub respond_by: RespondBy,
 
-    /// Seed of all that is random here; the n-th roll of a seed is always the same
+    /// Seed of the random draws; the n-th draw of a seed is always the same
     #[arg(long)]
     pub seed: Option<u64>,
 
@@ -94,7 +96,7 @@ pub struct SimulateOptions {
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
 
-    /// Remember requests even when nothing else here needs it, so that duplicates are counted
+    /// Keep requests in memory even when no other option needs it, so that duplicates are counted
     #[arg(long)]
     pub remember: bool,
 }
@@ -107,36 +109,21 @@ fn per_second(text: &str) -> Result<f64, String> {
 }
 
 impl Default for SimulateOptions {
+    /// The defaults of the command line.
     fn default() -> Self {
-        Self {
-            readiness_latency: Latency::ZERO,
-            send_latency: Latency::ZERO,
-            response_latency: Latency::ZERO,
-            not_yet_rate: Chance::NEVER,
-            not_yet_after: Duration::from_secs(1),
-            check_failure_rate: Chance::NEVER,
-            send_error_rate: Chance::NEVER,
-            drop_rate: Chance::NEVER,
-            reject_rate: Chance::NEVER,
-            verdict_reject_rate: Chance::NEVER,
-            silent_rate: Chance::NEVER,
-            rate: None,
-            burst: 1,
-            check_concurrency: None,
-            shares: 5,
-            kinds: Vec::new(),
-            respond_by: RespondBy::default(),
-            seed: None,
-            log: None,
-            remember: false,
+        #[derive(Parser)]
+        struct CommandLine {
+            #[command(flatten)]
+            options: SimulateOptions,
         }
+        CommandLine::parse_from([""]).options
     }
 }
 
 /// Why a simulated downstream cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulateError {
-    /// Two things that exclude each other are to happen more often than always.
+    /// The chances of two events that exclude each other add up to more than one.
     #[error("{first} and {second} exclude each other, so they cannot add up to more than 1")]
     ChancesBeyondOne {
         /// One of them.
@@ -147,24 +134,15 @@ pub enum SimulateError {
     /// The log cannot be written.
     #[error("cannot append to the log {}: {error}", path.display())]
     Log {
-        /// Where it was to be.
+        /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
 }
 
 impl SimulateOptions {
-    /// The rate limit, when there is one.
-    #[must_use]
-    pub fn rate_limit(&self) -> Option<Rate> {
-        self.rate.map(|per_second| Rate {
-            per_second,
-            burst: self.burst,
-        })
-    }
-
-    /// Whether nothing here makes a request differ from any other, so that none needs to be looked at.
+    /// Whether no option makes one request differ from another, so that no bookkeeping is needed.
     pub(super) fn is_bare(&self) -> bool {
         let latencies = [self.readiness_latency, self.send_latency, self.response_latency];
         let chances = [

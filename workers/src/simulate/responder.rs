@@ -1,4 +1,4 @@
-//! The ways responses take back to the relay.
+//! How responses are delivered to the relay.
 
 use std::{pin::Pin, time::Duration};
 
@@ -16,10 +16,10 @@ use tidegate::{
 
 use crate::http_stage::retry_after;
 
-/// What the relay did with a response.
+/// The relay's outcome of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivered {
-    /// It was in time, or the relay did not say.
+    /// It was in time, or the outcome is unknown.
     Taken,
     /// It is kept until the receipt is stored.
     Early,
@@ -42,12 +42,12 @@ impl Delivered {
 pub enum NotDelivered {
     /// Another attempt may succeed.
     Retry {
-        /// What happened.
+        /// The error.
         why: String,
-        /// When the relay wants to be asked again.
+        /// The relay's Retry-After.
         after: Option<Duration>,
     },
-    /// The relay does not want it.
+    /// The relay refused it.
     Refused(String),
 }
 
@@ -158,7 +158,7 @@ impl CallbackResponder {
         let status = answer.status();
         let why = format!("the relay answered {status}");
         if status.is_success() {
-            // What the relay says beyond its status is for the statistics only.
+            // The outcome in the body is for the statistics only.
             let outcome = answer.json::<Acknowledged>().await.ok();
             Ok(outcome.map_or(Delivered::Taken, |ok| Delivered::from_outcome(&ok.outcome)))
         } else if status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429) {

@@ -1,8 +1,8 @@
-//! What a simulated downstream answers to the requests it took.
+//! The responses of a simulated downstream.
 
 use rand::{rngs::SmallRng, seq::SliceRandom};
 use serde_json::{
-    Value, json,
+    json,
     value::{RawValue, to_raw_value},
 };
 use tidegate::{
@@ -14,11 +14,11 @@ use tidegate::{
 use super::{Downstream, RespondBy, kinds::Shape};
 
 impl Downstream {
-    /// The receipt of a request; the same at every asking.
+    /// The receipt of a request; each call returns the same.
     ///
-    /// One that carries the response has no reference: nothing will come under it.
+    /// One that carries the response has no reference: no response will name it.
     pub(super) fn receipt(&self, id: RequestId, shape: Shape, answered: bool) -> Receipt {
-        let response = (shape.flow == Flow::Direct && answered).then(|| content(id));
+        let response = (shape.flow == Flow::Direct && answered).then(|| json!({ "simulated": id }));
         let reference = match response {
             Some(_) => None,
             None => self.reference(id),
@@ -26,7 +26,7 @@ impl Downstream {
         Receipt { reference, response }
     }
 
-    /// Sends off the responses to a request that was taken just now.
+    /// Posts the responses to a request that was taken just now.
     pub(super) fn answer(&self, id: RequestId, kind: &str, shape: Shape, dice: &mut SmallRng) {
         let Some(deliveries) = &self.deliveries else {
             return;
@@ -41,27 +41,18 @@ impl Downstream {
                 accept,
             }
         };
-        let responses = match shape {
+        let responses = match (shape.flow, shape.shares) {
             // The receipt carries it.
-            Shape { flow: Flow::Direct, .. } => Vec::new(),
-            Shape { flow: Flow::Proof, .. } => {
+            (Flow::Direct, _) => Vec::new(),
+            (Flow::Proof, _) => {
                 let accept = !self.options.verdict_reject_rate.happens(dice);
                 vec![response(None, Some(accept))]
             }
-            Shape {
-                flow: Flow::Decrypt,
-                shares: None,
-            } => vec![response(None, None)],
-            Shape {
-                flow: Flow::Decrypt,
-                shares: Some(count),
-            } => {
-                let mut parts: Vec<u32> = (1..=count).collect();
+            (Flow::Decrypt, None) => vec![response(None, None)],
+            (Flow::Decrypt, Some(count)) => {
+                let mut parts: Vec<_> = (1..=count).map(|part| Some(part.to_string())).collect();
                 parts.shuffle(dice);
-                parts
-                    .into_iter()
-                    .map(|part| response(Some(part.to_string()), None))
-                    .collect()
+                parts.into_iter().map(|part| response(part, None)).collect()
             }
         };
         for response in responses {
@@ -78,16 +69,12 @@ impl Downstream {
     }
 }
 
-fn content(id: RequestId) -> Value {
-    json!({ "simulated": id })
-}
-
 /// The content of a response, as JSON text.
 fn raw(id: RequestId, part: Option<&str>) -> Box<RawValue> {
     let content = match part {
         Some(part) => json!({ "simulated": id, "share": part }),
-        None => content(id),
+        None => json!({ "simulated": id }),
     };
-    // A map with text for keys always has a text.
+    // A map with text keys can always be serialised.
     to_raw_value(&content).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }

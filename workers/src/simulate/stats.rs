@@ -1,4 +1,4 @@
-//! What a simulated downstream has seen.
+//! The counts of a simulated downstream.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +13,7 @@ macro_rules! counters {
             $(pub(super) $name: Counter,)+
         }
 
-        /// What a simulated downstream has seen since it started.
+        /// The counts of a simulated downstream since it started.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default)]
         pub struct Stats {

@@ -195,16 +195,7 @@ fn chances_that_exclude_each_other_cannot_exceed_one() {
 
 #[tokio::test]
 async fn stages_speak_the_engines_language() {
-    let request = Request {
-        id: new_id(),
-        kind: "direct".to_owned(),
-        payload: serde_json::value::to_raw_value(&7).unwrap(),
-        attempt: 1,
-        attempts_max: 3,
-        deadline_at: chrono::Utc::now(),
-        submitter: None,
-        phases: None,
-    };
+    let request = crate::request("direct");
     let over = |options| SimulatedStage(Arc::new(downstream(options)));
     let stage = over(remembering());
     assert_eq!(Readiness::check(&stage, &request).await, Check::Ready);

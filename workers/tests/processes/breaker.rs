@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashSet,
-    process::Stdio,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -16,13 +15,9 @@ use axum::{
     routing::post,
 };
 use serde_json::{Value, json};
-use tokio::{
-    net::TcpListener,
-    process::{Child, Command},
-};
 
 use super::{
-    all_completed,
+    all_completed, serve, spawn,
     support::{TestDatabase, eventually},
 };
 
@@ -34,26 +29,13 @@ struct Service {
 }
 
 async fn send(State(service): State<Arc<Service>>, headers: HeaderMap) -> (StatusCode, Json<Value>) {
-    let said = |name| headers[name].to_str().unwrap();
-    let send = format!("{} {}", said("idempotency-key"), said("tidegate-attempt"));
+    let header = |name| headers[name].to_str().unwrap();
+    let send = format!("{} {}", header("idempotency-key"), header("tidegate-attempt"));
     service.sends.lock().unwrap().push(send);
     if service.broken.load(Ordering::SeqCst) {
         return (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({})));
     }
     (StatusCode::OK, Json(json!({ "response": "done" })))
-}
-
-/// A worker that sends to the service.
-fn http(database: &TestDatabase, name: &str, url: &str) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_tidegate-worker"))
-        .args(["http", "--name", name, "--queue", "tx", "--send-url", url])
-        .env("DATABASE_URL", &database.url)
-        .env_remove("RUST_LOG")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -69,17 +51,18 @@ async fn three_processes_share_one_breaker_that_trips_probes_and_closes() {
         .await;
     let service = Arc::new(Service::default());
     service.broken.store(true, Ordering::SeqCst);
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/send", listener.local_addr().unwrap());
-    let router = Router::new()
-        .route("/send", post(send))
-        .with_state(Arc::clone(&service));
-    tokio::spawn(async move { axum::serve(listener, router).await });
+    let router = Router::new().route("/send", post(send));
+    let url = format!("{}/send", serve(router.with_state(Arc::clone(&service))).await);
 
     for _ in 0..60 {
         database.submit("direct").await;
     }
-    let _workers = ["one", "two", "three"].map(|name| http(&database, name, &url));
+    let _workers = ["one", "two", "three"].map(|name| {
+        spawn(
+            &database,
+            &["http", "--name", name, "--queue", "tx", "--send-url", &url],
+        )
+    });
     eventually(
         "three workers are there, and the breaker has tried four times to close",
         || async {
@@ -99,8 +82,8 @@ async fn three_processes_share_one_breaker_that_trips_probes_and_closes() {
         Some("closed")
     );
 
-    // Whoever claims while the trip commits does not see it yet. From the first try on nothing was claimed but probes, by all
-    // three together.
+    // A claim while the trip commits does not see it yet. From the first half-open state on, only probes were claimed,
+    // by all three processes together.
     let probes = database
         .number(
             "with tried as (select min(at) as at from tidegate.breaker_event where state = 'half_open'),
@@ -117,8 +100,8 @@ async fn three_processes_share_one_breaker_that_trips_probes_and_closes() {
         "{probes} calls in {half_open} times half open"
     );
 
-    // Each send is an attempt that was claimed, and each attempt that was settled is one send. What ran out of its lease or
-    // was released before its send is no send.
+    // Each send is an attempt that was claimed, and each attempt that was settled is one send. A claim whose lease ran
+    // out or that was released before its send is no send.
     let attempts = async |which: &str| -> HashSet<String> {
         let attempts = database
             .column(&format!(

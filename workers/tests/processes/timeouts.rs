@@ -1,7 +1,6 @@
 //! One learned timeout for three worker processes, of which one is killed, and for a fourth that comes later.
 
 use std::{
-    process::Stdio,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -11,12 +10,12 @@ use std::{
 
 use axum::{Json, Router, extract::State, routing::post};
 use serde_json::{Value, json};
-use tokio::{
-    net::TcpListener,
-    process::{Child, Command},
-};
+use tokio::process::Child;
 
-use super::support::{TestDatabase, eventually};
+use super::{
+    serve, spawn,
+    support::{TestDatabase, eventually},
+};
 
 /// How many calls a worker has under way at once.
 const CONCURRENCY: i64 = 8;
@@ -36,20 +35,13 @@ async fn send(State(service): State<Arc<Service>>) -> Json<Value> {
 }
 
 fn worker(database: &TestDatabase, name: &str, url: &str) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_tidegate-worker"))
-        .args(["http", "--name", name, "--queue", "tx", "--send-url", url])
-        .args(["--batch", "8", "--lease", "2s"])
-        .args(["--concurrency", &CONCURRENCY.to_string()])
-        .env("DATABASE_URL", &database.url)
-        .env_remove("RUST_LOG")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap()
+    let concurrency = CONCURRENCY.to_string();
+    let arguments = "http --queue tx --batch 8 --lease 2s".split(' ');
+    let own = ["--name", name, "--send-url", url, "--concurrency", &concurrency];
+    spawn(database, &arguments.chain(own).collect::<Vec<_>>())
 }
 
-/// Keeps requests waiting, so that every process has something to do.
+/// Keeps requests waiting, so that every process has work.
 async fn feed(database: &TestDatabase) {
     let waiting = database
         .number("select count(*) from tidegate.request where req_status = 'processing'")
@@ -90,12 +82,8 @@ async fn three_processes_share_one_learned_timeout_that_outlives_any_of_them() {
         )
         .await;
     let service = Arc::new(Service::default());
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/send", listener.local_addr().unwrap());
-    let router = Router::new()
-        .route("/send", post(send))
-        .with_state(Arc::clone(&service));
-    tokio::spawn(async move { axum::serve(listener, router).await });
+    let router = Router::new().route("/send", post(send));
+    let url = format!("{}/send", serve(router.with_state(Arc::clone(&service))).await);
 
     let mut workers = ["one", "two", "three"].map(|name| worker(&database, name, &url));
     eventually("three processes report to one estimator", || async {
@@ -112,8 +100,8 @@ async fn three_processes_share_one_learned_timeout_that_outlives_any_of_them() {
         1
     );
 
-    // What a killed process had not reported is lost, and nothing before that: a report has every call that was settled
-    // before the report in front of it, but for those whose settlement was still on its way back.
+    // Only the calls that a killed process had not reported are lost: a report has every call that was settled before
+    // the previous report, except those whose settle had not returned yet.
     let (sequence, reported_at) = last_report(&database, "one").await;
     eventually("it reports twice more", || async {
         feed(&database).await;
@@ -143,7 +131,7 @@ async fn three_processes_share_one_learned_timeout_that_outlives_any_of_them() {
     })
     .await;
 
-    // The last reports come with the stop. What the killed process held is only looked for, not called again.
+    // The last reports come with the stop. The requests that the killed process held are rescued, not sent again.
     for mut running in workers.into_iter().skip(1) {
         super::terminate(&running);
         assert!(running.wait().await.unwrap().success());
@@ -165,7 +153,7 @@ async fn three_processes_share_one_learned_timeout_that_outlives_any_of_them() {
              where r.worker <> 'one'",
         )
         .await;
-    assert_eq!(unreported, 0, "whoever stops reports every call");
+    assert_eq!(unreported, 0, "a worker that stops reports every call");
 
     service.silent.store(true, Ordering::SeqCst);
     let mut late = worker(&database, "four", &url);
@@ -176,7 +164,7 @@ async fn three_processes_share_one_learned_timeout_that_outlives_any_of_them() {
             > 0
     })
     .await;
-    let said = database
+    let message = database
         .text(
             "select r.error ->> 'message'
              from tidegate.request as r
@@ -188,8 +176,8 @@ async fn three_processes_share_one_learned_timeout_that_outlives_any_of_them() {
         .await
         .unwrap();
     assert!(
-        said.contains(&format!("took longer than {learned} ms")),
-        "{learned} ms learned, and {said}"
+        message.contains(&format!("took longer than {learned} ms")),
+        "{learned} ms learned, and {message}"
     );
     late.kill().await.unwrap();
 }

@@ -1,4 +1,5 @@
-//! An idempotency key stands for one request at a time, and goes on standing for it; without one, a submission is one request.
+//! An idempotency key stands for one request at a time, and goes on standing for it; without one, a submission is one
+//! request.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! The downstream's limits held: what the database let go, and what the downstream saw.
+//! The downstream's limits held, in the database's claims and in the downstream's log.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,13 +13,14 @@ const LONG_US: i64 = 10 * SECOND_US;
 /// A send may start this late, in microseconds.
 const LATENESS_US: i64 = 50_000;
 
-/// How much a send may be delayed on its way from its start to the downstream, besides what the machine's stalls explain.
+/// How much a send may be delayed on its way from its start to the downstream, besides what the machine's stalls
+/// explain.
 const WAY_US: i64 = 100_000;
 
-/// For how long after its end a disturbance still explains what arrives late.
+/// For how long after its end a disturbance explains late sends.
 const AFTERMATH_US: i64 = 2 * SECOND_US;
 
-/// What holds calls back between their start and the downstream.
+/// The causes that delay calls between their start and the downstream.
 const HOLDS_CALLS_BACK: [&str; 4] = [
     "downstream_frozen",
     "downstream_stalled",
@@ -33,7 +34,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
 
 /// No ten seconds hold more claims than the rate allows, with what one claim may reserve ahead.
 fn claims(evidence: &Evidence) -> Check {
-    let mut check = Check::of("claims keep the rate: D, whoever was killed");
+    let mut check = Check::of("claims keep the rate D, also after kills");
     for limit in &evidence.limits {
         let mut claims: Vec<_> = evidence
             .lives
@@ -116,7 +117,7 @@ fn sends(evidence: &Evidence) -> Check {
     check
 }
 
-/// How long the machine stood still around this time: what was held up arrives together.
+/// How long the machine stalled around this time: delayed sends arrive together.
 pub(super) fn stalled_us(evidence: &Evidence, from_us: i64, to_us: i64) -> i64 {
     let after = evidence
         .stalls

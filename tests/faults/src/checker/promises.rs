@@ -1,4 +1,4 @@
-//! What callers were promised and told is what is there.
+//! The promises and answers that callers got agree with the database.
 
 use std::collections::{HashMap, HashSet};
 

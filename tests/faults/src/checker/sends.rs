@@ -1,4 +1,4 @@
-//! What left for the downstream, against what the database knows of it.
+//! The sends in the downstream's log, compared with the database.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
     }
     let mut claimed = Check::of("each send was claimed before it left");
     let mut once = Check::of("what may leave once only left once at most");
-    let mut known = Check::of("nothing was sent that nobody submitted");
+    let mut known = Check::of("every send belongs to a submitted request");
     let mut done = Check::of("what has a receipt was taken by the downstream once, and not rejected");
     let mut twice = Check::of("the downstream has taken nothing twice");
     let of = |lines: &[&Seen], event: &str| -> Vec<i64> {
@@ -90,7 +90,8 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
 
 /// The first send that has no claim of its own: one that was not answered for yet when it arrived, or only just.
 ///
-/// Both in the order of time, each send takes the first claim that is left and was open then: no other choice leaves more.
+/// Both in the order of time, each send takes the first claim that is left and was open then: no other choice leaves
+/// more.
 fn unclaimed(evidence: &Evidence, life: &Life, sends: &[i64]) -> Option<usize> {
     let mut claims: Vec<_> = life
         .events

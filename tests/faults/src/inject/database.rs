@@ -1,4 +1,4 @@
-//! Faults of the database, and of those who work on it by hand.
+//! Faults of the database, and of operators' commands.
 
 use std::{process::Stdio, time::Duration};
 
@@ -55,7 +55,7 @@ impl Injector {
         )
         .fetch_all(&mut session)
         .await?;
-        anyhow::ensure!(!pids.is_empty(), "nobody is connected");
+        anyhow::ensure!(!pids.is_empty(), "no session is connected");
         let pid = *any(&pids, random);
         let running = self
             .journal
@@ -126,7 +126,7 @@ impl Injector {
         Ok(())
     }
 
-    /// As a standby, or a server whose disk is full, would: it reads, and writes nothing.
+    /// As a standby, or a server whose disk is full: it reads and does not write.
     pub(super) async fn make_read_only(&self, random: &mut StdRng) -> anyhow::Result<()> {
         let time = seconds(random, 0.5..4.0);
         let running = self
@@ -157,7 +157,7 @@ impl Injector {
         Ok(())
     }
 
-    /// Somebody locks a table that everybody needs.
+    /// Locks a table that all processes need.
     pub(super) async fn lock_a_table(&self, random: &mut StdRng) -> anyhow::Result<()> {
         let table = *any(
             &[
@@ -214,8 +214,8 @@ impl Injector {
         Ok(())
     }
 
-    /// An operator adds a kind that no worker has a stage for, to a queue that all work on. Its requests are cancelled, and
-    /// all that is left of it is removed.
+    /// An operator adds a kind that no worker has a stage for, to a queue that all work on. Its requests are cancelled,
+    /// and all that is left of it is removed.
     pub(super) async fn pass_a_kind(&self, random: &mut StdRng) -> anyhow::Result<()> {
         let time = seconds(random, 1.0..5.0);
         let name = format!("passing_{:08x}", random.random::<u32>());
@@ -251,7 +251,8 @@ impl Injector {
         Ok(())
     }
 
-    /// Runs `tidegate recover`, `doctor` or the like until it has done its work; returns what it has found, if anything.
+    /// Runs `tidegate recover`, `doctor` or the like until it has done its work; returns what it has found, if
+    /// anything.
     ///
     /// # Errors
     ///
@@ -288,7 +289,7 @@ impl Injector {
         Err(last.unwrap_or_else(|| anyhow::anyhow!("no session")))
     }
 
-    /// Runs a statement until it has succeeded: whoever does something by hand looks whether it is done.
+    /// Runs a statement until it has succeeded, as an operator would.
     async fn by_hand(&self, statement: &str) -> anyhow::Result<()> {
         let mut last = None;
         for _ in 0..PATIENCE {

@@ -9,7 +9,7 @@ use super::{Injector, seconds};
 use crate::proxy::{Flow, Proxy, Told};
 
 impl Injector {
-    /// The way of one process to the database, or that of the callers who submit by SQL.
+    /// The connections of one process to the database, or of the callers that submit by SQL.
     fn a_network(&self, random: &mut StdRng) -> (&str, &Proxy) {
         let units: Vec<_> = self.fleet.units().collect();
         match random.random_range(0..=units.len()) {
@@ -18,7 +18,7 @@ impl Injector {
         }
     }
 
-    /// Nothing passes, or no answer does, without anybody being told. Then it heals, or the connections are lost.
+    /// No byte passes, or no answer does, and no connection is closed. Then it heals, or the connections are lost.
     pub(super) async fn stall(&self, random: &mut StdRng, mute: bool) -> anyhow::Result<()> {
         let (name, network) = self.a_network(random);
         let time = seconds(random, 1.0..12.0);
@@ -68,7 +68,7 @@ impl Injector {
         Ok(())
     }
 
-    /// Workers do not reach the downstream, or hear nothing of it.
+    /// Workers do not reach the downstream, or get no answers from it.
     pub(super) async fn lose_the_downstream(
         &self,
         sort: &'static str,

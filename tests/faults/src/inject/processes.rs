@@ -9,7 +9,7 @@ use super::{Injector, any, seconds};
 use crate::unit::Unit;
 
 impl Injector {
-    /// SIGKILL; somebody starts it again after a while.
+    /// SIGKILL; it is started again after a while.
     pub(super) async fn kill(
         &self,
         sort: &'static str,

@@ -1,4 +1,4 @@
-//! Callers who ask what became of requests, and some who call them off.
+//! Callers that poll requests, and some that cancel them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -55,7 +55,7 @@ impl Load {
         }
     }
 
-    /// Stores what a body with an end says.
+    /// Stores the end in a body.
     pub(super) fn told(&self, body: &Value) {
         let state = if body["outcome"] == "cancelled" {
             Some("cancelled")

@@ -1,4 +1,4 @@
-//! Submissions over HTTP, by callers who do what `Retry-After` says and keep what they were promised.
+//! Submissions over HTTP, by callers that obey `Retry-After` and keep the promises they got.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::{Load, Submission};
 use crate::scene;
 
-/// What an attempt came to.
+/// The outcome of an attempt.
 enum Attempt {
     /// There is nothing more to do.
     Done,
@@ -24,7 +24,7 @@ enum Attempt {
 impl Load {
     /// Submits until there is an answer, as far as that is safe.
     pub(super) async fn submit_over_http(&self, submission: &Submission, random: &mut StdRng) {
-        // Whether something may be stored that nobody was told of.
+        // Whether a request may be stored whose caller got no answer.
         let mut open = false;
         loop {
             let node = self.nodes[random.random_range(0..self.nodes.len())];
@@ -141,7 +141,7 @@ pub async fn storm(load: &Arc<Load>, count: usize, seed: u64) {
     {
         let status = answer.status();
         let body = answer.text().await.unwrap_or_default();
-        // After a failure the key is free again, and then stands for what came next.
+        // After a failure the key is free again, and then names the next request.
         if status != StatusCode::ACCEPTED {
             load.journal.wrong(format!(
                 "{node} answered {status} to a key reused with another payload: {body}"

@@ -1,4 +1,4 @@
-//! Calls that make no sense: each gets a clear refusal, and costs nobody else anything.
+//! Invalid calls: each gets a clear refusal, and affects no other caller.
 
 use std::sync::Arc;
 

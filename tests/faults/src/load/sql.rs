@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{Load, Submission};
 
-/// What an attempt came to.
+/// The outcome of an attempt.
 enum Attempt {
     Promised(Vec<Uuid>),
     Refused(Duration),
@@ -52,7 +52,7 @@ impl Load {
         }
     }
 
-    /// One attempt; promised is what has been committed, and the caller has seen that.
+    /// One attempt; a promise is a commit that the caller has seen.
     async fn call(&self, submission: &Submission, in_transaction: bool) -> Result<Attempt, sqlx::Error> {
         // Here each payload of a batch has a key of its own; over HTTP the batch has one.
         let keys = submission.key.as_ref().map(|key| {
@@ -86,8 +86,8 @@ impl Load {
     }
 }
 
-/// Whether an error is one that faults bring about: connections that end, a server that starts, locks and statements that
-/// take too long, a database that takes no writes.
+/// Whether an error is one that faults bring about: connections that end, a server that starts, locks and statements
+/// that take too long, a database that takes no writes.
 fn is_to_be_expected(error: &sqlx::Error) -> bool {
     let sqlx::Error::Database(error) = error else {
         return true;

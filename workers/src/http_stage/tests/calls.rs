@@ -1,4 +1,4 @@
-//! How the service is called, and what happens when it does not answer.
+//! The calls of the service, and the outcomes without an answer.
 
 use tidegate::request::Phases;
 
@@ -67,7 +67,7 @@ async fn a_long_answer_is_not_read_to_its_end() {
     }
 }
 
-fn trouble(check: Check) -> String {
+fn retry_code(check: Check) -> String {
     match check {
         Check::Retry { error, after: None } => error.code,
         other => panic!("{other:?}"),
@@ -80,7 +80,7 @@ async fn no_connection_means_that_nothing_has_left() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let (readiness, transact) = stage_at(address, &HttpOptions::default());
-    assert_eq!(trouble(readiness.check(&request()).await), "connect");
+    assert_eq!(retry_code(readiness.check(&request()).await), "connect");
     let sent = transact.send(&request()).await;
     let Sent::Retry { error, .. } = &sent else {
         panic!("{sent:?}")
@@ -98,7 +98,7 @@ async fn a_service_that_does_not_begin_in_time_may_have_taken_it() {
         first_byte_timeout: Duration::from_millis(50),
         ..HttpOptions::default()
     });
-    assert_eq!(trouble(readiness.check(&request()).await), "timeout");
+    assert_eq!(retry_code(readiness.check(&request()).await), "timeout");
     assert_eq!(
         retry(transact.send(&request()).await),
         ("timeout".to_owned(), None, true)
@@ -145,7 +145,7 @@ async fn a_policy_s_phases_take_the_place_of_the_options() {
     });
     for connect in [20, 30, 20] {
         let request = phases(connect, 20, hour);
-        assert_eq!(trouble(readiness.check(&request).await), "timeout");
+        assert_eq!(retry_code(readiness.check(&request).await), "timeout");
         assert_eq!(retry(transact.send(&request).await).0, "timeout");
     }
 

@@ -1,18 +1,18 @@
-//! What each answer of the service means.
+//! The outcome of each answer of the service.
 
 use super::*;
 
-/// A service in trouble has not said no, but is asked again all the same.
-fn asks_again(check: Check, status: u16, wish: Option<Duration>) {
+/// A server error is no refusal: the check is retried.
+fn is_retried(check: Check, status: u16, expected_after: Option<Duration>) {
     match check {
         Check::Retry { error, after } => {
             assert!(status >= 500, "{status}");
             assert_eq!(error.code, format!("http_{status}"));
-            assert_eq!(after, wish, "{status}");
+            assert_eq!(after, expected_after, "{status}");
         }
         other => {
             assert!(status < 500, "{status}");
-            assert_eq!(other, Check::Snooze { after: wish }, "{status}");
+            assert_eq!(other, Check::Snooze { after: expected_after }, "{status}");
         }
     }
 }
@@ -40,7 +40,7 @@ async fn every_status_has_its_meaning() {
         (599, true),
     ] {
         let (check, sent, found) = outcomes(status, &[], "").await;
-        asks_again(check, status, None);
+        is_retried(check, status, None);
         let code = format!("http_{status}");
         assert_eq!(retry(sent), (code.clone(), None, left), "{status}");
         assert_eq!(found.unwrap_err().code, code);
@@ -64,7 +64,7 @@ async fn the_services_retry_after_is_honoured() {
     let seven = Some(Duration::from_secs(7));
     for status in [409, 425, 429, 500, 503] {
         let (check, sent, _) = outcomes(status, &[("retry-after", "7")], "").await;
-        asks_again(check, status, seven);
+        is_retried(check, status, seven);
         let (_, after, left) = retry(sent);
         assert_eq!(after, Some(7), "{status}");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What becomes of responses.
+//! The delivery of responses.
 
 use std::{collections::BTreeSet, sync::Mutex};
 
@@ -6,7 +6,7 @@ use tidegate::store::Response;
 
 use super::*;
 
-/// Keeps what it gets; refuses the first few deliveries.
+/// Keeps responses; refuses the first few deliveries.
 #[derive(Default)]
 struct Mailbox {
     got: Mutex<Vec<Response>>,
