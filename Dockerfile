@@ -1,9 +1,9 @@
-# Both programs, `tidegate` and `tidegate-worker`, in one small image. They need nothing but a database.
+# An image with both programs, `tidegate` and `tidegate-worker`. They need a database only.
 
 FROM rust:1-slim-bookworm AS build
 WORKDIR /build
 COPY . .
-# The caches keep what was compiled between builds; the programs are copied out of them, into the layer.
+# Cache mounts keep compiled dependencies between builds and are no part of the layer, so the programs are copied out of them.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/build/target \
     cargo build --profile dist --locked -p tidegate -p tidegate-workers --bins \

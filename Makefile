@@ -3,10 +3,10 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 
-# Where Cargo builds.
+# Cargo's build directory.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-# Many tests wait, for leases and deadlines: more of them than there are cores keep the cores busy.
+# Many tests wait for leases and deadlines, so more tests than cores keep the cores busy.
 export RUST_TEST_THREADS ?= $(shell echo $$((3 * $$(getconf _NPROCESSORS_ONLN))))
 
 .PHONY: help
@@ -14,7 +14,7 @@ help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
-setup: ## Install PostgreSQL's programs where that can be done without asking (Debian, as root)
+setup: ## Install PostgreSQL's programs (on Debian, as root)
 	@if [ -n "$$DATABASE_URL" ] || [ -n "$$TIDEGATE_POSTGRES_BIN" ] \
 	  || { command -v postgres && command -v initdb; } >/dev/null \
 	  || ls /usr/lib/postgresql/*/bin/postgres /usr/pgsql-*/bin/postgres /opt/homebrew/opt/postgresql*/bin/postgres \
@@ -27,46 +27,46 @@ setup: ## Install PostgreSQL's programs where that can be done without asking (D
 	fi
 
 .PHONY: setup-tests
-setup-tests: setup ## Install PgBouncer, too, where that can be done without asking: some tests go through it
+setup-tests: setup ## Install PgBouncer, too, for the tests that go through it (on Debian, as root)
 	@if command -v pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ] || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; \
 	then :; else \
 	  apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends pgbouncer \
-	  || echo "without pgbouncer its tests try nothing" >&2; \
+	  || echo "pgbouncer is missing: its tests check nothing" >&2; \
 	fi
 
 .PHONY: demo
-demo: setup ## Show it all working, in under a minute after the build
+demo: setup ## Run a fleet with faults on a private PostgreSQL: under a minute after the build
 	cargo build -p tidegate -p tidegate-workers --bins
 	"$(TARGET)/debug/tidegate" demo
 
 .PHONY: test
-test: setup-tests ## Run every test, with the random ones in their short form
+test: setup-tests ## Run every test, random campaigns in their short form
 	cargo test --workspace --no-run
-	@# The programs of the other packages mostly wait, so they run beside the one that computes; what they print comes last.
-	@beside="$(TARGET)/test-beside.log"; \
+	@# The test programs of the other packages mostly wait, so they run at the same time; their output is printed last.
+	@log="$(TARGET)/test-others.log"; \
 	{ cargo test --workspace --no-fail-fast --lib --bins --test faults --test processes && cargo test --workspace --doc; } \
-	  >"$$beside" 2>&1 & others=$$!; \
+	  >"$$log" 2>&1 & others=$$!; \
 	cargo test --workspace --test it; it=$$?; \
-	wait $$others; others=$$?; cat "$$beside"; exit $$((it | others))
+	wait $$others; others=$$?; cat "$$log"; exit $$((it | others))
 
 .PHONY: t
 t: setup-tests ## Run the tests whose names contain T, after an edit (T=gate, P=tidegate-workers for another package)
 	cargo test -p $(or $(P),tidegate --lib --test it) -- $(T)
 
 .PHONY: test-long
-test-long: setup-tests ## Run every test, with the random ones in their long form: some eight minutes
+test-long: setup-tests ## Run every test, random campaigns in their long form: some eight minutes
 	TIDEGATE_TESTS=long cargo test --workspace
 
 .PHONY: mutants
-mutants: setup ## Change the SQL functions in sixteen ways, one at a time, and check that the agreement test finds each
+mutants: setup ## Check that the agreement test finds each of sixteen wrong SQL functions
 	TIDEGATE_TESTS=long cargo test -p tidegate --test it -- agreement::mutants --nocapture
 
 .PHONY: model
-model: ## Walk through every state of the model, and tell how many there are (TIDEGATE_MODEL=large: more, for minutes)
+model: ## Check every state of the model, and print their number (TIDEGATE_MODEL=large: more states, some minutes)
 	TIDEGATE_MODEL="$(or $(TIDEGATE_MODEL),usual)" cargo test -p tidegate-model --lib -- --nocapture --test-threads 1
 
 .PHONY: faults
-faults: setup ## Break a running fleet at random, and check that every promise held (TIME=30m SEED=7 FAULTS=--failover)
+faults: setup ## Inject random faults into a running fleet, and check every promise (TIME=30m SEED=7 FAULTS=--failover)
 	cargo build --release --workspace --bins
 	"$(TARGET)/release/tidegate-faults" run --time "$(or $(TIME),30m)" $(if $(SEED),--seed "$(SEED)") $(FAULTS)
 
@@ -83,11 +83,11 @@ lint: ## Check formatting, lints and documentation
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
 .PHONY: release
-release: ## Build both programs as they are packaged: slow to build, small and fast
+release: ## Build both programs as they are packaged: small and fast, with a slow build
 	cargo build --profile dist -p tidegate -p tidegate-workers --bins
 
 .PHONY: bench
-bench: setup ## Measure submit, drain and whole lives, in requests per second, positions at depth, queues behind messages that are not taken, how good ETAs are, learned timeouts, gates, and recovery
+bench: setup ## Run the benchmarks: throughput, positions, unclaimed messages, ETAs, learned timeouts, gates, recovery
 	cargo bench --bench throughput
 	cargo bench --bench positions
 	cargo bench --bench in_front
@@ -97,8 +97,8 @@ bench: setup ## Measure submit, drain and whole lives, in requests per second, p
 	cargo bench --bench recovery
 
 .PHONY: bench-peers
-bench-peers: setup ## Measure beside other queues, which it installs outside the repository (SECONDS=1 ROUNDS=1 SUITES=keyed PEERS=raw1,fang)
+bench-peers: setup ## Compare with other queues, installed outside the repository (SECONDS=1 ROUNDS=1 SUITES=keyed PEERS=raw1,fang)
 	SECONDS_EACH="$(or $(SECONDS),10)" benches/peers/run
 
 .PHONY: ci
-ci: lint test-long mutants ## What CI runs
+ci: lint test-long mutants ## Run lint, test-long and mutants, as CI does
