@@ -63,16 +63,16 @@ impl Load {
 /// Runs the load that the argument describes in JSON, and prints the outcome as JSON.
 pub(crate) async fn run(load: &str) {
     let load: Load = serde_json::from_str(load).unwrap();
-    let everybody = Arc::new(Barrier::new(load.connections));
+    let barrier = Arc::new(Barrier::new(load.connections));
     let time = Duration::from_secs_f64(load.seconds);
     let mut connections = JoinSet::new();
     for number in 0..load.connections {
-        let everybody = Arc::clone(&everybody);
+        let barrier = Arc::clone(&barrier);
         let (address, keyed) = (load.address, load.keyed);
         let api_key = load.api_keys[number % load.api_keys.len()].clone();
         connections.spawn(async move {
             let mut connection = Connection::to(address, api_key).await;
-            everybody.wait().await;
+            barrier.wait().await;
             let (begun, mut seen) = (Instant::now(), Vec::new());
             while begun.elapsed() < time {
                 let key = keyed.then(|| format!("{}-{number}-{}", std::process::id(), seen.len()));
