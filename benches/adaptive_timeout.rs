@@ -1,8 +1,8 @@
-//! How good timeouts are that are learned: ours against fixed ones, plain RFC 6298 and a percentile, on a simulated server
-//! that load overruns and leaves again.
+//! The quality of learned timeouts: ours compared with fixed ones, plain RFC 6298 and a percentile, on a simulated server that is
+//! overloaded for a time.
 //!
-//! Nothing here takes real time: a few seconds, and the same figures every time for a `SEED`. It draws
-//! `docs/adaptive-timeout.svg`, and fails if ours does not do what it should.
+//! Time is simulated: it runs for seconds, with the same figures every time for a `SEED`. It draws `docs/adaptive-timeout.svg`, and
+//! fails if an assertion about ours does not hold.
 #![allow(
     missing_docs,
     unreachable_pub,
@@ -26,7 +26,7 @@ use self::simulation::{
     server::{Abandoned, run},
 };
 
-/// Seeds for which everything has to hold.
+/// The number of seeds for which all assertions have to hold.
 const SEEDS: u64 = 8;
 
 fn main() -> ExitCode {

@@ -1,7 +1,7 @@
-//! How good the answers to "when shall I come back?" are: a fixed 4 s, nominal and observed ETAs side by side, under
-//! steady load, bursts, and a downstream that stops.
+//! The quality of Retry-After: a fixed 4 s, nominal and observed ETAs compared, under steady load, bursts, and a downstream that
+//! stops.
 //!
-//! Callers over HTTP do what `Retry-After` says. All nine cases run at once, each with a kind and a queue of its own, in
+//! Callers over HTTP obey `Retry-After`. All nine cases run at once, each with a kind and a queue of its own, in
 //! real time: about eleven minutes for 3,000 requests a case (`REQUESTS` changes that).
 #![allow(
     missing_docs,
@@ -38,7 +38,7 @@ use self::{
     support::Bench,
 };
 
-/// How a caller learns when to come back.
+/// How a caller chooses the time of its next poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Fixed,
@@ -164,7 +164,7 @@ async fn create_kind(store: &Store, kind: &str, mode: Mode) {
             "insert into tidegate.kind (name, flow, tx_queue, processing_ms, tx_confirmation_ms, eta)
              values ('{kind}', 'direct', '{kind}', 4000, 100, '{eta}')"
         ),
-        // A downstream that stops is waited for.
+        // Requests must outlast the stop of the downstream.
         format!("update tidegate.policy set attempts = 5, timeout_ms = 120000 where kind = '{kind}'"),
     ] {
         sqlx::query(&sql).execute(store.pool()).await.unwrap();

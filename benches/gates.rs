@@ -1,8 +1,8 @@
-//! Gates: refusals per second and what they ask of the database, whether callers who do what they are told find the gate
-//! open, and what strict gates cost a submission.
+//! Gates: refusals per second and their statements, whether callers that obey `Retry-After` find the gate open, and the cost of
+//! strict gates for a submission.
 //!
-//! Three parts, `door`, `obeying` and `strict`; arguments choose among them. API nodes are `tidegate serve`, processes of
-//! their own; so is whoever loads them.
+//! Three parts, `submissions`, `obeying` and `strict`; arguments choose among them. API nodes (`tidegate serve`) and the load
+//! are processes of their own.
 #![allow(
     missing_docs,
     unreachable_pub,
@@ -10,8 +10,6 @@
     reason = "a benchmark stops at the first thing that is wrong"
 )]
 
-#[path = "gates/door.rs"]
-mod door;
 #[path = "gates/load.rs"]
 mod load;
 #[path = "gates/node.rs"]
@@ -20,6 +18,8 @@ mod node;
 mod obeying;
 #[path = "gates/strict.rs"]
 mod strict;
+#[path = "gates/submissions.rs"]
+mod submissions;
 mod support;
 #[path = "gates/wire.rs"]
 mod wire;
@@ -56,8 +56,8 @@ async fn measure(arguments: &[String]) {
         .collect();
     let wanted = |part: &str| chosen.is_empty() || chosen.iter().any(|name| *name == part);
     let location = support::location().await;
-    if wanted("door") {
-        door::measure(&location).await;
+    if wanted("submissions") {
+        submissions::measure(&location).await;
     }
     if wanted("obeying") {
         obeying::measure(&location).await;
@@ -67,7 +67,7 @@ async fn measure(arguments: &[String]) {
     }
 }
 
-/// The middle one.
+/// The median.
 fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures[figures.len() / 2]

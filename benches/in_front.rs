@@ -1,8 +1,8 @@
-//! What messages that a worker does not take cost it and callers: 100,000 (`FRONT`) of a kind that it has no stage for, and as many
-//! put off for a day.
+//! The cost of messages that a worker does not claim, for it and for callers: 100,000 (`FRONT`) of a kind that it has no stage for,
+//! and as many snoozed for a day.
 //!
-//! Three databases, one with an empty queue, in turns. Times are those of one call on one connection, committed, the way to the
-//! server and back included. Maintenance runs all the time, as in every `serve` and worker.
+//! Three databases, one with an empty queue, in turns. Times are of one call on one connection, with the commit and the round trip to the
+//! server. Maintenance runs all the time, as in every `serve` and worker.
 #![allow(
     missing_docs,
     unreachable_pub,
@@ -43,7 +43,7 @@ fn main() {
 async fn measure() {
     let front = number("FRONT", 100_000);
     let rounds = number("ROUNDS", 5);
-    // Kept: it holds the private server, if there is one.
+    // Dropping it stops the private server, if there is one.
     let location = support::location().await;
     let shutdown = CancellationToken::new();
     let mut queues = Vec::new();
@@ -51,7 +51,7 @@ async fn measure() {
         ("an empty queue", None),
         ("behind another kind", Some("submit_group('strange', $1)")),
         (
-            "behind what is put off",
+            "behind snoozed messages",
             Some("submit_group('direct', $1, not_before => now() + interval '1 day')"),
         ),
     ] {
@@ -76,7 +76,7 @@ async fn measure() {
         let maintained = tokio::spawn(maintained);
         queues.push((name, bench, session, maintained));
     }
-    // A round to get warm, which is not counted.
+    // Round 0 fills caches and is not counted.
     let mut times = vec![[const { Vec::new() }; 4]; queues.len()];
     for round in 0..=rounds {
         for ((_, _, session, _), times) in queues.iter_mut().zip(&mut times) {
@@ -119,7 +119,7 @@ async fn timed(session: &mut PgConnection, call: usize) -> Vec<Duration> {
     };
     let mut times = Vec::new();
     for _ in 0..calls {
-        // What is to be claimed; and before a claim of nothing, none.
+        // A claim of nothing needs an empty queue, the other claims a full batch.
         let prepare = match call {
             1 | 2 => format!(
                 "select count(*) from tidegate.submit_batch('direct', array_fill('{{}}'::jsonb, array[{batch}]), admission => 'accepted')"

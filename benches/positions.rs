@@ -1,7 +1,7 @@
-//! What a position costs at depth: polls and submissions in a queue of a million, and the surveys that keep them cheap.
+//! The cost of positions at depth: polls and submissions in a queue of a million, and the surveys behind them.
 //!
-//! Times are those of one call on one connection, the way to the server and back included. Maintenance runs all the
-//! time, as in every `serve` and worker.
+//! Times are of one call on one connection, with the round trip to the server. Maintenance runs all the time, as in every `serve`
+//! and worker.
 #![allow(
     missing_docs,
     unreachable_pub,
@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use support::{BATCH, Bench, number};
 
-/// What the machine does to a call that costs nothing: the noise in all the others.
+/// An empty call: its time is the machine's share in all other figures.
 const NOTHING: &str = "select 0::bigint where $1::uuid is not null";
 const OUTLOOK: &str = "select queue_position from tidegate.request_outlook($1)";
 const POSITION: &str = "select tidegate.request_position($1)";
@@ -42,7 +42,7 @@ fn main() {
 async fn measure() {
     let depth = number("DEPTH", 1_000_000);
     let calls = number("CALLS", 3000);
-    // Kept: it holds the private server, if there is one.
+    // Dropping it stops the private server, if there is one.
     let location = support::location().await;
     let bench = Bench::new(&location).await;
     let mut session = PgConnection::connect(&bench.url).await.unwrap();
@@ -97,7 +97,7 @@ async fn measure() {
     bench.drop().await;
 }
 
-/// Times a call for ids from all over the queue, except the head, which may be gone before it is asked for.
+/// Times a call for ids from the whole queue, except the head, which may be drained before the call.
 async fn polls(session: &mut PgConnection, what: &str, sql: &str, calls: usize) {
     let ids: Vec<Uuid> = sqlx::query_scalar(
         "select tidegate.message_request_id(m.message)
@@ -152,7 +152,7 @@ async fn survey_lacks(session: &mut PgConnection) -> bool {
     .unwrap()
 }
 
-/// The share of one session's time that surveys take, over a while.
+/// The share of one session's time that surveys use.
 async fn report_surveys(session: &mut PgConnection, what: &str) {
     let watched = Duration::from_secs(15);
     let begun = Instant::now();
@@ -181,7 +181,7 @@ async fn report_surveys(session: &mut PgConnection, what: &str) {
     );
 }
 
-/// Claims and settles batch after batch; returns how many requests in how many seconds.
+/// Claims and settles batch after batch; returns the number of requests and the seconds.
 fn keep_claiming(bench: &Bench, stop: CancellationToken) -> JoinHandle<(u32, f64)> {
     let store = bench.store.clone();
     let pool = bench.pool.clone();

@@ -1,7 +1,7 @@
-//! What `tidegate recover` takes for many lost messages in a table of a million requests, and `doctor` for looking at all of it.
+//! The time of `tidegate recover` for many lost messages in a table of a million requests, and of `doctor` for all of it.
 //!
-//! Half of the live requests (`LIVE` of `REQUESTS`) are in flight when every so many a message is lost, `LOST` in all; afterwards
-//! each request stands where it stood.
+//! Half of the live requests (`LIVE` of `REQUESTS`) are in flight when every nth message is deleted, `LOST` in all; afterwards each
+//! request must have its old position.
 #![allow(
     missing_docs,
     unreachable_pub,
@@ -37,7 +37,7 @@ async fn measure() {
     let all = number("REQUESTS", 1_000_000);
     let live = number("LIVE", 100_000);
     let lost = number("LOST", live.min(100_000));
-    // Kept: it holds the private server, if there is one.
+    // Dropping it stops the private server, if there is one.
     let location = support::location().await;
     let bench = Bench::new(&location).await;
     let mut session = PgConnection::connect(&bench.url).await.unwrap();
@@ -73,7 +73,7 @@ async fn measure() {
     bench.drop().await;
 }
 
-/// Requests of the last month that have ended, with their history, past every trigger.
+/// Inserts ended requests of the last month with their history, bypassing triggers.
 async fn finished(session: &mut PgConnection, count: usize) {
     if count == 0 {
         return;
@@ -92,7 +92,7 @@ async fn finished(session: &mut PgConnection, count: usize) {
          )
          select
            id, 'direct', 'direct', 'completed', 'tx_in_flight', 3, 'receipt', 1, at, at + interval '1 hour', at, at, at,
-           '{{\"to\": \"somebody\"}}', '{{}}'
+           '{{\"to\": \"receiver\"}}', '{{}}'
          from old;
          insert into tidegate.request_count (kind, req_status, requests) values ('direct', 'completed', {count});
          commit"
@@ -100,7 +100,7 @@ async fn finished(session: &mut PgConnection, count: usize) {
     session.execute(sql.as_str()).await.unwrap();
 }
 
-/// Who stands in the queue, in order.
+/// The requests of the queue, in order.
 async fn line(session: &mut PgConnection) -> Vec<(i64, String)> {
     let line = "select msg_id, message ->> 'id' from pgmq.q_tx
                 union all
@@ -109,7 +109,7 @@ async fn line(session: &mut PgConnection) -> Vec<(i64, String)> {
     sqlx::query_as(line).fetch_all(session).await.unwrap()
 }
 
-/// Runs a command as an operator does, and says how long it took.
+/// Runs a command as an operator does, and prints its time.
 fn run(url: &str, command: &str, expected: Option<i32>) -> Duration {
     let began = Instant::now();
     let output = Command::new(env!("CARGO_BIN_EXE_tidegate"))

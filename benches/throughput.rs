@@ -29,11 +29,11 @@ use tokio_util::sync::CancellationToken;
 
 use support::{BATCH, Bench, number};
 
-/// Options of workers: for a stage that takes no time, or as they come.
+/// Options of workers: tuned for a stage that takes no time, or the defaults.
 const TUNED: &str = "tuned";
 const DEFAULTS: &str = "defaults";
 
-/// Takes everything at once and answers with the receipt.
+/// Takes each request at once, and its receipt is the response.
 struct Noop;
 
 impl Transact for Noop {
@@ -139,7 +139,7 @@ where
 
 async fn done(bench: &Bench, requests: usize) {
     loop {
-        // Append-only drains: cheap to ask, whatever the tables hold.
+        // `queue_drain` is cheap to read at any size of the tables.
         let drained: i64 = sqlx::query_scalar("select coalesce(sum(drained), 0) from tidegate.queue_drain")
             .fetch_one(&bench.pool)
             .await
@@ -207,7 +207,7 @@ impl Drop for Workers {
     }
 }
 
-/// From the first claim to the last settle, by the database's own stamps: process start-up is not counted.
+/// From the first claim to the last settle, by the database's timestamps: process start-up is not counted.
 async fn drain(location: &DatabaseLocation, requests: usize, processes: usize, options: &str) -> Figure {
     let bench = Bench::new(location).await;
     bench.submit(requests).await;

@@ -18,7 +18,7 @@ const TOP: f64 = 92.0;
 const PANEL: f64 = 150.0;
 const GAP: f64 = 34.0;
 
-/// What is summed up in one point.
+/// The time that one point covers.
 const BIN: Duration = Duration::from_millis(500);
 
 /// Colour, width of the line and opacity of each, in the order of the runs. Ours is drawn last.
@@ -194,14 +194,14 @@ fn seconds(put: &mut impl FnMut(String), ends: Duration, bottom: f64, x: impl Fn
     }
 }
 
-/// A line through the values; nothing where there is none.
+/// A line through the values, with gaps where a value is missing.
 fn line(panel: &Panel, values: &[f64], ends: Duration, style: (&str, f64, f64)) -> String {
     let (colour, width, opacity) = style;
     let per_bin = (WIDTH - LEFT - RIGHT) * BIN.as_secs_f64() / ends.as_secs_f64();
     let mut path = String::new();
     let (mut x, mut was) = (LEFT, None);
     for (place, value) in values.iter().enumerate() {
-        // What stays the same needs no points in between.
+        // Points between equal values are left out.
         let next = values.get(place + 1);
         if value.is_finite() && (was != Some(value) || next != Some(value)) {
             let word = if path.is_empty() { 'M' } else { 'L' };
@@ -259,7 +259,7 @@ fn series(run: &Run, bins: usize) -> Series {
     }
 }
 
-/// How many of these moments there are per second, bin by bin; the last, which is cut short, is left out.
+/// Moments per second in each bin; the last, incomplete bin is left out.
 fn counted(moments: impl Iterator<Item = Duration>, bins: usize) -> Vec<f64> {
     let mut counts = vec![0.0; bins.saturating_sub(1)];
     for at in moments {

@@ -1,4 +1,4 @@
-//! What the benchmark prints: Markdown, to be pasted into the documentation.
+//! The output of the benchmark: Markdown, to be pasted into the documentation.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use super::simulation::{
     server::{Abandoned, Run, run},
 };
 
-/// What work is stated for.
+/// Timeouts at which the offered load is stated.
 const TIMEOUTS: [Duration; 3] = [
     Duration::from_millis(15),
     Duration::from_millis(50),
     Duration::from_millis(100),
 ];
 
-/// How many servers would be busy if all were worked on at once.
+/// The number of servers that would be busy if no call waited.
 pub(crate) fn utilisation(scenario: &Scenario) {
     println!("### {}, {} servers\n", scenario.name, scenario.servers);
     println!("| phase | calls/s | calls | Pareto shape | load at 15 ms | at 50 ms | at 100 ms |");
@@ -86,9 +86,9 @@ pub(crate) fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-/// Whether it is a matter of how many servers there are.
+/// Compares numbers of servers.
 pub(crate) fn servers(seed: u64, max: Duration) {
-    println!("\n### More servers, and fewer\n");
+    println!("\n### Other numbers of servers\n");
     println!(
         "| scenario | servers | load at 15 ms | at 50 ms | ours, answers/s | best fixed | difference | in flight, ours | fixed {} ms |",
         max.as_millis()
@@ -121,9 +121,9 @@ pub(crate) fn servers(seed: u64, max: Duration) {
     }
 }
 
-/// A server that does not notice, while it works on a call, that nobody waits for it any more.
+/// A server that goes on with a call after its caller has left.
 pub(crate) fn finished(scenario: &Scenario, seed: u64, max: Duration) {
-    println!("\n### Work that is finished for nobody\n");
+    println!("\n### A server that finishes abandoned calls\n");
     println!("| phase | timeout | failed | answers/s | mean | p99 | in flight at most |");
     println!("|---|---|---|---|---|---|---|");
     let calls = scenario.calls(seed);
@@ -139,7 +139,7 @@ pub(crate) fn finished(scenario: &Scenario, seed: u64, max: Duration) {
     }
 }
 
-/// Ours with one seed after the other.
+/// Ours with each seed.
 pub(crate) fn seeds(scenario: &Scenario, seeds: impl Iterator<Item = u64>, max: Duration) {
     println!("\n{}, max {} ms, ours:\n", scenario.name, max.as_millis());
     println!(

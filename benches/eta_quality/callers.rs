@@ -1,4 +1,4 @@
-//! Callers who do what they are told: submit, wait, poll, until the answer is there.
+//! Callers that obey Retry-After: submit, wait, poll, until the answer is there.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -13,11 +13,11 @@ use super::{Mode, downstream::Downstream, load::Schedule};
 
 const FIXED: Duration = Duration::from_secs(4);
 
-/// What one caller saw.
+/// Counts of one caller.
 pub(crate) struct Outcome {
-    /// Polls until one brought the answer, that one included.
+    /// Polls up to and including the one that returned the answer.
     pub(crate) polls: u32,
-    /// How long the answer had been there by then.
+    /// Age of the answer at that poll.
     pub(crate) late: Duration,
     /// Whether the answer was there within the p90 stated at submit, if one was.
     pub(crate) p90_held: Option<bool>,
@@ -28,7 +28,7 @@ pub(crate) struct Callers {
     client: reqwest::Client,
     address: SocketAddr,
     began_at: Instant,
-    /// Calls under way at once; the rest wait a moment for their turn.
+    /// The limit of concurrent calls.
     calls: Arc<Semaphore>,
 }
 

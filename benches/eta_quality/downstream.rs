@@ -1,4 +1,4 @@
-//! The downstream: takes a request in 50 ms, answers after its service time, and stands still when the load says so.
+//! The downstream: takes a request in 50 ms, answers after its service time, and stops while the load has a stall.
 
 use std::{
     collections::HashMap,
@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::load::Schedule;
 
-/// How long it takes to take a request.
+/// Time of a send.
 const TAKES: Duration = Duration::from_millis(50);
 
 #[derive(Deserialize)]
@@ -30,7 +30,7 @@ pub(crate) struct Downstream {
     store: Store,
     schedule: Arc<Schedule>,
     began_at: Instant,
-    /// When the answer of each request was stored.
+    /// Time at which the answer of each request was stored.
     ready: Arc<Mutex<HashMap<RequestId, Instant>>>,
 }
 
@@ -44,13 +44,13 @@ impl Downstream {
         }
     }
 
-    /// When an answer that somebody has seen was stored: at this moment, if that is not even noted yet.
+    /// Time at which an answer that a caller has read was stored: now, if it is not recorded yet.
     pub(crate) fn ready_at(&self, id: RequestId) -> Instant {
         let ready = self.ready.lock().unwrap();
         ready.get(&id).copied().unwrap_or_else(Instant::now)
     }
 
-    /// Works for this long, with the stall in between, from now on.
+    /// Works for this duration from now on, interrupted by the stall.
     async fn work(&self, time: Duration) {
         let done = self.schedule.done(self.began_at.elapsed(), time);
         sleep_until(self.began_at + done).await;
@@ -75,7 +75,7 @@ impl Transact for Downstream {
         let payload: Payload = serde_json::from_str(request.payload.get()).unwrap();
         let service = self.schedule.services[payload.place];
         self.work(TAKES).await;
-        // Not before the receipt is stored, which the service time leaves enough room for.
+        // The receipt must be stored first; the service time is long enough for that.
         tokio::spawn(self.clone().answer(request.id, service));
         Sent::Receipt(Receipt::default())
     }

@@ -1,11 +1,11 @@
-//! What callers ask, when, and how long the downstream takes for each: the same for every mode.
+//! The arrivals of requests and their service times: the same for every mode.
 
 use std::time::Duration;
 
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use rand_distr::{Distribution, Exp, LogNormal};
 
-/// When requests come.
+/// The arrivals of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Load {
     /// 8 per second at random.
@@ -18,16 +18,16 @@ pub(crate) enum Load {
 
 pub(crate) const LOADS: [Load; 3] = [Load::Steady, Load::Burst, Load::Stalled];
 
-/// When the downstream stops, and goes on.
+/// Start and end of the downstream's stall.
 const STALL: (Duration, Duration) = (Duration::from_secs(150), Duration::from_secs(210));
 
 /// Arrivals and service times of one load.
 pub(crate) struct Schedule {
-    /// When each request comes, from the beginning.
+    /// Arrival of each request, from the beginning.
     pub(crate) arrivals: Vec<Duration>,
-    /// How long each takes once it is sent, while the downstream runs.
+    /// Service time of each after its send, without stalls.
     pub(crate) services: Vec<Duration>,
-    /// When the downstream stands still.
+    /// The downstream's stall.
     pub(crate) stall: Option<(Duration, Duration)>,
 }
 
@@ -69,7 +69,7 @@ impl Load {
 }
 
 impl Schedule {
-    /// When work that begins at `from` and takes `service` is done.
+    /// End of work that begins at `from` and takes `service`.
     pub(crate) fn done(&self, from: Duration, service: Duration) -> Duration {
         match self.stall {
             Some((stops, goes_on)) if from < stops && from + service > stops => from + service + (goes_on - stops),

@@ -1,5 +1,5 @@
-//! Who loads a node: as many requests as it answers, over connections that stay open, one after the other on each. As
-//! little HTTP as that takes, so that the node has the machine for itself.
+//! The load on a node: as many requests as it answers, over connections that stay open, one after the other on each. It has a
+//! minimal HTTP client, to leave the processor to the node.
 
 use std::{collections::BTreeMap, net::SocketAddr, process::Stdio, sync::Arc, time::Duration};
 
@@ -13,13 +13,13 @@ use tokio::{
     time::Instant,
 };
 
-/// This program as the one who loads.
+/// Argument that makes this program the load.
 pub(crate) const COMMAND: &str = "load";
 
-/// This program as a server that answers everything with the same 429: what the one who loads reaches at most.
+/// Argument that makes this program a server that answers each request with the same 429, to find the load's own limit.
 pub(crate) const NOTHING_COMMAND: &str = "answer-nothing";
 
-/// What a node sends with a refusal, about.
+/// About the answer of a node to a refused submission.
 const ANSWER: &str = "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/problem+json\r\nretry-after: 10\r\n\
     ratelimit-policy: \"tx\";q=2000;w=67\r\nratelimit: \"tx\";r=0;t=10\r\ncontent-length: 149\r\n\
     date: Fri, 20 Nov 2026 17:00:00 GMT\r\n\r\n";
@@ -29,9 +29,9 @@ pub(crate) struct Load {
     pub(crate) address: SocketAddr,
     pub(crate) connections: usize,
     pub(crate) seconds: f64,
-    /// Whether each request brings an idempotency key that nobody used before.
+    /// Whether each request brings a new idempotency key.
     pub(crate) keyed: bool,
-    /// The API keys that the connections take in turn.
+    /// The API keys, which the connections use in turn.
     pub(crate) api_keys: Vec<String>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Outcome {
 }
 
 impl Load {
-    /// Loads from a process of its own.
+    /// Runs the load in a process of its own.
     pub(crate) async fn put(&self) -> Outcome {
         let output = Command::new(std::env::current_exe().unwrap())
             .args([COMMAND, &serde_json::to_string(self).unwrap()])
@@ -60,19 +60,19 @@ impl Load {
     }
 }
 
-/// One load, told as JSON; tells the outcome as JSON.
+/// Runs the load that the argument describes in JSON, and prints the outcome as JSON.
 pub(crate) async fn run(load: &str) {
     let load: Load = serde_json::from_str(load).unwrap();
-    let everybody = Arc::new(Barrier::new(load.connections));
+    let barrier = Arc::new(Barrier::new(load.connections));
     let time = Duration::from_secs_f64(load.seconds);
     let mut connections = JoinSet::new();
     for number in 0..load.connections {
-        let everybody = Arc::clone(&everybody);
+        let barrier = Arc::clone(&barrier);
         let (address, keyed) = (load.address, load.keyed);
         let api_key = load.api_keys[number % load.api_keys.len()].clone();
         connections.spawn(async move {
             let mut connection = Connection::to(address, api_key).await;
-            everybody.wait().await;
+            barrier.wait().await;
             let (begun, mut seen) = (Instant::now(), Vec::new());
             while begun.elapsed() < time {
                 let key = keyed.then(|| format!("{}-{number}-{}", std::process::id(), seen.len()));
@@ -173,7 +173,7 @@ fn content_length(head: &[u8]) -> usize {
         .unwrap()
 }
 
-/// Reads a request, answers it, and the next one; says where it listens.
+/// Prints its address, and answers one request after the other.
 pub(crate) async fn serve_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("listening on http://{}", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! An API node: `tidegate serve`, as everybody runs it.
+//! An API node: `tidegate serve`.
 
 use std::{net::SocketAddr, process::Stdio};
 
@@ -23,7 +23,7 @@ impl Node {
         Self::listening(serve).await
     }
 
-    /// A server that says on its first line where it listens.
+    /// A server that prints its address on its first line.
     pub(crate) async fn listening(mut command: Command) -> Self {
         let mut process = command
             .stdin(Stdio::null())
@@ -34,7 +34,7 @@ impl Node {
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let line = lines.next_line().await.unwrap().unwrap();
         let (_, address) = line.rsplit_once('/').unwrap();
-        // Somebody has to go on reading, or its next line would fail.
+        // If the pipe were closed, its next line would fail.
         let address = address.parse().unwrap();
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         Self {

@@ -1,8 +1,8 @@
-//! Whether callers who do what `Retry-After` says find the gate open when they come back, while the queue drains
-//! steadily: in real time, with one node and with three.
+//! Whether callers that obey `Retry-After` find the gate open when they come back, while the queue drains steadily: in real
+//! time, with one node and with three.
 //!
-//! Everybody submits without a key, waits for exactly the seconds told, submits again, and so on until it is taken. What
-//! comes in the long run is less than what the queue serves: else nobody could keep a promise.
+//! Each caller submits without a key, waits for exactly the seconds of `Retry-After`, and submits again until it is accepted.
+//! On average fewer callers come than the queue serves, because waiting cannot help against a lasting overload.
 
 use std::{
     sync::{
@@ -33,7 +33,7 @@ use super::{
     support::{Bench, number},
 };
 
-/// When callers come. Numbers are of a queue that serves 10 per second and closes at 30; `SCALE` multiplies all of them.
+/// The arrivals of callers. Numbers are for a queue that serves 10 per second and closes at 30; `SCALE` multiplies all of them.
 #[derive(Clone, Copy)]
 enum Load {
     /// 100 at once, every 30 s.
@@ -55,7 +55,7 @@ impl Load {
         }
     }
 
-    /// When each caller comes, in seconds from the beginning.
+    /// Arrival of each caller, in seconds from the beginning.
     fn arrivals(self, minutes: usize, scale: usize) -> Vec<f64> {
         let bursts = |count: usize, size: usize, every: f64| {
             let burst = move |burst| {
@@ -83,7 +83,7 @@ impl Load {
     }
 }
 
-/// Takes everything at once and answers with the receipt.
+/// Takes each request at once, and its receipt is the response.
 struct Noop;
 
 impl Transact for Noop {
@@ -99,22 +99,22 @@ impl Transact for Noop {
     }
 }
 
-/// What callers of a case have seen.
+/// Counts of the callers of a case.
 #[derive(Default)]
 struct Seen {
     refused: AtomicU64,
     returned: AtomicU64,
     found_open: AtomicU64,
     told_seconds: AtomicU64,
-    /// From the first attempt of each caller until it was taken.
+    /// From the first attempt of each caller until it was accepted.
     waited: Mutex<Vec<Duration>>,
 }
 
-/// What somebody saw who looked at the queue all the time.
+/// Figures of the queue, sampled all the time.
 #[derive(Default)]
 struct Watched {
     deepest: i64,
-    /// How long somebody was outside who had been refused.
+    /// Time in which refused callers waited.
     crowded: Duration,
     /// How many messages the queue served in that time.
     served: i64,
@@ -183,7 +183,7 @@ async fn with_nodes(location: &DatabaseLocation, nodes: usize, minutes: usize, s
         fleet.push(Node::start(&bench.url).await);
     }
     let addresses: Arc<[_]> = fleet.iter().map(|node| node.address).collect();
-    // Everybody listens, and knows how many they are.
+    // Each node needs time to listen and to count the nodes.
     sleep(Duration::from_secs(5)).await;
 
     let mut cases = JoinSet::new();
@@ -230,11 +230,11 @@ async fn create_kind(bench: &Bench, kind: &str, scale: usize) {
     }
 }
 
-/// Everybody comes, and comes again until it is taken, each to the next node.
+/// Each caller submits, at the next node after each refusal, until it is accepted.
 async fn come(load: Load, arrivals: &[f64], nodes: &[std::net::SocketAddr], seen: &Arc<Seen>) {
     let began_at = Instant::now() + Duration::from_secs(1);
     let client = Client::builder().no_proxy().build().unwrap();
-    // More than that at once would only wait for each other.
+    // More calls at once would only queue for a core.
     let calls = Arc::new(Semaphore::new(256));
     let path = load.name().replace('_', "-");
     let mut callers = JoinSet::new();
@@ -272,7 +272,7 @@ async fn come(load: Load, arrivals: &[f64], nodes: &[std::net::SocketAddr], seen
     callers.join_all().await;
 }
 
-/// Looks at the queue until everybody has been taken and it is empty.
+/// Samples the queue until all callers are accepted and it is empty.
 async fn watch(pool: sqlx::PgPool, load: Load, seen: Arc<Seen>, ended: CancellationToken) -> Watched {
     let look = format!(
         "select (select c.depth from tidegate.queue_counts() as c where c.queue = '{0}'),

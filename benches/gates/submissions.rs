@@ -1,4 +1,4 @@
-//! Submissions that a node takes against those that it refuses, in one run, in turns; and what it asks the database.
+//! Accepted and refused submissions of a node per second, in turns, and the node's statements.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -20,18 +20,23 @@ use super::{
     wire::{Counts, Wire},
 };
 
-/// What the gate does in a round, and how callers come to it.
+/// State of the gate in a round, and keys of the callers.
 #[derive(Clone, Copy, PartialEq)]
-enum Door {
+enum GateState {
     Open,
     OpenToMany,
     Closed,
     ClosedKeyed,
 }
 
-const DOORS: [Door; 4] = [Door::Open, Door::OpenToMany, Door::Closed, Door::ClosedKeyed];
+const STATES: [GateState; 4] = [
+    GateState::Open,
+    GateState::OpenToMany,
+    GateState::Closed,
+    GateState::ClosedKeyed,
+];
 
-impl Door {
+impl GateState {
     const fn name(self) -> &'static str {
         match self {
             Self::Open => "open, all stored (202)",
@@ -75,14 +80,14 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
             .unwrap();
         api_keys.push(key.expose().to_owned());
     }
-    let put = |address, door| {
+    let run = |address, state| {
         let load = Load {
             address,
             connections,
             seconds: time.as_secs_f64(),
-            keyed: door == Door::ClosedKeyed,
-            api_keys: match door {
-                Door::OpenToMany => api_keys.clone(),
+            keyed: state == GateState::ClosedKeyed,
+            api_keys: match state {
+                GateState::OpenToMany => api_keys.clone(),
                 _ => api_keys[..1].to_vec(),
             },
         };
@@ -104,34 +109,34 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
     .await;
     let mut bare = Vec::new();
     for _ in 0..rounds.min(3) {
-        bare.push(put(nothing.address, Door::Open).await);
+        bare.push(run(nothing.address, GateState::Open).await);
     }
     report("(a server that does nothing)", &bare, None);
     drop(nothing);
 
-    // Once for nothing: caches fill, the node makes its connections.
-    for door in DOORS {
-        turn(&bench.store, node.address, &api_keys[0], door).await;
-        put(node.address, door).await;
+    // An unmeasured round fills caches and makes the node's connections.
+    for state in STATES {
+        hold_gate(&bench.store, node.address, &api_keys[0], state).await;
+        run(node.address, state).await;
     }
-    let mut outcomes = DOORS.map(|_| Vec::new());
-    let mut asked = DOORS.map(|_| Counts::new());
+    let mut outcomes = STATES.map(|_| Vec::new());
+    let mut asked = STATES.map(|_| Counts::new());
     for _ in 0..rounds {
-        for (place, door) in DOORS.into_iter().enumerate() {
-            turn(&bench.store, node.address, &api_keys[0], door).await;
+        for (place, state) in STATES.into_iter().enumerate() {
+            hold_gate(&bench.store, node.address, &api_keys[0], state).await;
             wire.take();
-            let outcome = put(node.address, door).await;
+            let outcome = run(node.address, state).await;
             add(&mut asked[place], wire.take());
             assert!(
-                outcome.statuses.keys().all(|status| *status == door.status()),
+                outcome.statuses.keys().all(|status| *status == state.status()),
                 "{}: {:?}",
-                door.name(),
+                state.name(),
                 outcome.statuses
             );
             outcomes[place].push(outcome);
         }
     }
-    turn(&bench.store, node.address, &api_keys[0], Door::Closed).await;
+    hold_gate(&bench.store, node.address, &api_keys[0], GateState::Closed).await;
     wire.take();
     let mut idle = Counts::new();
     let begun = Instant::now();
@@ -141,9 +146,9 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
     }
 
     let all_seconds = f64::from(u32::try_from(rounds * seconds).unwrap());
-    for (place, door) in DOORS.into_iter().enumerate() {
+    for (place, state) in STATES.into_iter().enumerate() {
         let per_second = total(&asked[place]) / all_seconds;
-        report(door.name(), &outcomes[place], Some(per_second));
+        report(state.name(), &outcomes[place], Some(per_second));
     }
     println!(
         "{:<31} {:>10} {:>34} {:>9} {:>9} {:>12.2}",
@@ -156,30 +161,30 @@ pub(crate) async fn measure(location: &DatabaseLocation) {
     );
     let middle = |outcomes: &[Outcome]| median(outcomes.iter().map(|one| one.per_second).collect());
     println!("closed / open: {:.1}", middle(&outcomes[2]) / middle(&outcomes[0]));
-    for (place, door) in DOORS.into_iter().enumerate() {
+    for (place, state) in STATES.into_iter().enumerate() {
         let statuses = outcomes[place].iter().flat_map(|one| &one.statuses);
         let answers: u64 = statuses.map(|(_, count)| count).sum();
         println!(
             "{}: {answers} answers, all {}; asked in {all_seconds} s: {}",
-            door.name(),
-            door.status(),
-            told(&asked[place])
+            state.name(),
+            state.status(),
+            by_count(&asked[place])
         );
     }
-    println!("no callers: asked in {all_seconds} s: {}", told(&idle));
+    println!("no callers: asked in {all_seconds} s: {}", by_count(&idle));
     drop(node);
     bench.drop().await;
 }
 
-/// Turns the gate by hand, and waits until the node has heard of it.
-async fn turn(store: &Store, node: SocketAddr, api_key: &str, door: Door) {
-    store.gate_force("tx", door.hold()).await.unwrap();
+/// Holds the gate by hand, and waits until the node's copy shows it.
+async fn hold_gate(store: &Store, node: SocketAddr, api_key: &str, state: GateState) {
+    store.gate_force("tx", state.hold()).await.unwrap();
     let mut connection = Connection::to(node, api_key.to_owned()).await;
     let mut right = 0;
     let begun = Instant::now();
     while right < 5 {
         let status = connection.submit(None).await;
-        let is_right = status == door.status();
+        let is_right = status == state.status();
         right = if is_right { right + 1 } else { 0 };
         assert!(begun.elapsed() < Duration::from_secs(30), "answers {status}");
         sleep(Duration::from_millis(100)).await;
@@ -196,7 +201,7 @@ fn total(counts: &Counts) -> f64 {
     f64::from(u32::try_from(counts.values().sum::<u64>()).unwrap())
 }
 
-fn told(counts: &Counts) -> String {
+fn by_count(counts: &Counts) -> String {
     let mut counts: Vec<_> = counts.iter().collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let each: Vec<_> = counts

@@ -1,4 +1,4 @@
-//! What a node asks its database, counted on the way there: every statement, by the function it calls.
+//! A proxy between a node and its database that counts every statement by the function it calls.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -12,18 +12,18 @@ use tokio::{
     net::{TcpListener, TcpStream, UnixStream},
 };
 
-/// Statements since the last look, by what they call.
+/// Statements since the last reset, by the function they call.
 pub(crate) type Counts = BTreeMap<String, u64>;
 
-/// Passes a node's connections on to the database, and counts.
+/// Forwards a node's connections to the database, and counts.
 pub(crate) struct Wire {
-    /// The database, by this way.
+    /// The database's URL through this proxy.
     pub(crate) url: String,
     counts: Arc<Mutex<Counts>>,
 }
 
 impl Wire {
-    /// To the database of a URL, which has to let clients in without TLS.
+    /// A proxy to the database of a URL, which must accept clients without TLS.
     pub(crate) async fn to(url: &str) -> Self {
         let server: PgConnectOptions = url.parse().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -55,13 +55,13 @@ impl Wire {
         Self { url: way, counts }
     }
 
-    /// What was asked since the last look.
+    /// Returns the counts since the last call.
     pub(crate) fn take(&self) -> Counts {
         std::mem::take(&mut *self.counts.lock().unwrap())
     }
 }
 
-/// The same database by another way, without TLS.
+/// The same database at another address, without TLS.
 fn with_host(url: &str, host: &str) -> String {
     let url = url.split_once('?').map_or(url, |(url, _)| url);
     let (scheme, rest) = url.split_once("://").unwrap();
@@ -95,12 +95,12 @@ where
     let _ = back.await;
 }
 
-/// Reads what a client says: its greeting, then messages with a letter, a length and a body.
+/// Parses a client's bytes: its greeting, then messages with a letter, a length and a body.
 #[derive(Default)]
 struct Reader {
     greeted: bool,
     unread: Vec<u8>,
-    /// What each prepared statement calls.
+    /// The function that each prepared statement calls.
     prepared: HashMap<Vec<u8>, String>,
     bound: String,
 }
@@ -147,7 +147,7 @@ impl Reader {
     }
 }
 
-/// The function or view of ours that a statement reads from, or names first, else how it begins.
+/// The function or view of Tidegate that a statement reads from, or names first, else its beginning.
 fn called(statement: &[u8]) -> String {
     let statement = String::from_utf8_lossy(statement);
     let name = statement

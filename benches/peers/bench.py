@@ -11,7 +11,7 @@ import time
 
 import measure
 from peers import PEERS
-from suites import ROUNDS_AT_MOST, SUITES, Wish
+from suites import ROUNDS_AT_MOST, SUITES, Options
 
 
 def names(text, known, what):
@@ -48,11 +48,11 @@ def main():
     wanted = arguments()
     suites = names(wanted.suites, SUITES, "suite") or list(SUITES)
     peers = names(wanted.peers, PEERS, "peer")
-    wish = Wish(
+    options = Options(
         measure.Length(wanted.seconds), processes=tuple(map(int, wanted.processes.split(","))), jobs=wanted.jobs,
         limit=wanted.limit, gap=wanted.gap,
     )
-    rows = {suite: [row for row in SUITES[suite](wish) if not peers or row.peer in peers] for suite in suites}
+    rows = {suite: [row for row in SUITES[suite](options) if not peers or row.peer in peers] for suite in suites}
     used = {row.peer: PEERS[row.peer] for some in rows.values() for row in some}
     if wanted.groups:
         print(*dict.fromkeys(peer.group for peer in used.values()))

@@ -12,7 +12,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def url(database):
-    # A host that is a directory: every driver goes through the socket, whatever its library thinks of `localhost`.
+    # A host that is a directory: every driver goes through the socket, whatever its library resolves `localhost` to.
     return f"postgres://postgres@{quote(SOCKET, safe='')}:{PORT}/{database}"
 
 
@@ -21,7 +21,7 @@ def program(name, *arguments):
 
 
 class Session:
-    """A psql that stays."""
+    """A psql process for several statements."""
 
     END = "end-of-answer"
 
@@ -72,7 +72,7 @@ def drop(database):
 
 
 def tidy(database):
-    """So that no run pays for what came before it."""
+    """Leaves no work of earlier runs to the next one."""
     with Session(database) as session:
         session.ask("vacuum (analyze)")
         session.ask("checkpoint")
@@ -92,7 +92,7 @@ def processor_seconds(pid):
 
 
 def server_seconds():
-    """Processor time of the server and all its processes; not a number where the system does not tell."""
+    """Processor time of the server and all its processes; not a number where the system does not provide it."""
     try:
         server = int((Path(SOCKET) / "data/postmaster.pid").read_text().split()[0])
         ticks = sum(processor_ticks(server))

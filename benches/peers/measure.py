@@ -11,14 +11,14 @@ from contextlib import contextmanager, suppress
 import database
 from peers import HERE, PEERS, ROOT
 
-# How long a timed run takes, unless told otherwise: each of its sessions begins by planning what it asks.
+# Default seconds of a timed run: each of its sessions plans its statements first.
 USUAL_SECONDS = 10
-# Below this, runs that count are shortened, too.
+# Below this, runs with a fixed count are shortened, too.
 WHOLE_SECONDS = 5
 
 
 class Length:
-    """How long runs are: `seconds` for those that are timed; with few, those that count shrink in proportion."""
+    """Length of runs: `seconds` for timed ones; with few seconds, runs with a fixed count shrink in proportion."""
 
     def __init__(self, seconds):
         self.seconds = seconds
@@ -88,22 +88,22 @@ def fill(peer, name, jobs, size=1000):
         call(peer, name, "bulk", "--n", jobs, "--b", size, timeout=600, PEER_FILL="1")
 
 
-def put_off(peer, name, jobs):
+def insert_snoozed(peer, name, jobs):
     """Jobs that are to start tomorrow."""
-    call(peer, name, "bulk", "--n", jobs, "--b", min(1000, jobs), timeout=600, PEER_PUT_OFF="1")
+    call(peer, name, "bulk", "--n", jobs, "--b", min(1000, jobs), timeout=600, PEER_SNOOZED="1")
 
 
 def per_10k(seconds, jobs):
-    """None where it is not known: JSON has no NaN."""
+    """None where it is unknown: JSON has no NaN."""
     return None if math.isnan(seconds) else seconds / max(jobs, 1) * 1e4
 
 
 def insert1(peer_name, length, in_flight, keyed=False, postponed=0, seconds=None):
-    """Single inserts: as many as the peer's count says, or as `seconds` allow."""
+    """Single inserts: the peer's count, or as many as `seconds` allow."""
     more = {"PEER_KEYED": "1"} if keyed else {}
     with fresh(peer_name, **more) as (peer, name):
         if postponed:
-            put_off(peer, name, postponed)
+            insert_snoozed(peer, name, postponed)
         database.tidy(name)
         n = length.count(peer.inserts // (1 if in_flight > 1 else 4), of=in_flight)
         arguments = ["--n", n] if seconds is None else ["--n", 10**9, "--secs", seconds]
@@ -205,7 +205,7 @@ class Workers:
 
 
 class Watch:
-    """Waits until `n` jobs were handled and the database says that none is left."""
+    """Waits until `n` jobs were handled and the database has none left."""
 
     def __init__(self, workers, monitor, peer, n, limit):
         self.trace, self.timeout = [(0.0, 0)], False
@@ -218,7 +218,7 @@ class Watch:
             if handled != last:
                 last, changed = handled, now
                 self.trace.append((now - self.begun, handled))
-            # A peer that handles some twice stops reporting short of `n`.
+            # A peer that handles some jobs twice stops reporting below `n`.
             if (handled >= n or now - changed > 2) and not monitor.is_true(peer.left):
                 break
             if now - self.begun > limit:
@@ -249,7 +249,7 @@ def drain(peer_name, length, processes=1, jobs=None, history=False, snapshot=Fal
                 session.ask("set synchronous_commit = off")
                 session.ask(peer.history)
         if postponed:
-            put_off(peer, name, postponed)
+            insert_snoozed(peer, name, postponed)
         fill(peer, name, n)
         database.tidy(name)
         with database.Session(name) as monitor, database.Session(name) as other:
@@ -326,7 +326,7 @@ def pgbench(name, script, *length, clients=8):
 
 
 def pgbench_count(script, peer_name, prepare, transactions, jobs_each, length):
-    """So many transactions of each client, of `jobs_each` jobs, among `prepare` jobs where it takes some away."""
+    """A number of transactions of each client, of `jobs_each` jobs, with `prepare` jobs in the table if it claims some."""
     with fresh(peer_name) as (peer, name):
         if prepare:
             fill(peer, name, length.count(prepare, of=1000))
@@ -340,7 +340,7 @@ def pgbench_count(script, peer_name, prepare, transactions, jobs_each, length):
 def pgbench_time(script, peer_name, length, postponed=0, **more):
     with fresh(peer_name, **more) as (peer, name):
         if postponed:
-            put_off(peer, name, postponed)
+            insert_snoozed(peer, name, postponed)
         database.tidy(name)
         before = database.server_seconds()
         per_second, done = pgbench(name, script, "-T", length.seconds)
@@ -370,7 +370,7 @@ def near(peer_name, length, script=None):
             server = database.server_seconds() - before
             keeper.read(0.1)
             accepted = tried
-            # The driver of Tidegate comes again until it is let in; pgbench does not.
+            # The driver of Tidegate retries until it is accepted; pgbench does not.
             if script and peer_name.startswith("tidegate"):
                 accepted = int(monitor.number("select count(*) from tidegate.request")) - DEEP
             served = keeper.handled()

@@ -1,4 +1,4 @@
-"""The peers: how each is started, what says that work is left, how many jobs it gets.
+"""The peers: how each is started, the query for jobs that are left, the number of jobs.
 
 `Peer.command` is a program that knows the commands of README.md. To add a queue: a driver, and a line in PEERS.
 """
@@ -25,9 +25,9 @@ class Peer:
     environment: dict = field(default_factory=dict)
     # Writes a million finished jobs, where the queue keeps them.
     history: str = ""
-    # Puts jobs in by SQL, where the driver's own bulk is too slow.
+    # Inserts jobs by SQL, where the driver's own bulk insert is too slow.
     fill: str = ""
-    # Sets the database up, where the driver does not: a file of SQL.
+    # A file of SQL that sets the database up, if the driver does not.
     schema: Path = None
     # Milliseconds between the jobs of the latency suite, at most.
     gap: int = 20
@@ -36,7 +36,7 @@ class Peer:
     bulk: tuple = (100_000, 1000)
 
     def missing(self):
-        """Why it cannot run here; nothing, if it can."""
+        """Why it cannot run here; None if it can."""
         program = Path(self.command[0])
         if not program.exists():
             return f"{program} is not there"
@@ -57,7 +57,7 @@ def crate(path):
 
 GRAPHILE = "select exists (select from graphile_worker._private_jobs)"
 
-# What was put off until tomorrow stays, here and below.
+# Jobs that start tomorrow stay, here and below.
 RAW = "select exists (select from jobs where state < 2 and run_at < now() + interval '12 hours')"
 RAW_HISTORY = """insert into jobs (kind, payload, state, attempts, locked_at)
   select 'noop', '{"i":1}', 2, 1, now() from generate_series(1, 1000000)"""
@@ -94,7 +94,7 @@ FANG = "select exists (select from fang_tasks)"
 FANG_SCHEMA = crate("fang-0.11.0/postgres_migrations/migrations/2022-08-20-151615_create_fang_tasks/up.sql")
 FANG_FILL = """insert into fang_tasks (metadata) select '{"type":"Noop","i":1}' from generate_series(1, %d)"""
 
-# Enqueued ever > finished ever; the view awa.jobs would say it too, but takes minutes.
+# Enqueued ever > finished ever; the view awa.jobs has it too, but takes minutes.
 AWA = """select (select sum(awa.sequence_next_value(seq_name) - 1) from awa.queue_enqueue_heads)
   > (select coalesce(sum(completed_count), 0) from awa.receipt_completion_batches)
   + (select count(*) from awa.done_entries)

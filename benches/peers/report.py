@@ -13,7 +13,7 @@ COMPARED = {
     "submit": "Single strict submissions, 8 in flight",
     "keyed": "The same, each with a key of its own",
     "near": "The same, 1,500 deep with marks 2000/1000",
-    "put-off": "With 100,000 that are put off until tomorrow",
+    "snoozed": "With 100,000 that start tomorrow",
     "lives": "Whole lives",
 }
 results, failures = [], []

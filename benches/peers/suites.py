@@ -18,13 +18,13 @@ class Row:
     run: Callable
     raw: Optional[str] = None
     beside: Optional[str] = None
-    # How the report files it.
+    # Its table and line in the report.
     suite: str = ""
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What the command line asks for."""
+class Options:
+    """The command line's selection."""
 
     length: measure.Length
     processes: tuple = (1, 4)
@@ -41,14 +41,14 @@ BULKS = [name for name in INSERTERS if name != "awa"] + ["awa", "awa-tuned"]
 DRAINERS = ["raw1", "raw100", "pgmq1", "pgmq100", "tidegate", "tidegate-tuned", "gw", "gw-tuned", "boss", "boss-tuned",
             "apalis", "apalis-tuned", "gwrs", "gwrs-tuned", "sqlxmq", "fang", "procr", "procr-tuned", "pgq", "pgq-tuned",
             "river", "river-tuned", "awa", "awa-tuned"]
-# Those that take minutes for 50,000 jobs stay out, and so do those that do as their tuned form does.
+# Left out: peers that take minutes for 50,000 jobs, and peers whose default and tuned forms are equal.
 HELD = ["raw1", "raw100", "pgmq100", "tidegate-tuned", "gw-tuned", "boss-tuned", "apalis-tuned", "gwrs-tuned", "sqlxmq",
         "pgq", "pgq-tuned", "river-tuned", "awa-tuned"]
 KEEPERS = [name for name in DRAINERS if PEERS[name].history]
 IDLERS = ["raw1", "raw100", "pgmq1", "pgmq-notify", "tidegate", "tidegate-tuned", "gw", "gw-tuned", "boss-tuned",
           "apalis-tuned", "gwrs", "gwrs-tuned", "sqlxmq", "fang-tuned", "procr", "procr-tuned", "pgq", "pgq-tuned",
           "river", "river-tuned", "awa", "awa-tuned"]
-# Those with unique jobs of some sort.
+# Peers with unique jobs.
 KEYED = ["fang", "river", "gwrs", "gw", "boss", "procr", "pgq"]
 
 RAW_SCRIPTS = [
@@ -64,71 +64,71 @@ RAW_SCRIPTS = [
     ("pgmq read 100 + delete batch", "pgmq_read100.sql", "pgmq1", 250_000, 200, 100),
 ]
 
-PUT_OFF = 100_000
+SNOOZED = 100_000
 LIFE = 100_000
 
 
-def raw(wish):
+def raw(options):
     return [
         Row(name, peer, lambda script=script, peer=peer, there=there, each=each, jobs=jobs: measure.pgbench_count(
-            script, peer, there, each, jobs, wish.length), suite="pgbench")
+            script, peer, there, each, jobs, options.length), suite="pgbench")
         for name, script, peer, there, each, jobs in RAW_SCRIPTS
     ]
 
 
-def insert(wish):
+def insert(options):
     return [
-        Row(name, name, lambda name=name, c=c: measure.insert1(name, wish.length, c), suite="insert1")
+        Row(name, name, lambda name=name, c=c: measure.insert1(name, options.length, c), suite="insert1")
         for name in INSERTERS for c in (1, 8)
     ]
 
 
-def bulk(wish):
-    return [Row(name, name, lambda name=name: measure.bulk(name, wish.length)) for name in BULKS]
+def bulk(options):
+    return [Row(name, name, lambda name=name: measure.bulk(name, options.length)) for name in BULKS]
 
 
-def drain(wish):
+def drain(options):
     return [
         Row(name, name, lambda name=name, processes=processes: measure.drain(
-            name, wish.length, processes, jobs=wish.jobs, limit=wish.limit))
-        for name in DRAINERS for processes in wish.processes
+            name, options.length, processes, jobs=options.jobs, limit=options.limit))
+        for name in DRAINERS for processes in options.processes
     ]
 
 
-def control(wish):
+def control(options):
     return [Row(name, name, lambda name=name: measure.drain(
-        name, wish.length, jobs=wish.jobs or 50_000, limit=wish.limit)) for name in HELD]
+        name, options.length, jobs=options.jobs or 50_000, limit=options.limit)) for name in HELD]
 
 
-def horizon(wish):
+def horizon(options):
     return [Row(name, name, lambda name=name: measure.drain(
-        name, wish.length, jobs=wish.jobs or 50_000, snapshot=True, limit=100)) for name in HELD]
+        name, options.length, jobs=options.jobs or 50_000, snapshot=True, limit=100)) for name in HELD]
 
 
-def archive(wish):
+def archive(options):
     return [Row(name, name, lambda name=name: measure.drain(
-        name, wish.length, jobs=wish.jobs, history=True, limit=wish.limit)) for name in KEEPERS]
+        name, options.length, jobs=options.jobs, history=True, limit=options.limit)) for name in KEEPERS]
 
 
-def latency(wish):
+def latency(options):
     return [Row(name, name, lambda name=name: measure.latency(
-        name, wish.length, wish.samples, wish.seconds, wish.gap)) for name in IDLERS]
+        name, options.length, options.samples, options.seconds, options.gap)) for name in IDLERS]
 
 
 SQL, RUST = "raw insert, SQL", "raw insert, Rust"
 
 
-def baselines(wish):
-    """What single submissions are compared with: by pgbench, and by a driver."""
+def baselines(options):
+    """The baselines of single submissions: by pgbench, and by a driver."""
     return [
-        Row(SQL, "raw100", lambda: measure.pgbench_time("raw_insert1.sql", "raw100", wish.length)),
-        Row(RUST, "raw1", lambda: measure.insert1("raw1", wish.length, 8, seconds=wish.length.seconds)),
+        Row(SQL, "raw100", lambda: measure.pgbench_time("raw_insert1.sql", "raw100", options.length)),
+        Row(RUST, "raw1", lambda: measure.insert1("raw1", options.length, 8, seconds=options.length.seconds)),
     ]
 
 
-def submit(wish):
-    length, seconds = wish.length, wish.length.seconds
-    return baselines(wish) + [
+def submit(options):
+    length, seconds = options.length, options.length.seconds
+    return baselines(options) + [
         Row("tidegate, SQL", "tidegate", lambda: measure.pgbench_time("tidegate_submit.sql", "tidegate", length), SQL),
         Row("tidegate, Store", "tidegate", lambda: measure.insert1("tidegate", length, 8, seconds=seconds), RUST),
     ] + [
@@ -137,13 +137,13 @@ def submit(wish):
     ]
 
 
-def keyed(wish):
-    length, seconds = wish.length, wish.length.seconds
+def keyed(options):
+    length, seconds = options.length, options.length.seconds
 
     def with_key(name):
         return lambda: measure.insert1(name, length, 8, keyed=True, seconds=seconds)
 
-    return baselines(wish) + [
+    return baselines(options) + [
         Row("raw insert with a key, SQL", "raw100",
             lambda: measure.pgbench_time("raw_insert_keyed.sql", "raw100", length), SQL),
         Row("raw insert with a key, Rust", "raw1", with_key("raw1"), RUST),
@@ -153,9 +153,9 @@ def keyed(wish):
     ] + [Row(name, name, with_key(name), RUST) for name in KEYED]
 
 
-def near(wish):
-    length, seconds = wish.length, wish.length.seconds
-    return baselines(wish) + [
+def near(options):
+    length, seconds = options.length, options.length.seconds
+    return baselines(options) + [
         Row("raw insert, SQL, kept 1,500 deep", "raw100", lambda: measure.near("raw100", length, "raw_insert1.sql"), SQL),
         Row("tidegate far below, SQL", "tidegate",
             lambda: measure.pgbench_time("tidegate_submit.sql", "tidegate", length), SQL),
@@ -168,8 +168,8 @@ def near(wish):
     ]
 
 
-def put_off(wish):
-    length, seconds, many = wish.length, wish.length.seconds, wish.length.count(PUT_OFF, of=1000)
+def snoozed(options):
+    length, seconds, many = options.length, options.length.seconds, options.length.count(SNOOZED, of=1000)
 
     def submit_sql(peer, script, postponed):
         return lambda: measure.pgbench_time(script, peer, length, postponed=postponed)
@@ -178,7 +178,7 @@ def put_off(wish):
         return lambda: measure.insert1(peer, length, 8, postponed=postponed, seconds=seconds)
 
     def claim(peer, postponed):
-        return lambda: measure.drain(peer, length, jobs=50_000, postponed=postponed, limit=wish.limit)
+        return lambda: measure.drain(peer, length, jobs=50_000, postponed=postponed, limit=options.limit)
 
     return [
         Row("raw insert, SQL", "raw100", submit_sql("raw100", "raw_insert1.sql", many)),
@@ -195,12 +195,12 @@ def put_off(wish):
     ]
 
 
-def lives(wish):
-    length, jobs = wish.length, wish.jobs or LIFE
+def lives(options):
+    length, jobs = options.length, options.jobs or LIFE
     raw_life, direct = "raw insert and drain by 100", "tidegate-tuned, direct"
 
     def life(peer, n=jobs, **more):
-        return lambda: measure.life(peer, length, n, limit=wish.limit, **more)
+        return lambda: measure.life(peer, length, n, limit=options.limit, **more)
 
     decrypt = {"TIDEGATE_KIND": "public_decrypt"}
     return [
@@ -216,11 +216,11 @@ def lives(wish):
     ]
 
 
-# In the order in which they run; those that compare with raw first.
+# In the order of execution; those that compare with raw first.
 SUITES = {
-    "submit": submit, "keyed": keyed, "near": near, "put-off": put_off, "lives": lives, "raw": raw, "insert": insert,
+    "submit": submit, "keyed": keyed, "near": near, "snoozed": snoozed, "lives": lives, "raw": raw, "insert": insert,
     "bulk": bulk, "drain": drain, "latency": latency, "control": control, "horizon": horizon, "archive": archive,
 }
-# How many rounds, where it is not as many as told: those that take longest, and whose figures vary least.
+# Suites with a fixed number of rounds: the longest, whose figures vary least.
 ROUNDS_AT_MOST = {"latency": 1, "control": 1, "horizon": 1, "archive": 1}
-COMPARED = ("submit", "keyed", "near", "put-off", "lives")
+COMPARED = ("submit", "keyed", "near", "snoozed", "lives")

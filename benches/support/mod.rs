@@ -1,4 +1,4 @@
-//! What the benchmarks share: a fresh database, submissions, settings from the environment.
+//! Code that the benchmarks share: a fresh database, submissions, settings from the environment.
 #![allow(dead_code, reason = "each benchmark uses its own part")]
 
 use serde_json::value::RawValue;
@@ -38,12 +38,12 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Its gates are far from closing, whatever is submitted: what is measured is not how they do it.
+    /// A fresh database whose gates never close, because they are not measured.
     pub async fn new(location: &DatabaseLocation) -> Self {
         Self::beside(location, "").await
     }
 
-    /// One of several at the same time, told apart by `suffix`.
+    /// One of several databases at the same time, named by `suffix`.
     pub async fn beside(location: &DatabaseLocation, suffix: &str) -> Self {
         let name = format!("tidegate_bench_{}{suffix}", std::process::id());
         let admin = database::connect(&location.url, &PoolSettings::default())
@@ -62,7 +62,7 @@ impl Bench {
         let store = Store::new(pool.clone());
         store.initialise(Some("relayer")).await.unwrap();
         store.config_set("tx.per_seconds", "none").await.unwrap();
-        // As operators do who want no back-pressure; with the marks of `init`, a drain would count at each settle.
+        // Marks out of reach; with those of `init`, each settle of a drain would count the depth.
         for gate in ["readiness", "tx"] {
             store
                 .config_set(&format!("{gate}.high_water"), "1000000000")

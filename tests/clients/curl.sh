@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# curl submits while the gate is closed, comes back when it is told to, and waits for the result: flags, no code.
+# curl submits while the gate is closed, comes back after Retry-After, and waits for the result, by flags alone.
 set -euo pipefail
 api=$1
 scratch=$(mktemp -d)
@@ -11,7 +11,7 @@ post() {
     -D "$scratch/head" -o "$scratch/body" -w '%{http_code}' "$api/v1/direct"
 }
 
-# Each attempt's head is in the file: the last one counts.
+# The file has the head of each attempt; the last one counts.
 header() {
   sed -n "s/^$1: //Ip" "$scratch/head" | tr -d '\r' | tail -n 1
 }
@@ -35,7 +35,7 @@ echo "GET: $status, $(cat "$scratch/body")"
 [ "$status" = 200 ]
 grep -q '"status":"succeeded"' "$scratch/body"
 
-# The same again, as a client does that has lost the answer.
+# The same submission again, as after a lost answer.
 status=$(post)
 echo "POST again: $status, replayed: $(header idempotency-replayed)"
 [ "$status" = 200 ] && [ "$(header idempotency-replayed)" = true ] && [ "$(header location)" = "$location" ]

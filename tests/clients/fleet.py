@@ -21,11 +21,11 @@ PATIENCE = 60
 
 class Fleet:
     def __enter__(self):
-        # Whatever ends this program ends it through `__exit__`.
+        # Signals end this program through `__exit__`.
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda *_: sys.exit(130))
         self.processes = []
-        # Below /tmp, because PostgreSQL runs as another user when this is run by root, who must get there.
+        # Below /tmp, because under root PostgreSQL runs as another user, which needs access.
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="tidegate-clients-"))
         self.directory.chmod(0o755)
         self.scratch = self.directory / "scratch"
@@ -46,11 +46,11 @@ class Fleet:
     def _start(self):
         self.tidegate("migrate")
         self.tidegate("init", "--example", "relayer")
-        # The fuzzer submits faster than a careful downstream would take it.
+        # The fuzzer submits faster than the default rate.
         self.tidegate("config", "set", "tx.per_seconds", "500", "readiness.max_concurrency", "500")
-        # Allowed to be named; nothing is delivered.
+        # Submissions may name this host; nothing is delivered.
         self.tidegate("webhook", "hosts", "add", "hooks.example.com")
-        # It also submits what is to start in a hundred years, waits for it and follows it: not for long.
+        # The fuzzer also waits for requests that start in a hundred years, so waits are short.
         self.api = self.start(
             ["tidegate", "serve", "--listen", "127.0.0.1:0", "--webhooks", "0", "--wait-max", "2", "--stream-time", "2s"],
             r"http://\S+",
@@ -70,7 +70,7 @@ class Fleet:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        # The private server ends by itself, when nobody is connected any more.
+        # The private server ends by itself after the last connection.
         pids = lambda: list(self.directory.glob("postgres/**/postmaster.pid"))
         if not self.eventually(lambda: not pids()):
             for pid in pids():
@@ -79,7 +79,7 @@ class Fleet:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def tidegate(self, *arguments, check=True):
-        """Runs the command, and returns what it said."""
+        """Runs the command, and returns its output."""
         done = subprocess.run(
             [PROGRAMS / "tidegate", *arguments], env=self.environment, capture_output=True, text=True, timeout=PATIENCE
         )
@@ -88,7 +88,7 @@ class Fleet:
         return done.stdout
 
     def start(self, command, says):
-        """Starts a server, and returns what it says about where it listens."""
+        """Starts a server, and returns the address that it prints."""
         process = subprocess.Popen(
             [PROGRAMS / command[0], *command[1:]], env=self.environment, stdout=subprocess.PIPE, text=True
         )
@@ -96,7 +96,7 @@ class Fleet:
         line = process.stdout.readline()
         said = re.search(says, line)
         if not said:
-            sys.exit(f"{' '.join(command)} does not say where it listens: {line!r}")
+            sys.exit(f"{' '.join(command)} printed no address: {line!r}")
         return said[0]
 
     def close_gate(self):
@@ -108,7 +108,7 @@ class Fleet:
         self.tidegate("gate", "release", "tx")
 
     def submits(self):
-        """What a submission without a key is answered with."""
+        """The status of a submission without a key."""
         request = urllib.request.Request(
             f"{self.api}/v1/direct", data=b"{}", headers={"Content-Type": "application/json"}
         )
@@ -119,7 +119,7 @@ class Fleet:
             return refused.code
 
     def get(self, path, key=None, change=None):
-        """What the node says there; or to this change."""
+        """The node's answer to a GET, or to a PATCH with this change."""
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         body = None
         if change is not None:
@@ -132,7 +132,7 @@ class Fleet:
             return answer.read().decode()
 
     def calls(self, key=None):
-        """How many calls the node has answered, by method and route, then by status."""
+        """Counts of answered calls, by method and route, then by status."""
         calls = collections.defaultdict(dict)
         sample = r'^tidegate_http_requests_total\{route="(.*?)",method="(.*?)",status="(.*?)"\} (\d+)$'
         for route, method, status, count in re.findall(sample, self.get("/metrics", key), re.MULTILINE):
@@ -140,11 +140,11 @@ class Fleet:
         return calls
 
     def refusals(self):
-        """How many of them were refused by a gate."""
+        """The number of submissions that a gate refused."""
         return sum(statuses.get(429, 0) for statuses in self.calls().values())
 
     def operations(self, belong):
-        """The calls that the API's document describes under tags that belong, by method and route."""
+        """The operations of the API's document with a tag that belongs, by method and route."""
         paths = json.loads(self.get("/openapi.json"))["paths"]
         return [
             f"{method.upper()} {path}"
@@ -159,7 +159,7 @@ class Fleet:
         return {setting["name"]: setting["value"] for setting in settings}
 
     def restore(self, settings, key=None):
-        """Makes the settings what they were, and lets the gates go by their marks; says how many were otherwise.
+        """Restores the settings and releases the gates; returns how many had changed.
 
         Caps have settings, too: those that are left are removed.
         """
@@ -173,12 +173,12 @@ class Fleet:
         return len(changed)
 
     def admin_key(self):
-        """A key that may do everything."""
+        """A key with the scope `admin`."""
         said = self.tidegate("key", "create", "clients", "--scope", "admin", "--json")
         return json.loads(said)["key"]
 
     def trouble(self):
-        """What should not have happened to the processes meanwhile."""
+        """Processes that ended by themselves."""
         return [
             f"{' '.join(map(str, process.args[:2]))} ended by itself with {process.returncode}"
             for process in self.processes

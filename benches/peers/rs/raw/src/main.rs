@@ -1,6 +1,6 @@
 //! Raw SKIP LOCKED queue and pgmq (plain SQL functions), both through tokio-postgres.
 //! `RAW_KIND`: raw or pgmq; `RAW_BATCH`: 1 or 100; `RAW_SESSIONS`: connections per process. `PEER_KEYED=1`: single inserts go
-//! into a table with a unique column. `PEER_PUT_OFF=1`: bulk is to start tomorrow.
+//! into a table with a unique column. `PEER_SNOOZED=1`: bulk inserts start tomorrow.
 use peercommon as pc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ const SEND: &str = "SELECT pgmq.send('bench', '{\"i\":1}'::jsonb)";
 const INSERT: &str = "INSERT INTO jobs (kind, payload) VALUES ('noop', '{\"i\":1}')";
 const INSERT_KEYED: &str = "INSERT INTO keyed_jobs (kind, payload, key) VALUES ('noop', '{\"i\":1}', $1) ON CONFLICT (key) DO NOTHING";
 const BULK: &str = "INSERT INTO jobs (kind, payload) SELECT 'noop', p FROM unnest($1::jsonb[]) p";
-const BULK_PUT_OFF: &str = "INSERT INTO jobs (kind, payload, run_at) SELECT 'noop', p, now() + interval '1 day' FROM unnest($1::jsonb[]) p";
+const BULK_SNOOZED: &str = "INSERT INTO jobs (kind, payload, run_at) SELECT 'noop', p, now() + interval '1 day' FROM unnest($1::jsonb[]) p";
 struct Q {
     c: Client,
     claim: Statement,
@@ -165,8 +165,8 @@ async fn main() {
                 }
             } else {
                 let s = c
-                    .prepare(if pc::is_set("PEER_PUT_OFF") {
-                        BULK_PUT_OFF
+                    .prepare(if pc::is_set("PEER_SNOOZED") {
+                        BULK_SNOOZED
                     } else {
                         BULK
                     })

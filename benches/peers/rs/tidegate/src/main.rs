@@ -2,8 +2,8 @@
 //!
 //! `PEER_MODE=tuned`: batches of 500, 2,000 at once, as its own benchmark; else `WorkerOptions::default()`.
 //! `TIDEGATE_MARKS=HIGH/LOW`: the gates' marks, else out of reach. `TIDEGATE_ADMISSION=accepted`: single submissions are
-//! promised work, else strict. `TIDEGATE_KIND`: the kind; `TIDEGATE_RESPOND=1`: its response comes by calls of `respond`,
-//! not with the receipt. `PEER_PUT_OFF=1`: bulk is to start tomorrow.
+//! `accepted`, else strict. `TIDEGATE_KIND`: the kind; `TIDEGATE_RESPOND=1`: its response comes by calls of `respond`,
+//! not with the receipt. `PEER_SNOOZED=1`: bulk inserts start tomorrow.
 
 mod keep;
 mod stages;
@@ -75,7 +75,7 @@ async fn submit_one(store: &Store) {
         match store.submit(&submission).await.unwrap() {
             Submitted::Accepted(_) => return,
             Submitted::Replayed(ticket) => panic!("{ticket:?} was there before"),
-            // Retries at once instead of after `Retry-After`: what counts is how many get in.
+            // Retries at once instead of after `Retry-After`: the figure is the number of accepted submissions.
             Submitted::Refused { .. } => tokio::time::sleep(Duration::from_millis(1)).await,
         }
     }
@@ -95,8 +95,8 @@ async fn submit_bulk() {
     let (n, size) = (pc::option("n", 100_000), pc::option("b", 1000));
     let (kind, payloads) = (kind(), vec![payload(); usize::try_from(size).unwrap()]);
     let tomorrow =
-        pc::is_set("PEER_PUT_OFF").then(|| chrono::Utc::now() + chrono::TimeDelta::days(1));
-    // What is there before the time is taken was promised.
+        pc::is_set("PEER_SNOOZED").then(|| chrono::Utc::now() + chrono::TimeDelta::days(1));
+    // Requests from before the measurement are `accepted`.
     let admission = if pc::is_set("PEER_FILL") {
         Admission::Accepted
     } else {

@@ -22,7 +22,7 @@ const RESPONSE_AFTER: Duration = Duration::from_millis(100);
 type Responder = mpsc::UnboundedSender<(RequestId, Instant)>;
 
 struct Noop {
-    /// Answers later; without it the answer comes with the receipt.
+    /// Responds later; without it the response comes with the receipt.
     responder: Option<Responder>,
 }
 
