@@ -1,10 +1,10 @@
--- The words of Tidegate as types. Callers, workers, operators and DBAs use schema `tidegate`; `tidegate_internal` has
--- what only its functions call; pgmq's tables live in `pgmq`.
+-- The types of Tidegate. Callers, workers, operators and DBAs use schema `tidegate`; `tidegate_internal` has the
+-- functions that only those of `tidegate` call; pgmq's tables are in `pgmq`.
 
 create schema if not exists tidegate;
 create schema if not exists tidegate_internal;
 
--- The time, for everything that Tidegate does. Tests replace it, so as not to wait; it is no setting.
+-- The time of everything that Tidegate does. Tests replace it, so as not to wait; no setting does.
 create function tidegate.clock()
   returns timestamptz
   language sql
@@ -26,14 +26,14 @@ create type tidegate.flow as enum ('decrypt', 'proof', 'direct');
 
 create type tidegate.stage as enum ('readiness', 'tx');
 
--- What a worker holds: one message, under the nonce its claim wrote.
+-- One request of a queue that a worker holds, under the token of its claim.
 create type tidegate.lease as (
   queue text,
   token bigint,
   id    uuid
 );
 
--- What an ETA depends on besides the place and position of a request.
+-- The inputs of an ETA besides the place and position of a request.
 create type tidegate.eta_terms as (
   tx_queue_size bigint,
   drain_tps     numeric,
@@ -44,16 +44,15 @@ create type tidegate.eta_terms as (
   jitter        numeric
 );
 
--- When to ask for a request again, and with what probability the answer is there by when.
+-- When to ask for a request again, and its ETA at two probabilities.
 create type tidegate.retry_after as (
   seconds integer,
   p50_ms  bigint,
   p90_ms  bigint
 );
 
--- What a submission finds at the gate of its queue and at the caps of its kind and submitter. `room`: how many more
--- they let in, none when one is closed; `counted`: those that were counted, `depths` how deep it was behind them,
--- before the submission.
+-- How many requests the gate of a queue and the quotas of kind and submitter let in: `room` more, 0 when one is closed;
+-- `counted` are the gates that were counted, `depths` the depths behind them, before the submission.
 create type tidegate.admission as (
   room    bigint,
   closed  boolean,
@@ -61,8 +60,8 @@ create type tidegate.admission as (
   depths  bigint[]
 );
 
--- What a claim finds at the breakers of its stage: kinds to leave and until when, kinds to probe and how many times,
--- and how many requests at most in all (null: no bound).
+-- How the breakers of a stage limit a claim: kinds to leave and until when, kinds to probe and how many times, and how
+-- many requests at most in all (null: no limit).
 create type tidegate.breakers_seen as (
   shut       text[],
   shut_until timestamptz[],

@@ -1,5 +1,5 @@
--- What an operator configures: queues with their limits, kinds with their times, keys and callbacks, policies,
--- settings; and on record who changed it.
+-- The configuration: queues with their limits, kinds with their times, keys and callbacks, policies, settings; and the
+-- record of its changes.
 
 create table tidegate.queue (
   name            text primary key,
@@ -38,7 +38,7 @@ create table tidegate.kind (
   key_bucket          interval,
   set_paths           text[],
   constraint kind_name_is_lower_snake_case check (name ~ '^[a-z][a-z0-9_]{0,62}$'),
-  -- `/v1/admin/…` and `/v1/responses` are no kinds'.
+  -- `/v1/admin/…` and `/v1/responses` are paths of the HTTP API.
   constraint kind_name_is_not_admin_or_responses check (name not in ('admin', 'responses')),
   constraint kind_has_a_readiness_queue_iff_decrypt check ((flow = 'decrypt') = (readiness_queue is not null)),
   constraint kind_threshold_needs_a_decrypt check (
@@ -59,7 +59,7 @@ create table tidegate.kind (
     check ((key_mode = 'natural') = (coalesce(cardinality(key_paths), 0) > 0)),
   constraint kind_key_bucket_is_a_positive_time_of_proxy_keys
     check (key_bucket is null or (key_mode = 'proxy' and key_bucket > interval '0')),
-  -- A comma would be taken for the end of a path where lists are told as text.
+  -- In lists that are written as text, a comma ends a path.
   constraint kind_key_paths_are_1_to_16_lists_of_members_joined_by_dots check (
     cardinality(key_paths) = 0
     or (array_to_string(key_paths, '', '') !~ '\n'
@@ -153,7 +153,7 @@ create table tidegate.policy (
   constraint policy_adaptive_k_margin_is_one_to_a_thousand check (adaptive_k_margin between 1 and 1000)
 );
 
--- One row: what holds for every kind.
+-- One row: the settings of every kind.
 create table tidegate.setting (
   only_row        boolean primary key default true,
   min_seconds     integer not null default 1,
@@ -163,7 +163,7 @@ create table tidegate.setting (
   jitter          numeric not null default 0.1,
   heal_window     interval not null default '30 seconds',
   heal_pause      interval not null default '10 seconds',
-  -- For how long what gates, breakers and policies went through is told; null: for good.
+  -- How long events of gates, breakers and policies are kept; null: for good.
   event_retention interval,
   constraint setting_has_one_row check (only_row),
   constraint setting_min_seconds_is_positive check (min_seconds >= 1),

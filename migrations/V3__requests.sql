@@ -1,6 +1,6 @@
--- The truth about every request, and the narrow tables through which live ones are found.
+-- The requests, and the narrow tables through which live ones are found.
 
--- Legality as data. `from_status` is null for entries.
+-- The legal transitions. `from_status` is null for entries.
 create table tidegate.transition_rule (
   flow        tidegate.flow not null,
   from_status tidegate.request_status,
@@ -42,14 +42,14 @@ create table tidegate.request (
   payload               jsonb not null,
   response              jsonb,
   error                 jsonb,
-  -- What the caller was told at submit; written once, with the row. Numerics, because they need no alignment: behind an
-  -- integer's padding, which moves with the length of what stands before it, the log of every update would repeat the
-  -- payload.
+  -- The ETA that the caller got at submit; written once, with the row. Numerics, because they need no alignment: behind
+  -- an integer's padding, which moves with the length of what stands before it, the log of every update would repeat
+  -- the payload.
   eta_seconds           numeric,
   eta_p90_ms            numeric,
-  -- In the row, so that whoever ends a request sees at no cost whether somebody wants to know.
+  -- In the row, so that the transaction that ends a request reads it at no cost.
   callback_url          text,
-  -- Checks that said "not yet" and sends that certainly did not leave use no attempt of their policy.
+  -- Snoozed checks and sends that certainly did not leave use no attempt of their policy.
   readiness_waits       integer not null default 0,
   checks_failing_since  timestamptz,
   tx_unsent             integer not null default 0
@@ -70,8 +70,8 @@ create index request_readiness_deadline_at_idx on tidegate.request (readiness_de
 -- ids here, and a kept plan would go on to do so.
 create index request_kind_id_idx on tidegate.request (kind, id) where kind >= '';
 
--- What workers hold: one row for each claim, or for each part of one whose parts end at different times. `ids` are in
--- the reverse order of their numbers, and remain there when a request has left: its row no longer names the token.
+-- The claims of workers: one row for each claim, or for each part of one whose parts end at different times. `ids` are
+-- in the reverse order of their numbers, and remain there when a request has left: its row no longer names the token.
 create table tidegate.claim (
   token      bigint not null,
   part       integer not null default 0,
@@ -91,7 +91,7 @@ create table tidegate.claim (
 alter table tidegate.claim alter column ids set storage external;
 create index claim_queue_until_idx on tidegate.claim (queue, until);
 
--- Append-only: the transitions that a request's row does not tell (see the view `request_event`).
+-- Append-only: the transitions that a request's row does not contain (see the view `request_event`).
 create table tidegate.stored_event (
   request_id    uuid not null,
   transition_no integer not null,
@@ -154,7 +154,7 @@ create table tidegate.inbox_total (
 );
 insert into tidegate.inbox_total default values;
 
--- A key goes when its window ends, and not by anybody's reckoning. In UTC, where each day has 24 hours.
+-- A key expires when its window ends. In UTC, where each day has 24 hours.
 create table tidegate.dedup (
   scope        text not null,
   key          text not null,
@@ -180,8 +180,8 @@ create table tidegate.submission_sample (
 );
 create index submission_sample_kind_at_idx on tidegate.submission_sample (kind, at);
 
--- Failed and timed-out requests that were submitted again, and as what. Refers to nothing: the new one may go first,
--- and what was submitted again stays so.
+-- Failed and timed-out requests that were redriven, with the new request. No foreign key: the new request may go first,
+-- and the old one stays redriven.
 create table tidegate.redrive (
   request_id   uuid primary key,
   redriven_as  uuid not null,

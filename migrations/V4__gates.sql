@@ -1,4 +1,4 @@
--- Gates that close and open by themselves, for queues and, as caps, for kinds and submitters.
+-- Gates that close and open by themselves, for queues and, as quotas, for kinds and submitters.
 
 -- A gate watches one thing: a queue, the requests of a kind, or those of a submitter. Its name says which.
 create table tidegate.gate (
@@ -24,7 +24,7 @@ create table tidegate.gate (
   constraint gate_low_water_is_below_high_water check (low_water >= 0 and low_water < high_water)
 );
 
--- Append-only. `on_behalf_of`: who took or released a gate by hand, as the program that asked says.
+-- Append-only. `on_behalf_of`: the actor that forced or released a gate, as the calling program names it.
 create table tidegate.gate_event (
   id           bigint generated always as identity,
   gate         text not null,
@@ -38,8 +38,8 @@ create table tidegate.gate_event (
   primary key (gate, epoch)
 );
 
--- What the gates of kinds and submitters watch: their requests that are in a queue. Written only for those that have
--- one. Refers to nothing: every submission would lock its gate's row, and fail where the gate has just gone.
+-- The requests in queues that the gates of kinds and submitters count. Written only for those that have one. Refers to
+-- nothing: every submission would lock its gate's row, and fail where the gate has just gone.
 create table tidegate.quota_usage (
   gate       text not null,
   request_id uuid not null,
@@ -47,7 +47,7 @@ create table tidegate.quota_usage (
 );
 create index quota_usage_request_idx on tidegate.quota_usage (request_id);
 
--- How far the look round has come that finds what these gates should count and do not, or should not and do.
+-- How far `quota_reconcile` has come, which finds requests that these gates should count and do not, or the reverse.
 create table tidegate.gate_round (
   only_row   boolean primary key default true,
   queue      text not null default '',
@@ -59,8 +59,8 @@ create table tidegate.gate_round (
 );
 insert into tidegate.gate_round default values;
 
--- What a plain submission has to know, ready-made: a row for each kind whose submissions may be plain. Kept by triggers
--- of its sources (see `wanted_terms`). Refers to nothing: every submission would lock its kind's row.
+-- The configuration that `submit_plain` needs, ready-made: a row for each kind that it serves. Kept by triggers of its
+-- sources (see `wanted_terms`). Refers to nothing: every submission would lock its kind's row.
 create table tidegate.submit_terms (
   kind               text primary key,
   flow               tidegate.flow not null,

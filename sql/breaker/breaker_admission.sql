@@ -1,13 +1,10 @@
--- breaker_admission: Which kinds a claim may not take because their breaker is open, and of which it takes probes.
+-- breaker_admission: The kinds that a claim may not take because their breaker is open, and those that it takes probes
+-- of.
 --
--- `shut` kinds are left until `shut_until`; of `probing` ones as many are taken as `free` says; `room` is how many at
--- most in all, null when a kind of the queue has no say in it. An open breaker whose time is over is half open from
--- here on. Holds the rows of half-open breakers to the end of the claim: while a settle holds one, no probe is taken.
-create or replace function tidegate_internal.breaker_admission(
-  p_queue text,
-  p_stage tidegate.stage,
-  p_now   timestamptz
-)
+-- `shut` kinds are left until `shut_until`; of `probing` ones up to `free` are taken; `room` is how many at most in
+-- all, null when a kind of the queue has no limit. An open breaker whose time is over is half open from here on. Holds
+-- the rows of half-open breakers to the end of the claim: while a settle holds one, no probe is taken.
+create or replace function tidegate_internal.breaker_admission(p_queue text, p_stage tidegate.stage, p_now timestamptz)
   returns tidegate.breakers_seen
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -15,7 +12,7 @@ as $$
 declare
   v_look    constant interval := '250 milliseconds';
   v_long    constant interval := '30 seconds';
-  -- Others' breakers say nothing of this queue, and whoever claims from theirs waits for nobody here.
+  -- Breakers of other queues' kinds do not matter, and claims from those queues do not wait here.
   v_kinds   constant text[] := array(select tidegate_internal.kinds_of_queue(p_queue, p_stage));
   v_found   tidegate.breakers_seen := row('{}', '{}', '{}', '{}', null);
   v_seen    record;
@@ -25,8 +22,7 @@ begin
   -- One claim after the other looks for probes: others would take the messages away from the one that may, and put them
   -- off.
   if exists (
-    select
-    from tidegate.breaker as b
+    select from tidegate.breaker as b
     where b.stage = p_stage and b.kind = any(v_kinds)
       and (b.state = 'half_open' or (b.state = 'open' and b.open_until <= p_now))
   ) then
@@ -41,7 +37,7 @@ begin
   loop
     if v_seen.state = 'open' and v_seen.open_until > p_now then
       v_found.shut := v_found.shut || v_seen.kind;
-      -- Not for longer: somebody may make it shorter, or take the breaker away.
+      -- Not for longer: the open time may be shortened, or the breaker removed.
       v_found.shut_until := v_found.shut_until || least(v_seen.open_until, p_now + v_long);
       continue;
     end if;
@@ -59,7 +55,7 @@ begin
         p_now);
       v_breaker.probes := 0;
     end if;
-    -- Probes that nobody has reported by now are lost with their workers.
+    -- Probes that were not settled by now are lost with their workers.
     v_free := v_seen.breaker_probes - case when v_breaker.probe_until <= p_now then 0 else v_breaker.probes end;
     if v_free > 0 then
       v_found.probing := v_found.probing || v_seen.kind;

@@ -10,8 +10,7 @@ create or replace function tidegate.breaker_blocks(p_kind text, p_stage tidegate
 as $$
 begin
   return exists (
-    select
-    from tidegate.breaker as b
+    select from tidegate.breaker as b
     join tidegate.policy as p on p.kind = b.kind and p.stage = b.stage
     where b.kind = p_kind and b.stage = p_stage and b.state <> 'closed' and case b.state
       when 'open' then b.open_until > tidegate.clock()

@@ -1,7 +1,8 @@
--- breaker_evaluate: Trips a closed breaker whose window says so, lets an open one try again when its time is over.
+-- breaker_evaluate: Opens a closed breaker whose window has too many failed or slow calls; makes an open one half open
+-- when its time is over.
 --
--- It trips on the share of calls that failed, or when at least half of them took too long. Calls from before its last
--- change tell nothing about now.
+-- It opens on the share of calls that failed, or when at least half of them took too long. Calls from before its last
+-- change do not count.
 create or replace function tidegate_internal.breaker_evaluate(p_kind text, p_stage tidegate.stage, p_now timestamptz)
   returns boolean
   language plpgsql
@@ -23,8 +24,7 @@ begin
 
   select * into v_calls
   from tidegate.calls_since(
-    p_kind, p_stage,
-    greatest(p_now - make_interval(secs => v_policy.breaker_window_ms / 1000.0), v_breaker.changed_at)
+    p_kind, p_stage, greatest(p_now - make_interval(secs => v_policy.breaker_window_ms / 1000.0), v_breaker.changed_at)
   );
   if v_calls.calls < v_policy.breaker_samples_min then
     return false;

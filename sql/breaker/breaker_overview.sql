@@ -1,10 +1,9 @@
--- breaker_overview: Every breaker, what its window shows, and for what share of the last five minutes it was not
--- closed.
+-- breaker_overview: Every breaker, with the figures of its window, and the share of the last five minutes in which it
+-- was not closed.
 create or replace view tidegate.breaker_overview as
 select
   b.kind, b.stage, b.state, b.changed_at, b.open_until, b.epoch,
-  case b.state when 'half_open' then b.probes end as probes_under_way_or_done,
-  p.breaker_probes as probes_allowed,
+  case b.state when 'half_open' then b.probes end as probes_under_way_or_done, p.breaker_probes as probes_allowed,
   c.calls as window_calls, c.failures as window_failures, c.slow as window_slow,
   round(c.failures::numeric / nullif(c.calls, 0), 4) as error_rate, p.breaker_error_rate as trips_at_error_rate,
   p.breaker_latency_ms as trips_at_latency_ms,
@@ -41,17 +40,16 @@ comment on column tidegate.breaker_overview.kind is 'The kind.';
 comment on column tidegate.breaker_overview.stage is 'The stage.';
 comment on column tidegate.breaker_overview.state is 'closed, open or half_open.';
 comment on column tidegate.breaker_overview.changed_at is 'When it last changed.';
-comment on column tidegate.breaker_overview.open_until is 'When it may be tried again; null unless open.';
+comment on column tidegate.breaker_overview.open_until is 'When it becomes half open; null unless open.';
 comment on column tidegate.breaker_overview.epoch is 'Counts its changes.';
 comment on column tidegate.breaker_overview.probes_under_way_or_done is 'Half open: calls let through.';
-comment on column tidegate.breaker_overview.probes_allowed is 'How many may be.';
+comment on column tidegate.breaker_overview.probes_allowed is 'How many probes may be let through.';
 comment on column tidegate.breaker_overview.window_calls is 'Calls in its window.';
 comment on column tidegate.breaker_overview.window_failures is 'Those that failed.';
-comment on column tidegate.breaker_overview.window_slow is 'Those that took too long.';
+comment on column tidegate.breaker_overview.window_slow is 'Those that took longer than the latency limit.';
 comment on column tidegate.breaker_overview.error_rate is 'Share that failed.';
-comment on column tidegate.breaker_overview.trips_at_error_rate is 'At what share it opens.';
-comment on column tidegate.breaker_overview.trips_at_latency_ms is
-  'It opens when half of the calls take longer, milliseconds.';
+comment on column tidegate.breaker_overview.trips_at_error_rate is 'The share of failures at which it opens.';
+comment on column tidegate.breaker_overview.trips_at_latency_ms is 'It opens when half of the calls take longer.';
 comment on column tidegate.breaker_overview.open_ratio is 'For what share of the last five minutes it was not closed.';
 comment on column tidegate.breaker_overview.last_cause is 'Why it last changed.';
-comment on column tidegate.breaker_overview.last_figures is 'By what figures.';
+comment on column tidegate.breaker_overview.last_figures is 'The figures that the last change was based on.';

@@ -1,15 +1,11 @@
--- breaker_record_calls: What calls have shown, told to the breakers of their kinds.
+-- breaker_record_calls: Reports finished calls to the breakers of their kinds.
 --
--- One element a call: its kind, what came of it (see `record_calls`), whether it was slow,
--- when it was claimed. Half open, only calls claimed since then count, which are the probes: one that fails opens the
--- breaker again, as many good ones as the policy wants close it. The last rows a settle locks.
+-- One element per call: its kind, its outcome (see `record_calls`), whether it was slow, when it was claimed. Half
+-- open, only calls claimed since then count, which are the probes: one that fails opens the breaker again, as many good
+-- ones as the policy requires close it. A settle locks these rows last.
 create or replace function tidegate_internal.breaker_record_calls(
-  p_stage      tidegate.stage,
-  p_kinds      text[],
-  p_outcomes   text[],
-  p_slow       boolean[],
-  p_claimed_at timestamptz[],
-  p_now        timestamptz
+  p_stage tidegate.stage, p_kinds text[], p_outcomes text[], p_slow boolean[],
+  p_claimed_at timestamptz[], p_now timestamptz
 )
   returns void
   language plpgsql
@@ -21,8 +17,7 @@ declare
 begin
   for v_breaker in
     select
-      b.kind, b.state, b.epoch, p.breaker_probes,
-      count(*) filter (where c.bad) as bad,
+      b.kind, b.state, b.epoch, p.breaker_probes, count(*) filter (where c.bad) as bad,
       count(*) filter (where c.bad and c.claimed_at >= b.changed_at) as probes_bad,
       count(*) filter (where c.outcome = 'answered' and not c.bad and c.claimed_at >= b.changed_at) as probes_good,
       count(*) filter (where c.outcome = 'void' and c.claimed_at >= b.changed_at) as probes_back
@@ -49,7 +44,7 @@ begin
       update tidegate.breaker as b
       set
         successes = b.successes + v_breaker.probes_good,
-        -- One that came to nothing leaves its place to another.
+        -- A void probe leaves its place to another.
         probes = greatest(0, b.probes - v_breaker.probes_back)
       where b.kind = v_breaker.kind and b.stage = p_stage and b.epoch = v_breaker.epoch
       returning b.successes >= v_breaker.breaker_probes into v_enough;

@@ -1,13 +1,12 @@
--- breakers_evaluate: `breaker_evaluate` for every breaker; a maintenance duty; returns how many flipped.
+-- breakers_evaluate: Maintenance duty: evaluates every breaker; returns how many flipped.
 --
--- One that changed in the future saw a clock that has stepped back since, and would stay as it is until the clock gets
--- there: it begins anew now.
+-- A breaker that changed in the future saw a clock that has stepped back since, and would stay as it is until the clock
+-- gets there: it begins anew now.
 create or replace function tidegate.breakers_evaluate()
   returns bigint
   language sql
   security definer
   set search_path = pg_catalog, pg_temp
-  set jit = off
 as $$
   update tidegate.breaker as b
   set
@@ -17,8 +16,7 @@ as $$
   where p.kind = b.kind and p.stage = b.stage and b.changed_at > tidegate.clock() + interval '1 second';
 
   select count(*)
-  from (select b.kind, b.stage from tidegate.breaker as b
-    where b.state <> 'half_open' order by b.kind, b.stage) as known
-  where tidegate_internal.breaker_evaluate(known.kind, known.stage, tidegate.clock());
+  from (select b.kind, b.stage from tidegate.breaker as b where b.state <> 'half_open' order by b.kind, b.stage) as b
+  where tidegate_internal.breaker_evaluate(b.kind, b.stage, tidegate.clock());
 $$;
 select tidegate_internal.allow('breakers_evaluate', '{api,worker,admin}');

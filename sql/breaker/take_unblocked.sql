@@ -1,29 +1,24 @@
--- take_unblocked: `take_messages`, but for what a breaker keeps from being called.
+-- take_unblocked: Takes messages as `take_messages` does, and puts back those of kinds that a breaker keeps from being
+-- called (`p_breakers`, see `breaker_admission`).
 --
--- What stands in front is put off, a bounded number of messages a claim, so that kinds whose downstream works are
--- reached through those whose does not. More than are wanted are only taken where nothing but such ones stood.
+-- Requests of shut kinds, and of half-open kinds all but the free probes, are snoozed until their breaker may have
+-- changed: no attempt counts, no position is lost. Many of them come due one after the other, two thousand a second, or
+-- claims would do nothing but snooze them. A claim snoozes a bounded number of messages, so that kinds whose downstream
+-- works are reached behind those whose downstream does not. After the first round a claim takes more than `p_limit`;
+-- the rest is put back with a time, so that no transaction that holds a breaker waits for the watermark.
 create or replace function tidegate_internal.take_unblocked(
-  p_queue      text,
-  p_limit      integer,
-  p_now        timestamptz,
-  p_kinds      text[],
-  p_breakers   tidegate.breakers_seen,
-  out msg_ids  bigint[],
-  out ids      uuid[],
-  out reaped   boolean,
-  out mark     bigint,
-  out start    bigint,
-  out first    bigint,
-  out due_from timestamptz,
-  out due_to   timestamptz
+  p_queue text, p_limit integer, p_now timestamptz, p_kinds text[],
+  p_breakers tidegate.breakers_seen,
+  out msg_ids bigint[], out ids uuid[], out reaped boolean, out mark bigint, out start bigint,
+  out first bigint, out due_from timestamptz, out due_to timestamptz
 )
   language plpgsql
   set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_at_once constant integer := 200;
-  v_left    bigint[];
   v_taken   record;
+  v_back    record;
 begin
   for v_round in 1 .. 20 loop
     select * into v_taken
@@ -33,24 +28,45 @@ begin
     reaped := v_taken.reaped;
     -- The marks pass nothing that this claim took, in any round: it may roll back.
     if v_round = 1 then
-      mark := v_taken.mark;
-      start := v_taken.start;
-      first := v_taken.first;
-      due_from := v_taken.due_from;
-      due_to := v_taken.due_to;
+      select v_taken.mark, v_taken.start, v_taken.first, v_taken.due_from, v_taken.due_to
+      into mark, start, first, due_from, due_to;
     end if;
-    if v_taken.msg_ids is null then
-      return;
+    exit when v_taken.msg_ids is null;
+
+    with judged as (
+      select
+        m.msg_id, m.id,
+        case
+          when m.kind = any(p_breakers.shut) then p_breakers.shut_until[array_position(p_breakers.shut, m.kind)]
+          when m.place > p_breakers.free[array_position(p_breakers.probing, m.kind)]
+            then p_now + interval '250 milliseconds'
+        end + random() * least(greatest(c.requests - 200, 0) * interval '0.5 ms', interval '30 seconds') as until
+      from (
+        select t.msg_id, t.id, r.kind, r.req_status, row_number() over (partition by r.kind order by t.msg_id) as place
+        from unnest(v_taken.msg_ids, v_taken.ids) as t(msg_id, id)
+        left join tidegate.request as r on r.id = t.id and r.queue = p_queue and r.msg_id = t.msg_id
+      ) as m
+      left join tidegate.request_count as c on c.kind = m.kind and c.req_status = m.req_status
+    ), placed as (
+      select
+        j.msg_id, j.id, j.until,
+        j.until is null and row_number() over (partition by j.until is null order by j.msg_id) <= p_limit as is_kept
+      from judged as j
+    )
+    select
+      array_agg(p.msg_id order by p.msg_id) filter (where p.is_kept) as kept,
+      array_agg(p.id order by p.msg_id) filter (where p.is_kept) as kept_ids,
+      array_agg(p.msg_id order by p.msg_id) filter (where not p.is_kept) as msg_ids,
+      array_agg(p.id order by p.msg_id) filter (where not p.is_kept) as ids,
+      array_agg(coalesce(p.until, p_now) order by p.msg_id) filter (where not p.is_kept) as visible
+    into v_back
+    from placed as p;
+    if v_back.msg_ids is not null then
+      perform tidegate_internal.put_back(p_queue, v_back.msg_ids, v_back.ids, v_back.visible);
     end if;
-    v_left := tidegate_internal.breaker_put_back(p_queue, v_taken.msg_ids, v_taken.ids, p_limit, p_breakers, p_now);
-    if v_left is not null then
-      select array_agg(t.msg_id order by t.msg_id), array_agg(t.id order by t.msg_id) into msg_ids, ids
-      from unnest(v_taken.msg_ids, v_taken.ids) as t(msg_id, id)
-      where t.msg_id = any(v_left);
-    end if;
-    if v_left is not null or reaped then
-      return;
-    end if;
+    msg_ids := v_back.kept;
+    ids := v_back.kept_ids;
+    exit when msg_ids is not null or reaped;
   end loop;
 end;
 $$;

@@ -6,15 +6,7 @@ create or replace function tidegate.claim_wait_ms(queue text, kinds text[] defau
   returns integer
   language plpgsql
   security definer
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
-  set enable_sort = off
   set search_path = pg_catalog, pg_temp
-  set jit = off
 as $$
 declare
   v_queue   tidegate.queue := tidegate_internal.require_queue(claim_wait_ms.queue);
@@ -25,7 +17,6 @@ declare
   v_next    timestamptz;
   v_free    timestamptz;
   v_wait_ms numeric := 0;
-  v_shut_ms numeric;
   -- Null where they are all of the queue's kinds: then no request is looked at for its kind.
   v_kinds   text[] := tidegate_internal.kinds_left(claim_wait_ms.queue, v_queue.stage, claim_wait_ms.kinds);
 begin
@@ -84,8 +75,17 @@ begin
   end if;
 
   if exists (select from tidegate.breaker as b where b.stage = v_queue.stage and b.state <> 'closed') then
-    v_shut_ms := tidegate_internal.breaker_wait_ms(v_queue.name, v_queue.stage, v_now);
-    v_wait_ms := greatest(v_wait_ms, v_shut_ms);
+    -- For how long the breakers keep every kind of the queue from being called.
+    v_wait_ms := greatest(v_wait_ms, (
+      select min(case
+        when b.state = 'open' then greatest(0, extract(epoch from b.open_until - v_now) * 1000)
+        when b.state = 'half_open' and b.probes >= p.breaker_probes and b.probe_until > v_now then 250
+        else 0
+      end)
+      from tidegate_internal.kinds_of_queue(v_queue.name, v_queue.stage) as k(name)
+      join tidegate.policy as p on p.kind = k.name and p.stage = v_queue.stage
+      left join tidegate.breaker as b on b.kind = k.name and b.stage = v_queue.stage
+    ));
   end if;
   if v_queue.per_seconds is not null then
     v_wait_ms := greatest(v_wait_ms, (
@@ -104,3 +104,4 @@ begin
 end;
 $$;
 select tidegate_internal.allow('claim_wait_ms', '{reader,api,worker,admin}');
+select tidegate_internal.plan_along_indexes('claim_wait_ms', 'enable_sort');

@@ -1,20 +1,14 @@
--- end_leases: After a settle, deletes the claims that hold nothing any more, and counts what left the queue.
+-- end_leases: After a settle, deletes the claims that hold nothing any more, and counts the messages that left the
+-- queue.
 --
--- The caller has taken the tokens `p_tokens` out of the rows of `p_ids`. `p_drained` are the times at which what is
--- served was claimed. A claim whose row is locked is left to the reaper: to wait for it here, with rows locked, could
--- end in a deadlock.
+-- The caller has taken the tokens `p_tokens` out of the rows of `p_ids`. `p_drained` are the times at which the drained
+-- requests were claimed. A claim whose row is locked is left to the reaper: to wait for it here, with rows locked,
+-- could end in a deadlock.
 create or replace function tidegate_internal.end_leases(
   p_queue text, p_ids uuid[], p_tokens bigint[], p_drained timestamptz[]
 )
   returns void
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set enable_hashjoin = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -27,7 +21,7 @@ begin
     where t.requests = (select sum(cardinality(p.ids)) from tidegate.claim as p where p.token = t.token)
       or not exists (
         select
-        -- Ids are in the reverse order of the claim, and settles mostly in that order: the first one tells that it goes
+        -- Ids are in the reverse order of the claim, and settles mostly in that order: the first one shows that it goes
         -- on. Those of this settle name no lease any more, and need no look.
         from unnest(c.ids) as i(id)
         cross join lateral (select r.lease from tidegate.request as r where r.id = any(array[i.id])) as r
@@ -47,3 +41,4 @@ begin
   from unnest(p_drained) as d(claimed);
 end;
 $$;
+select tidegate_internal.plan_along_indexes('end_leases', 'enable_hashjoin');

@@ -1,24 +1,14 @@
--- end_unclaimed: Ends what a claim has taken and may not claim, and puts back what waits on.
+-- end_unclaimed: Ends the requests that a claim has taken and may not claim, and puts back those that go on waiting.
 --
--- Requests whose attempts are used up, or whose time has passed, end. A row that another transaction has locked is
--- passed over, because this one holds rows, too, and locks rows in the order of their ids only: its message goes back
--- for a moment. If that transaction ends the request, the message is a stray, and the claim that takes it next drops
--- it. All else were strays and duplicates, and their messages are gone.
+-- Requests whose attempts are used up, or whose deadline has passed, end. A row that another transaction has locked is
+-- skipped, because this one holds rows, too, and locks rows in the order of their ids only: its message goes back for a
+-- moment. If that transaction ends the request, the message is a stray, and the claim that takes it next drops it. All
+-- other messages were strays and duplicates, and are gone.
 create or replace function tidegate_internal.end_unclaimed(
-  p_queue   text,
-  p_stage   tidegate.stage,
-  p_msg_ids bigint[],
-  p_ids     uuid[],
-  p_now     timestamptz
+  p_queue text, p_stage tidegate.stage, p_msg_ids bigint[], p_ids uuid[], p_now timestamptz
 )
   returns void
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -70,3 +60,4 @@ begin
   end if;
 end;
 $$;
+select tidegate_internal.plan_along_indexes('end_unclaimed');

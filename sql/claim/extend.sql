@@ -6,15 +6,7 @@ create or replace function tidegate.extend(leases tidegate.lease[], lease_for in
   returns setof tidegate.lease
   language plpgsql
   security definer
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
-  set jit = off
-  set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -38,7 +30,7 @@ begin
       order by c.token, c.part
       for update
     loop
-      -- What has left it meanwhile is in neither part.
+      -- A request that has left the claim meanwhile is in neither part.
       select
         array_agg(r.id order by i.place) filter (where l.id is not null),
         array_agg(r.id order by i.place) filter (where l.id is null)
@@ -53,8 +45,7 @@ begin
         insert into tidegate.claim (token, part, queue, worker, claimed_at, until, lease_ms, ids)
         select
           v_claim.token, max(c.part) + 1, v_claim.queue, v_claim.worker, v_claim.claimed_at, v_claim.until,
-          v_claim.lease_ms,
-          v_rest
+          v_claim.lease_ms, v_rest
         from tidegate.claim as c
         where c.token = v_claim.token;
       end if;
@@ -66,8 +57,7 @@ begin
       return query select v_claim.queue, v_claim.token, k.id from unnest(v_kept) as k(id);
     end loop;
     exit when not exists (
-      select
-      from unnest(leases) as l
+      select from unnest(leases) as l
       join tidegate.request as r on r.id = any(array[l.id]) and r.lease = l.token
       where l.id <> all(v_done)
     );
@@ -75,3 +65,4 @@ begin
 end;
 $$;
 select tidegate_internal.allow('extend', '{worker,admin}');
+select tidegate_internal.plan_along_indexes('extend');

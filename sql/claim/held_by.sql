@@ -5,7 +5,6 @@ create or replace function tidegate.held_by()
   stable
   security definer
   set search_path = pg_catalog, pg_temp
-  set jit = off
 as $$
   select l.worker, count(*) from tidegate.leased_request as l where l.in_force group by l.worker;
 $$;

@@ -1,4 +1,4 @@
--- kinds_left: Of a claim's kinds, null if they are all that a queue may hold, or null themselves.
+-- kinds_left: The kinds of a claim; null if they are null, or all that a queue may hold.
 create or replace function tidegate_internal.kinds_left(p_queue text, p_stage tidegate.stage, p_kinds text[])
   returns text[]
   language plpgsql
@@ -6,12 +6,11 @@ create or replace function tidegate_internal.kinds_left(p_queue text, p_stage ti
   set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if p_kinds is null
-    or not exists (select from tidegate_internal.kinds_of_queue(p_queue, p_stage) as k(name)
-      where k.name <> all(p_kinds))
+  if p_kinds is not null
+    and exists (select from tidegate_internal.kinds_of_queue(p_queue, p_stage) as k(name) where k.name <> all(p_kinds))
   then
-    return null;
+    return p_kinds;
   end if;
-  return p_kinds;
+  return null;
 end;
 $$;

@@ -13,9 +13,7 @@ declare
 begin
   select min(l.queue), max(l.queue) into v_first, v_last from unnest(p_leases) as l;
   if v_first <> v_last then
-    raise exception using
-      errcode = 'TG007',
-      message = 'the leases of one call must all name the same queue',
+    raise exception using errcode = 'TG007', message = 'the leases of one call must all name the same queue',
       hint = 'make a call for the leases of each queue';
   end if;
   if v_first is not null and not exists (select from tidegate.queue as q where q.name = v_first) then

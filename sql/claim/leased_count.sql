@@ -3,13 +3,6 @@ create or replace function tidegate_internal.leased_count(p_queue text, p_last b
   returns bigint
   language plpgsql
   stable
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set enable_hashjoin = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
 as $$
 begin
@@ -22,3 +15,4 @@ begin
   );
 end;
 $$;
+select tidegate_internal.plan_along_indexes('leased_count', 'enable_hashjoin');

@@ -6,9 +6,7 @@ select i.id, r.req_status, c.queue, r.msg_id, c.token, c.worker, c.claimed_at, c
   tidegate.is_held(c.until, c.lease_ms, tidegate.clock()) as in_force
 from tidegate.claim as c
 cross join lateral unnest(c.ids) as i(id)
-cross join lateral (
-  select q.req_status, q.msg_id, q.lease from tidegate.request as q where q.id = i.id offset 0
-) as r
+cross join lateral (select q.req_status, q.msg_id, q.lease from tidegate.request as q where q.id = i.id offset 0) as r
 where r.lease = c.token;
 comment on column tidegate.leased_request.id is 'The request.';
 comment on column tidegate.leased_request.req_status is 'Its status.';

@@ -5,22 +5,11 @@
 -- another settle has locked is waited for, and then its token is looked at again. Raises TG007 when the leases name
 -- more than one queue.
 create or replace function tidegate_internal.lock_held(
-  p_leases    tidegate.lease[],
-  out queue   text,
-  out msg_ids bigint[],
-  out ids     uuid[],
-  out kinds   text[],
-  out places  bigint[],
-  out tokens  bigint[],
-  out claimed timestamptz[]
+  p_leases tidegate.lease[],
+  out queue text, out msg_ids bigint[], out ids uuid[], out kinds text[], out places bigint[],
+  out tokens bigint[], out claimed timestamptz[]
 )
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
 as $$
 begin
@@ -42,3 +31,4 @@ begin
   ) as h;
 end;
 $$;
+select tidegate_internal.plan_along_indexes('lock_held');

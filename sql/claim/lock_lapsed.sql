@@ -1,28 +1,15 @@
--- lock_lapsed: Locks a claim that has run out and the rows that name it, and tells what is to become of each.
+-- lock_lapsed: Locks a claim that has run out and the rows that name it, and decides the fate of each request.
 --
--- Rows that are locked already, and a claim that is, are passed over. The claim's row goes, but for what was passed
--- over. Returns how many rows it holds; who waits again (`ids`, in the order of their numbers, with their kinds), which
--- of them were in flight (`lost`), what ends and how, and what only names the lease no more (`freed`).
+-- Rows that are locked already, and a locked claim, are skipped. The claim's row is deleted, except for skipped rows.
+-- Returns how many rows it holds; the requests that wait again (`ids`, in the order of their numbers, with their
+-- kinds); those of them that were in flight (`lost`); those that end, and how; and those that only lose their lease
+-- (`freed`).
 create or replace function tidegate_internal.lock_lapsed(
-  p_token     bigint,
-  p_part      integer,
-  p_now       timestamptz,
-  out held    bigint,
-  out ended   uuid[],
-  out fates   text[],
-  out lost    uuid[],
-  out freed   uuid[],
-  out ids     uuid[],
-  out msg_ids bigint[],
-  out kinds   text[]
+  p_token bigint, p_part integer, p_now timestamptz,
+  out held bigint, out ended uuid[], out fates text[], out lost uuid[], out freed uuid[],
+  out ids uuid[], out msg_ids bigint[], out kinds text[]
 )
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -43,12 +30,10 @@ begin
     count(*),
     array_agg(f.id) filter (where f.fate in ('unknown', 'exhausted', 'expired')),
     array_agg(f.fate) filter (where f.fate in ('unknown', 'exhausted', 'expired')),
-    array_agg(f.id) filter (where f.fate = 'lost'),
-    array_agg(f.id) filter (where f.fate in ('waits', 'none')),
+    array_agg(f.id) filter (where f.fate = 'lost'), array_agg(f.id) filter (where f.fate in ('waits', 'none')),
     array_agg(f.id order by f.msg_id) filter (where f.fate in ('lost', 'waits')),
     array_agg(f.msg_id order by f.msg_id) filter (where f.fate in ('lost', 'waits')),
-    array_agg(f.kind order by f.msg_id) filter (where f.fate in ('lost', 'waits')),
-    array_agg(f.id)
+    array_agg(f.kind order by f.msg_id) filter (where f.fate in ('lost', 'waits')), array_agg(f.id)
   into held, ended, fates, lost, freed, ids, msg_ids, kinds, v_all
   from (
     select
@@ -86,3 +71,4 @@ begin
   end if;
 end;
 $$;
+select tidegate_internal.plan_along_indexes('lock_lapsed');

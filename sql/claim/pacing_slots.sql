@@ -7,15 +7,9 @@
 -- The stored time is never taken to be further ahead than a full reservation can bring it, so a clock that steps
 -- back does not stop the limiter. A clamp at the reservation alone would hand out one send per claim.
 create or replace function tidegate_internal.pacing_slots(
-  p_tat_ns         bigint,
-  p_per_seconds    numeric,
-  p_burst          integer,
-  p_now            timestamptz,
-  out slots        integer,
-  out tat_ns       bigint,
-  out interval_ns  bigint,
-  out tolerance_ns bigint,
-  out wait_ms      integer
+  p_tat_ns bigint, p_per_seconds numeric, p_burst integer, p_now timestamptz,
+  out slots integer, out tat_ns bigint, out interval_ns bigint, out tolerance_ns bigint,
+  out wait_ms integer
 )
   language plpgsql
   immutable

@@ -1,27 +1,16 @@
--- reap: Takes from its holder what a lease that has run out still holds, and up to `p_limit` of it for a claim.
+-- reap: Ends a lease that has run out, and takes up to `p_limit` of its requests for a claim.
 --
 -- One claim, the oldest that can be reaped: its row first, then the rows of its requests in the order of their ids. A
 -- row that a late settle or an operator has locked stays under the lease, and is not waited for: all claims would wait
 -- with this one. A request in flight goes back to processing (recovered); or it ends, when its outcome must stay
--- unknown (at most once), its attempts are used up or its deadline has passed. What the claim does not take is put
--- back. Returns the numbers and ids of what it takes, in the order of the numbers, and `reaped`: whether there was
--- anything to reap.
+-- unknown (at most once), its attempts are used up or its deadline has passed. Requests that the claim does not take
+-- are put back. Returns the numbers and ids of those taken, in the order of the numbers, and `reaped`: whether there
+-- was anything to reap.
 create or replace function tidegate_internal.reap(
-  p_queue     text,
-  p_limit     integer,
-  p_now       timestamptz,
-  p_kinds     text[],
-  out msg_ids bigint[],
-  out ids     uuid[],
-  out reaped  boolean
+  p_queue text, p_limit integer, p_now timestamptz, p_kinds text[],
+  out msg_ids bigint[], out ids uuid[], out reaped boolean
 )
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -44,7 +33,16 @@ begin
         raise exception using errcode = 'TG000';
       end if;
     exception when sqlstate 'TG000' then
-      perform tidegate_internal.delete_ended_claim(v_claim.token, v_claim.part);
+      -- The claim may hold nothing any more.
+      delete from tidegate.claim as c
+      where (c.token, c.part) in (
+        select e.token, e.part
+        from tidegate.claim as e
+        where e.token = v_claim.token and e.part = v_claim.part and not exists (
+          select from unnest(e.ids) as i(id) join tidegate.request as r on r.id = any(array[i.id]) and r.lease = e.token
+        )
+        for update skip locked
+      );
       continue;
     end;
     reaped := true;
@@ -75,9 +73,10 @@ begin
     from unnest(v_held.msg_ids, v_held.ids) as h(msg_id, id)
     where h.msg_id <> all(coalesce(msg_ids, '{}'));
   end if;
-  -- What the claim takes counts when its lease is there; so the claim looks again.
+  -- Requests that the claim takes count once they name its lease: `claim_finish` evaluates the gate again.
   if v_held.ended is not null and msg_ids is null then
     perform tidegate_internal.gate_evaluate(p_queue, 'too_many_requests');
   end if;
 end;
 $$;
+select tidegate_internal.plan_along_indexes('reap');

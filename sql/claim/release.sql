@@ -6,15 +6,7 @@ create or replace function tidegate.release(leases tidegate.lease[])
   returns table (id uuid, req_status tidegate.request_status)
   language plpgsql
   security definer
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
-  set jit = off
-  set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -29,11 +21,8 @@ begin
   with moved as (
     update tidegate.request as r
     set
-      req_status = 'processing',
-      transition_no = r.transition_no + 1,
-      cause = 'released',
-      tx_attempt = greatest(r.tx_attempt - 1, 0),
-      lease = null
+      req_status = 'processing', transition_no = r.transition_no + 1, cause = 'released',
+      tx_attempt = greatest(r.tx_attempt - 1, 0), lease = null
     from unnest(v_held.ids, v_held.tokens, v_held.claimed) as h(id, token, claimed)
     where r.id = any(array[h.id]) and r.req_status = 'tx_in_flight'
     returning r.id, r.kind, r.req_status, r.msg_id, h.token, h.claimed
@@ -43,13 +32,10 @@ begin
     from unnest(v_held.ids, v_held.tokens, v_held.claimed) as h(id, token, claimed)
     where r.id = any(array[h.id]) and r.req_status = 'queued'
     returning r.id, r.kind, r.req_status, r.msg_id, h.token, h.claimed
-  ), freed as (
-    select * from moved union all select * from unchecked
-  )
+  ), freed as (select * from moved union all select * from unchecked)
   select
     array_agg(f.id) as ids, array_agg(f.req_status) as statuses, array_agg(f.msg_id) as msg_ids,
-    array_agg(f.kind) as kinds,
-    array_agg(f.token) as tokens, array_agg(f.claimed) as claimed
+    array_agg(f.kind) as kinds, array_agg(f.token) as tokens, array_agg(f.claimed) as claimed
   into v_freed
   from freed as f;
   if v_freed.ids is null then
@@ -71,3 +57,4 @@ begin
 end;
 $$;
 select tidegate_internal.allow('release', '{worker,admin}');
+select tidegate_internal.plan_along_indexes('release');

@@ -5,7 +5,8 @@
 -- how long after `reserved_at` (this database's clock) it may start, 0 in a queue without a rate limit; null when no
 -- slot is free within the next 100 ms: ask again after `wait_ms`.
 create or replace function tidegate.reserve_send(
-  queue text, out send_in interval, out wait_ms integer, out reserved_at timestamptz
+  queue text,
+  out send_in interval, out wait_ms integer, out reserved_at timestamptz
 )
   language plpgsql
   security definer

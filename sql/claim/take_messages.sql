@@ -1,41 +1,25 @@
 -- take_messages: Takes up to `p_limit` waiting messages out of a queue, in msg_id order, for a claim.
 --
 -- Returns the messages' numbers and request ids; nulls when nothing waits. The caller makes a claim of them, and then
--- raises the marks (`watermarks_advance`, for which the other values are).
+-- raises the watermarks (`watermarks_advance`, for which the other values are).
 --
--- What a lease that has run out held comes first, and alone (`reaped`): a claim holds the rows that it has reaped, and
+-- Requests of a lease that has run out come first, and alone (`reaped`): a claim holds the rows that it has reaped, and
 -- must lock no others that may come before them.
 --
--- A claim must cost the same while an old snapshot is held, when every message served since stays in the
--- indexes as a dead entry. So it starts at the queue's low-water mark, and takes what has come due below the mark
--- (backoffs, not-before) through the index on the visibility time, from a second mark on. Both
--- marks only save work: `rescan_queue` finds what they left behind.
+-- A claim must cost the same while an old snapshot is held, when every message served since stays in the indexes as a
+-- dead entry. So it starts at the queue's watermark, and takes messages that have come due below it (backoffs,
+-- not-before) through the index on the visibility time, from a second mark on. Both marks only save work:
+-- `rescan_queue` finds messages that they left behind.
 --
 -- With `p_kinds`, requests of other kinds stay where they are, and neither mark passes them: behind many of them a
--- claim begins at the marks of its kinds (`kind_watermark`). A message without a request is taken by any claim. A
+-- claim begins at the watermarks of its kinds (`kind_watermark`). A message without a request is taken by any claim. A
 -- request's kind is a scalar subquery: for `exists`, PostgreSQL might hash all requests of other kinds.
 create or replace function tidegate_internal.take_messages(
-  p_queue      text,
-  p_limit      integer,
-  p_now        timestamptz,
-  p_kinds      text[],
-  out msg_ids  bigint[],
-  out ids      uuid[],
-  out reaped   boolean,
-  out mark     bigint,
-  out start    bigint,
-  out first    bigint,
-  out due_from timestamptz,
-  out due_to   timestamptz
+  p_queue text, p_limit integer, p_now timestamptz, p_kinds text[],
+  out msg_ids bigint[], out ids uuid[], out reaped boolean, out mark bigint, out start bigint,
+  out first bigint, out due_from timestamptz, out due_to timestamptz
 )
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
-  set enable_sort = off
   set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -43,8 +27,7 @@ declare
 begin
   reaped := false;
   if exists (
-    select
-    from tidegate.claim as c
+    select from tidegate.claim as c
     where c.queue = p_queue and c.until > tidegate_internal.reaped_until(p_queue) and c.until <= p_now
   ) then
     select r.msg_ids, r.ids, r.reaped into msg_ids, ids, reaped
@@ -99,7 +82,7 @@ begin
       )
       select
         array_agg(h.msg_id), array_agg(h.id),
-        -- Not past what it took: it may roll back. The next claim passes that.
+        -- Not past the messages it took: it may roll back. The next claim passes them.
         (select min(due.vt) - interval '1 microsecond' from due),
         (select min(fresh_taken.msg_id) from fresh_taken)
       into msg_ids, ids, due_to, first
@@ -119,3 +102,4 @@ begin
   end case;
 end;
 $$;
+select tidegate_internal.plan_along_indexes('take_messages', 'enable_sort');

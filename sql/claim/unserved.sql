@@ -3,22 +3,20 @@
 -- `has_workers`: others do take requests of other kinds there. A worker that does not call `worker_seen` is not seen
 -- here.
 create or replace view tidegate.unserved as
-select
-  q.name as queue, q.stage, k.name as kind, c.requests,
-  exists (select from tidegate.worker as w where w.stopped_at is null
-    and w.last_seen_at > tidegate.clock() - interval '30 s'
-    and q.name = any(w.queues)) as has_workers
+select q.name as queue, q.stage, k.name as kind, c.requests, w.has_workers
 from tidegate.queue as q
 join tidegate.kind as k on q.name = case q.stage when 'tx' then k.tx_queue else k.readiness_queue end
 join tidegate.request_overview as c
-  on c.kind = k.name and c.req_status = case q.stage when 'tx' then 'processing'
-    else 'queued' end::tidegate.request_status
-where not exists (
-  select from tidegate.worker as w where w.stopped_at is null and w.last_seen_at > tidegate.clock() - interval '30 s'
-    and q.name = any(w.queues) and (w.kinds is null or k.name = any(w.kinds))
-);
+  on c.kind = k.name
+    and c.req_status = case q.stage when 'tx' then 'processing' else 'queued' end::tidegate.request_status
+cross join lateral (
+  select count(*) > 0 as has_workers, coalesce(bool_or(v.kinds is null or k.name = any(v.kinds)), false) as takes_kind
+  from tidegate.worker as v
+  where v.stopped_at is null and v.last_seen_at > tidegate.clock() - interval '30 s' and q.name = any(v.queues)
+) as w
+where not w.takes_kind;
 comment on column tidegate.unserved.queue is 'The queue.';
 comment on column tidegate.unserved.stage is 'The stage it serves.';
 comment on column tidegate.unserved.kind is 'The kind.';
-comment on column tidegate.unserved.requests is 'How many of its requests wait, whether put off or not.';
-comment on column tidegate.unserved.has_workers is 'Whether live workers take requests of other kinds there.';
+comment on column tidegate.unserved.requests is 'How many of its requests wait or are snoozed.';
+comment on column tidegate.unserved.has_workers is 'Whether live workers claim requests of other kinds there.';

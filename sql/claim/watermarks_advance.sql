@@ -1,38 +1,25 @@
--- watermarks_advance: Raises the marks of a queue past what a claim has taken or passed over.
+-- watermarks_advance: Raises the watermarks of a queue past the messages that a claim has taken or skipped.
 --
--- Last in a claim: it holds the marks' lock to its end, and waits for no row under it. The values are those of
--- `take_messages`: the claim began at `p_start` (`p_mark` is the queue's mark), took `p_count` up to `p_limit`,
--- `p_first` and what is behind it by number, and dealt with what came due before `p_due_to`. A claim of all kinds
--- passes nothing; one of some kinds passes other kinds, and one that found nothing what is put off. The queue's mark
--- passes nothing that this claim took by number, because it may roll back.
+-- Last in a claim: it holds the watermarks' lock to its end, and waits for no row under it. The values are those of
+-- `take_messages`: the claim began at `p_start` (`p_mark` is the queue's watermark), took `p_count` up to `p_limit`, by
+-- number from `p_first` on, and dealt with messages due before `p_due_to`. A claim of some kinds skips messages of
+-- other kinds, and one that found nothing skips snoozed ones. The queue's watermark passes nothing that this claim took
+-- by number, because it may roll back.
 create or replace function tidegate_internal.watermarks_advance(
-  p_queue    text,
-  p_limit    integer,
-  p_kinds    text[],
-  p_now      timestamptz,
-  p_count    integer,
-  p_mark     bigint,
-  p_start    bigint,
-  p_first    bigint,
-  p_due_from timestamptz,
-  p_due_to   timestamptz
+  p_queue text, p_limit integer, p_kinds text[], p_now timestamptz, p_count integer, p_mark bigint,
+  p_start bigint, p_first bigint, p_due_from timestamptz, p_due_to timestamptz
 )
   returns void
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
-  set enable_sort = off
   set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_step       constant bigint := 4000;
   v_due_step   constant interval := '200 milliseconds';
   v_reap_slack constant interval := '10 seconds';
+  -- A little behind the present: a message given back a moment ago may not have been committed yet.
   v_due_to     constant timestamptz := least(p_due_to, p_now - interval '100 milliseconds');
+  v_due        regclass;
   v_next       bigint;
   v_waiting    bigint;
 begin
@@ -46,13 +33,15 @@ begin
       tidegate_internal.queue_counter(p_queue, 'reaped'), (extract(epoch from p_now - v_reap_slack) * 1000000)::bigint
     )
     where not exists (
-      select
-      from tidegate.claim as c
+      select from tidegate.claim as c
       where c.queue = p_queue and c.until > tidegate_internal.reaped_until(p_queue) and c.until <= p_now - v_reap_slack
     );
   end if;
   if p_count > 0 and v_due_to - p_due_from > v_due_step then
-    perform tidegate_internal.due_watermark_advance(p_queue, v_due_to);
+    v_due := tidegate_internal.queue_counter(p_queue, 'due');
+    if pg_try_advisory_xact_lock(tidegate.queue_lock_key(p_queue, 'watermark')) then
+      perform setval(v_due, greatest((extract(epoch from v_due_to) * 1000000)::bigint, pg_sequence_last_value(v_due)));
+    end if;
   end if;
   if p_kinds is null and p_count > 0 then
     if p_first - p_mark > v_step then
@@ -80,3 +69,4 @@ begin
   end if;
 end;
 $$;
+select tidegate_internal.plan_along_indexes('watermarks_advance', 'enable_sort');

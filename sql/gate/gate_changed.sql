@@ -1,4 +1,4 @@
--- gate_changed: Writes the event of a gate's change that was just made, and tells every node when it flipped.
+-- gate_changed: Writes the event of a gate's change that was just made, and notifies every node when it flipped.
 create or replace function tidegate_internal.gate_changed(p_gate tidegate.gate, p_cause text, p_flipped boolean)
   returns void
   language plpgsql

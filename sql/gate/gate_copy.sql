@@ -1,19 +1,17 @@
--- gate_copy: For API nodes: every gate, whom it lets in, and what it takes to say when to come back.
+-- gate_copy: For API nodes: every gate, the kinds that it lets in, and the figures that a Retry-After is computed from.
 --
--- One row a gate. `kinds` are those whose new requests come to it, `passed_by` those that come to it later; of a
--- submitter's gate none are named, for it is all of them. `drain_rate` is messages per second as `gate_rate` tells it,
--- of a kind's or submitter's gate that of the slowest queue, in the gate's share of it. `depth` is exact below the
--- high-water mark, as far as some thousands. `forced_wait` and `still_wait` are the least that a refused caller is
--- told, in seconds: while the gate is held by hand, and while nothing moves in its queue or too much there is put off.
--- `nodes`: how many API nodes listen now. `keyed` are all kinds that make keys of their own: their requests may repeat
--- one that was taken.
+-- One row per gate. `kinds` are those whose new requests come to it, `passed_by` those that come to it later; a
+-- submitter's gate names none, because it concerns all of them. `drain_rate` is messages per second by `gate_rate`; for
+-- a kind's or submitter's gate that of the slowest queue, in the gate's share of it. `depth` is exact below the high
+-- mark, up to some thousands. `forced_wait` and `still_wait` are the least Retry-After of a refusal, in seconds: while
+-- the gate is forced, and while nothing moves in its queue or too much there is snoozed. `nodes`: how many API nodes
+-- listen now. `keyed` are all kinds that make idempotency keys: their requests may be replays.
 create or replace function tidegate.gate_copy()
   returns table (
     name text, queue text, kind text, submitter text, kinds text[], passed_by text[], state text, forced boolean,
     high_water integer, low_water integer, depth bigint, epoch bigint, changed_at timestamptz, drain_rate numeric,
     forced_wait integer, still_wait integer, safety_margin numeric, min_seconds integer, max_seconds integer,
-    jitter numeric,
-    nodes bigint, keyed text[]
+    jitter numeric, nodes bigint, keyed text[]
   )
   language sql
   volatile
@@ -21,7 +19,7 @@ create or replace function tidegate.gate_copy()
   set search_path = pg_catalog, pg_temp
   set jit = off
 as $$
-  -- Once for each queue, however many caps there are.
+  -- Once for each queue, however many quotas there are.
   with served as materialized (
     select
       q.name, q as queue, p.still_since, c.is_capped,

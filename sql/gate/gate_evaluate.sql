@@ -1,15 +1,12 @@
 -- gate_evaluate: Closes or opens a gate when the depth behind it has passed its mark; returns whether it flipped.
 --
--- For everybody who adds or removes messages, in their own transaction, after they have: whoever adds looks at gates
--- that are `p_state` accepting, whoever removes at those that are too_many_requests, maintenance at any (null). Of
--- several who remove messages at once, none would see what the others are about to remove, and each would walk away; so
--- near the low-water mark one counts after the other has committed, for which `p_patience` is to wait, and the gate
--- opens at the mark. Of all such locks in a transaction only those of queues may be waited for, in the order of their
--- names.
+-- Every transaction that adds or removes messages calls it afterwards: for gates that are `p_state` accepting after
+-- adding, for those that are too_many_requests after removing; maintenance for any (null). Of several transactions that
+-- remove messages at once, none would see the removals of the others, and the gate would stay closed; so near the low
+-- mark one counts after the other has committed, waiting up to `p_wait`, and the gate opens at the mark. Of all
+-- such locks in a transaction only those of queues may be waited for, in the order of their names.
 create or replace function tidegate_internal.gate_evaluate(
-  p_gate     text,
-  p_state    text default null,
-  p_patience interval default '500 milliseconds'
+  p_gate text, p_state text default null, p_wait interval default '500 milliseconds'
 )
   returns boolean
   language plpgsql
@@ -49,7 +46,7 @@ begin
   end if;
   perform tidegate_internal.try_lock(
     tidegate.queue_lock_key(p_gate, 'drain'), false, case when v_gate.queue is null then interval '0'
-      else p_patience end
+      else p_wait end
   );
   v_depth := tidegate_internal.gate_count(v_gate, v_gate.low_water + 1);
   return v_depth <= v_gate.low_water and tidegate_internal.gate_flip(p_gate, 'accepting', v_depth, v_gate.epoch);

@@ -1,10 +1,10 @@
--- gate_flip: accepting → too_many_requests at the high mark, too_many_requests → accepting at the low mark; one call of
--- several flips the gate.
+-- gate_flip: accepting → too_many_requests at the high mark, too_many_requests → accepting at the low mark; of several
+-- calls one flips the gate.
 --
--- Returns whether it did. It does not when the gate is in that state already, is held by hand, has marks that `p_depth`
--- has not reached, or has changed since `p_epoch`, before which the depth was counted; nor while somebody else changes
--- it at this moment: nobody waits for a gate's row, because maintenance looks at every gate each second. One flip is
--- one new epoch, one event and one notification.
+-- Returns whether this call did. It does not when the gate is in that state already, is forced, has marks that
+-- `p_depth` has not reached, or has changed since `p_epoch`, before which the depth was counted; nor while another
+-- transaction changes it: no call waits for a gate's row, because maintenance looks at every gate each second. One flip
+-- is one new epoch, one event and one notification.
 create or replace function tidegate_internal.gate_flip(p_gate text, p_state text, p_depth bigint,
   p_epoch bigint default null)
   returns boolean

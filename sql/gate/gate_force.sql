@@ -1,17 +1,16 @@
--- gate_force: Holds a gate open or closed by hand (accepting, too_many_requests) or, with null, releases it; returns
--- whether anything changed.
+-- gate_force: Forces a gate to a state (accepting, too_many_requests) or, with null, releases it; returns whether
+-- anything changed.
 --
 -- `queue` is the gate's name: its queue, 'kind direct' or 'submitter ann'. `state` is accepting, too_many_requests, or
--- null to release it: then it goes by its marks, and is open between them. Returns whether anything changed: not when
--- it is held in this state already, or nobody holds what is to be released. A change is a new epoch and a row of
--- `gate_event`; a flip is told to every node. `actor` is who asked. Raises TG005 for an unknown gate, TG007 for an
--- unknown state.
+-- null to release it: then it goes by its marks, and is open between them. Returns false when the gate is forced to
+-- this state already, or is not forced and should be released. A change is a new epoch and a row of `gate_event`; a
+-- flip notifies every node. `actor` is recorded in the history. Raises TG005 for an unknown gate, TG007 for an unknown
+-- state.
 create or replace function tidegate.gate_force(queue text, state text, actor text default null)
   returns boolean
   language plpgsql
   security definer
   set search_path = pg_catalog, pg_temp
-  set jit = off
 as $$
 declare
   v_actor_before text := tidegate_internal.set_actor(gate_force.actor);
@@ -20,16 +19,14 @@ declare
   v_gate         tidegate.gate;
 begin
   if gate_force.state not in ('accepting', 'too_many_requests') then
-    raise exception using
-      errcode = 'TG007',
+    raise exception using errcode = 'TG007',
       message = format('a gate is accepting or too_many_requests, not "%s"', left(gate_force.state, 100)),
       hint = 'null releases it';
   end if;
 
   select * into v_before from tidegate.gate as g where g.name = gate_force.queue for no key update;
   if not found then
-    raise exception using
-      errcode = 'TG005', message = format(
+    raise exception using errcode = 'TG005', message = format(
         'there is no %s "%s"', case when gate_force.queue like '% %' then 'gate' else 'queue' end,
         left(gate_force.queue, 300)
       ),

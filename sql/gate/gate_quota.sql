@@ -1,8 +1,8 @@
--- gate_quota: A new gate of a kind or submitter counts its requests that are in queues already; a closed one that goes
+-- gate_quota: Trigger on gate: a new quota counts its requests that are in queues already; a closed one that is removed
 -- opens.
 --
--- Of the messages of each queue it looks at up to ten thousand at once; the rest come with the first round of
--- `quota_reconcile`, which begins anew. Those requests stay where they are until this commits.
+-- Of the messages of each queue it reads up to ten thousand at once; the rest come with the first round of
+-- `quota_reconcile`, which begins anew. Those requests stay in their queues until this commits.
 create or replace function tidegate_internal.gate_quota()
   returns trigger
   language plpgsql
@@ -23,7 +23,7 @@ begin
     return null;
   end if;
 
-  -- Of an earlier one of this name. All of them: one whose request is just ending, in a transaction that saw no cap,
+  -- Usage of an earlier quota of this name. All of it: that of a request which ends in a transaction that saw no quota,
   -- would stay. Locked in the order in which requests leave.
   with earlier as materialized (
     select m.request_id from tidegate.quota_usage as m where m.gate = new.name order by m.request_id for update

@@ -1,9 +1,8 @@
--- gate_rate: How many messages a queue behind a gate serves per second, as far as anybody knows; null: no limit, 0:
--- stopped.
+-- gate_rate: How many messages a queue behind a gate drains per second; null: unknown, 0: stopped.
 --
--- The limit of a tx queue, and of a readiness queue, as `eta_seconds` reckons, its concurrency at a second a check;
--- without a limit, as fast as it was seen to move lately. A gate that closed at its mark some seconds ago tells better,
--- if the depth has fallen to `p_depth` more slowly than that by more than the safety margin.
+-- The limit of a tx queue, and of a readiness queue, as `eta_seconds` computes, its concurrency at a second a check;
+-- without a limit, its recent drain rate. The depth of a gate that closed at its mark some seconds ago gives a better
+-- rate, if it has fallen to `p_depth` more slowly than that by more than the safety margin.
 create or replace function tidegate_internal.gate_rate(p_gate tidegate.gate, p_queue tidegate.queue, p_depth bigint)
   returns numeric
   language plpgsql
@@ -24,7 +23,7 @@ begin
     left join tidegate.queue_pace as p
       on p.queue = p_queue.name and p.observed_at > tidegate.clock() - interval '30 seconds' and p.per_second > 0
     cross join lateral (
-      -- One more than was seen, for what is just being served.
+      -- One more than was seen, for the message that is just being drained.
       select case
         when p_gate.queue = p_queue.name and p_gate.state = 'too_many_requests' and not p_gate.forced
           and p_depth <= p_gate.depth

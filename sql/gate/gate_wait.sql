@@ -1,16 +1,11 @@
--- gate_wait: In how many seconds to submit again what the gates have no room for now, spread at random.
+-- gate_wait: The seconds after which to submit again requests that the gates have no room for now, with jitter.
 --
--- The time in which the depth behind a gate falls far enough: to the low-water mark, if it is closed, and until there
--- is room for all of `p_count`. At the rate of its queue (see `gate_rate`); requests of one kind or submitter leave
--- with their share of the whole queue. At least a second, and until what is put off comes due without which it will not
--- fall so far; of several gates the longest. While nothing moves, and at a gate that an operator holds closed, no less
--- than an awaited response asks for after the same time (see `response_backoff_seconds`): it is not known when that
--- ends.
-create or replace function tidegate_internal.gate_wait(
-  p_kind      tidegate.kind,
-  p_submitter text,
-  p_count     bigint
-)
+-- The time in which the depth behind a gate falls far enough: to the low mark, if it is closed, and until there is room
+-- for all of `p_count`. At the rate of its queue (see `gate_rate`); requests of one kind or submitter leave with their
+-- share of the whole queue. At least a second, and until the snoozed messages come due without which the depth will not
+-- fall so far; of several gates the longest. While nothing moves, and at a gate that is forced, no less than the
+-- response backoff after the same time (see `response_backoff_seconds`), because the end of that is unknown.
+create or replace function tidegate_internal.gate_wait(p_kind tidegate.kind, p_submitter text, p_count bigint)
   returns integer
   language plpgsql
   volatile
@@ -49,9 +44,7 @@ begin
       end;
     end if;
     for v_queue in
-      select
-        q.name, tidegate_internal.gate_rate(v_gate, q, v_depth) as rate,
-        p.still_since
+      select q.name, tidegate_internal.gate_rate(v_gate, q, v_depth) as rate, p.still_since
       from tidegate.queue as q
       left join tidegate.queue_pace as p on p.queue = q.name and p.observed_at > v_now - interval '30 seconds'
       where q.name in (p_kind.readiness_queue, p_kind.tx_queue) and (v_gate.queue is null or q.name = v_gate.queue)

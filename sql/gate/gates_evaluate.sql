@@ -1,19 +1,19 @@
--- gates_evaluate: Maintenance duty: closes and opens gates whose marks have been passed unseen.
+-- gates_evaluate: Maintenance duty: closes and opens gates whose marks have been passed unnoticed; returns how many
+-- flipped.
 --
--- Finds what nobody saw who came or went: two at once, a message removed by hand, other marks. Waits for nobody.
+-- For concurrent removals, messages removed by hand and changed marks. Waits for no lock.
 create or replace function tidegate.gates_evaluate()
   returns bigint
   language plpgsql
   security definer
   set search_path = pg_catalog, pg_temp
-  set jit = off
 as $$
 declare
   v_gate    text;
   v_flipped bigint := 0;
 begin
   for v_gate in select g.name from tidegate.gate as g where not g.forced order by g.name loop
-    -- One that cannot be looked at does not keep the others from it.
+    -- An error at one gate does not keep the others from being evaluated.
     begin
       v_flipped := v_flipped + tidegate_internal.gate_evaluate(v_gate, null, interval '0')::integer;
     exception when others then

@@ -1,17 +1,10 @@
--- later_seconds: In how many seconds enough of a queue's messages may be served for `p_above` of `p_depth` to go.
+-- later_seconds: In how many seconds enough of a queue's snoozed messages come due for `p_above` of `p_depth` to leave.
 --
--- Null when that many wait or are held now: then it is a matter of the queue's rate. Otherwise the time until so many
--- of those that are put off (a delayed start, a backoff) come due, counted as far as ten thousand.
+-- Null when that many wait or are held now: then it depends on the queue's rate. Counted up to ten thousand messages.
 create or replace function tidegate_internal.later_seconds(p_queue text, p_depth bigint, p_above bigint)
   returns integer
   language plpgsql
   stable
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -30,8 +23,9 @@ begin
         return null;
       end if;
       select array_agg(m.vt order by m.vt) into v_times
-      from (select q.vt from pgmq.q_QUEUE as q where q.vt > '-infinity'
-        and q.vt > v_now order by q.vt limit 10000) as m;
+      from (
+        select q.vt from pgmq.q_QUEUE as q where q.vt > '-infinity' and q.vt > v_now order by q.vt limit 10000
+      ) as m;
     -- end of each queue
     else return null;
   end case;
@@ -39,3 +33,4 @@ begin
   return case when v_place > 0 then least(ceil(extract(epoch from v_times[v_place] - v_now)), 2147483647) end;
 end;
 $$;
+select tidegate_internal.plan_along_indexes('later_seconds');

@@ -1,36 +1,32 @@
--- queue_room: How many more messages a queue's gate lets in, and how many messages the queue holds.
+-- queue_room: How many more messages a queue's gate lets in, and how many requests the queue holds.
 --
 -- By the numbers that were drawn, less those known to be dead: never fewer than the messages. While they leave room for
 -- `p_count`, nothing is counted, and `depth` is null. Else the queue is counted, and more numbers are known to be dead.
 --
--- `p_strict`: what open transactions have announced takes room. Most of them end within milliseconds, so while it is
--- they who take the room that is asked for, the queue is counted again, for 16 ms at most. Without it, only messages
--- that the caller sees take room, and it waits for nothing.
+-- `p_strict`: numbers that open transactions have announced take room. Most of them end within milliseconds, so while
+-- these take the room that is asked for, the queue is counted again, for 16 ms at most. Without it, only messages that
+-- the caller sees take room, and it waits for nothing.
 create or replace function tidegate_internal.queue_room(
-  p_queue      text,
-  p_high_water bigint,
-  p_count      integer,
-  p_strict     boolean,
-  out room     bigint,
-  out depth    bigint
+  p_queue text, p_high_water bigint, p_count integer, p_strict boolean,
+  out room bigint, out depth bigint
 )
   language plpgsql
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_looks   constant integer := 5;
-  v_pause   constant interval := '4 milliseconds';
-  v_numbers record;
+  v_counts_max constant integer := 5;
+  v_pause      constant interval := '4 milliseconds';
+  v_numbers    record;
 begin
-  for v_look in 0 .. v_looks loop
-    if v_look > 0 then
+  for v_count_no in 0 .. v_counts_max loop
+    if v_count_no > 0 then
       depth := tidegate_internal.refresh_offset(p_queue, p_strict, v_numbers.dead);
     end if;
     select * into v_numbers from tidegate_internal.queue_numbers(p_queue);
     room := greatest(0, v_numbers.dead + p_high_water - v_numbers.last);
     exit when room >= p_count;
-    if v_look > 0 then
-      exit when not p_strict or v_look = v_looks or room >= p_high_water - depth;
+    if v_count_no > 0 then
+      exit when not p_strict or v_count_no = v_counts_max or room >= p_high_water - depth;
       perform pg_sleep_for(v_pause);
     end if;
   end loop;

@@ -1,25 +1,24 @@
--- quota_enter: How many new requests the caps of a kind and of a submitter let in now.
+-- quota_enter: How many new requests the quotas of a kind and of a submitter let in now.
 --
--- Strict caps are locked to the end of the transaction, in the order of their names, and then counted: one submission
--- comes after the other has committed. A cap that is held open by hand lets everything in. `room` is null where no cap
--- limits. Raises 55P03 when another transaction keeps a lock for too long.
+-- Strict quotas are locked to the end of the transaction, in the order of their names, and then counted: one submission
+-- comes after the other has committed. A quota that is forced open lets everything in. `room` is null where no quota
+-- applies. Raises 55P03 when another transaction keeps a lock for too long.
 create or replace function tidegate_internal.quota_enter(p_kind text, p_submitter text)
   returns tidegate.admission
   language plpgsql
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_patience  constant interval := '5 seconds';
+  v_wait_max  constant interval := '5 seconds';
   v_gate      tidegate.gate;
   v_depth     bigint;
   v_admission tidegate.admission := (null, false, '{}', '{}');
 begin
   for v_gate in select * from tidegate.gate as g where g.kind = p_kind or g.submitter = p_submitter order by g.name loop
     if v_gate.mode = 'strict' then
-      if not tidegate_internal.try_lock(tidegate.queue_lock_key(v_gate.name, 'admission'), false, v_patience) then
-        raise exception using
-          errcode = '55P03',
-          message = format('gate "%s" is busy: another transaction has submitted, and does not end', v_gate.name),
+      if not tidegate_internal.try_lock(tidegate.queue_lock_key(v_gate.name, 'admission'), false, v_wait_max) then
+        raise exception using errcode = '55P03',
+          message = format('gate "%s" is busy: another transaction has submitted and is still open', v_gate.name),
           hint = 'submit again; look for transactions that stay open in pg_stat_activity';
       end if;
       -- It may have closed, and drained a little, while the lock was waited for; or be gone.

@@ -7,7 +7,7 @@ as $$
 declare
   v_gates text[];
 begin
-  -- Locked in the order in which a new cap removes what an earlier one left.
+  -- Locked in the order in which a new quota removes the usage of an earlier one.
   with counted as materialized (
     select m.gate, m.request_id
     from tidegate.quota_usage as m

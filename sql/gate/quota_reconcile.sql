@@ -1,8 +1,9 @@
--- quota_reconcile: One step round all messages and all members, so that caps count what is in queues, and nothing else;
--- a maintenance duty.
+-- quota_reconcile: Maintenance duty: compares some messages and some quota usage, so that quotas count the requests in
+-- queues, and nothing else.
 --
--- Returns whether to go on at once: until the first time round after a cap was made. One step a second is enough after
--- that, because submissions and ends keep the count. A submission that began before the cap was made is found here.
+-- Returns whether to go on at once: until the end of the first round after a quota was made. One step a second is
+-- enough after that, because submissions and ends keep the count. A submission that began before the quota was made is
+-- found here.
 create or replace function tidegate.quota_reconcile(batch integer default 5000)
   returns boolean
   language plpgsql
@@ -10,9 +11,8 @@ create or replace function tidegate.quota_reconcile(batch integer default 5000)
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_round  tidegate.gate_round;
-  v_queue  text;
-  v_member record;
+  v_round tidegate.gate_round;
+  v_queue text;
 begin
   if not exists (select from tidegate.gate as g where g.queue is null)
     and not exists (select from tidegate.quota_usage as m) then
@@ -32,16 +32,35 @@ begin
       select min(q.name) into v_queue from tidegate.queue as q where q.name > v_queue;
     end if;
   end if;
-  select * into v_member
-  from tidegate_internal.quota_usage_remove(v_round.gate, v_round.request_id, quota_reconcile.batch);
+  -- Usage goes with its request. Left to find here is that of quotas which are gone, and of requests that were ended in
+  -- a transaction that did not see the quota yet.
+  with batch as materialized (
+    select u.gate, u.request_id
+    from tidegate.quota_usage as u
+    where (u.gate, u.request_id) > (v_round.gate, v_round.request_id)
+    order by u.gate, u.request_id
+    limit quota_reconcile.batch
+  ), stale as materialized (
+    select u.gate, u.request_id
+    from batch as b
+    join tidegate.quota_usage as u on u.gate = b.gate and u.request_id = b.request_id
+    where not exists (
+      select from tidegate.request as r
+      join tidegate.gate as g on g.kind = r.kind or g.submitter = r.submitter
+      where r.id = u.request_id and g.name = u.gate and r.req_status in ('queued', 'processing', 'tx_in_flight')
+    )
+    for update of u skip locked
+  ), gone as (
+    delete from tidegate.quota_usage as u using stale as s where u.gate = s.gate and u.request_id = s.request_id
+  )
+  select b.gate, b.request_id into v_round.gate, v_round.request_id
+  from batch as b
+  order by b.gate, b.request_id
+  offset quota_reconcile.batch - 1;
   update tidegate.gate_round as r
   set
-    queue = coalesce(v_queue, ''), msg_id = coalesce(v_round.msg_id, 0),
-    gate = case when v_member.looked_at = quota_reconcile.batch then v_member.gate else '' end,
-    request_id = case
-      when v_member.looked_at = quota_reconcile.batch then v_member.request_id
-      else '00000000-0000-0000-0000-000000000000'
-    end,
+    queue = coalesce(v_queue, ''), msg_id = coalesce(v_round.msg_id, 0), gate = coalesce(v_round.gate, ''),
+    request_id = coalesce(v_round.request_id, '00000000-0000-0000-0000-000000000000'),
     is_new = v_round.is_new and v_queue is not null;
   return v_round.is_new and v_queue is not null;
 end;

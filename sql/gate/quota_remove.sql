@@ -1,13 +1,12 @@
--- quota_remove: Removes the cap of a kind or submitter, by its name; returns whether there was one.
+-- quota_remove: Removes the quota of a kind or submitter; returns whether there was one.
 --
--- By the name of the cap, such as 'kind direct' or 'submitter ann'. `actor` is who asked, for the history. Returns
--- whether there was one. Raises TG007 for a queue, whose gate stays as long as it does.
+-- `name` is such as 'kind direct' or 'submitter ann'. `actor` is recorded in the history. Raises TG007 for a queue,
+-- whose gate stays as long as it does.
 create or replace function tidegate.quota_remove(name text, actor text default null)
   returns boolean
   language plpgsql
   security definer
   set search_path = pg_catalog, pg_temp
-  set jit = off
 as $$
 #variable_conflict use_column
 declare

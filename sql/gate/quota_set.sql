@@ -1,23 +1,17 @@
--- quota_set: Lets a kind, or a submitter, have no more than so many requests in queues; returns whether anything
--- changed.
+-- quota_set: Limits how many requests of a kind, or of a submitter, may be in queues; returns whether anything changed.
 --
--- Makes the cap, or changes the one there is: what is null stays as it is, and for a new one `low_water` is half of
--- `high_water` and `mode` strict. It is a gate like a queue's, by the name 'kind direct' or 'submitter ann'; what is in
--- queues already counts. `actor` is who asked, for the history. Returns whether anything changed.
--- Raises TG002 for an unknown kind, TG007 for what makes no sense, in words and with the constraint it breaks.
+-- Makes the quota, or changes the existing one: null leaves a value as it is, and for a new one `low_water` is half of
+-- `high_water` and `mode` strict. It is a gate like a queue's, with the name 'kind direct' or 'submitter ann'; requests
+-- in queues already count. `actor` is recorded in the history. Raises TG002 for an unknown kind, TG007 for invalid
+-- values, with the constraint that they break.
 create or replace function tidegate.quota_set(
-  kind       text default null,
-  submitter  text default null,
-  high_water integer default null,
-  low_water  integer default null,
-  mode       text default null,
-  actor      text default null
+  kind text default null, submitter text default null, high_water integer default null,
+  low_water integer default null, mode text default null, actor text default null
 )
   returns boolean
   language plpgsql
   security definer
   set search_path = pg_catalog, pg_temp
-  set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -27,24 +21,22 @@ declare
   v_constraint   text;
 begin
   if num_nonnulls(quota_set.kind, quota_set.submitter) <> 1 then
-    raise exception using errcode = 'TG007', message = 'a cap is for a kind or for a submitter: name one of them';
+    raise exception using errcode = 'TG007', message = 'a quota is for a kind or for a submitter: name one of them';
   end if;
   if quota_set.kind is not null and not exists (select from tidegate.kind as k where k.name = quota_set.kind) then
-    raise exception using
-      errcode = 'TG002', message = format('there is no kind "%s"', left(quota_set.kind, 100)),
+    raise exception using errcode = 'TG002', message = format('there is no kind "%s"', left(quota_set.kind, 100)),
       hint = 'select name from tidegate.kind';
   end if;
   begin
     if not exists (select from tidegate.gate as g where g.name = v_name) then
       if quota_set.high_water is null then
-        raise exception using errcode = 'TG007',
-          message = 'a new cap needs a high_water mark: how many requests close it';
+        raise exception using errcode = 'TG007', message = 'a new quota needs a high_water mark';
       end if;
       -- Events outlive their gate: one of the same name goes on counting where the earlier one stopped.
       insert into tidegate.gate as g (kind, submitter, high_water, low_water, mode, epoch)
       values (
-        quota_set.kind, quota_set.submitter, quota_set.high_water, coalesce(quota_set.low_water, quota_set.high_water / 2),
-        coalesce(quota_set.mode, 'strict'),
+        quota_set.kind, quota_set.submitter, quota_set.high_water,
+        coalesce(quota_set.low_water, quota_set.high_water / 2), coalesce(quota_set.mode, 'strict'),
         coalesce((select max(e.epoch) from tidegate.gate_event as e where e.gate = v_name), 0)
       )
       on conflict do nothing;
@@ -53,8 +45,8 @@ begin
     if not v_changed then
       update tidegate.gate as g
       set
-        high_water = coalesce(quota_set.high_water, g.high_water), low_water = coalesce(quota_set.low_water, g.low_water),
-        mode = coalesce(quota_set.mode, g.mode)
+        high_water = coalesce(quota_set.high_water, g.high_water),
+        low_water = coalesce(quota_set.low_water, g.low_water), mode = coalesce(quota_set.mode, g.mode)
       where g.name = v_name
         and (g.high_water, g.low_water, g.mode) is distinct from (
           coalesce(quota_set.high_water, g.high_water), coalesce(quota_set.low_water, g.low_water),
@@ -68,11 +60,10 @@ begin
   exception
     when check_violation then
       get stacked diagnostics v_constraint = constraint_name;
-      raise exception using
-        errcode = 'TG007',
+      raise exception using errcode = 'TG007',
         constraint = v_constraint,
         message = format(
-          'the cap "%s" is refused: %s (high_water %s, low_water %s, mode %s)', left(v_name, 300),
+          'the quota "%s" is refused: %s (high_water %s, low_water %s, mode %s)', left(v_name, 300),
           replace(v_constraint, '_', ' '), coalesce(quota_set.high_water::text, 'as it is'),
           coalesce(quota_set.low_water::text, 'as it is, or half of high_water'),
           coalesce(left(quota_set.mode, 100), 'as it is')

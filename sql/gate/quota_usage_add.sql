@@ -1,9 +1,8 @@
--- quota_usage_add: Makes the gates of kinds and submitters count requests that are in a queue and are not counted.
+-- quota_usage_add: Adds the requests in a queue that the gates of their kinds and submitters do not count yet.
 --
--- Looks at all that is under a lease and at `p_batch` messages numbered above `p_after`, and returns where to go on,
--- null at the end; `p_gate` narrows it to one gate. A request that it adds cannot leave the queue before this commits,
--- so its end finds it counted. Waits for nobody: a request that somebody is changing at this moment is found the next
--- time.
+-- Reads all requests under a lease and `p_batch` messages numbered above `p_after`, and returns where to go on, null at
+-- the end; `p_gate` narrows it to one gate. A request that it adds cannot leave the queue before this commits, so its
+-- end finds it counted. Waits for no lock: a request that another transaction is changing is found in the next round.
 create or replace function tidegate_internal.quota_usage_add(p_queue text, p_after bigint, p_batch integer,
   p_gate text default null)
   returns bigint
@@ -27,8 +26,7 @@ begin
           select i.id from tidegate.claim as c cross join unnest(c.ids) as i(id) where c.queue = $3
         )
       from (select msg_id, message from %s where msg_id > $1 order by msg_id limit $2) as m
-    $sql$,
-    tidegate_internal.queue_table(p_queue)
+    $sql$, tidegate_internal.queue_table(p_queue)
   ) into v_msg_ids, v_ids using p_after, p_batch, p_queue;
 
   select array_agg(g.name), array_agg(r.id) into v_gates, v_missing

@@ -63,7 +63,7 @@ from unnest(array[
   'kind kind_retention', 'kind kind_within_budget', 'kind record_config_change', 'kind record_config_truncate',
   'kind submit_terms', 'policy kind_retention', 'policy kind_within_budget', 'policy policy_budget',
   'policy policy_removal', 'policy policy_version', 'policy record_config_change', 'policy record_config_truncate',
-  'policy submit_terms', 'queue queue_branches', 'queue queue_gate', 'queue queue_identity', 'queue queue_removal',
+  'policy submit_terms', 'queue queue_branches', 'queue queue_identity', 'queue queue_removal',
   'queue queue_storage', 'queue queue_wakes', 'queue record_config_change', 'queue record_config_truncate',
   'queue submit_terms', 'request request_guard', 'request request_guard_of_inserts', 'request request_guard_of_updates',
   'request request_history_of_inserts', 'request request_history_of_updates', 'request request_is_never_truncated',

@@ -1,8 +1,7 @@
--- moved_since: Which of these requests are no longer at the transition_no that the caller knows; nulls for one that is
--- gone.
+-- moved_since: The requests whose transition_no differs from the one that the caller knows; nulls for one that is gone.
 --
--- `known` holds the `transition_no` that the caller knows of each, or null: then its row comes in any case. A request
--- that is gone comes with nulls. No row: nothing has moved. One call serves all who wait on a node.
+-- `known` holds the `transition_no` that the caller knows of each, or null: then its row comes in any case. No row:
+-- nothing has moved. One call serves all waiters of a node.
 create or replace function tidegate.moved_since(ids uuid[], known integer[])
   returns table (id uuid, transition_no integer, req_status tidegate.request_status)
   language sql

@@ -1,4 +1,4 @@
--- $1 the name of a gate, or null for all, $2 rows at most, $3 only what is older than this id, or null
+-- $1 the name of a gate, or null for all, $2 rows at most, $3 only changes before this id, or null
 select
   id, at, gate, epoch, signal, state, depth, cause, actor, extract(epoch from lasted)::float8 as lasted_seconds,
   is_current

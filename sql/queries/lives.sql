@@ -1,10 +1,9 @@
--- $1 request ids: what is wrong with their lives, read from rows and history alone
+-- $1 request ids: counts violations of their life cycles, from rows and history alone
 with accepted as (
   select unnest($1::uuid[]) as id
 ), step as (
   select
-    e.request_id, e.transition_no, e.from_status, e.to_status,
-    lag(e.to_status) over life as arrived_at,
+    e.request_id, e.transition_no, e.from_status, e.to_status, lag(e.to_status) over life as arrived_at,
     row_number() over life as expected_no
   from tidegate.request_event as e
   where e.request_id = any($1)

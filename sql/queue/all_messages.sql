@@ -1,4 +1,4 @@
--- all_messages: The messages of every queue and what was claimed from it; queue_position reads them with their
+-- all_messages: The messages of every queue and the requests claimed from it; the view queue_position adds their
 -- positions.
 create or replace function tidegate.all_messages()
   returns table (queue text, msg_id bigint, request_id uuid, waiting boolean, held boolean, holder text,
@@ -23,7 +23,7 @@ begin
       tidegate_internal.queue_table(v_queue)
     ) using v_queue, v_now;
   end loop;
-  -- What a lease that has run out held does not wait before others: one claim reaps it, and takes nothing else.
+  -- A request whose lease has run out does not wait before others: one claim reaps it, and takes nothing else.
   return query select l.queue, l.msg_id, l.id, false, l.in_force, l.worker, l.until from tidegate.leased_request as l;
 end;
 $$;

@@ -1,13 +1,12 @@
--- announce_draw: Says how many numbers of a queue this transaction is about to draw, so that a refresh counts them as
--- open.
+-- announce_draw: Announces how many numbers of a queue this transaction is about to draw, so that a refresh counts them
+-- as open.
 --
--- `nextval` locks its sequence until the top transaction ends, which stands for one number. That is all for the only
--- draw of a transaction that has written nothing yet. What goes beyond is announced before the draw by shared advisory
--- locks, one for each binary digit of the number: first key the sequence, second key the digit's place and a number
+-- `nextval` locks its sequence until the top transaction ends, which stands for one number. That suffices for the only
+-- draw of a transaction that has written nothing before. More numbers are announced before the draw by shared advisory
+-- locks, one for each binary digit of their count: first key the sequence, second key the digit's place and a number
 -- that grows from one announcement of the transaction to the next (a lock that is taken twice counts once). Each
--- announcement is at least as large as all before it: n draws take about log n locks. What was announced, what was
--- drawn and how many announcements there were is noted in a setting of the transaction; if that is lost, more is
--- announced than need be.
+-- announcement is at least as large as all before it: n draws take about log n locks. A setting of the transaction
+-- records how much was announced and drawn, and how often; if it is lost, more is announced than necessary.
 create or replace function tidegate_internal.announce_draw(p_queue text, p_count integer, p_last bigint)
   returns void
   language plpgsql

@@ -1,8 +1,8 @@
 -- build_queue_functions: Gives each function that reads or writes queues' tables a branch for every queue (see
 -- `each_queue`).
 --
--- Runs when a queue is made or deleted, at the end of `migrate` and from `recover`. A function that is as it has to be
--- is left alone. One transaction at a time, which sees the queues of those before it.
+-- Runs when a queue is made or deleted, at the end of `migrate` and from `recover`. A function that is up to date is
+-- left alone. One transaction at a time, which sees the queues of those before it.
 create or replace function tidegate_internal.build_queue_functions()
   returns integer
   language plpgsql

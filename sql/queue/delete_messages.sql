@@ -2,12 +2,6 @@
 create or replace function tidegate_internal.delete_messages(p_queue text, p_msg_ids bigint[])
   returns void
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
 as $$
 begin
@@ -24,3 +18,4 @@ begin
   perform tidegate_internal.gate_evaluate(p_queue, 'too_many_requests');
 end;
 $$;
+select tidegate_internal.plan_along_indexes('delete_messages');

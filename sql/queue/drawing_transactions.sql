@@ -14,7 +14,7 @@ begin
   select min(coalesce(d.xact, 0)), max(d.xact)
   into oldest, newest
   from (
-    -- `pg_locks` tells the lower 32 bits of an id, which is less than 2^31 away from the next one.
+    -- `pg_locks` shows the lower 32 bits of an id, which is less than 2^31 away from the next one.
     select min(v_near - ((v_near - l.transactionid::text::bigint) & 4294967295)) as xact
     from pg_locks as l
     where l.granted and l.pid is distinct from pg_backend_pid()

@@ -4,35 +4,30 @@
 -- `p_high_water` is the gate's mark, null to enter without a limit (promised work, a gate held open). The gate lets in
 -- the numbers up to its offset, which counts numbers known to be dead, plus the mark. So of the numbers up to the last
 -- one let in at most as many as the mark says are live. The offset is read before the draw, and the caller refreshes it
--- when the numbers run out (see `queue_room`). What is drawn in vain is void: dead at the end of the transaction.
+-- when the numbers run out (see `queue_room`). Numbers without a message are void: dead at the end of the transaction.
 -- `p_first` says that this transaction has drawn nothing before, although it has written.
 --
--- Its callers set what its plans need: once, because a setting costs as much as a small query.
+-- Its callers set the planner settings: once, because a setting costs as much as a small query.
 --
 -- Returns the numbers, `fills`: whether they may have brought the depth to the mark, and how many messages wait before
--- the first of them. A few hundred are counted. More are told as of the last survey, some seconds old, and by the
+-- the first of them. A few hundred are counted. More are estimated from the last survey, some seconds old, and by the
 -- numbers drawn since then, but no more than there are from the head on.
 create or replace function tidegate_internal.enter_queue(
-  p_queue      text,
-  p_ids        uuid[],
-  p_high_water bigint,
-  p_visible    timestamptz,
-  p_first      boolean default false,
-  out numbers  bigint[],
-  out waiting  bigint,
-  out fills    boolean
+  p_queue text, p_ids uuid[], p_high_water bigint, p_visible timestamptz,
+  p_first boolean default false,
+  out numbers bigint[], out waiting bigint, out fills boolean
 )
   language plpgsql
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_count    constant integer := cardinality(p_ids);
-  v_few      constant integer := 256;   -- numbers; the messages among so many are counted one by one
-  v_many     constant integer := 8192;  -- numbers; among more no message is counted
-  v_now      constant timestamptz := tidegate.clock();
-  v_head     bigint;
-  v_due      timestamptz;
-  v_known    record;
+  v_count constant integer := cardinality(p_ids);
+  v_few   constant integer := 256;   -- numbers; the messages among so many are counted one by one
+  v_many  constant integer := 8192;  -- numbers; among more no message is counted
+  v_now   constant timestamptz := tidegate.clock();
+  v_head  bigint;
+  v_due   timestamptz;
+  v_known record;
 begin
   case p_queue
     -- each queue
@@ -74,7 +69,7 @@ begin
       elsif v_known.surveyed > 0 or v_known.last - v_head >= v_many then
         waiting := greatest(0, v_known.last + 1 - greatest(v_head, v_known.surveyed));
       else
-        -- Not surveyed yet. Few messages tell whether so many numbers are nearly void.
+        -- Not surveyed yet. A few messages show whether most of these numbers are void.
         select
           case when count(*) < v_few / 4 then count(*) filter (where m.vt <= v_now) else v_known.last + 1 - v_head end
         into waiting

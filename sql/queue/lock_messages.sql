@@ -1,17 +1,10 @@
 -- lock_messages: Locks messages by number, held or not, queue by queue in name order.
 --
--- For what acts on requests and not for a lease holder: cancel, deadlines, operators, recovery. A message that is
--- gone is passed over, and so is a queue that does not exist (a row edited by hand); the caller's guard on the row
--- decides.
+-- For cancel, deadlines, operators and recovery, which act on requests and hold no lease. A message that is gone is
+-- skipped, and so is a queue that does not exist (a row edited by hand); the caller's guard on the row decides.
 create or replace function tidegate_internal.lock_messages(p_queues text[], p_msg_ids bigint[])
   returns void
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -36,3 +29,4 @@ begin
   end loop;
 end;
 $$;
+select tidegate_internal.plan_along_indexes('lock_messages');

@@ -1,4 +1,4 @@
--- make_storage: Makes what a queue stands on, as far as it is missing: its pgmq table, with an index, and its counters.
+-- make_storage: Makes the storage of a queue as far as it is missing: its pgmq table, with an index, and its counters.
 --
 -- The storage parameters suit a table whose rows all die young: vacuum after a few thousand dead rows, however large
 -- the table.
@@ -22,10 +22,9 @@ begin
         autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0,
         autovacuum_analyze_threshold = 20000, autovacuum_vacuum_cost_delay = 0
       )
-    $sql$,
-    v_table
+    $sql$, v_table
   );
-  -- Only what becomes visible later is looked up by its time: what may be taken at once costs one index entry less.
+  -- Only messages that become visible later are looked up by their time: the others cost one index entry less.
   if not exists (select from pg_index as i where i.indexrelid = to_regclass(v_index) and i.indpred is not null) then
     execute format('drop index if exists %s', v_index);
     execute format('create index %I on %s (vt) where vt > ''-infinity''', 'q_' || p_queue || '_vt_idx', v_table);

@@ -1,26 +1,15 @@
--- message_place: Where a request stands in its queue: held by a worker or not, how many wait before it, when it is due.
+-- message_place: The place of a request in its queue: whether it is held, how many messages wait before it, when it is
+-- due.
 --
--- `queue_position` is the number of waiting messages with a smaller number; 0 for a held one; `p_counted` says how
--- exactly (see `waiting_before`). All null when its message is gone. `visible_in` is what is left of a backoff or a
--- delayed start, null when it may be taken now. What a lease that has run out held stands where its number is.
+-- `queue_position` is the number of waiting messages with a smaller number; 0 for a held one; `p_counted` limits the
+-- count (see `waiting_before`). All null when its message is gone. `visible_in` is the rest of a backoff or a delayed
+-- start, null when it may be claimed now. A request whose lease has run out has the position of its number.
 create or replace function tidegate_internal.message_place(
-  p_queue            text,
-  p_msg_id           bigint,
-  p_id               uuid,
-  p_lease            bigint,
-  p_counted          integer,
-  out held           boolean,
-  out queue_position bigint,
-  out visible_in     interval
+  p_queue text, p_msg_id bigint, p_id uuid, p_lease bigint, p_counted integer,
+  out held boolean, out queue_position bigint, out visible_in interval
 )
   language plpgsql
   stable
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -64,3 +53,4 @@ begin
   queue_position := tidegate_internal.waiting_before(p_queue, p_msg_id, p_counted, v_now);
 end;
 $$;
+select tidegate_internal.plan_along_indexes('message_place');

@@ -1,7 +1,7 @@
--- message_request_id: The request that a message stands for; null for a message that is none of ours.
+-- message_request_id: The request that a message stands for; null for a message that Tidegate did not write.
 --
--- What is no id may be any text, and a cast of it would fail. Looked at in bytes, which takes a fifth of what a regular
--- expression takes: every claim asks for each of its messages.
+-- Other messages may hold any text, and a cast of it would fail. Compared in bytes, which takes a fifth of the time of
+-- a regular expression: every claim asks for each of its messages.
 create or replace function tidegate.message_request_id(p_message jsonb)
   returns uuid
   language sql

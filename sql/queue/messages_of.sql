@@ -1,4 +1,4 @@
--- messages_of: Which of the messages named exist, and whose they are.
+-- messages_of: The messages named that exist, with their requests.
 create or replace function tidegate_internal.messages_of(p_queues text[], p_msg_ids bigint[])
   returns table (queue text, msg_id bigint, request_id uuid)
   language plpgsql

@@ -1,6 +1,6 @@
--- missing_storage: Queues that lack their pgmq table, one of their counters or their branch of a queue function.
+-- missing_storage: The queues that lack their pgmq table, one of their counters or their branch of a queue function.
 --
--- All of them when a queue function is not as it has to be (see `each_queue`).
+-- All queues when a queue function is out of date (see `each_queue`).
 create or replace function tidegate_internal.missing_storage()
   returns setof tidegate.queue
   language sql
@@ -11,8 +11,7 @@ as $$
   from tidegate.queue as q
   where to_regclass(tidegate_internal.queue_table(q.name)) is null
     or exists (
-      select
-      from unnest(tidegate_internal.queue_counters()) as c(counter)
+      select from unnest(tidegate_internal.queue_counters()) as c(counter)
       where to_regclass('tidegate.' || quote_ident(c.counter || '_' || q.name)) is null
     )
     or exists (select from tidegate_internal.queue_functions() as f where f.body <> f.wanted)

@@ -1,24 +1,20 @@
 -- pause: Stops, or with paused => false resumes, claims from one queue or all; returns the queues that changed.
 --
--- Returns the queues whose state changed; null for `queue` means all of them. `actor` is who asked, for the history.
+-- Returns the queues whose state changed; null for `queue` means all of them. `actor` is recorded in the history.
 create or replace function tidegate.pause(queue text default null, paused boolean default true, actor text default null)
   returns setof text
   language plpgsql
   security definer
   set search_path = pg_catalog, pg_temp
-  set jit = off
-  set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
   v_actor_before text := tidegate_internal.set_actor(pause.actor);
   v_name         text;
 begin
-  if pause.queue is not null then
-    perform tidegate_internal.require_queue(pause.queue);
-  end if;
+  perform tidegate_internal.require_queue(pause.queue) where pause.queue is not null;
   for v_name in
-    -- In the order of their names, as everybody locks the rows of configuration.
+    -- In the order of their names, as all locks on rows of configuration are taken.
     select q.name from tidegate.queue as q
     where (pause.queue is null or q.name = pause.queue) and q.paused <> pause.paused
     order by q.name

@@ -1,26 +1,22 @@
 -- put_back: Puts the messages of requests into a queue again, under their old numbers, each visible from its time on.
 --
--- For what a claim has taken out. A message that may be taken at once can lie below the queue's low-water mark, which
--- is then lowered. Putting one back holds the mark's lock until this transaction ends, wherever the mark stands,
--- because whoever raises the mark takes the same lock and looks again (`watermark_advance`): else a raise that did not
--- see this message yet would leave it behind. The caller locks no rows afterwards. Messages with a finite time need
--- none of this, they are found through the index on the visibility time. A number that another message has by now (the
--- queue's table was made again) is replaced by a fresh one.
+-- For messages that a claim has taken out. A message that may be claimed at once can lie below the queue's watermark,
+-- which is then lowered. Putting one back holds the watermark's lock until this transaction ends, wherever the
+-- watermark stands, because a claim that raises it takes the same lock and looks again (`watermark_advance`): else a
+-- raise that did not see this message yet would leave it behind. The caller locks no rows afterwards. Messages with a
+-- finite time need none of this, they are found through the index on the visibility time. A number that another message
+-- has by now (the queue's table was made again) is replaced by a fresh one.
 create or replace function tidegate_internal.put_back(p_queue text, p_msg_ids bigint[], p_ids uuid[],
   p_visible timestamptz[])
   returns void
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_there bigint[];
-  v_first bigint;
+  v_there  bigint[];
+  v_taken  record;
+  v_number bigint;
+  v_first  bigint;
 begin
   case p_queue
     -- each queue
@@ -39,9 +35,16 @@ begin
     else perform tidegate_internal.refuse_queue(p_queue);
   end case;
   if cardinality(v_there) = cardinality(p_msg_ids) is not true then
-    perform tidegate_internal.renumber(p_queue, b.id, b.visible)
-    from unnest(p_msg_ids, p_ids, p_visible) as b(msg_id, id, visible)
-    where b.msg_id <> all(coalesce(v_there, '{}'));
+    for v_taken in
+      select b.id, b.visible
+      from unnest(p_msg_ids, p_ids, p_visible) as b(msg_id, id, visible)
+      where b.msg_id <> all(coalesce(v_there, '{}'))
+    loop
+      perform tidegate_internal.announce_draw(p_queue, 1, (tidegate_internal.queue_numbers(p_queue)).last);
+      v_number := nextval(tidegate_internal.queue_sequence(p_queue));
+      update tidegate.request as r set previous_status = r.req_status, msg_id = v_number where r.id = v_taken.id;
+      perform tidegate_internal.send_messages(p_queue, array[v_taken.id], array[v_number], v_taken.visible);
+    end loop;
   end if;
 
   select min(b.msg_id) into v_first
@@ -54,3 +57,4 @@ begin
   end if;
 end;
 $$;
+select tidegate_internal.plan_along_indexes('put_back');

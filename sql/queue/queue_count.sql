@@ -1,18 +1,11 @@
--- queue_count: How many requests a queue holds, under a lease or not, and how many of them wait; exact, as far as
+-- queue_count: How many requests a queue holds, under a lease or not, and how many of them wait; exact up to
 -- `p_counted`.
 --
--- Messages from the marks on, as a claim looks: what was served since the last vacuum lies before them.
+-- Reads messages from the watermarks on, as a claim does: those served since the last vacuum lie before them.
 create or replace function tidegate_internal.queue_count(p_queue text, p_counted integer, out depth bigint,
   out waiting bigint)
   language plpgsql
   stable
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
-  set enable_sort = off
   set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -31,8 +24,8 @@ begin
       end if;
       v_mark := coalesce(pg_sequence_last_value('tidegate.watermark_QUEUE'), 0);
       v_due := to_timestamp(coalesce(pg_sequence_last_value('tidegate.due_QUEUE'), 0) / 1000000.0);
-      select count(*) + tidegate_internal.leased_count(p_queue), count(*) filter (where m.vt <= v_now) into depth,
-        waiting
+      select count(*) + tidegate_internal.leased_count(p_queue), count(*) filter (where m.vt <= v_now)
+      into depth, waiting
       from (
         (select q.vt from pgmq.q_QUEUE as q where q.msg_id >= v_mark order by q.msg_id limit p_counted)
         union all
@@ -55,3 +48,4 @@ begin
   end case;
 end;
 $$;
+select tidegate_internal.plan_along_indexes('queue_count', 'enable_sort');

@@ -1,16 +1,18 @@
--- queue_counter: A queue's own counter, one of pacing the theoretical arrival time of the next send, nanoseconds since
--- the epoch mark no message below this msg_id waits, except such as come due later or reappear (see `take_messages`)
--- due every message whose visibility time is finite and before this has been dealt with, microseconds survey when
--- `survey_queue` last looked, microseconds since the epoch hand the stretch of numbers that its next look begins with
--- surveyed how many numbers, up to the last one surveyed, do not wait; 0: nothing is surveyed offset how many numbers
--- are known to be dead (see `enter_queue`) ended no open transaction has drawn a number up to this one (see
--- `watermark_advance`) noted, noted_xact the last number of one moment, and a transaction id beyond all that had drawn
--- by then reaped no claim looks for a lease that ran out before this, microseconds since the epoch (see
--- `watermarks_advance`) epoch kinds' marks of an earlier one are void (see `watermark_lower`).
+-- queue_counter: The sequence that is one of a queue's own counters (see `queue_counters` for their names).
 --
--- Sequences, because `setval` is in place: a counter row would leave a dead version at every claim, and all of
--- them would have to be walked while somebody holds an old snapshot. `setval` is not undone by a rollback, so
--- each user orders its steps for that.
+-- pacing: the theoretical arrival time of the next send, nanoseconds since the epoch. watermark: no message below this
+-- msg_id waits, except those that come due later or reappear (see `take_messages`). due: every message with a finite
+-- visibility time before this has been dealt with, microseconds. survey: when `survey_queue` last ran, microseconds.
+-- hand: the stretch that its next run begins with. surveyed: how many numbers, up to the last one surveyed, do not
+-- wait; 0: nothing is surveyed. offset: how many numbers are known to be dead (see `enter_queue`). ended: no open
+-- transaction has drawn a number up to this one (see `watermark_advance`). noted, noted_xact: the last number of one
+-- moment, and a transaction id beyond all that had drawn by then. reaped: no claim looks for a lease that ran out
+-- before this, microseconds (see `watermarks_advance`). epoch: watermarks of kinds under an earlier one are void (see
+-- `watermark_lower`).
+--
+-- Sequences, because `setval` is in place: a counter row would leave a dead version at every claim, and every claim
+-- would walk over all of them while an old snapshot is held. `setval` is not undone by a rollback, so each caller
+-- orders its steps for that.
 create or replace function tidegate_internal.queue_counter(p_queue text, p_counter text)
   returns regclass
   language sql

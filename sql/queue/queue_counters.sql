@@ -3,7 +3,7 @@ create or replace function tidegate_internal.queue_counters()
   returns text[]
   language sql
   immutable
-  parallel safe
 return array[
-  'pacing', 'watermark', 'due', 'survey', 'hand', 'surveyed', 'offset', 'ended', 'noted', 'noted_xact', 'epoch', 'reaped'
+  'pacing', 'watermark', 'due', 'survey', 'hand', 'surveyed', 'offset', 'ended', 'noted', 'noted_xact', 'epoch',
+  'reaped'
 ];

@@ -1,7 +1,7 @@
--- queue_counts: How many requests each queue has, waits with and has given out, and since when its oldest is in it.
+-- queue_counts: How many requests each queue has, waiting and held, and how long its oldest has been in it.
 --
 -- One pass over each queue: a million messages take a fraction of a second. A queue without requests has zeros, and no
--- oldest. What a lease that has run out held waits for the claim that reaps it.
+-- oldest. A request whose lease has run out waits for the claim that reaps it.
 create or replace function tidegate.queue_counts()
   returns table (queue text, depth bigint, waiting bigint, held bigint, oldest_at timestamptz)
   language plpgsql
@@ -32,8 +32,7 @@ begin
           from tidegate.leased_request as l
           where l.queue = $1
         ) as l
-      $sql$,
-      tidegate_internal.queue_table(v_queue)
+      $sql$, tidegate_internal.queue_table(v_queue)
     ) using v_queue, v_now;
   end loop;
 end;

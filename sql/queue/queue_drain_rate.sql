@@ -1,38 +1,17 @@
--- queue_drain_rate: Messages served per second over the last 10 s, minute and 5 minutes, per queue.
---
--- By window functions over the append-only drains; an empty drain at this moment makes the windows end now.
+-- queue_drain_rate: How many messages per second each queue has drained over the last 10 seconds, minute and 5 minutes.
 create or replace view tidegate.queue_drain_rate as
-with drain as (
-  select d.queue, d.at, d.drained from tidegate.queue_drain as d where d.at > tidegate.clock() - interval '5 minutes'
-  union all
-  select q.name, tidegate.clock(), 0 from tidegate.queue as q
-), windowed as (
-  select
-    d.queue, d.at,
-    sum(d.drained) over (
-      partition by d.queue order by d.at range between interval '10 seconds' preceding and current row
-    ) as drained_10s,
-    sum(d.drained) over (
-      partition by d.queue order by d.at range between interval '1 minute' preceding and current row
-    ) as drained_1m,
-    sum(d.drained) over (
-      partition by d.queue order by d.at range between interval '5 minutes' preceding and current row
-    ) as drained_5m,
-    max(d.at) filter (where d.drained > 0) over (partition by d.queue) as last_drained_at
-  from drain as d
-)
-select distinct on (w.queue)
-  w.queue,
-  round(w.drained_10s / 10.0, 2) as per_second_10s,
-  round(w.drained_1m / 60.0, 2) as per_second_1m,
-  round(w.drained_5m / 300.0, 2) as per_second_5m,
-  w.last_drained_at
-from windowed as w
-join tidegate.queue as q on q.name = w.queue
-order by w.queue, w.at desc;
+select
+  q.name as queue, round(coalesce(sum(d.drained) filter (where d.at >= clock.now - interval '10 seconds'), 0) / 10.0, 2)
+    as per_second_10s,
+  round(coalesce(sum(d.drained) filter (where d.at >= clock.now - interval '1 minute'), 0) / 60.0, 2) as per_second_1m,
+  round(coalesce(sum(d.drained), 0) / 300.0, 2) as per_second_5m,
+  max(d.at) filter (where d.drained > 0) as last_drained_at
+from (select tidegate.clock() as now) as clock
+cross join tidegate.queue as q
+left join tidegate.queue_drain as d on d.queue = q.name and d.at > clock.now - interval '5 minutes'
+group by q.name;
 comment on column tidegate.queue_drain_rate.queue is 'The queue.';
 comment on column tidegate.queue_drain_rate.per_second_10s is 'Messages per second over the last 10 seconds.';
 comment on column tidegate.queue_drain_rate.per_second_1m is 'Messages per second over the last minute.';
 comment on column tidegate.queue_drain_rate.per_second_5m is 'Messages per second over the last 5 minutes.';
-comment on column tidegate.queue_drain_rate.last_drained_at is
-  'When a message was last served; null: not within 5 minutes.';
+comment on column tidegate.queue_drain_rate.last_drained_at is 'When a message last left; null: not within 5 minutes.';

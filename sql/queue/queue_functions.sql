@@ -1,4 +1,4 @@
--- queue_functions: The functions with a branch for each queue: their bodies as they are, and as the queues want them.
+-- queue_functions: The functions with a branch for each queue: their bodies, and the bodies that the queues require.
 create or replace function tidegate_internal.queue_functions()
   returns table (signature regprocedure, body text, wanted text)
   language sql

@@ -3,13 +3,6 @@ create or replace function tidegate_internal.queue_has_waiting(p_queue text, p_n
   returns boolean
   language plpgsql
   stable
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
-  set enable_sort = off
   set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -21,9 +14,9 @@ begin
     when 'QUEUE' then
       v_mark := coalesce(pg_sequence_last_value('tidegate.watermark_QUEUE'), 0);
       v_waiting := exists (
-        select
-        from (select from pgmq.q_QUEUE as m where m.msg_id >= v_mark
-          and m.vt <= p_now order by m.msg_id limit 1) as first
+        select from (
+          select from pgmq.q_QUEUE as m where m.msg_id >= v_mark and m.vt <= p_now order by m.msg_id limit 1
+        ) as first
       );
     -- end of each queue
     else perform tidegate_internal.refuse_queue(p_queue);
@@ -31,3 +24,4 @@ begin
   return v_waiting;
 end;
 $$;
+select tidegate_internal.plan_along_indexes('queue_has_waiting', 'enable_sort');

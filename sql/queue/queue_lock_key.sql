@@ -1,5 +1,5 @@
--- queue_lock_key: The advisory lock of one queue and purpose (`pacing`, `concurrency`, `watermark`, `survey`), or of one
--- gate (`admission`, `drain`).
+-- queue_lock_key: The advisory lock of one queue and purpose (such as `pacing` or `watermark`), or of one gate
+-- (`admission`, `drain`).
 create or replace function tidegate.queue_lock_key(p_queue text, p_purpose text)
   returns bigint
   language sql

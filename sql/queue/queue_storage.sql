@@ -9,6 +9,7 @@ create or replace function tidegate_internal.queue_storage()
 as $$
 begin
   perform tidegate_internal.make_storage(new.name, new.stage);
+  insert into tidegate.gate (queue) values (new.name) on conflict do nothing;
   return null;
 end;
 $$;
@@ -46,9 +47,7 @@ create or replace function tidegate_internal.queue_identity()
 as $$
 begin
   if (new.name, new.stage) is distinct from (old.name, old.stage) then
-    raise exception using
-      errcode = 'TG005',
-      message = format('queue "%s" keeps its name and stage', old.name),
+    raise exception using errcode = 'TG005', message = format('queue "%s" keeps its name and stage', old.name),
       hint = 'create another queue and point the kinds at it';
   end if;
   return new;
@@ -60,7 +59,7 @@ create or replace trigger queue_identity
   for each row
   execute function tidegate_internal.queue_identity();
 
--- A limit or a pause holds at once: whoever sleeps until the old limit allows more looks again.
+-- A limit or a pause holds at once: workers that sleep until the old limit allows more look again.
 create or replace function tidegate_internal.queue_wakes()
   returns trigger
   language plpgsql
@@ -76,23 +75,6 @@ create or replace trigger queue_wakes
   after update on tidegate.queue
   for each row
   execute function tidegate_internal.queue_wakes();
-
-create or replace function tidegate_internal.queue_gate()
-  returns trigger
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
-begin
-  insert into tidegate.gate (queue) values (new.name) on conflict do nothing;
-  return null;
-end;
-$$;
-
-create or replace trigger queue_gate
-  after insert on tidegate.queue
-  for each row
-  execute function tidegate_internal.queue_gate();
 
 -- A queue goes with its storage, and only when nothing is in it: rows keep the queue they are in.
 create or replace function tidegate_internal.queue_removal()
@@ -116,8 +98,7 @@ begin
   end if;
   if v_depth > 0 then
     raise exception using
-      errcode = 'TG005',
-      message = format('queue "%s" holds requests and may not be deleted', old.name),
+      errcode = 'TG005', message = format('queue "%s" holds requests and may not be deleted', old.name),
       hint = 'point its kinds elsewhere and let it drain';
   end if;
   -- A survey that is under way is waited for, and none begins after this.
@@ -140,12 +121,7 @@ create or replace trigger queue_removal
   before delete on tidegate.queue
   for each row
   execute function tidegate_internal.queue_removal();
-comment on function tidegate_internal.queue_branches is
-  'Trigger on queue: each queue has its branch in the queue functions.';
-comment on function tidegate_internal.queue_wakes is
-  'Trigger on queue: wakes the workers when a limit or a pause changes.';
-comment on function tidegate_internal.queue_identity is 'Trigger on queue: name and stage stay (TG005).';
-comment on function tidegate_internal.queue_removal is
-  'Trigger on queue: drops the storage of a queue that is deleted; refuses while it holds messages (TG005).';
-comment on function tidegate_internal.queue_gate is 'Trigger on queue: gives it a gate.';
+comment on function tidegate_internal.queue_branches is 'Trigger on queue: keeps a branch for each queue function.';
+comment on function tidegate_internal.queue_wakes is 'Trigger on queue: wakes workers when a limit or a pause changes.';
+comment on function tidegate_internal.queue_removal is 'Trigger on queue: drops its storage, if it is empty (TG005).';
 comment on function tidegate_internal.queue_identity is 'Trigger on queue: its name and stage never change (TG005).';

@@ -3,5 +3,4 @@ create or replace function tidegate_internal.queue_table(p_queue text)
   returns text
   language sql
   immutable
-  parallel safe
 return 'pgmq.' || quote_ident('q_' || p_queue);

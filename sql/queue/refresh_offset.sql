@@ -1,29 +1,23 @@
--- refresh_offset: Counts the numbers of a queue that are dead: neither waiting, nor under a lease, nor drawn by an open
+-- refresh_offset: Counts the dead numbers of a queue: neither waiting, nor under a lease, nor drawn by an open
 -- transaction.
 --
 -- Returns how many requests the queue holds, under a lease or not, or null if it did not count.
 --
--- Three looks, each with a snapshot of its own, in this order: the last number, the open draws, the messages. A number
--- drawn before the first look was registered by its lock before: either the second sees the lock, or it was released
+-- Three reads, each with a snapshot of its own, in this order: the last number, the open draws, the messages. A number
+-- drawn before the first read was registered by its lock before: either the second sees the lock, or it was released
 -- after the number became visible (or void), and the third decides. Counting one twice makes the gate only stricter. So
 -- the offset never counts a live number, and a greater one is not replaced by a smaller; except with `p_replace`, for
 -- `recover`: a dump that was restored may have an offset that is younger than its messages.
 --
 -- The lock ends with a block that raises, while `setval` stays: else it would last until the caller commits. `p_wait`
--- waits for one who is at it; with `p_seen`, does nothing if the offset is another already. Does nothing above READ
--- COMMITTED, where a look is of long ago, nor for a transaction that may have removed requests from the queue
+-- waits for a concurrent refresh; with `p_seen`, does nothing if the offset differs already. Does nothing above READ
+-- COMMITTED, where a snapshot may be old, nor for a transaction that may have removed requests from the queue
 -- (`has_removed`): they look dead to it, and it may roll back.
 create or replace function tidegate_internal.refresh_offset(
   p_queue text, p_wait boolean, p_seen bigint default null, p_replace boolean default false
 )
   returns bigint
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -86,3 +80,4 @@ begin
   end;
 end;
 $$;
+select tidegate_internal.plan_along_indexes('refresh_offset');

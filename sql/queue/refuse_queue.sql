@@ -1,4 +1,4 @@
--- refuse_queue: Says why there is no branch for a queue (see `each_queue`).
+-- refuse_queue: Raises the error for a queue that a queue function has no branch for (see `each_queue`).
 --
 -- Raises TG005 for an unknown queue; 40001 for one that is being made.
 create or replace function tidegate_internal.refuse_queue(p_queue text)
@@ -8,9 +8,7 @@ create or replace function tidegate_internal.refuse_queue(p_queue text)
 as $$
 begin
   perform tidegate_internal.require_queue(p_queue);
-  raise exception using
-    errcode = '40001',
-    message = format('queue "%s" is being made', p_queue),
+  raise exception using errcode = '40001', message = format('queue "%s" is being made', p_queue),
     hint = 'try again; if that does not help, `tidegate recover` builds the functions of queues';
 end;
 $$;

@@ -10,7 +10,6 @@ create or replace function tidegate.request_position(id uuid)
   stable
   security definer
   set search_path = pg_catalog, pg_temp
-  set jit = off
 as $$
   select p.queue_position
   from tidegate.request as r

@@ -12,14 +12,11 @@ declare
 begin
   select * into v_queue from tidegate.queue as q where q.name = p_queue;
   if not found then
-    raise exception using
-      errcode = 'TG005',
-      message = format('there is no queue "%s"', p_queue),
+    raise exception using errcode = 'TG005', message = format('there is no queue "%s"', p_queue),
       hint = 'select name, stage from tidegate.queue';
   end if;
   if v_queue.stage <> p_stage then
-    raise exception using
-      errcode = 'TG005',
+    raise exception using errcode = 'TG005',
       message = format('queue "%s" serves the %s stage, not the %s stage', p_queue, v_queue.stage, p_stage);
   end if;
   return v_queue;

@@ -1,14 +1,13 @@
--- rescan_queue: Maintenance: brings messages back to light that a queue's marks or a step of the clock hide; returns
--- how many times.
+-- rescan_queue: Maintenance: finds messages and leases that a queue's watermarks or a step of the clock hide; returns
+-- how many.
 --
--- Returns how many it brought back to light. Three ways to be hidden: a submission or a release that committed long
--- after it drew its number (below the low-water mark), or after its time (before the due mark); and a hold that
--- reaches further than its lease can, because the clock stepped back. Runs as a maintenance duty, one at a time.
--- Each step reads the clock after it sees the messages: a lease that was taken between this call and the look would
--- reach further than it could at the call.
+-- Three ways to be hidden: a submission or a release that committed long after it drew its number (below the
+-- watermark), or after its time (before the due mark); and a lease that reaches further than it can, because the clock
+-- stepped back. Runs as a maintenance duty, one at a time. Each step reads the clock after it sees the messages: a
+-- lease that was taken between this call and the read would reach further than it could at the call.
 --
--- It also raises the due mark, to what is due first: while nothing is claimed nobody else does, and whoever counts from
--- the mark on would walk over every message that was settled since.
+-- It also raises the due mark, to the first message due: without claims nothing else does, and each count from the mark
+-- on would walk over every message that was settled since.
 create or replace function tidegate.rescan_queue(queue text)
   returns bigint
   language plpgsql
@@ -28,7 +27,7 @@ declare
   v_freed   bigint;
 begin
   perform tidegate_internal.require_queue(rescan_queue.queue);
-  -- Somebody may have dropped its storage.
+  -- Its storage may have been dropped.
   if to_regclass(tidegate_internal.queue_table(rescan_queue.queue)) is null then
     return 0;
   end if;
@@ -58,8 +57,8 @@ begin
   end if;
   -- To look below the kinds' marks would be to look at each message there: a claim does it once an hour, and after
   -- `recover`.
-  delete from tidegate.kind_watermark as m where m.queue = rescan_queue.queue and m.noted_at < v_now - interval '1 '
-  'hour';
+  delete from tidegate.kind_watermark as m
+  where m.queue = rescan_queue.queue and m.noted_at < v_now - interval '1 hour';
 
   -- A step of the clock may have made a lease that ran out before this mark.
   v_visible := (
@@ -90,7 +89,7 @@ begin
       $sql$ select vt from %s where vt > $1 and vt <= $2 order by vt limit 1 $sql$,
       tidegate_internal.queue_table(rescan_queue.queue)
     ) into v_visible using to_timestamp(v_due_us / 1000000.0), v_now;
-    -- A little behind the present, as `due_watermark_advance` asks.
+    -- A little behind the present, as in `watermarks_advance`.
     v_now_us := least(v_now_us - 100000, (extract(epoch from v_visible) * 1000000)::bigint - 1);
     if v_now_us > v_due_us then
       perform setval(v_due, v_now_us);

@@ -1,5 +1,4 @@
--- revive_numbers: Says that dead numbers of a queue are about to live again: `recover` puts messages back that were
--- lost.
+-- revive_numbers: Announces that dead numbers of a queue are about to live again: `recover` puts lost messages back.
 --
 -- Announced first, as a draw; then the offset is lowered by as many, under the lock of `refresh_offset`, which ends at
 -- once. The caller inserts afterwards.

@@ -3,10 +3,7 @@
 -- The caller draws the numbers from `queue_sequence` first, because the request's row names its message.
 -- A message that may be taken at once has the visibility time '-infinity': no step of the clock can hide it.
 create or replace function tidegate_internal.send_messages(
-  p_queue   text,
-  p_ids     uuid[],
-  p_msg_ids bigint[],
-  p_visible timestamptz default '-infinity'
+  p_queue text, p_ids uuid[], p_msg_ids bigint[], p_visible timestamptz default '-infinity'
 )
   returns void
   language plpgsql

@@ -1,13 +1,12 @@
 -- survey_queue: Maintenance: counts the waiting messages of a queue by stretches of numbers, so that positions deep in
--- it are cheap; returns how many stretches had changed, null when somebody else is at it.
+-- it are cheap; returns how many stretches had changed.
 --
--- Returns how many stretches had changed; null when somebody else is surveying the queue. Runs as a maintenance duty,
--- `stretches` at a time: those at the head and the tail, where a queue changes, each time, and of the others the next
--- ones, in turn. Without `stretches`, all of them. A queue of a few hundred messages is counted where it is asked for,
--- and has no survey.
+-- Null when another session is surveying the queue. Runs as a maintenance duty, `stretches` at a time: those at the
+-- head and the tail, where a queue changes, each time, and of the others the next ones, in turn. Without `stretches`,
+-- all of them. A queue of a few hundred messages has no survey: it is counted when a position is asked for.
 --
--- A survey that is killed leaves the one before. It only saves work at both ends: who asks for a position counts the
--- head and the newest numbers by itself, so the survey matters for what lies between.
+-- A survey that is killed leaves the one before. At both ends it only saves work: `waiting_before` counts the head and
+-- the newest numbers itself, so the survey matters for the stretches between.
 create or replace function tidegate.survey_queue(queue text, stretches integer default null)
   returns bigint
   language plpgsql
@@ -16,24 +15,24 @@ create or replace function tidegate.survey_queue(queue text, stretches integer d
   set jit = off
 as $$
 declare
-  v_queue     constant text := survey_queue.queue;
-  v_numbers   constant bigint := 16384;  -- of a stretch
-  v_small     constant bigint := 512;    -- numbers, from the first waiting message to the newest
-  v_many      constant integer := 1000;  -- messages with a time that has come; fewer, and `waiting_before` counts them
-  v_catch_up  constant integer := 16;    -- stretches, at the head and at the tail, in one step
-  v_hand      bigint;
-  v_mark      bigint;
-  v_due       timestamptz;
-  v_now       timestamptz;
-  v_end       bigint;
-  v_seen      record;
-  v_low       bigint;
-  v_high      bigint;
-  v_next      bigint;
-  v_tail      bigint;
-  v_differed  bigint;
-  v_changed   bigint := 0;
-  v_below     bigint[] := '{}';
+  v_queue    constant text := survey_queue.queue;
+  v_numbers  constant bigint := 16384;  -- of a stretch
+  v_small    constant bigint := 512;    -- numbers, from the first waiting message to the newest
+  v_many     constant integer := 1000;  -- messages with a time that has come; fewer, and `waiting_before` counts them
+  v_catch_up constant integer := 16;    -- stretches, at the head and at the tail, in one step
+  v_hand     bigint;
+  v_mark     bigint;
+  v_due      timestamptz;
+  v_now      timestamptz;
+  v_end      bigint;
+  v_seen     record;
+  v_low      bigint;
+  v_high     bigint;
+  v_next     bigint;
+  v_tail     bigint;
+  v_differed bigint;
+  v_changed  bigint := 0;
+  v_below    bigint[] := '{}';
 begin
   perform tidegate_internal.require_read_committed('survey_queue');
   if not pg_try_advisory_xact_lock(tidegate.queue_lock_key(v_queue, 'survey')) then
@@ -41,32 +40,32 @@ begin
   end if;
   -- After the lock, which the removal of a queue takes too.
   perform tidegate_internal.require_queue(v_queue);
-  -- Somebody may have dropped its storage.
+  -- Its storage may have been dropped.
   if to_regclass(tidegate_internal.queue_table(v_queue)) is null then
     return 0;
   end if;
 
   v_mark := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(v_queue, 'watermark')), 0);
-  v_due := to_timestamp(coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(v_queue, 'due')),
-    0) / 1000000.0);
+  v_due := to_timestamp(
+    coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(v_queue, 'due')), 0) / 1000000.0
+  );
   v_end := (select k.last + 1 from tidegate_internal.queue_numbers(v_queue) as k);
   v_now := tidegate.clock();
   execute format(
     $sql$
       select
         (select count(*) from (select 1 from %1$s where vt > $1 and vt <= $2 order by vt limit $4) as due) as due,
-        -- No further than a mark lags behind: what has not come due yet may reach far.
+        -- No further than a watermark lags behind: messages that are not due yet may reach far.
         (select msg_id from %1$s where msg_id >= $3 and msg_id < $3 + 8192
           and vt <= $2 order by msg_id limit 1) as first
-    $sql$,
-    tidegate_internal.queue_table(v_queue)
+    $sql$, tidegate_internal.queue_table(v_queue)
   ) into v_seen using v_due, v_now, v_mark, v_many;
 
   v_seen.first := coalesce(v_seen.first, least(v_mark + 8192, v_end));
   v_low := v_mark / v_numbers;
   v_high := v_end / v_numbers;
 
-  -- Below the mark only what came due waits; when that is much, its stretches count, and no others.
+  -- Below the watermark only due messages wait; when they are many, their stretches count, and no others.
   if v_seen.due >= v_many then
     execute format(
       $sql$
@@ -75,8 +74,7 @@ begin
           from (select msg_id from %s where vt > $2 and vt <= $3 order by vt offset 0) as d
           where d.msg_id < $4 * $1
         )
-      $sql$,
-      tidegate_internal.queue_table(v_queue)
+      $sql$, tidegate_internal.queue_table(v_queue)
     ) into v_below using v_numbers, v_due, v_now, v_low;
     v_changed := tidegate_internal.survey_stretches(v_queue, v_below, v_end);
   elsif v_end - v_seen.first < v_small then
@@ -126,7 +124,7 @@ begin
       where s.queue = v_queue
     ), 0)
   );
-  -- Last, because no rollback undoes it: whoever needs an exact answer trusts the survey by this.
+  -- Last, because no rollback undoes it: exact positions rely on this time of the survey.
   perform setval(tidegate_internal.queue_counter(v_queue, 'survey'), (extract(epoch from v_now) * 1000000)::bigint);
   return v_changed;
 end;

@@ -1,8 +1,8 @@
 -- survey_stretches: Counts the waiting messages of some stretches of a queue again; returns how many differed.
 --
 -- A stretch is 16384 consecutive message numbers, of 64 blocks of 256. Only blocks that lie wholly before `p_end` are
--- counted, and only what differs from the last count is written: a quiet queue writes nothing. Returns how many
--- stretches differed. A stretch without any message, waiting or not, has no row.
+-- counted, and only differences from the last count are written: a quiet queue writes nothing. A stretch without any
+-- message, waiting or not, has no row.
 create or replace function tidegate_internal.survey_stretches(p_queue text, p_stretches bigint[], p_end bigint)
   returns bigint
   language plpgsql
@@ -35,8 +35,7 @@ begin
         -- Arrays of different lengths do not aggregate.
         array_agg(s.waiting_by_block::text order by s.stretch) as waiting_by_block
       from stretch as s
-    $sql$,
-    tidegate_internal.queue_table(p_queue)
+    $sql$, tidegate_internal.queue_table(p_queue)
   ) into v_counted using p_stretches, p_end, tidegate.clock();
 
   insert into tidegate.queue_survey as s (queue, stretch, waiting, waiting_by_block)

@@ -1,29 +1,19 @@
 -- waiting_before: How many messages of a queue wait before one of them, or in all; deep ones by the last survey.
 --
--- Counts one by one what is near the head, where claims change it, and what is newer than the last survey; takes what
--- lies between from `queue_survey` (see `survey_queue`). So the answer costs about the same at any depth, and is exact
--- once the queue has been quiet for one round of the survey. Until then a cancel deep in the queue, or a delayed start
--- there that has come due, is missing from it.
+-- Counts one by one near the head, where claims change it, and numbers newer than the last survey; takes the rest from
+-- `queue_survey` (see `survey_queue`). So the count costs about the same at any depth, and is exact once the queue has
+-- been quiet for one round of the survey. Until then a cancel deep in the queue, or a delayed start there that has come
+-- due, is missing from it.
 --
--- Of what the survey does not know, `p_counted` messages are counted, the others by the difference of their numbers: an
+-- Of the messages newer than the survey, `p_counted` are counted, the others by the difference of their numbers: an
 -- upper bound. Without `p_counted` everything is counted, one by one where no survey has been made lately.
 create or replace function tidegate_internal.waiting_before(
-  p_queue   text,
-  p_msg_id  bigint,
-  p_counted integer,
-  p_now     timestamptz default tidegate.clock()
+  p_queue text, p_msg_id bigint, p_counted integer, p_now timestamptz default tidegate.clock()
 )
   returns bigint
   language plpgsql
   stable
   set jit = off
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
-  set enable_sort = off
   set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -49,13 +39,13 @@ begin
       v_survey := pg_sequence_last_value('tidegate.survey_QUEUE');
       v_end := coalesce(p_msg_id, (select s.last_value + s.is_called::integer from pgmq.q_QUEUE_msg_id_seq as s));
       if p_counted is null
-        and to_timestamp(v_survey / 1000000.0) between p_now - interval '30 seconds' and p_now + interval '1 '
-        'second' is not true
+        and (to_timestamp(v_survey / 1000000.0) between p_now - interval '30 seconds' and p_now + interval '1 second')
+          is not true
       then
         return (select count(*) from pgmq.q_QUEUE as m where m.msg_id < v_end and m.vt <= p_now);
       end if;
 
-      -- What came due below the mark, the first one that waits from there on, and those in its block and the next.
+      -- Messages due below the watermark, the first one that waits from there on, and those in its block and the next.
       with due as materialized (
         select m.msg_id
         from pgmq.q_QUEUE as m
@@ -92,7 +82,7 @@ begin
     else perform tidegate_internal.refuse_queue(p_queue);
   end case;
   v_next := coalesce(v_head.next, (v_mark / 256 + v_lag) * 256);
-  -- So much came due that the survey has to tell it, from below the mark on.
+  -- So many came due that the survey is used from below the watermark on.
   if v_head.due = v_many then
     v_head.below := 0;
     v_head.near := 0;
@@ -102,7 +92,7 @@ begin
     return v_head.below + v_head.near;
   end if;
 
-  -- What has been surveyed from there on: whole blocks of 256 numbers, 64 of which are a stretch.
+  -- The surveyed part from there on: whole blocks of 256 numbers, 64 of which are a stretch.
   v_from := v_next / 256;
   select s.stretch * 64 + cardinality(s.waiting_by_block) into v_to
   from tidegate.queue_survey as s
@@ -125,7 +115,7 @@ begin
     where s.queue = p_queue and s.stretch between v_from / 64 and (v_to - 1) / 64;
   end if;
 
-  -- What is newer. The limit bounds the look, not the number: a planner that expects few rows would read them all
+  -- Newer messages. The limit bounds the read, not the number: a planner that expects few rows would read them all
   -- first.
   v_limit := least(p_counted, v_end - v_to * 256);
   case p_queue
@@ -148,3 +138,4 @@ begin
   return v_head.below + v_head.near + least(v_surveyed + v_tail.waiting, v_end - v_next);
 end;
 $$;
+select tidegate_internal.plan_along_indexes('waiting_before', 'enable_sort');

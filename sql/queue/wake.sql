@@ -1,12 +1,9 @@
--- wake: Tells the workers of a queue, if any listen, that there is something to claim; a hint.
+-- wake: Notifies the workers of a queue that it has messages to claim; a hint.
 --
 -- For a transaction of its own: a NOTIFY takes a cluster-wide lock at commit. A hint only: workers poll as well.
 create or replace function tidegate.wake(queue text)
   returns void
   language sql
   security definer
-  set search_path = pg_catalog, pg_temp
-as $$
-  select pg_notify('tidegate_queue', wake.queue);
-$$;
+return pg_notify('tidegate_queue', wake.queue);
 select tidegate_internal.allow('wake', '{api,worker,admin}');

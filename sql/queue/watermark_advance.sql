@@ -1,24 +1,19 @@
--- watermark_advance: Moves a queue's low-water mark up to the first message that waits.
+-- watermark_advance: Raises a queue's watermark up to the first message that waits.
 --
--- With `p_kinds`, the marks of these kinds (`kind_watermark`), which pass messages of others.
+-- With `p_kinds`, the watermarks of these kinds (`kind_watermark`), which pass messages of others.
 --
 -- Called by a claim that had to walk far to its first message. A number that an open transaction has drawn may become a
--- message later, so first it learns up to which number all drawing transactions have ended (counter `ended`): to the
+-- message later, so first it finds up to which number all drawing transactions have ended (counter `ended`): to the
 -- last one, while none is open; else to the last one of an earlier call, which noted it, once no transaction is open
--- that was open then. A mark passes no number beyond that. But claims must not slow down without end while one stays
--- open: the queue's mark passes its numbers when `v_reach` others have been drained, and `rescan_queue` finds what
--- commits there (the gate counts from `ended` on). Skipped while another session moves a mark: the next claim tries
--- again.
-create or replace function tidegate_internal.watermark_advance(p_queue text, p_first bigint, p_kinds text[] default null)
+-- that was open then. A watermark passes no number beyond that. But claims must not slow down without end while one
+-- stays open: the queue's watermark passes its numbers when `v_reach` others have been drained, and `rescan_queue`
+-- finds messages that commit there (the gate counts from `ended` on). Skipped while another session moves a watermark:
+-- the next claim tries again.
+create or replace function tidegate_internal.watermark_advance(
+  p_queue text, p_first bigint, p_kinds text[] default null
+)
   returns void
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
-  set enable_sort = off
   set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -41,8 +36,8 @@ begin
     return;
   end if;
 
-  -- Under the lock, and in this order, each with a look of its own. What has ended stays ended, unless the sequence has
-  -- been set back.
+  -- Under the lock, and in this order, each with a snapshot of its own. An ended draw stays ended, unless the sequence
+  -- has been set back.
   v_last := (select k.last from tidegate_internal.queue_numbers(p_queue) as k);
   v_draws := tidegate_internal.drawing_transactions(p_queue);
   v_next := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
@@ -101,3 +96,4 @@ begin
   end if;
 end;
 $$;
+select tidegate_internal.plan_along_indexes('watermark_advance', 'enable_sort');

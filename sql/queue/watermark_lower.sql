@@ -1,7 +1,7 @@
--- watermark_lower: Lowers the marks of a queue to a message that waits again, for a caller that holds the lock of its
--- low- water mark.
+-- watermark_lower: Lowers the watermarks of a queue to a message that waits again; the caller holds the watermark's
+-- lock.
 --
--- Above READ COMMITTED it may not see the kinds' marks, so it makes all of them void.
+-- Above READ COMMITTED it may not see the kinds' watermarks, so it makes all of them void.
 create or replace function tidegate_internal.watermark_lower(p_queue text, p_first bigint)
   returns void
   language plpgsql

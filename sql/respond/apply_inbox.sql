@@ -6,12 +6,6 @@
 create or replace function tidegate_internal.apply_inbox(p_ids uuid[])
   returns bigint
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -48,3 +42,4 @@ begin
   return v_applied;
 end;
 $$;
+select tidegate_internal.plan_along_indexes('apply_inbox');

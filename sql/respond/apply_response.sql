@@ -1,24 +1,13 @@
 -- apply_response: receipt_received → completed or failure, by one response, share or verdict.
 --
--- Returns what it did: `completed`, `rejected` (a proof's verdict), `stored` (a share; the threshold is not reached),
--- `duplicate` (a share already stored), `refused` (it does not fit the request's flow, see `response_refusal`), or
--- null when the request is not awaiting a response. The caller has locked the request's row, so the shares stored
--- by others are all visible to the count, which is a statement of its own: the threshold is reached exactly once,
--- whatever the order.
-create or replace function tidegate_internal.apply_response(
-  p_id       uuid,
-  p_response jsonb,
-  p_part     text,
-  p_accept   boolean
-)
+-- Returns the outcome: `completed`, `rejected` (a proof's verdict), `stored` (a share; the threshold is not reached),
+-- `duplicate` (a share already stored), `refused` (it does not fit the request's flow, see `response_refusal`), or null
+-- when the request is not awaiting a response. The caller has locked the request's row, so the shares stored by others
+-- are all visible to the count, which is a statement of its own: the threshold is reached exactly once, whatever the
+-- order.
+create or replace function tidegate_internal.apply_response(p_id uuid, p_response jsonb, p_part text, p_accept boolean)
   returns text
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -73,3 +62,4 @@ begin
   return case when found then 'completed' end;
 end;
 $$;
+select tidegate_internal.plan_along_indexes('apply_response');

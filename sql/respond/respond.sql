@@ -8,24 +8,13 @@
 --   early       kept until the receipt is stored late        kept, but the request had already ended
 -- Raises TG006 for an id that no request has, TG007 for a response that does not fit the request's flow.
 create or replace function tidegate.respond(
-  response  jsonb,
-  id        uuid default null,
-  reference text default null,
-  part      text default null,
-  accept    boolean default null
+  response jsonb, id uuid default null, reference text default null, part text default null,
+  accept boolean default null
 )
   returns table (request_id uuid, req_status tidegate.request_status, outcome text)
   language plpgsql
   security definer
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
-  set jit = off
-  set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -38,7 +27,7 @@ begin
     if respond.reference is null then
       raise exception using errcode = 'TG007', message = 'a response names its request: by id or by reference';
     end if;
-    perform tidegate_internal.lock_references(array[respond.reference]);
+    perform tidegate_internal.lock_names('reference', array[respond.reference]);
     select f.request_id into v_id from tidegate.request_reference as f where f.reference = respond.reference;
     if not found then
       insert into tidegate.response_inbox (reference, part, accept, response)
@@ -55,9 +44,7 @@ begin
   where r.id = v_id
   for update;
   if not found then
-    raise exception using
-      errcode = 'TG006',
-      message = format('there is no request %s', v_id);
+    raise exception using errcode = 'TG006', message = format('there is no request %s', v_id);
   end if;
   v_refusal := tidegate_internal.response_refusal(v_request.flow, v_request.response_threshold, respond.part,
     respond.accept);
@@ -76,3 +63,4 @@ begin
 end;
 $$;
 select tidegate_internal.allow('respond', '{api,worker,admin}');
+select tidegate_internal.plan_along_indexes('respond');

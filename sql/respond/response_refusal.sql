@@ -1,14 +1,10 @@
 -- response_refusal: Why a response does not fit a request of this flow, or null when it does.
 create or replace function tidegate_internal.response_refusal(
-  p_flow      tidegate.flow,
-  p_threshold integer,
-  p_part      text,
-  p_accept    boolean
+  p_flow tidegate.flow, p_threshold integer, p_part text, p_accept boolean
 )
   returns text
   language sql
   immutable
-  parallel safe
 return (
   case
     when p_flow = 'proof' and p_accept is null then 'a proof is answered by a verdict: say accept => true or false'

@@ -1,9 +1,8 @@
--- sweep_inbox: Maintenance: applies or marks late what waits in response_inbox; returns how many it applied.
+-- sweep_inbox: Maintenance: applies early responses in response_inbox or marks them late; returns how many it applied.
 --
--- A safety net: receipts apply their own early responses. So one call looks at the next `batch` of them only, and the
--- next call goes on from there; `everything` looks at all. A response under a reference that no request has is deleted,
--- and counted, once it is older than the longest deadline of a kind: no receipt can bring its reference any more.
--- Returns how many responses it applied.
+-- A safety net: receipts apply their own early responses. So one call reads the next `batch` of them only, and the next
+-- call goes on from there; `everything` reads all. A response under a reference that no request has is deleted, and
+-- counted, once it is older than the longest deadline of a kind: no receipt can bring its reference any more.
 create or replace function tidegate.sweep_inbox(batch integer default 1000, everything boolean default false)
   returns bigint
   language plpgsql
@@ -49,7 +48,7 @@ begin
     update tidegate.inbox_total set expired = expired + v_expired;
   end if;
 
-  perform tidegate_internal.lock_references(array(
+  perform tidegate_internal.lock_names('reference', array(
     select i.reference
     from tidegate.response_inbox as i
     join tidegate.request_reference as f on f.reference = i.reference

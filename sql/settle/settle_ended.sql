@@ -2,21 +2,11 @@
 --
 -- The inner form of `settle_failed` (queued → failure) and `settle_rejected` (tx_in_flight → failure).
 create or replace function tidegate.settle_ended(
-  p_leases  tidegate.lease[],
-  p_errors  jsonb[],
-  p_from    tidegate.request_status,
-  p_cause   text,
-  p_took_ms integer[],
-  p_hedges  integer[]
+  p_leases tidegate.lease[], p_errors jsonb[], p_from tidegate.request_status, p_cause text,
+  p_took_ms integer[], p_hedges integer[]
 )
   returns table (id uuid, req_status tidegate.request_status)
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
@@ -33,8 +23,7 @@ begin
     update tidegate.request as r
     set
       req_status = 'failure', transition_no = r.transition_no + 1, cause = p_cause, queue = null, msg_id = null,
-      lease = null,
-      error = coalesce(p_errors[h.place], tidegate_internal.error_json(p_cause, 'no reason given', false))
+      lease = null, error = coalesce(p_errors[h.place], tidegate_internal.error_json(p_cause, 'no reason given', false))
     from unnest(v_held.ids, v_held.places, v_held.tokens, v_held.claimed) as h(id, place, token, claimed)
     where r.id = any(array[h.id]) and r.req_status = p_from
     returning
@@ -50,10 +39,10 @@ begin
   perform tidegate_internal.end_leases(v_held.queue, v_moved.ids, v_moved.tokens, v_moved.claimed);
   perform tidegate_internal.record_calls(
     (case p_from when 'queued' then 'readiness' else 'tx' end)::tidegate.stage, v_moved.kinds, v_moved.first, null,
-    null,
-    v_moved.places, p_took_ms, p_hedges, v_moved.claimed
+    null, v_moved.places, p_took_ms, p_hedges, v_moved.claimed
   );
   return query select unnest(v_moved.ids), 'failure'::tidegate.request_status;
 end;
 $$;
 select tidegate_internal.allow('settle_ended', '{worker,admin}');
+select tidegate_internal.plan_along_indexes('settle_ended');

@@ -1,26 +1,16 @@
 -- settle_passed: queued → processing, when the readiness check passed; returns the requests that moved.
 --
 -- Returns the requests that moved, and their tx queue. A request missing from the result was not this holder's any more
--- (lease taken over, cancelled, timed out): drop the outcome. `wake` tells that nothing waited in that queue before, so
--- its workers may be asleep. `took_ms` and `hedges` (one per lease, or null): how long the check took, and how many
--- more were made for it.
+-- (lease taken over, cancelled, timed out): drop the outcome. `wake`: nothing waited in that queue before, so its
+-- workers may be asleep. `took_ms` and `hedges` (one per lease, or null): how long the check took, and how many hedges
+-- were made for it.
 create or replace function tidegate.settle_passed(
-  leases  tidegate.lease[],
-  took_ms integer[] default null,
-  hedges  integer[] default null
+  leases tidegate.lease[], took_ms integer[] default null, hedges integer[] default null
 )
   returns table (id uuid, req_status tidegate.request_status, queue text, wake boolean)
   language plpgsql
   security definer
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
-  set jit = off
-  set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -94,3 +84,4 @@ begin
 end;
 $$;
 select tidegate_internal.allow('settle_passed', '{worker,admin}');
+select tidegate_internal.plan_along_indexes('settle_passed');

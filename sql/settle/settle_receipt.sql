@@ -4,50 +4,32 @@
 -- `refs` (one per lease, or null) are the downstream's references, under which responses may come; `responses` (one per
 -- lease, or null) are answers that came with the receipt: a `direct` request completes with it in this very step,
 -- others are answered as if it had come a moment later. Responses that came before their receipt are applied. `took_ms`
--- and `hedges` (one per lease, or null): how long the call took, and how many more were made for it. A reference stands
--- for one live request: one whose reference another awaits its response under, and that is not answered by its receipt,
--- ends in failure (outcome_unknown), because no response could be told to be its own. Returns the requests that moved
--- and where they are now; a missing one was not this holder's any more.
+-- and `hedges` (one per lease, or null): how long the call took, and how many hedges were made for it. A reference
+-- stands for one live request: a request whose reference another one awaits its response under, and that is not
+-- answered by its receipt, ends in failure (outcome_unknown), because a response could not be attributed to it. Returns
+-- the requests that moved and their status; a missing one was not this holder's any more.
 create or replace function tidegate.settle_receipt(
-  leases    tidegate.lease[],
-  refs      text[] default null,
-  responses jsonb[] default null,
-  took_ms   integer[] default null,
-  hedges    integer[] default null
+  leases tidegate.lease[], refs text[] default null, responses jsonb[] default null,
+  took_ms integer[] default null, hedges integer[] default null
 )
   returns table (id uuid, req_status tidegate.request_status)
   language plpgsql
   security definer
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
-  set jit = off
-  set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-  v_queue    constant text := tidegate_internal.lease_queue(leases);
-  v_now      timestamptz;
-  v_held     record;
-  -- Under what request each lease's reference is taken; null where it is free, or the answer is here.
-  v_taken    uuid[];
-  v_other    record;
-  v_ids      uuid[];
-  v_places   bigint[];
-  v_statuses tidegate.request_status[];
-  v_waiting  uuid[];
-  v_kinds    text[];
-  v_first    boolean[];
-  v_tokens   bigint[];
-  v_claimed  timestamptz[];
+  v_queue constant text := tidegate_internal.lease_queue(leases);
+  v_now   timestamptz;
+  v_held  record;
+  -- The request that each lease's reference is in use for; null where it is free, or the request is answered.
+  v_taken uuid[];
+  v_other record;
+  v_moved record;
 begin
   if array_remove(refs, null) <> '{}' then
     -- A response by reference looks for its request under the same lock: without it both could miss each other.
-    perform tidegate_internal.lock_references(refs);
+    perform tidegate_internal.lock_names('reference', refs);
     select * into v_held from tidegate_internal.lock_held(leases);
     v_taken := array_fill(null::uuid, array[coalesce(cardinality(leases), 0)]);
     for v_other in
@@ -58,7 +40,7 @@ begin
         from unnest(v_held.ids, v_held.places) as h(id, place)
         cross join lateral (select * from tidegate.request as r where r.id = h.id offset 0) as r
         cross join lateral (
-          -- A share or what comes with a proof answers nothing yet.
+          -- A share, or a response to a proof, answers nothing yet.
           select coalesce(responses[h.place] is not null and r.flow <> 'proof'
             and r.response_threshold = 1, false) as answered
         ) as a
@@ -89,8 +71,7 @@ begin
       finished_at = case when h.taken is not null or (r.flow = 'direct' and responses[h.place] is not null)
         then v_now end,
       cause = case when h.taken is not null then 'outcome_unknown' else 'receipt' end,
-      queue = null, msg_id = null, lease = null,
-      reference = refs[h.place],
+      queue = null, msg_id = null, lease = null, reference = refs[h.place],
       response = case when r.flow = 'direct' then responses[h.place] end,
       error = case when h.taken is not null then tidegate_internal.error_json(
         'reference_in_use',
@@ -108,12 +89,13 @@ begin
     returning r.id, r.req_status, h.place, h.token, r.tx_in_flight_at, r.kind, r.tx_attempt
   )
   select
-    array_agg(m.id), array_agg(m.req_status), array_agg(m.place),
-    array_agg(m.id) filter (where m.req_status = 'receipt_received'),
-    array_agg(m.kind), array_agg(m.tx_attempt = 1), array_agg(m.token), array_agg(m.tx_in_flight_at)
-  into v_ids, v_statuses, v_places, v_waiting, v_kinds, v_first, v_tokens, v_claimed
+    array_agg(m.id) as ids, array_agg(m.req_status) as statuses, array_agg(m.place) as places,
+    array_agg(m.id) filter (where m.req_status = 'receipt_received') as waiting,
+    array_agg(m.kind) as kinds, array_agg(m.tx_attempt = 1) as first, array_agg(m.token) as tokens,
+    array_agg(m.tx_in_flight_at) as claimed
+  into v_moved
   from moved as m;
-  if v_ids is null then
+  if v_moved.ids is null then
     return;
   end if;
 
@@ -121,7 +103,7 @@ begin
     -- One of a request that has ended is free again.
     insert into tidegate.request_reference as f (reference, request_id)
     select distinct on (refs[m.place]) refs[m.place], m.id
-    from unnest(v_ids, v_places, v_statuses) as m(id, place, req_status)
+    from unnest(v_moved.ids, v_moved.places, v_moved.statuses) as m(id, place, req_status)
     where refs[m.place] is not null and m.req_status <> 'failure'
     order by refs[m.place], m.req_status = 'completed', m.place
     on conflict (reference) do update
@@ -131,46 +113,48 @@ begin
         and o.req_status in ('completed', 'timed_out', 'failure')
     );
   end if;
-  perform tidegate_internal.end_leases(v_queue, v_ids, v_tokens, v_claimed);
+  perform tidegate_internal.end_leases(v_queue, v_moved.ids, v_moved.tokens, v_moved.claimed);
 
-  if v_waiting is not null then
+  if v_moved.waiting is not null then
     if responses is not null then
       insert into tidegate.response_inbox (request_id, response)
       select m.id, responses[m.place]
-      from unnest(v_ids, v_places, v_statuses) as m(id, place, req_status)
+      from unnest(v_moved.ids, v_moved.places, v_moved.statuses) as m(id, place, req_status)
       cross join lateral (select * from tidegate.request as r where r.id = m.id offset 0) as r
       where m.req_status = 'receipt_received' and responses[m.place] is not null
         and (r.flow <> 'decrypt' or r.response_threshold > 1);
     end if;
-    perform tidegate_internal.apply_inbox(v_waiting);
+    perform tidegate_internal.apply_inbox(v_moved.waiting);
     if responses is not null then
       -- A decrypt of one response: all of them in one statement, after the responses that came earlier.
       with answered as (
         update tidegate.request as r
         set
           previous_status = r.req_status, req_status = 'completed', transition_no = r.transition_no + 1,
-          cause = 'response',
-          finished_at = v_now, response = responses[m.place]
-        from unnest(v_ids, v_places) as m(id, place)
+          cause = 'response', finished_at = v_now, response = responses[m.place]
+        from unnest(v_moved.ids, v_moved.places) as m(id, place)
         where r.id = any(array[m.id]) and r.req_status = 'receipt_received' and r.flow = 'decrypt'
           and r.response_threshold = 1 and responses[m.place] is not null
         returning r.id
       )
       insert into tidegate.response_inbox (request_id, response, late)
       select m.id, responses[m.place], true
-      from unnest(v_ids, v_places) as m(id, place)
+      from unnest(v_moved.ids, v_moved.places) as m(id, place)
       cross join lateral (select * from tidegate.request as r where r.id = m.id offset 0) as r
       where r.flow = 'decrypt' and r.response_threshold = 1 and responses[m.place] is not null
         and m.id not in (select a.id from answered as a);
     end if;
   end if;
-  perform tidegate_internal.record_calls('tx', v_kinds, v_first, null, null, v_places, took_ms, hedges, v_claimed);
+  perform tidegate_internal.record_calls(
+    'tx', v_moved.kinds, v_moved.first, null, null, v_moved.places, took_ms, hedges, v_moved.claimed
+  );
 
-  if v_waiting is not null then
-    return query select r.id, r.req_status from tidegate.request as r where r.id = any(v_ids);
+  if v_moved.waiting is not null then
+    return query select r.id, r.req_status from tidegate.request as r where r.id = any(v_moved.ids);
   else
-    return query select * from unnest(v_ids, v_statuses);
+    return query select * from unnest(v_moved.ids, v_moved.statuses);
   end if;
 end;
 $$;
 select tidegate_internal.allow('settle_receipt', '{worker,admin}');
+select tidegate_internal.plan_along_indexes('settle_receipt');

@@ -4,26 +4,17 @@
 -- the call took, and how many more were made for it. Returns the requests that moved; a missing one was not this
 -- holder's any more.
 create or replace function tidegate.settle_rejected(
-  leases  tidegate.lease[],
-  errors  jsonb[],
-  took_ms integer[] default null,
-  hedges  integer[] default null
+  leases tidegate.lease[], errors jsonb[], took_ms integer[] default null,
+  hedges integer[] default null
 )
   returns table (id uuid, req_status tidegate.request_status)
   language plpgsql
   security definer
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
-  set jit = off
-  set plan_cache_mode = force_generic_plan
 as $$
 begin
   return query select * from tidegate.settle_ended(leases, errors, 'tx_in_flight', 'rejected', took_ms, hedges);
 end;
 $$;
 select tidegate_internal.allow('settle_rejected', '{worker,admin}');
+select tidegate_internal.plan_along_indexes('settle_rejected');

@@ -11,27 +11,16 @@
 -- at_most_once semantics when it may have left (outcome_unknown); when the policy does not retry such errors (rejected,
 -- or outcome_unknown when it may have left, now or with an earlier attempt); when its attempts are used up; when the
 -- next attempt would begin later than its deadline, or that of the stage, which counts from the first attempt, less the
--- policy's margin. Returns what became of each request still held.
+-- policy's margin. Returns the status of each request that was still held.
 create or replace function tidegate.settle_retry(
-  leases        tidegate.lease[],
-  errors        jsonb[],
-  after         interval[] default null,
-  may_have_left boolean[] default null,
-  took_ms       integer[] default null,
-  hedges        integer[] default null
+  leases tidegate.lease[], errors jsonb[], after interval[] default null,
+  may_have_left boolean[] default null, took_ms integer[] default null,
+  hedges integer[] default null
 )
   returns table (id uuid, req_status tidegate.request_status)
   language plpgsql
   security definer
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
-  set jit = off
-  set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -61,7 +50,7 @@ begin
         -- So may have those before it, but at most once: then none was made after one that may.
         l.left_now or (r.tx_attempt > 1 and (p.policy).semantics <> 'at_most_once') as left,
         tidegate.error_class(e.code) as class,
-        -- Our own troubles are no answer that a policy could judge.
+        -- Tidegate's own errors are no answer that a policy lists.
         e.code in ('effect_failed', 'attempts_exhausted') or tidegate.is_retried((p.policy).retry_on, e.code) as retried
       from unnest(v_held.ids, v_held.msg_ids, v_held.places, v_held.tokens, v_held.claimed)
         as h(id, msg_id, place, token, claimed)
@@ -94,17 +83,13 @@ begin
     update tidegate.request as r
     set
       req_status = (case j.cause when 'send_retried' then 'processing' else 'failure' end)::tidegate.request_status,
-      transition_no = r.transition_no + 1,
-      cause = j.cause,
-      tx_unsent = r.tx_unsent + (not j.left_now)::integer,
-      lease = null,
-      queue = case j.cause when 'send_retried' then r.queue end,
+      transition_no = r.transition_no + 1, cause = j.cause, tx_unsent = r.tx_unsent + (not j.left_now)::integer,
+      lease = null, queue = case j.cause when 'send_retried' then r.queue end,
       msg_id = case j.cause when 'send_retried' then r.msg_id end,
       error = case
         when j.cause = 'send_retried' or (j.cause = 'rejected' and errors[j.place] is not null) then errors[j.place]
         else tidegate_internal.error_json(
-          j.cause,
-          format('attempt %s: %s', r.tx_attempt, coalesce(errors[j.place] ->> 'message', 'no reason given')),
+          j.cause, format('attempt %s: %s', r.tx_attempt, coalesce(errors[j.place] ->> 'message', 'no reason given')),
           j.cause not in ('outcome_unknown', 'rejected')
         )
       end
@@ -113,13 +98,12 @@ begin
     returning
       r.id, r.kind, r.tx_attempt, r.req_status, j.msg_id, j.visible, j.place, j.token, j.claimed,
       case j.class when 'timeout' then 'timeout' when '4xx' then null when 'throttled' then 'void' else
-        -- Our own troubles tell nothing about the downstream.
+        -- Tidegate's own errors say nothing about the downstream.
         case when errors[j.place] ->> 'code' in ('effect_failed', 'attempts_exhausted') then 'void' else 'failed' end
       end as outcome
   )
   select
-    array_agg(m.id) as ids,
-    array_agg(m.req_status) as statuses,
+    array_agg(m.id) as ids, array_agg(m.req_status) as statuses,
     array_agg(m.claimed) filter (where m.req_status = 'failure') as drained,
     array_agg(m.msg_id) filter (where m.req_status = 'processing') as kept,
     array_agg(m.id) filter (where m.req_status = 'processing') as kept_ids,
@@ -131,7 +115,7 @@ begin
   into v_moved
   from moved as m;
 
-  -- First: what leaves the queue may wait for its drain lock, which comes after the mark's.
+  -- First: ending leases may wait for the queue's drain lock, which comes after the watermark's.
   if v_moved.kept is not null then
     perform tidegate_internal.put_back(v_held.queue, v_moved.kept, v_moved.kept_ids, v_moved.visible);
   end if;
@@ -144,3 +128,4 @@ begin
 end;
 $$;
 select tidegate_internal.allow('settle_retry', '{worker,admin}');
+select tidegate_internal.plan_along_indexes('settle_retry');

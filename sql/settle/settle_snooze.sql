@@ -1,7 +1,7 @@
 -- settle_snooze: queued → queued, when a request is not ready: it is checked again later, or timed_out after the last
 -- attempt; returns the fate of each.
 --
--- A check without an error (`errors`: one per lease, or null) has said "not yet": the request waits, and uses no
+-- A check without an error (`errors`: one per lease, or null) snoozes the request, which uses no
 -- attempt of its policy; only its readiness deadline and its deadline end it. A check with an error has failed itself,
 -- by a timeout or a 5xx: that uses an attempt, and the request ends when the policy's `retry_on` does not list the
 -- error (queued → failure), when no attempt is left, or when the next check would begin later than the policy's
@@ -10,26 +10,15 @@
 -- per lease, or null) how long this one took, and how many more were made for it. The policy is the one in force when
 -- the check began.
 --
--- Returns what became of each request still held; a missing one was not this holder's any more.
+-- Returns the status of each request that was still held; a missing one was not this holder's any more.
 create or replace function tidegate.settle_snooze(
-  leases  tidegate.lease[],
-  after   interval[] default null,
-  errors  jsonb[] default null,
-  took_ms integer[] default null,
-  hedges  integer[] default null
+  leases tidegate.lease[], after interval[] default null, errors jsonb[] default null,
+  took_ms integer[] default null, hedges integer[] default null
 )
   returns table (id uuid, req_status tidegate.request_status)
   language plpgsql
   security definer
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
-  set jit = off
-  set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -54,8 +43,7 @@ begin
     from (
       select
         r.id, r.readiness_attempt, r.readiness_waits, r.deadline_at, r.readiness_deadline_at, h.msg_id, h.place,
-        h.token,
-        h.claimed, e.code, coalesce(r.checks_failing_since, h.claimed) as failing_since,
+        h.token, h.claimed, e.code, coalesce(r.checks_failing_since, h.claimed) as failing_since,
         case when e.code is not null then tidegate.error_class(e.code) end as class,
         case when f.since <= h.claimed then f
           else tidegate_internal.policy_at(r.kind, 'readiness', h.claimed) end as policy
@@ -72,8 +60,7 @@ begin
       case
         when a.class is null then least(a.readiness_deadline_at, a.deadline_at)
         else least(
-          a.readiness_deadline_at,
-          least(a.deadline_at, a.failing_since + (a.policy).deadline_ms * interval '1 ms')
+          a.readiness_deadline_at, least(a.deadline_at, a.failing_since + (a.policy).deadline_ms * interval '1 ms')
             - (a.policy).margin_ms * interval '1 ms'
         )
       end,
@@ -84,13 +71,10 @@ begin
     set
       req_status = case j.ended when 'readiness_failed' then 'failure' when 'readiness_timed_out' then 'timed_out'
         else r.req_status end,
-      transition_no = r.transition_no + (j.ended is not null)::integer,
-      cause = coalesce(j.ended, r.cause),
-      lease = null, queue = case when j.ended is null then r.queue end, msg_id = case when j.ended is null
-        then r.msg_id end,
-      worker = case when j.ended is not null then r.worker end,
-      readiness_waits = r.readiness_waits + (j.class is null)::integer,
-      checks_failing_since = j.failing_since,
+      transition_no = r.transition_no + (j.ended is not null)::integer, cause = coalesce(j.ended, r.cause),
+      lease = null, queue = case when j.ended is null then r.queue end,
+      msg_id = case when j.ended is null then r.msg_id end, worker = case when j.ended is not null then r.worker end,
+      readiness_waits = r.readiness_waits + (j.class is null)::integer, checks_failing_since = j.failing_since,
       error = case j.ended
         when 'readiness_failed' then errors[j.place]
         when 'readiness_timed_out' then tidegate_internal.error_json(
@@ -106,13 +90,11 @@ begin
       r.id, r.kind, r.readiness_attempt, r.req_status, j.msg_id, j.ended, j.place, j.token, j.claimed,
       coalesce(j.visible, least(r.readiness_deadline_at, r.deadline_at)) as visible,
       j.class is not null and j.ended is null as retried,
-      case when j.class = 'timeout' then 'timeout' when j.class = 'throttled' then 'void' when j.class <> '4xx'
-        then 'failed' end
-        as outcome
+      case when j.class = 'timeout' then 'timeout' when j.class = 'throttled' then 'void'
+        when j.class <> '4xx' then 'failed' end as outcome
   )
   select
-    array_agg(m.id) as ids,
-    array_agg(m.req_status) as statuses,
+    array_agg(m.id) as ids, array_agg(m.req_status) as statuses,
     array_agg(m.claimed) filter (where m.ended is not null) as drained,
     array_agg(m.msg_id) filter (where m.ended is null) as kept,
     array_agg(m.id) filter (where m.ended is null) as kept_ids,
@@ -124,7 +106,7 @@ begin
   into v_moved
   from moved as m;
 
-  -- First: what leaves the queue may wait for its drain lock, which comes after the mark's.
+  -- First: ending leases may wait for the queue's drain lock, which comes after the watermark's.
   if v_moved.kept is not null then
     perform tidegate_internal.put_back(v_held.queue, v_moved.kept, v_moved.kept_ids, v_moved.visible);
   end if;
@@ -137,3 +119,4 @@ begin
 end;
 $$;
 select tidegate_internal.allow('settle_snooze', '{worker,admin}');
+select tidegate_internal.plan_along_indexes('settle_snooze');

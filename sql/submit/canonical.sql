@@ -1,8 +1,8 @@
--- canonical: One text for equal JSON, whatever its key order and number form, and the order of its sets.
+-- canonical: One text for equal JSON, whatever its key order, its number form and the order of its sets.
 --
 -- jsonb already orders keys; only numbers keep their written scale (1.0 is not 1 as text). So the zeros that end a
--- fraction are taken out of jsonb's own text, and strings are passed over. One pass and no recursion, however deep
--- the JSON. The order of an array matters, unless `p_set_paths` names it (see `sort_sets`).
+-- fraction are removed from jsonb's own text, and strings are left alone. One pass and no recursion, however deep the
+-- JSON. The order of an array matters, unless `p_set_paths` names it (see `sort_sets`).
 create or replace function tidegate_internal.canonical(p_value jsonb, p_set_paths text[] default null)
   returns text
   language plpgsql

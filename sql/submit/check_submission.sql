@@ -1,8 +1,9 @@
--- check_submission: Raises TG007 for a submission that no kind takes.
+-- check_submission: Raises TG007 for a submission that no kind accepts.
 --
--- `p_capped` is a submitter that has a cap.
+-- `p_capped` is a submitter that has a quota.
 create or replace function tidegate_internal.check_submission(
-  p_payloads jsonb[], p_keys text[], p_submitters text[], p_admission text, p_not_before timestamptz, p_capped text
+  p_payloads jsonb[], p_keys text[], p_submitters text[], p_admission text,
+  p_not_before timestamptz, p_capped text
 )
   returns void
   language plpgsql
@@ -10,39 +11,26 @@ create or replace function tidegate_internal.check_submission(
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_count integer := coalesce(cardinality(p_payloads), 0);
+  v_count   constant integer := coalesce(cardinality(p_payloads), 0);
+  v_refusal constant text := case
+    when p_admission is null or p_admission not in ('enforce', 'accepted')
+      then format('admission is ''enforce'' or ''accepted'', not %L', p_admission)
+    when p_not_before = 'infinity' then 'not_before is a time, not infinity: such a request would never start'
+    when v_count > 10000 then format('a batch holds at most 10000 requests, not %s', v_count)
+    when array_position(p_payloads, null) is not null
+      then format('payload %s is null', array_position(p_payloads, null))
+    when p_keys is not null and cardinality(p_keys) <> v_count
+      then format('%s payloads need as many idempotency keys, not %s', v_count, cardinality(p_keys))
+    when cardinality(p_submitters) is distinct from v_count
+      then format('%s payloads need as many submitters, not %s', v_count, cardinality(p_submitters))
+  end;
 begin
-  if p_admission is null or p_admission not in ('enforce', 'accepted') then
-    raise exception using
-      errcode = 'TG007',
-      message = format('admission is ''enforce'' or ''accepted'', not %L', p_admission);
-  end if;
-  if p_not_before = 'infinity' then
-    raise exception using
-      errcode = 'TG007', message = 'not_before is a time, not infinity: such a request would never start';
-  end if;
-  if v_count > 10000 then
-    raise exception using
-      errcode = 'TG007', message = format('a batch holds at most 10000 requests, not %s', v_count);
-  end if;
-  if array_position(p_payloads, null) is not null then
-    raise exception using
-      errcode = 'TG007', message = format('payload %s is null', array_position(p_payloads, null));
-  end if;
-  if p_keys is not null and cardinality(p_keys) <> v_count then
-    raise exception using
-      errcode = 'TG007', message = format('%s payloads need as many idempotency keys, not %s', v_count,
-        cardinality(p_keys));
-  end if;
-  if cardinality(p_submitters) is distinct from v_count then
-    raise exception using
-      errcode = 'TG007', message = format('%s payloads need as many submitters, not %s', v_count,
-        cardinality(p_submitters));
+  if v_refusal is not null then
+    raise exception using errcode = 'TG007', message = v_refusal;
   end if;
   if p_capped is not null and exists (select from unnest(p_submitters) as s where s is distinct from p_capped) then
-    raise exception using
-      errcode = 'TG007',
-      message = format('submitter "%s" has a cap, so its requests do not share a submission with those of others',
+    raise exception using errcode = 'TG007',
+      message = format('submitter "%s" has a quota, so its requests do not share a submission with those of others',
         p_capped),
       hint = 'submit its requests by themselves';
   end if;

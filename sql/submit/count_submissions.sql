@@ -1,8 +1,8 @@
--- count_submissions: For API nodes: notes the submissions and replays of each kind that a node has let in; appends
--- only.
+-- count_submissions: Records how many submissions and replays of each kind an API node has accepted since its last
+-- call; for nodes, appends only.
 --
--- One entry a kind; written by each node every few seconds, for what it has let in since. Only appends, so that a
--- duplicate costs no row version. A kind that is gone is passed over.
+-- One entry per kind; each node calls it every few seconds. It only appends, so that a duplicate costs no row version.
+-- A kind that does not exist is skipped.
 create or replace function tidegate.count_submissions(kinds text[], submitted integer[], replayed integer[])
   returns void
   language sql

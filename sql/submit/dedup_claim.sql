@@ -1,16 +1,12 @@
 -- dedup_claim: Makes an idempotency key stand for `p_id`, unless it stands for a request already.
 --
 -- Returns the id that the key stands for: `p_id` when this submission is the first (or the first again after the
--- window, a failure or a timeout), else the earlier request's. Of two first arrivals at once one waits for the other
--- here and then finds its request. Without `p_key` the scope is a made key, to be stored in buckets of `p_bucket`, and
--- then under its lock (see `lock_made_keys`).
+-- window, a failure or a timeout), else the earlier request's. Of two concurrent first submissions one waits for the
+-- other here and then finds its request. Without `p_key` the scope is a made key, to be stored in buckets of
+-- `p_bucket`, and then under its lock (see `lock_names`).
 create or replace function tidegate_internal.dedup_claim(
-  p_scope       text,
-  p_key         text,
-  p_fingerprint bytea,
-  p_window      interval,
-  p_id          uuid,
-  p_bucket      interval default null
+  p_scope text, p_key text, p_fingerprint bytea, p_window interval, p_id uuid,
+  p_bucket interval default null
 )
   returns uuid
   language plpgsql
@@ -27,7 +23,7 @@ begin
     v_now := tidegate.clock();
     if p_key is null then
       v_key := tidegate_internal.key_bucket(p_bucket, v_now);
-      -- Read first: what comes after this, the insert finds in its way.
+      -- Read first: the insert conflicts with any row that is stored after this.
       select d.* into v_seen from tidegate.dedup as d where d.scope = p_scope and d.key = v_key;
       v_known := tidegate_internal.dedup_find_made(p_scope, p_fingerprint, v_now);
     else

@@ -1,7 +1,7 @@
--- dedup_find_made: The request that a made key stands for, in whatever time bucket; TG004 when the payload differs.
+-- dedup_find_made: The request that a made key stands for, in any time bucket; TG004 when the payload differs.
 --
--- As `dedup_find`, of which it takes the words. The last row of a scope stands for the request, if any does: a new one
--- is stored only when none stands; after a change of `key_bucket` it may be one of those before.
+-- The rules are those of `dedup_find`. The last row of a scope stands for the request, if any does: a new one is stored
+-- only when none stands; after a change of `key_bucket` it may be one of the rows before.
 create or replace function tidegate_internal.dedup_find_made(p_scope text, p_fingerprint bytea, p_now timestamptz)
   returns uuid
   language plpgsql
@@ -18,8 +18,7 @@ begin
   order by d.first_seen desc
   limit 1;
   if v_seen.fingerprint <> p_fingerprint then
-    raise exception using
-      errcode = 'TG004',
+    raise exception using errcode = 'TG004',
       message = format('the values that are this payload''s idempotency key were used for request %s with another '
       'payload',
         v_seen.request_id),

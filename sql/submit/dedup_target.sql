@@ -1,4 +1,5 @@
--- dedup_target: The request that answers for one that a key was accepted with: itself, or what it was redriven as.
+-- dedup_target: The request that a key now stands for: the one it was accepted with, or the one that this was redriven
+-- as.
 --
 -- Null when that has failed or timed out, too, or is gone: then the key stands for none.
 create or replace function tidegate_internal.dedup_target(p_id uuid)

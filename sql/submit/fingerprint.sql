@@ -1,7 +1,7 @@
--- fingerprint: What tells a payload of a kind from others: SHA-256 of its canonical text.
+-- fingerprint: The SHA-256 of a payload's canonical text, which identifies the payload within its kind.
 --
--- An expression, which PostgreSQL puts in place of the call: only if it is declared stable, as `convert_to` is. Text
--- without a dot is canonical as it is, unless it has sets.
+-- An expression, which PostgreSQL inlines: only if it is declared stable, as `convert_to` is. Text without a dot is
+-- canonical already, unless it has sets.
 create or replace function tidegate_internal.fingerprint(p_payload jsonb, p_set_paths text[])
   returns bytea
   language sql

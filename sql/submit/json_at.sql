@@ -1,11 +1,11 @@
--- json_at: What a payload has at a path: names of members joined by dots, such as `order.id`.
+-- json_at: The value of a payload at a path: names of members joined by dots, such as `order.id`.
 --
--- Null where there is no such member. No element of an array can be named: its place says nothing lasting about it.
+-- Null where there is no such member. A path cannot name an element of an array: its index does not identify it for
+-- good.
 create or replace function tidegate_internal.json_at(p_value jsonb, p_path text)
   returns jsonb
   language plpgsql
   immutable
-  parallel safe
   set search_path = pg_catalog, pg_temp
 as $$
 declare

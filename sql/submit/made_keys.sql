@@ -1,9 +1,9 @@
--- made_keys: The idempotency keys that a kind makes of payloads that come without one.
+-- made_keys: The idempotency keys that a kind makes for payloads that come without one.
 --
 -- In the order given; null for a payload with a caller's key, and null altogether when each has one. A natural key is
--- made of the values at `key_paths`, a proxy key of the payload and the submitter; the operation is the kind. Each is a
+-- made of the values at `key_paths`, a proxy key of the payload and the submitter; both include the kind. Each is a
 -- scope of its own in `dedup` (`natural KIND:SUBMITTER HASH`), which no caller's key can be in: those begin with the
--- kind. Raises TG007 for a payload without one of the values; JSON null is none.
+-- kind. Raises TG007 for a payload without one of the values; JSON null counts as none.
 create or replace function tidegate_internal.made_keys(p_kind tidegate.kind, p_payloads jsonb[], p_scopes text[],
   p_keys text[])
   returns text[]
@@ -23,8 +23,7 @@ begin
     order by p.place, k.rank
     limit 1;
     if found then
-      raise exception using
-        errcode = 'TG007',
+      raise exception using errcode = 'TG007',
         message = format('the payload%s has no "%s", of which kind "%s" makes its idempotency keys',
           case when cardinality(p_payloads) > 1 then ' at place ' || v_lacks.place else '' end, v_lacks.path,
           p_kind.name),

@@ -52,6 +52,6 @@ begin
 end;
 $$;
 
--- `migrate` may have changed what is wanted.
+-- `migrate` may have changed `wanted_terms`.
 delete from tidegate.submit_terms;
 insert into tidegate.submit_terms select * from tidegate_internal.wanted_terms(null);

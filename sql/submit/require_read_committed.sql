@@ -10,8 +10,7 @@ create or replace function tidegate_internal.require_read_committed(p_function t
 as $$
 begin
   if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
-    raise exception using
-      errcode = 'TG007',
+    raise exception using errcode = 'TG007',
       message = format('%s works at READ COMMITTED, not at %s', p_function,
         upper(current_setting('transaction_isolation')));
   end if;

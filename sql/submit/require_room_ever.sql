@@ -1,5 +1,4 @@
--- require_room_ever: Raises TG011 for a batch of so many new requests that a gate would never have room for all of
--- them.
+-- require_room_ever: Raises TG011 for a batch with more new requests than a gate can ever let in.
 create or replace function tidegate_internal.require_room_ever(p_kind tidegate.kind, p_submitter text, p_fresh bigint)
   returns void
   language plpgsql
@@ -16,8 +15,7 @@ begin
   order by g.high_water
   limit 1;
   if p_fresh > v_least.high_water then
-    raise exception using
-      errcode = 'TG011',
+    raise exception using errcode = 'TG011',
       message = format(
         'a batch of %s requests is larger than the high-water mark of gate "%s", %s: it would never be let in',
         p_fresh, v_least.name, v_least.high_water

@@ -1,12 +1,11 @@
--- sort_sets: A payload whose arrays at the given paths are in the order of their elements' canonical text.
+-- sort_sets: A payload whose arrays at the given paths are ordered by their elements' canonical text.
 --
--- For arrays whose order means nothing. An element that is there twice stays twice; a path that leads to no array
--- changes nothing. No set is within another, because paths do not lead into arrays.
+-- For arrays whose order has no meaning. Duplicates stay; a path that leads to no array changes nothing. No set is
+-- within another, because paths do not lead into arrays.
 create or replace function tidegate_internal.sort_sets(p_value jsonb, p_set_paths text[])
   returns jsonb
   language plpgsql
   immutable
-  parallel safe
   set search_path = pg_catalog, pg_temp
 as $$
 declare

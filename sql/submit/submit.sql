@@ -5,12 +5,8 @@
 -- is closed; id null), its status, queue and position, and in how many seconds to ask again. Commits with the
 -- caller's transaction. `not_before` delays it. See `submit_batch` for `admission` and what it raises.
 create or replace function tidegate.submit(
-  kind            text,
-  payload         jsonb,
-  idempotency_key text default null,
-  submitter       text default null,
-  admission       text default 'enforce',
-  not_before      timestamptz default null
+  kind text, payload jsonb, idempotency_key text default null, submitter text default null,
+  admission text default 'enforce', not_before timestamptz default null
 )
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,

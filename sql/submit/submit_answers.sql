@@ -1,29 +1,20 @@
--- submit_answers: Answers a submission that is not new as a whole: it has earlier requests, or some were refused.
+-- submit_answers: The result of a submission that is not new as a whole: some requests are replays, or some were
+-- refused.
 --
--- `p_ids` are the requests that answer, null where none does, and `p_own` the ids that they would have had. `p_new` are
--- the new ones; as many as `p_told` has were let in, and the first of these finds `p_waiting` messages before it. The
--- others are refused, and told to submit again in `p_wait` seconds. A replay is told its place exactly as a poll would
--- be, except in a group (`p_each`): see `submit_group`.
+-- `p_ids` are the requests found or made, null where there is none, and `p_own` the ids that new ones would have had.
+-- `p_new` are the new ones; as many as `p_etas` has were let in, and `p_waiting` messages wait before the first of
+-- these. The others are refused, with a Retry-After of `p_wait` seconds. A replay gets its position as a poll would,
+-- except in a group (`p_each`): see `submit_group`.
 create or replace function tidegate_internal.submit_answers(
-  p_ids     uuid[],
-  p_own     uuid[],
-  p_each    boolean,
-  p_new     uuid[] default null,
-  p_told    tidegate.retry_after[] default null,
-  p_waiting bigint default null,
-  p_wait    integer default null
+  p_ids uuid[], p_own uuid[], p_each boolean, p_new uuid[] default null,
+  p_etas tidegate.retry_after[] default null, p_waiting bigint default null,
+  p_wait integer default null
 )
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
     retry_after_seconds integer, eta_p50_ms bigint, eta_p90_ms bigint
   )
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
@@ -31,8 +22,7 @@ begin
   return query
     select
       r.id, case when r.id is null then 'refused' when s.id = s.own then 'accepted' else 'replayed' end, r.req_status,
-      r.queue,
-      coalesce(p_waiting + s.number - 1, e.queue_position),
+      r.queue, coalesce(p_waiting + s.number - 1, e.queue_position),
       coalesce(s.seconds, e.retry_after_seconds, case when r.id is null then p_wait end),
       coalesce(s.p50_ms, e.eta_p50_ms), coalesce(s.p90_ms, e.eta_p90_ms)
     from (
@@ -47,7 +37,7 @@ begin
         from unnest(p_ids, p_own) with ordinality as u(id, own, place)
         union all
         select n.id, null, null, n.number, n.seconds, n.p50_ms, n.p90_ms
-        from unnest(p_new, p_told) with ordinality as n(id, seconds, p50_ms, p90_ms, number)
+        from unnest(p_new, p_etas) with ordinality as n(id, seconds, p50_ms, p90_ms, number)
       ) as a
       window same as (partition by a.id)
     ) as s
@@ -57,3 +47,4 @@ begin
     order by s.place;
 end;
 $$;
+select tidegate_internal.plan_along_indexes('submit_answers');

@@ -2,14 +2,12 @@
 -- same batch.
 --
 -- The same key and payloads, in the same order, are the same batch: each payload has a key of its own, made of the
--- batch's and its place. So a repeated batch is replayed, and submits anew only what has failed or timed out since.
--- Returns and raises what `submit_batch` does, and TG004 when the key stands for other payloads, or for more or fewer.
+-- batch's and its place. So a repeated batch is replayed, and submits again only requests that have failed or timed out
+-- since. Returns and raises as `submit_batch` does, and TG004 when the key stands for other payloads, or for more or
+-- fewer.
 create or replace function tidegate.submit_batch_once(
-  kind            text,
-  payloads        jsonb[],
-  idempotency_key text,
-  submitter       text default null,
-  admission       text default 'enforce'
+  kind text, payloads jsonb[], idempotency_key text, submitter text default null,
+  admission text default 'enforce'
 )
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
@@ -41,7 +39,7 @@ begin
   ) as s;
 
   -- A longer or shorter batch agrees payload by payload, so the whole has a fingerprint too. It stands as long as the
-  -- first request does. Two such batches at once have met at their first payload's key, so this waits for nobody.
+  -- first request does. Two such batches at once met at their first payload's key, so this waits for no lock.
   select d.request_id into v_first
   from tidegate.dedup as d
   where d.scope = submit_batch_once.kind || ':' || coalesce(submit_batch_once.submitter, '') and d.key = v_key || ' 1'

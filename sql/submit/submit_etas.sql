@@ -1,15 +1,10 @@
--- submit_etas: When to come back for requests that are being submitted, in their order.
+-- submit_etas: The Retry-After and ETAs of requests that are being submitted, in their order.
 --
--- The first of them finds `p_waiting` messages before it. Observed ETAs cost as much as a poll each, so of many only
--- some are made, and those between are told as much more as they wait longer.
+-- `p_waiting` messages wait before the first of them. Observed ETAs cost as much as a poll each, so of many only some
+-- are computed; those between are later by the time that they wait longer.
 create or replace function tidegate_internal.submit_etas(
-  p_kind       tidegate.kind,
-  p_queue      text,
-  p_waiting    bigint,
-  p_ids        uuid[],
-  p_visible_in interval,
-  p_terms      tidegate.eta_terms,
-  p_now        timestamptz
+  p_kind tidegate.kind, p_queue text, p_waiting bigint, p_ids uuid[], p_visible_in interval,
+  p_terms tidegate.eta_terms, p_now timestamptz
 )
   returns tidegate.retry_after[]
   language plpgsql
@@ -21,7 +16,7 @@ declare
   v_place constant text := case when p_kind.flow = 'decrypt' then 'readiness_queue' else 'tx_queue' end;
   v_line  record;
   v_least integer;
-  v_told  tidegate.retry_after[];
+  v_etas  tidegate.retry_after[];
 begin
   if p_kind.eta = 'observed' then
     declare
@@ -33,12 +28,11 @@ begin
       end;
     begin
       select array_agg(tidegate_internal.retry_after(
-        p_ids[made.first + later.place + 1],
-        least(p_terms.max_seconds, made.seconds + floor(later.ms / 1000))::integer,
+        p_ids[made.first + later.place + 1], least(p_terms.max_seconds, made.seconds + floor(later.ms / 1000))::integer,
         least(p_terms.max_seconds, made.spread_to + floor(later.ms / 1000)),
         made.p50_ms + later.ms, made.p90_ms + later.ms
       ) order by made.first, later.place)
-      into v_told
+      into v_etas
       from (
         select first, e.*
         from generate_series(0, v_count - 1, v_step) as first
@@ -53,7 +47,7 @@ begin
       ) as later;
     end;
   end if;
-  if v_told is null then
+  if v_etas is null then
     select * into v_line
     from tidegate.eta_line(
       v_place, p_terms.tx_queue_size, p_terms.drain_tps, p_terms.concurrency, p_kind.readiness_ms, p_kind.processing_ms,
@@ -63,7 +57,7 @@ begin
       p_terms.min_seconds,
       case when p_visible_in is not null then least(p_terms.max_seconds, ceil(extract(epoch from p_visible_in))) end
     );
-    v_told := array(
+    v_etas := array(
       select row(
         tidegate.bounded_seconds(v_line.first + v_line.each * (p_waiting + place), v_line.below, v_least,
           p_terms.max_seconds),
@@ -72,6 +66,6 @@ begin
       from generate_series(0, v_count - 1) as place
     );
   end if;
-  return v_told;
+  return v_etas;
 end;
 $$;

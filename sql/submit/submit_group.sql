@@ -2,19 +2,14 @@
 -- each new one by itself.
 --
 -- As `submit_batch`, except when a gate does not let in all: then each request is answered as if it had been submitted
--- alone, an earlier one of the same idempotency key as `replayed`, new ones as `accepted` as far as there is room, and
--- the others as `refused`. For a node that gathers the requests of many callers in one statement: `submitters` are
--- theirs, null for none. Of a replay only id, status and queue are told: the caller reads where it stands (see
--- `request_outlook`). `not_before` delays all. What one of them does wrong is raised for all, as by `submit_batch`;
--- TG007, too, when one of several submitters has a cap. With `key_patience_ms`, 55P03 when an idempotency key waits for
--- another transaction for longer.
+-- alone: `replayed` for the idempotency key of an earlier one, `accepted` for new ones as far as there is room, else
+-- `refused`. For a node that gathers the requests of many callers in one statement: `submitters` are theirs, null for
+-- none. A replay has only id, status and queue: the caller reads the rest (see `request_outlook`). `not_before` delays
+-- all. An error of one request is raised for all, as by `submit_batch`; TG007, too, when one of several submitters has
+-- a quota. With `key_patience_ms`, 55P03 when an idempotency key waits longer for another transaction.
 create or replace function tidegate.submit_group(
-  kind             text,
-  payloads         jsonb[],
-  idempotency_keys text[] default null,
-  submitters       text[] default null,
-  not_before       timestamptz default null,
-  key_patience_ms  integer default null
+  kind text, payloads jsonb[], idempotency_keys text[] default null, submitters text[] default null,
+  not_before timestamptz default null, key_patience_ms integer default null
 )
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,

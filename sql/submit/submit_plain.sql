@@ -1,25 +1,18 @@
--- submit_plain: Submits one request as most are: without cap, delay, readiness check, observed ETA or a key that its
--- kind makes.
+-- submit_plain: Submits one request of the common sort: without quota, delay, readiness check, observed ETA or made
+-- key.
 --
 -- In few statements, because a caller waits for each. Where anything else is asked for or stands in the way (a closed
--- gate, a breaker, a number drawn in vain, a key that is stored already), it has stored nothing and returns nulls:
--- `submit_requests` takes over, by the same rules and in the same order of locks. That also judges keys that are no
--- keys, and raises what is to be raised.
+-- gate, a breaker, a void number, a key that is stored already), it has stored nothing and returns nulls:
+-- `submit_requests` takes over, by the same rules and in the same order of locks. That also refuses invalid keys, and
+-- raises all errors.
 --
--- Its callers set what its plans need, and `tidegate.submits`: once, because a setting costs as much as a small query.
+-- Its callers set the planner settings and `tidegate.submits`: once, because a setting costs as much as a small query.
 --
 -- The draw is announced only if the transaction has written before its key: else it is the first one (see
 -- `announce_draw`).
 create or replace function tidegate_internal.submit_plain(
-  p_kind                  text,
-  p_payload               jsonb,
-  p_submitter             text,
-  p_key                   text,
-  p_key_patience_ms       integer,
-  out id                  uuid,
-  out req_status          tidegate.request_status,
-  out queue               text,
-  out queue_position      bigint,
+  p_kind text, p_payload jsonb, p_submitter text, p_key text, p_key_patience_ms integer,
+  out id uuid, out req_status tidegate.request_status, out queue text, out queue_position bigint,
   out retry_after_seconds integer
 )
   language plpgsql
@@ -27,12 +20,12 @@ create or replace function tidegate_internal.submit_plain(
 as $$
 #variable_conflict use_column
 declare
-  v_now      timestamptz := tidegate.clock();
-  v_terms    record;
-  v_first    boolean;
-  v_patience text;
-  v_set      text;
-  v_entered  record;
+  v_now          timestamptz := tidegate.clock();
+  v_terms        record;
+  v_first        boolean;
+  v_lock_timeout text;
+  v_set          text;
+  v_entered      record;
 begin
   select t.*, p_kind || ':' || coalesce(p_submitter, '') as scope into v_terms
   from tidegate.submit_terms as t
@@ -56,7 +49,7 @@ begin
   if p_key is not null then
     v_first := pg_current_xact_id_if_assigned() is null;
     if p_key_patience_ms is not null then
-      v_patience := current_setting('lock_timeout');
+      v_lock_timeout := current_setting('lock_timeout');
       v_set := set_config('lock_timeout', p_key_patience_ms::text, true);
     end if;
     insert into tidegate.dedup (scope, key, fingerprint, request_id, first_seen, dedup_window, expires_at)
@@ -66,7 +59,7 @@ begin
     )
     on conflict (scope, key) do nothing;
     if p_key_patience_ms is not null then
-      v_set := set_config('lock_timeout', v_patience, true);
+      v_set := set_config('lock_timeout', v_lock_timeout, true);
     end if;
     if not found then
       id := null;
@@ -84,13 +77,10 @@ begin
     return;
   end if;
   queue_position := v_entered.waiting;
-  with counted as (
-    insert into tidegate.request_count_delta (kind, req_status, delta) values (p_kind, 'processing', 1)
-  )
+  with counted as (insert into tidegate.request_count_delta (kind, req_status, delta) values (p_kind, 'processing', 1))
   insert into tidegate.request as r (
     id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, processing_at, deadline_at,
-    submitter,
-    eta_seconds, payload
+    submitter, eta_seconds, payload
   )
   values (
     submit_plain.id, p_kind, v_terms.flow, 'processing', 'submitted', v_terms.response_threshold, v_terms.queue,

@@ -1,86 +1,74 @@
--- submit_requests: What `submit`, `submit_batch` and `submit_group` share: one path for one request and for many.
+-- submit_requests: The one path of `submit`, `submit_batch` and `submit_group`, for one request and for many.
 --
--- A single request that asks for nothing unusual, with a new key or none, has been submitted by `submit_plain` before.
+-- `submit_plain` has already tried a single request of the common sort.
 --
--- Replays are always answered. Of what is new, the gates let in all or nothing; with `p_each` as many as there is room
--- for, request by request. A refused one leaves nothing behind.
+-- Replays are always answered. The gates let in all new requests or none; with `p_each` as many as there is room for,
+-- request by request. A refused one leaves nothing behind.
 --
 -- A request without a key has the one that its kind makes, if it makes any (see `made_keys`). Only requests that are
--- answered each by itself may be of several submitters, and only if none of these has a cap: its lock would keep the
+-- answered each by itself may be of several submitters, and only if none of these has a quota: its lock would keep the
 -- others waiting. With `p_key_patience_ms`, a key that another transaction is about to use is waited for no longer than
 -- that (55P03).
 --
--- The locks of caps first, then those of made keys, then dedup keys (in key order), then numbers, then messages and
+-- The locks of quotas first, then those of made keys, then dedup keys (in key order), then numbers, then messages and
 -- rows; the gate that closes comes last. A group's room is counted after the wait for keys, right before the draw.
--- Nothing waits after the numbers are drawn: what is drawn takes room from others (see `enter_queue`). A submission
--- that finds its queue empty wakes the workers when it commits.
+-- Nothing waits after the numbers are drawn: they take room from others (see `enter_queue`). A submission that finds
+-- its queue empty wakes the workers when it commits.
 create or replace function tidegate_internal.submit_requests(
-  p_kind            text,
-  p_payloads        jsonb[],
-  p_keys            text[],
-  p_submitters      text[],
-  p_admission       text,
-  p_not_before      timestamptz,
-  p_each            boolean default false,
-  p_key_patience_ms integer default null
+  p_kind text, p_payloads jsonb[], p_keys text[], p_submitters text[], p_admission text,
+  p_not_before timestamptz, p_each boolean default false, p_key_patience_ms integer default null
 )
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
     retry_after_seconds integer, eta_p50_ms bigint, eta_p90_ms bigint
   )
   language plpgsql
-  -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
-  -- too.
-  set enable_seqscan = off
-  set enable_bitmapscan = off
-  set enable_mergejoin = off
-  set enable_sort = off
-  set join_collapse_limit = 1
   set search_path = pg_catalog, pg_temp
   set tidegate.submits = on
 as $$
 #variable_conflict use_column
 declare
-  v_count      constant integer := coalesce(cardinality(p_payloads), 0);
-  v_who        constant text[] := case
+  v_count        constant integer := coalesce(cardinality(p_payloads), 0);
+  v_distinct     constant text[] := case
     when p_each and v_count > 1 then array(select distinct s from unnest(p_submitters) as s)
     else p_submitters[1:1]
   end;
-  -- Of several none has a cap, and nothing else depends on it.
-  v_submitter  constant text := v_who[1];
-  v_capped     text;
-  v_terms      record;
-  v_kind       tidegate.kind;
-  v_queue      text;
-  v_status     tidegate.request_status;
-  v_limit      bigint;
-  v_scopes     text[];
-  v_made       text[];
-  v_prints     bytea[];
-  v_keyed      boolean;
-  v_caps       tidegate.admission;
-  v_admission  tidegate.admission;
-  v_patience   text;
-  v_own        uuid[];
-  v_ids        uuid[];
-  v_new        uuid[];
-  v_payloads   jsonb[] := p_payloads;
-  v_submitters text[] := p_submitters;
-  v_fresh      integer := v_count;
-  v_lost       integer := 0;
-  v_enters     integer;
-  v_entered    record;
-  v_waiting    bigint;
-  v_wait       integer;
-  v_now        timestamptz := tidegate.clock();
-  v_told       tidegate.retry_after[];
+  -- Of several submitters none has a quota, and nothing else depends on the submitter.
+  v_submitter    constant text := v_distinct[1];
+  v_capped       text;
+  v_terms        record;
+  v_kind         tidegate.kind;
+  v_queue        text;
+  v_status       tidegate.request_status;
+  v_limit        bigint;
+  v_scopes       text[];
+  v_made         text[];
+  v_prints       bytea[];
+  v_keyed        boolean;
+  v_quotas       tidegate.admission;
+  v_admission    tidegate.admission;
+  v_lock_timeout text;
+  v_own          uuid[];
+  v_ids          uuid[];
+  v_new          uuid[];
+  v_payloads     jsonb[] := p_payloads;
+  v_submitters   text[] := p_submitters;
+  v_fresh        integer := v_count;
+  v_lost         integer := 0;
+  v_enters       integer;
+  v_room         record;
+  v_entered      record;
+  v_waiting      bigint;
+  v_wait         integer;
+  v_now          timestamptz := tidegate.clock();
+  v_etas         tidegate.retry_after[];
 begin
   select * into v_kind from tidegate.kind as k where k.name = p_kind;
   v_queue := coalesce(v_kind.readiness_queue, v_kind.tx_queue);
   select
     e.name as gate, e.high_water, e.forced, e.mode = 'soft' as is_soft,
     'too_many_requests' in (e.state, l.state) as is_closed,
-    exists (select from tidegate.gate as c where c.kind = p_kind or c.submitter = any(v_who)) as is_capped,
+    exists (select from tidegate.gate as c where c.kind = p_kind or c.submitter = any(v_distinct)) as is_capped,
     s.safety_margin
   into v_terms
   from tidegate.setting as s
@@ -92,13 +80,13 @@ begin
     perform tidegate_internal.submittable_kind(p_kind);
   end if;
   if v_terms.is_capped then
-    v_capped := (select min(c.submitter) from tidegate.gate as c where c.submitter = any(v_who));
+    v_capped := (select min(c.submitter) from tidegate.gate as c where c.submitter = any(v_distinct));
   end if;
-  -- In one expression what is right nearly always; told apart when it is not.
+  -- One expression for the common case; the error is determined only when it fails.
   if (
     p_admission in ('enforce', 'accepted') and p_not_before is distinct from 'infinity' and v_count <= 10000
     and array_position(p_payloads, null) is null and coalesce(cardinality(p_keys), v_count) = v_count
-    and cardinality(p_submitters) = v_count and (v_capped is null or cardinality(v_who) = 1)
+    and cardinality(p_submitters) = v_count and (v_capped is null or cardinality(v_distinct) = 1)
   ) is not true then
     perform tidegate_internal.check_submission(p_payloads, p_keys, p_submitters, p_admission, p_not_before, v_capped);
   end if;
@@ -134,15 +122,15 @@ begin
       perform tidegate_internal.require_read_committed('submit');
     end if;
     if v_terms.is_closed then
-      v_caps.room := 0;
+      v_quotas.room := 0;
     else
       v_limit := case when not v_terms.forced then v_terms.high_water end;
       if v_terms.is_capped then
-        v_caps := tidegate_internal.quota_enter(p_kind, v_submitter);
+        v_quotas := tidegate_internal.quota_enter(p_kind, v_submitter);
       end if;
     end if;
   end if;
-  v_admission := v_caps;
+  v_admission := v_quotas;
 
   if v_count = 1 then
     v_own := array[tidegate_internal.uuid_v7(v_now)];
@@ -156,8 +144,8 @@ begin
   if not v_keyed then
     v_ids := v_own;
   else
-    -- What is refused for sure claims no key: it would have to be given back.
-    if v_caps.room = 0 then
+    -- Requests that will be refused claim no key: it would have to be given back.
+    if v_quotas.room = 0 then
       v_fresh := (
         select count(distinct coalesce(k.scope || ' ' || k.key, k.made, k.place::text))
         from unnest(v_ids, v_scopes, p_keys, v_made) with ordinality as k(id, scope, key, made, place)
@@ -165,12 +153,12 @@ begin
       );
     else
       if p_key_patience_ms is not null then
-        v_patience := current_setting('lock_timeout');
+        v_lock_timeout := current_setting('lock_timeout');
         perform set_config('lock_timeout', p_key_patience_ms::text, true);
       end if;
       v_ids := tidegate_internal.dedup_claim_all(v_kind, v_scopes, p_keys, v_made, v_prints, v_own);
       if p_key_patience_ms is not null then
-        perform set_config('lock_timeout', v_patience, true);
+        perform set_config('lock_timeout', v_lock_timeout, true);
       end if;
       select
         array_agg(n.id order by n.place), array_agg(n.payload order by n.place), array_agg(n.submitter order by n.place)
@@ -191,7 +179,11 @@ begin
     if v_limit is not null and v_admission.room is distinct from 0
       and (v_lost > 0 or v_terms.is_soft or (p_each and v_fresh > 1))
     then
-      v_admission := tidegate_internal.gate_enter(v_caps, v_terms.gate, v_queue, v_limit, v_fresh, not v_terms.is_soft);
+      v_room := tidegate_internal.queue_room(v_queue, v_limit, v_fresh, not v_terms.is_soft);
+      v_admission := row(
+        least(v_quotas.room, v_room.room), v_quotas.closed, v_quotas.counted || v_terms.gate,
+        v_quotas.depths || v_room.depth
+      );
     end if;
     -- Others may take the room between its count and the draw, again and again.
     v_enters := least(v_fresh, v_admission.room, case when v_lost > 1 then v_enters / 2 end);
@@ -210,14 +202,13 @@ begin
 
   if v_enters > 0 then
     v_waiting := v_entered.waiting;
-    v_told := tidegate_internal.submit_etas(
+    v_etas := tidegate_internal.submit_etas(
       v_kind, v_queue, v_waiting, v_new[:v_enters], case when p_not_before > v_now then p_not_before - v_now end,
       tidegate_internal.eta_inputs(v_kind, v_queue, v_status, 1), v_now
     );
     insert into tidegate.request (
       id, kind, flow, req_status, cause, response_threshold, queue, msg_id, submitted_at, queued_at, processing_at,
-      deadline_at,
-      readiness_deadline_at, submitter, eta_seconds, eta_p90_ms, payload
+      deadline_at, readiness_deadline_at, submitter, eta_seconds, eta_p90_ms, payload
     )
     select
       n.id, v_kind.name, v_kind.flow, v_status, 'submitted', v_kind.response_threshold, v_queue, n.msg_id, v_now,
@@ -225,7 +216,7 @@ begin
       greatest(v_now, p_not_before) + v_kind.deadline,
       case when v_kind.flow = 'decrypt' then greatest(v_now, p_not_before) + v_kind.readiness_timeout end,
       n.submitter, n.seconds, n.p90_ms, n.payload
-    from unnest(v_new, v_entered.numbers, v_payloads, v_submitters, v_told)
+    from unnest(v_new, v_entered.numbers, v_payloads, v_submitters, v_etas)
       as n(id, msg_id, payload, submitter, seconds, p50_ms, p90_ms)
     where n.msg_id is not null;
     insert into tidegate.request_count_delta (kind, req_status, delta) values (p_kind, v_status, v_enters);
@@ -246,19 +237,26 @@ begin
     end if;
   end if;
   if v_admission.room <= v_enters then
-    perform tidegate_internal.gates_close(v_admission, v_enters);
+    -- By the depths that were counted: a new count may find less, because workers drain, and then the gate would stay
+    -- open while it refuses callers.
+    perform tidegate_internal.gate_flip(c.gate, 'too_many_requests', c.depth + v_enters)
+    from unnest(v_admission.counted, v_admission.depths) as c(gate, depth);
   end if;
 
   if v_enters = v_count then
     return query
       select s.id, 'accepted', v_status, v_queue, v_waiting + s.place - 1, s.seconds, s.p50_ms, s.p90_ms
-      from unnest(v_ids, v_told) with ordinality as s(id, seconds, p50_ms, p90_ms, place)
+      from unnest(v_ids, v_etas) with ordinality as s(id, seconds, p50_ms, p90_ms, place)
       order by s.place;
     return;
   end if;
   if v_enters < v_fresh then
     if v_keyed then
-      perform tidegate_internal.dedup_give_back(v_scopes, p_keys, v_made, v_new[v_enters + 1:]);
+      -- The keys just claimed for refused requests stand for no request.
+      delete from tidegate.dedup as d
+      using unnest(v_scopes, p_keys) as k(scope, key)
+      where d.scope = k.scope and d.key = k.key and d.request_id = any(v_new[v_enters + 1:]);
+      delete from tidegate.dedup as d where d.scope = any(v_made) and d.request_id = any(v_new[v_enters + 1:]);
     end if;
     if not p_each then
       perform tidegate_internal.require_room_ever(v_kind, v_submitter, v_fresh);
@@ -266,6 +264,7 @@ begin
     end if;
     v_wait := tidegate_internal.gate_wait(v_kind, v_submitter, case when p_each then 1 else v_fresh end);
   end if;
-  return query select * from tidegate_internal.submit_answers(v_ids, v_own, p_each, v_new, v_told, v_waiting, v_wait);
+  return query select * from tidegate_internal.submit_answers(v_ids, v_own, p_each, v_new, v_etas, v_waiting, v_wait);
 end;
 $$;
+select tidegate_internal.plan_along_indexes('submit_requests', 'enable_sort');

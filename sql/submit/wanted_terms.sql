@@ -1,7 +1,7 @@
--- wanted_terms: What `submit_terms` has to say of a kind, or of each (null), from the configuration.
+-- wanted_terms: The row of `submit_terms` that the configuration gives a kind, or each kind (null).
 --
--- A kind has a row if its submissions may be plain: no readiness check, no observed ETA, no cap of its own, a queue
--- that is not paused and whose gate is strict and not held by hand.
+-- A kind has a row if `submit_plain` serves it: no readiness check, no observed ETA, no quota of its own, a queue that
+-- is not paused and whose gate is strict and not forced.
 create or replace function tidegate_internal.wanted_terms(p_kind text)
   returns setof tidegate.submit_terms
   language sql
@@ -10,8 +10,7 @@ create or replace function tidegate_internal.wanted_terms(p_kind text)
 as $$
   select
     k.name, k.flow, k.tx_queue, e.name, e.high_water, k.deadline, k.response_threshold, k.set_paths,
-    k.key_mode <> 'caller',
-    p.dedup_window,
+    k.key_mode <> 'caller', p.dedup_window,
     exists (select from tidegate.breaker as b where b.kind = k.name and b.stage = 'tx'),
     exists (select from tidegate.gate as c where c.submitter is not null),
     s.min_seconds, s.max_seconds, l.first, l.each, l.below

@@ -1,4 +1,4 @@
--- require_callback: Raises TG009 for a callback URL that may not be named; null is none.
+-- require_callback: Raises TG009 for a callback URL that is not allowed; null is none.
 create or replace function tidegate_internal.require_callback(p_url text)
   returns void
   language plpgsql
@@ -13,9 +13,7 @@ begin
   end if;
   select * into v_target from tidegate_internal.webhook_target(p_url);
   if v_target.refusal is not null then
-    raise exception using
-      errcode = 'TG009',
-      message = format('the callback URL is refused: %s', v_target.refusal),
+    raise exception using errcode = 'TG009', message = format('the callback URL is refused: %s', v_target.refusal),
       hint = case
         when v_target.host_port is null then 'such as https://hooks.example.com/done'
         else 'an operator allows hosts: `tidegate webhook hosts add HOST`'

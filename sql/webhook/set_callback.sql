@@ -1,9 +1,7 @@
--- set_callback: Names the URL that is told when a request ends; false when it has ended; TG009 for a URL that may not
--- be named.
+-- set_callback: Sets the callback URL of a live request; false when it has ended; TG009 for a URL that is not allowed.
 --
 -- Call it in the transaction of the submission, or any time before the request ends. False, and nothing changed, when
--- it has ended: its delivery has been decided. Raises TG006 for an unknown request, TG009 for a URL that may not be
--- named.
+-- it has ended: its delivery has been decided. Raises TG006 for an unknown request.
 create or replace function tidegate.set_callback(id uuid, url text)
   returns boolean
   language plpgsql

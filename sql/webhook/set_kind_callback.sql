@@ -1,8 +1,7 @@
--- set_kind_callback: By an operator: names the URL that is told when requests of a kind end; null: nobody; returns the
--- one before.
+-- set_kind_callback: By an operator: sets the callback URL of a kind, or removes it (null); returns the previous one.
 --
--- Counts for every request that ends from now on and names no URL of its own. Returns the URL before.
--- Raises TG002 for an unknown kind, TG009 for a URL that may not be named.
+-- It counts for every request that ends from now on and has no URL of its own. Raises TG002 for an unknown kind, TG009
+-- for a URL that is not allowed.
 create or replace function tidegate.set_kind_callback(kind text, url text)
   returns text
   language plpgsql
@@ -14,9 +13,7 @@ declare
 begin
   select k.callback_url into v_before from tidegate.kind as k where k.name = set_kind_callback.kind for update;
   if not found then
-    raise exception using
-      errcode = 'TG002',
-      message = format('there is no kind "%s"', set_kind_callback.kind),
+    raise exception using errcode = 'TG002', message = format('there is no kind "%s"', set_kind_callback.kind),
       hint = 'select name from tidegate.kind';
   end if;
   update tidegate.kind as k set callback_url = set_kind_callback.url where k.name = set_kind_callback.kind;

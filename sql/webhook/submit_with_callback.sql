@@ -1,16 +1,10 @@
--- submit_with_callback: submit, with the URL that is told when the request ends; a replay keeps the URL of the first
--- submission.
+-- submit_with_callback: submit, with a callback URL; a replay keeps the URL of the first submission.
 --
--- Of a replay only id, status and queue are told. It keeps the callback of the first submission, and is answered even
--- when this URL may not be named (any more). Raises what `submit` raises, and TG009 for such a URL.
+-- Of a replay only id, status and queue are returned. A replay succeeds even when this URL is not allowed (any more).
+-- Raises as `submit` does, and TG009 for such a URL.
 create or replace function tidegate.submit_with_callback(
-  kind            text,
-  payload         jsonb,
-  callback_url    text,
-  idempotency_key text default null,
-  submitter       text default null,
-  admission       text default 'enforce',
-  not_before      timestamptz default null
+  kind text, payload jsonb, callback_url text, idempotency_key text default null,
+  submitter text default null, admission text default 'enforce', not_before timestamptz default null
 )
   returns table (
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
@@ -22,19 +16,16 @@ create or replace function tidegate.submit_with_callback(
   set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
-declare
-  v_submitted record;
 begin
-  select * into strict v_submitted from tidegate_internal.submit_requests(
+  select s.* into strict id, outcome, req_status, queue, queue_position, retry_after_seconds, eta_p50_ms, eta_p90_ms
+  from tidegate_internal.submit_requests(
     submit_with_callback.kind, array[submit_with_callback.payload], array[submit_with_callback.idempotency_key],
     array[submit_with_callback.submitter], submit_with_callback.admission, submit_with_callback.not_before, true
-  );
-  if v_submitted.outcome = 'accepted' and submit_with_callback.callback_url is not null then
-    perform tidegate.set_callback(v_submitted.id, submit_with_callback.callback_url);
+  ) as s;
+  if outcome = 'accepted' and submit_with_callback.callback_url is not null then
+    perform tidegate.set_callback(submit_with_callback.id, submit_with_callback.callback_url);
   end if;
-  return query select
-    v_submitted.id, v_submitted.outcome, v_submitted.req_status, v_submitted.queue, v_submitted.queue_position,
-    v_submitted.retry_after_seconds, v_submitted.eta_p50_ms, v_submitted.eta_p90_ms;
+  return next;
 end;
 $$;
 select tidegate_internal.allow('submit_with_callback', '{api,admin}');

@@ -1,9 +1,9 @@
--- webhook_claim: For deliverers: deliveries that are due, under a lease, with what to say.
+-- webhook_claim: For deliverers: claims deliveries that are due, under a lease, with their content.
 --
 -- At most `batch`, and at most the policy's `per_host` under way to one host in the whole fleet, so a slow host does
 -- not hold up the others. The lease is the policy's timeout and a while to settle; a deliverer that dies loses it, and
--- the delivery is made again under the same id. What may not be delivered any more (host off the list, no attempt
--- left) ends here as failed. Empty: nothing is due, or it has to wait for what is under way.
+-- the delivery is made again under the same id. A delivery that is no longer allowed (host off the list, no attempt
+-- left) ends here as failed. Empty: nothing is due, or it has to wait for deliveries under way.
 create or replace function tidegate.webhook_claim(batch integer)
   returns table (
     request_id uuid, id uuid, nonce bigint, url text, host_port text, allow_private boolean, secrets text[],
@@ -54,7 +54,7 @@ begin
     return;
   end if;
 
-  -- Counting what is under way and adding to it is one step.
+  -- Counting the deliveries under way and adding to them is one step.
   perform pg_advisory_xact_lock(hashtextextended('tidegate.webhook_claim', 0));
   select * into strict v_policy from tidegate.webhook_policy;
   v_lease := make_interval(secs => v_policy.timeout_ms / 1000.0 + 20);
@@ -85,10 +85,8 @@ begin
       update tidegate.webhook_delivery as d
       set
         state = case when j.refusal is null then 'pending' else 'failed' end,
-        attempt = d.attempt + (j.refusal is null)::integer,
-        nonce = case when j.refusal is null then v_nonce end,
-        due_at = v_now + v_lease,
-        last_error = coalesce(j.refusal, d.last_error),
+        attempt = d.attempt + (j.refusal is null)::integer, nonce = case when j.refusal is null then v_nonce end,
+        due_at = v_now + v_lease, last_error = coalesce(j.refusal, d.last_error),
         finished_at = case when j.refusal is not null then v_now end
       from judged as j
       where d.request_id = j.request_id

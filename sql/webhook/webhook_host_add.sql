@@ -12,9 +12,7 @@ as $$
 declare
   v_host text := lower(webhook_host_add.host);
 begin
-  update tidegate.webhook_host as h
-  set allow_private = webhook_host_add.allow_private
-  where h.host = v_host;
+  update tidegate.webhook_host as h set allow_private = webhook_host_add.allow_private where h.host = v_host;
   if found then
     return false;
   end if;

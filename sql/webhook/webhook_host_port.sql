@@ -7,7 +7,6 @@ create or replace function tidegate_internal.webhook_host_port(p_url text)
   returns text
   language sql
   immutable
-  parallel safe
   set search_path = pg_catalog, pg_temp
 as $$
   select lower(u.part[2]) || ':' || coalesce(u.part[3], case lower(u.part[1]) when 'https' then '443' else '80' end)

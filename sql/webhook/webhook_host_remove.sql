@@ -1,6 +1,6 @@
 -- webhook_host_remove: By an operator: takes a host off the list of callback hosts; false when it was not there.
 --
--- What is still to be delivered there fails at its next attempt, and can be delivered again once the host is back.
+-- Pending deliveries to it fail at their next attempt, and can be delivered again once the host is back.
 create or replace function tidegate.webhook_host_remove(host text)
   returns boolean
   language plpgsql

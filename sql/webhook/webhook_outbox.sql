@@ -1,8 +1,8 @@
--- webhook_outbox: Trigger on request: a delivery for each request that ended and whose end somebody wants to know.
+-- webhook_outbox: Trigger on request: writes a delivery for each request that ended and has a callback URL.
 --
--- In the transaction that ends the request, so neither is there without the other. A statement that ends nothing for
--- anybody pays for one look at the new rows and one at the kinds. Nothing here may refuse: a strange URL, written by
--- hand, fails its delivery and not the request.
+-- In the transaction that ends the request, so neither is there without the other. A statement that ends no such
+-- request pays for one read of the new rows and one of the kinds. Nothing here raises: an invalid URL, written by hand,
+-- fails its delivery and not the request.
 create or replace function tidegate_internal.webhook_outbox()
   returns trigger
   language plpgsql
@@ -34,7 +34,7 @@ create or replace trigger webhook_outbox
   for each statement
   execute function tidegate_internal.webhook_outbox();
 
--- A kind's callback is checked when it is named, where somebody can still do something about it.
+-- A kind's callback is checked when it is set, so that the operator sees the error.
 create or replace function tidegate_internal.kind_callback()
   returns trigger
   language plpgsql
@@ -52,7 +52,7 @@ create or replace trigger kind_callback
   for each row
   execute function tidegate_internal.kind_callback();
 
--- Nothing is delivered unsigned: the first host brings the first secret.
+-- Nothing is delivered unsigned: the first host makes the first secret.
 create or replace function tidegate_internal.webhook_host_secret()
   returns trigger
   language plpgsql
@@ -71,7 +71,5 @@ create or replace trigger webhook_host_secret
   after insert on tidegate.webhook_host
   for each statement
   execute function tidegate_internal.webhook_host_secret();
-comment on function tidegate_internal.kind_callback is
-  'Trigger on kind: its callback URL may name allowed hosts only (TG009).';
-comment on function tidegate_internal.webhook_host_secret is
-  'Trigger on webhook_host: the first host brings the first secret.';
+comment on function tidegate_internal.kind_callback is 'Trigger on kind: its callback URL is allowed (TG009).';
+comment on function tidegate_internal.webhook_host_secret is 'Trigger on webhook_host: the first host makes a secret.';

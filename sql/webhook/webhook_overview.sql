@@ -1,7 +1,7 @@
--- webhook_overview: One row per host with deliveries that wait, are under way, or failed and are not forgotten yet.
+-- webhook_overview: One row per host with deliveries that are pending, under way, or failed and still kept.
 create or replace view tidegate.webhook_overview as
 with open_delivery as (
-  -- Two scans, one for each partial index: what was delivered is never looked at.
+  -- Two scans, one for each partial index: delivered ones are never read.
   select d.host_port, d.state, d.attempt, d.nonce is not null as under_way, d.created_at
   from tidegate.webhook_delivery as d
   where d.state = 'pending'
@@ -11,8 +11,7 @@ with open_delivery as (
   where d.state = 'failed'
 )
 select
-  o.host_port,
-  count(*) filter (where o.state = 'pending' and not o.under_way) as waiting,
+  o.host_port, count(*) filter (where o.state = 'pending' and not o.under_way) as waiting,
   count(*) filter (where o.under_way) as under_way,
   count(*) filter (where o.state = 'failed') as failed,
   tidegate.clock() - min(o.created_at) filter (where o.state = 'pending') as oldest_age,
@@ -21,8 +20,7 @@ from open_delivery as o
 group by o.host_port;
 comment on column tidegate.webhook_overview.host_port is 'Host and port.';
 comment on column tidegate.webhook_overview.waiting is 'Deliveries that wait for their next attempt.';
-comment on column tidegate.webhook_overview.under_way is 'Deliveries that somebody is at, or was when it died.';
+comment on column tidegate.webhook_overview.under_way is 'Deliveries under way, or left by a process that ended.';
 comment on column tidegate.webhook_overview.failed is 'Deliveries that failed.';
-comment on column tidegate.webhook_overview.oldest_age is
-  'How long ago the request ended that has waited longest for its delivery; null: none waits.';
-comment on column tidegate.webhook_overview.attempt_max is 'The most attempts begun for one that is not delivered yet.';
+comment on column tidegate.webhook_overview.oldest_age is 'The age of its oldest pending delivery; null: none.';
+comment on column tidegate.webhook_overview.attempt_max is 'The most attempts begun for a pending delivery.';

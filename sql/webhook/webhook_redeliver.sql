@@ -1,8 +1,8 @@
--- webhook_redeliver: By an operator: delivers the end of a request again; the state its delivery was in, or null when
--- it has none.
+-- webhook_redeliver: By an operator: delivers the end of a request again; returns the previous state of its delivery,
+-- or null when it has none.
 --
--- Returns the state the delivery was in, or null when the request has none: nobody was to be told, or it was forgotten.
--- One that is under way stays under way.
+-- Null: the request has no callback, or retention has removed the delivery. A delivery that is under way stays under
+-- way.
 create or replace function tidegate.webhook_redeliver(request_id uuid)
   returns text
   language plpgsql
@@ -13,9 +13,7 @@ declare
   v_before text;
 begin
   select d.state into v_before
-  from tidegate.webhook_delivery as d
-  where d.request_id = webhook_redeliver.request_id
-  for update;
+  from tidegate.webhook_delivery as d where d.request_id = webhook_redeliver.request_id for update;
   update tidegate.webhook_delivery as d
   set state = 'pending', attempt = 0, nonce = null, due_at = tidegate.clock(), finished_at = null
   where d.request_id = webhook_redeliver.request_id and (d.nonce is null or d.due_at <= tidegate.clock());

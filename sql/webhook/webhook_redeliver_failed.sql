@@ -1,17 +1,14 @@
--- webhook_redeliver_failed: By an operator: delivers what failed again, one batch; go on at next_after.
+-- webhook_redeliver_failed: By an operator: delivers failed deliveries again, one batch; go on at next_after.
 --
--- Walks the requests in the order of their ids, so what fails again meanwhile is not met again. `next_after` is null at
+-- In the order of the request ids, so deliveries that fail again meanwhile are not met again. `next_after` is null at
 -- the end.
 create or replace function tidegate.webhook_redeliver_failed(
-  batch           integer default 1000,
-  after           uuid default null,
-  out redelivered bigint,
-  out next_after  uuid
+  batch integer default 1000, after uuid default null,
+  out redelivered bigint, out next_after uuid
 )
   language plpgsql
   security definer
   set search_path = pg_catalog, pg_temp
-  set jit = off
 as $$
 declare
   v_ids uuid[] := array(
@@ -23,7 +20,7 @@ declare
     limit batch
   );
 begin
-  -- Locked ones are being forgotten, or put in line, at this moment: nobody waits for anybody.
+  -- Locked ones are being removed, or redelivered, at this moment: they are skipped.
   update tidegate.webhook_delivery as d
   set state = 'pending', attempt = 0, due_at = tidegate.clock(), finished_at = null
   where d.request_id = any(array(

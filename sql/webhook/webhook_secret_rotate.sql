@@ -5,10 +5,8 @@
 -- `overlap`, so that receivers can change over in their own time; older ones end now.
 -- Raises TG007 for a host that is not on the list.
 create or replace function tidegate.webhook_secret_rotate(
-  host          text default null,
-  overlap       interval default '24 hours',
-  out id        bigint,
-  out secret    text
+  host text default null, overlap interval default '24 hours',
+  out id bigint, out secret text
 )
   language plpgsql
   security definer
@@ -25,20 +23,16 @@ begin
   -- Locked, as the foreign key of the new secret would, before the secrets: a removal takes them in this order.
   perform from tidegate.webhook_host as h where h.host = v_host for key share;
   if v_host is not null and not found then
-    raise exception using
-      errcode = 'TG007',
-      message = format('%s is not on the allow-list of callback hosts', v_host),
+    raise exception using errcode = 'TG007', message = format('%s is not on the allow-list of callback hosts', v_host),
       hint = 'tidegate webhook hosts list';
   end if;
 
   -- One at a time: two would each leave the other's secret without an end.
   perform pg_advisory_xact_lock(hashtextextended('tidegate.webhook_secret', 0));
   v_now := tidegate.clock();
-  select s.id into v_last
+  select max(s.id) into v_last
   from tidegate.webhook_secret as s
-  where s.host is not distinct from v_host and s.expires_at is null
-  order by s.id desc
-  limit 1;
+  where s.host is not distinct from v_host and s.expires_at is null;
   update tidegate.webhook_secret as s
   set expires_at = case when s.id = v_last then v_now + overlap else v_now end
   where s.host is not distinct from v_host and (s.expires_at is null or s.expires_at > v_now);

@@ -1,6 +1,6 @@
--- webhook_secrets: What a delivery to a host of the allow-list is signed with, the latest first.
+-- webhook_secrets: The secrets that sign a delivery to a host of the allow-list, the latest first.
 --
--- The host's own active secrets, or else those for all; empty when somebody has deleted them.
+-- The host's own active secrets, or else those for all hosts; empty when these were deleted.
 create or replace function tidegate_internal.webhook_secrets(p_listed text)
   returns text[]
   language sql

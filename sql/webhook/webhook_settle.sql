@@ -1,22 +1,18 @@
--- webhook_settle: For deliverers: what came of one attempt; the delivery's state, or null when the lease was lost.
+-- webhook_settle: For deliverers: records the outcome of one attempt; returns the delivery's state, or null when the
+-- lease was lost.
 --
 -- `outcome`: delivered; refused (never again); retry (again after a wait, or failed when that was the last attempt);
 -- unsent (nothing was sent: the attempt is given back). The wait is random up to the policy's backoff, and not below
--- `wait`, which is what the receiver asked for, as far as the policy's cap allows. Returns the delivery's state, or
--- null when the lease was lost: somebody else has it, and nothing changes.
+-- `wait`, the receiver's Retry-After, up to the policy's cap. When the lease was lost, another deliverer has it and
+-- nothing changes.
 create or replace function tidegate.webhook_settle(
-  request_id  uuid,
-  nonce       bigint,
-  outcome     text,
-  status      integer default null,
-  error       text default null,
-  wait        interval default null
+  request_id uuid, nonce bigint, outcome text, status integer default null, error text default null,
+  wait interval default null
 )
   returns text
   language plpgsql
   security definer
   set search_path = pg_catalog, pg_temp
-  set jit = off
 as $$
 declare
   v_policy tidegate.webhook_policy;
@@ -24,17 +20,14 @@ declare
   v_state  text;
 begin
   if outcome is null or outcome not in ('delivered', 'refused', 'retry', 'unsent') then
-    raise exception using
-      errcode = 'TG007',
+    raise exception using errcode = 'TG007',
       message = format('an outcome is ''delivered'', ''refused'', ''retry'' or ''unsent'', not %L', outcome);
   end if;
   select * into strict v_policy from tidegate.webhook_policy;
 
   update tidegate.webhook_delivery as d
   set
-    state = s.state,
-    attempt = d.attempt - (webhook_settle.outcome = 'unsent')::integer,
-    nonce = null,
+    state = s.state, attempt = d.attempt - (webhook_settle.outcome = 'unsent')::integer, nonce = null,
     due_at = case webhook_settle.outcome
       when 'retry' then v_now + greatest(
         random() * tidegate_internal.backoff(d.attempt, v_policy.base_ms, v_policy.factor, v_policy.cap_ms, 0, 0),

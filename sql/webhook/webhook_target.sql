@@ -1,13 +1,11 @@
--- webhook_target: Where a callback URL leads, and why nothing may be delivered there (`refusal`, null when it may).
+-- webhook_target: The host and port of a callback URL, its entry in the allow-list, and why nothing may be delivered
+-- there (`refusal`, null when it may).
 --
 -- `listed` is the allow-list's entry that covers it: the host itself before a wildcard, a longer wildcard before a
--- shorter one. `*.example.com` covers what is below example.com, at any depth, and not example.com.
+-- shorter one. `*.example.com` covers every name below example.com, at any depth, and not example.com.
 create or replace function tidegate_internal.webhook_target(
-  p_url             text,
-  out host_port     text,
-  out listed        text,
-  out allow_private boolean,
-  out refusal       text
+  p_url text,
+  out host_port text, out listed text, out allow_private boolean, out refusal text
 )
   language plpgsql
   stable

@@ -92,9 +92,9 @@ const MUTANTS: [Mutant; 16] = [
     Mutant {
         name: "a claim with one slot too many",
         changes: &[(
-            "claim_readiness",
-            "v_queue.max_concurrency - v_held)",
-            "v_queue.max_concurrency - v_held + 1)",
+            "claim_take",
+            "v_queue.max_concurrency - tidegate_internal.held_count(",
+            "v_queue.max_concurrency + 1 - tidegate_internal.held_count(",
         )],
     },
     Mutant {
@@ -156,7 +156,7 @@ const MUTANTS: [Mutant; 16] = [
         name: "a receipt that forgets the inbox",
         changes: &[(
             "settle_receipt",
-            "perform tidegate_internal.apply_inbox(v_waiting);",
+            "perform tidegate_internal.apply_inbox(v_moved.waiting);",
             "null;",
         )],
     },

@@ -8,15 +8,7 @@ const RUST_MAX: usize = 80;
 const SQL_MAX: usize = 130;
 
 /// SQL functions that are longer, and why.
-const LONGER: [(&str, &str); 13] = [
-    (
-        "claim_readiness",
-        "one transition: what may be claimed, the limit, the claim, the ends",
-    ),
-    (
-        "claim_tx",
-        "one transition: what may be claimed, the limit, the claim, the ends",
-    ),
+const LONGER: [(&str, &str); 10] = [
     ("contract_observe", "a list: what each type of assertion asks"),
     ("explain_waiting", "a list: what each reason to wait says"),
     ("invariants_of_queues", "a list: one entry an invariant"),
@@ -25,7 +17,6 @@ const LONGER: [(&str, &str); 13] = [
     ("recover_deadlines", "one pass over the rows of a batch"),
     ("redrive", "one pass over the rows of a batch"),
     ("settle_receipt", "one transition, for every flow"),
-    ("settle_retry", "one transition, with every reason for its end"),
     ("submit_requests", "one transition: gates, keys, messages, rows, places"),
     ("waiting_before", "one count, by the survey as far as it goes"),
 ];
