@@ -79,7 +79,7 @@ macro_rules! words {
             fn from_str(word: &str) -> Result<Self, Self::Err> {
                 match word {
                     $($word => Ok(Self::$variant),)+
-                    _ => Err(UnknownWord { what: $what, word: word.to_owned() }),
+                    _ => Err(UnknownWord::new($what, word)),
                 }
             }
         }
@@ -93,6 +93,7 @@ macro_rules! words {
         }
     };
 }
+pub(crate) use words;
 
 words!(
     /// Where a request is in its life. `docs/state-machine.md` draws the legal ways between them.

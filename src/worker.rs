@@ -25,7 +25,7 @@ use crate::{
     error::StoreError,
     listener::{self, Wakeups},
     maintenance,
-    news::Teller,
+    news::Announcer,
     request::Stage,
     stage::Stages,
     store::Store,
@@ -79,7 +79,7 @@ impl Default for WorkerOptions {
             poll: Duration::from_secs(2),
             grace: Duration::from_secs(20),
             listen: None,
-            metrics: Metrics::off(),
+            metrics: Metrics::new(),
         }
     }
 }
@@ -149,7 +149,7 @@ pub async fn run(
     let helpers_end = CancellationToken::new();
     let wakeups = Wakeups::default();
     let mut helpers = JoinSet::new();
-    let teller = Teller::new(store.clone());
+    let teller = Announcer::new(store.clone());
     helpers.spawn(listener::listen(
         options.listen.clone().unwrap_or_else(|| store.pool().clone()),
         store.clone(),

@@ -20,7 +20,7 @@ use crate::error::warn_of;
 use crate::{
     error::StoreError,
     listener::Wakeups,
-    news::Teller,
+    news::Announcer,
     request::Stage,
     store::{Lease, Settle, Store},
 };
@@ -43,7 +43,7 @@ pub(super) fn release(lease: Lease) -> Settle<Outcome> {
 pub(super) struct Settler {
     store: Store,
     wakeups: Wakeups,
-    teller: Teller,
+    teller: Announcer,
     queue: String,
     stage: Stage,
     batch: usize,
@@ -58,7 +58,7 @@ impl Settler {
     pub(super) fn new(
         store: Store,
         wakeups: Wakeups,
-        teller: Teller,
+        teller: Announcer,
         queue: String,
         stage: Stage,
         batch: usize,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use sqlx::postgres::PgListener;
 use tidegate::{
-    listener::Hear,
-    news::{Teller, Waiters},
+    listener::Subscriber,
+    news::{Announcer, Waiters},
     request::{RequestId, Status},
 };
 use uuid::Uuid;
@@ -44,7 +44,7 @@ async fn say_last(database: &TestDatabase) {
 async fn nothing_is_told_until_somebody_asks_and_then_what_is_still_new() {
     let database = TestDatabase::new().await;
     let mut listener = listen(&database).await;
-    let teller = Teller::new(database.store.clone());
+    let teller = Announcer::new(database.store.clone());
     let ids = some_ids(3);
     teller.note([
         (ids[0], Status::Completed),
@@ -77,7 +77,7 @@ async fn nothing_is_told_until_somebody_asks_and_then_what_is_still_new() {
 async fn a_flood_of_news_is_cut_to_what_is_bearable() {
     let database = TestDatabase::new().await;
     let mut listener = listen(&database).await;
-    let teller = Teller::new(database.store.clone());
+    let teller = Announcer::new(database.store.clone());
     teller.heard("ended");
 
     teller.note(some_ids(5000).into_iter().map(|id| (id, Status::Completed)));
@@ -159,10 +159,10 @@ async fn what_ends_just_before_somebody_waits_or_is_gone_is_found() {
     let live = database.submit("direct").await;
     // Somebody waits all the while, so that nothing has to be started for the others.
     let other = waiters.wait_for(live).unwrap();
-    eventually("a look", || async { waiters.waiting().looks > 0 }).await;
+    eventually("a look", || async { waiters.waiting().polls > 0 }).await;
     database.execute(&format!("select tidegate.cancel('{ended}')")).await;
 
-    let looks = waiters.waiting().looks;
+    let looks = waiters.waiting().polls;
     waiters.wait_for(ended).unwrap().ended().await;
     waiters.wait_for(RequestId(Uuid::new_v4())).unwrap().ended().await;
     // A second one, who comes when the first already knows.
@@ -171,7 +171,7 @@ async fn what_ends_just_before_somebody_waits_or_is_gone_is_found() {
     waiters.wait_for(ended).unwrap().ended().await;
 
     // At once, and not at the next look; this machine may stop for two seconds meanwhile.
-    assert!(waiters.waiting().looks <= looks + 2);
+    assert!(waiters.waiting().polls <= looks + 2);
     drop(other);
 }
 
