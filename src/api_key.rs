@@ -1,60 +1,33 @@
-//! API keys: what one looks like, how one is made, and how it is recognised. No I/O.
+//! API keys: their form, their generation and their verification. No I/O.
 //!
-//! A key is `tg_ID_SECRET`: 16 hex digits that say which key it is, and 64 that are its 256 random bits. Only the
+//! A key is `tg_ID_SECRET`: 16 hex digits that identify it, and 64 that are its 256 random bits. Only the
 //! SHA-256 of the whole text is kept. Passwords need a slow, salted hash because they can be guessed; 256 random bits
 //! cannot, so a fast one is as safe here, and does not let a flood of wrong keys burn the node's processor.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 use rand::{TryRngCore, rngs::OsRng};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::request::UnknownWord;
+use crate::request::{UnknownWord, words};
 
 const PREFIX: &str = "tg_";
 const ID_DIGITS: usize = 16;
 const SECRET_DIGITS: usize = 64;
 
-/// What a key lets its bearer do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Scope {
-    /// Submit, and see, list and cancel what the key's submitter has submitted.
-    Submit,
-    /// Deliver responses to any request.
-    Respond,
-    /// Everything: the admin endpoints, and everybody's requests.
-    Admin,
-}
-
-impl Scope {
-    /// The word for it in SQL, HTTP and on the command line.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Submit => "submit",
-            Self::Respond => "respond",
-            Self::Admin => "admin",
-        }
+words!(
+    /// The permission that a key gives its bearer.
+    Scope, "scope: submit, respond or admin", {
+        /// Submit, and see, list and cancel the requests of the key's submitter.
+        Submit = "submit",
+        /// Deliver responses to any request.
+        Respond = "respond",
+        /// Everything: the admin endpoints, and the requests of all submitters.
+        Admin = "admin",
     }
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl std::str::FromStr for Scope {
-    type Err = UnknownWord;
-
-    fn from_str(word: &str) -> Result<Self, UnknownWord> {
-        [Self::Submit, Self::Respond, Self::Admin]
-            .into_iter()
-            .find(|scope| scope.as_str() == word)
-            .ok_or_else(|| UnknownWord::new("scope: submit, respond or admin", word))
-    }
-}
+);
 
 /// A key as its bearer has it. Its text is shown once and never logged, so there is no `Display`.
 #[derive(Clone)]
@@ -62,7 +35,7 @@ pub struct ApiKey {
     text: String,
 }
 
-/// A text that is no key; it says nothing about which text.
+/// A text that is no key. The message does not repeat the text, which may be a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an API key is tg_, 16 hex digits, _ and 64 hex digits, all in lower case")]
 pub struct NoApiKey;
@@ -101,20 +74,20 @@ impl ApiKey {
         }
     }
 
-    /// Which key it is; no secret.
+    /// The id, which is no secret.
     #[must_use]
     pub fn id(&self) -> &str {
         let start = PREFIX.len();
         &self.text[start..start + ID_DIGITS]
     }
 
-    /// The key itself, to be given to its bearer.
+    /// The whole text, for its bearer.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.text
     }
 
-    /// What is kept of it.
+    /// The hash that is stored.
     #[must_use]
     pub fn hash(&self) -> KeyHash {
         KeyHash(Sha256::digest(&self.text).into())
@@ -132,7 +105,7 @@ impl fmt::Debug for ApiKey {
 pub struct KeyHash(pub [u8; 32]);
 
 impl KeyHash {
-    /// Whether it is the hash of this key. Takes as long whatever differs.
+    /// Whether it is the hash of this key. The time does not depend on where they differ.
     #[must_use]
     pub fn is_of(&self, key: &ApiKey) -> bool {
         self.0.ct_eq(&key.hash().0).into()
@@ -163,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_says_nothing_of_its_secret_in_a_log() {
+    fn the_debug_output_of_a_key_does_not_have_its_secret() {
         let key = ApiKey::generate().unwrap();
         let secret = &key.expose()[PREFIX.len() + ID_DIGITS + 1..];
 
@@ -172,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_exactly_a_key_is_none() {
+    fn a_text_that_is_not_exactly_a_key_is_refused() {
         let key = ApiKey::generate().unwrap();
         let key = key.expose();
 

@@ -1,8 +1,8 @@
-//! What arrives while a round runs goes into the next round, together.
+//! Combines additions: those that arrive while a round runs are one batch for the next round.
 //!
-//! Each key has a buffer of what is pending, and rounds that take a batch of it each. A round begins as soon as
-//! something is pending; only [`Rounds::begin`] may put it off, and the batch grows meanwhile. The rounds of a key are
-//! run by tasks, which end when nothing is pending: a key that is idle costs nothing.
+//! Each key has a buffer of pending additions, and rounds that take a batch of it each. A round begins as soon as an
+//! addition is pending; only [`Rounds::begin`] may delay it, and the batch grows meanwhile. The rounds of a key run in
+//! tasks that end when nothing is pending: an idle key costs nothing.
 //!
 //! A round that panics is logged and costs its own batch. The next round goes on.
 
@@ -19,19 +19,19 @@ use futures_util::FutureExt;
 use tokio::sync::SemaphorePermit;
 use tokio_util::task::TaskTracker;
 
-/// What is gathered, and what a round does with it.
+/// The buffers and rounds of one use.
 pub(crate) trait Rounds: Send + Sync + 'static {
-    /// What the rounds are for, in the log.
+    /// The name of the rounds in the log.
     const NAME: &'static str;
 
-    /// Whether the buffer of an idle key is kept, for buffers that hold more than what is pending.
+    /// Whether the buffer of an idle key is kept, for buffers with more state than pending additions.
     const KEEPS_BUFFERS: bool = false;
 
-    /// Keys do not wait for each other.
+    /// Rounds of different keys are independent.
     type Key: Clone + Debug + Eq + Hash + Send + Sync;
     /// The buffer of a key.
     type Pending: Default + Send;
-    /// What a round deals with.
+    /// The input of a round.
     type Batch: Send;
 
     /// How many rounds of a key run at once at most.
@@ -51,7 +51,7 @@ pub(crate) trait Rounds: Send + Sync + 'static {
     fn run(&self, key: &Self::Key, batch: Self::Batch) -> impl Future<Output = ()> + Send;
 }
 
-/// Gathers what is added, and runs the rounds.
+/// Buffers additions, and runs the rounds.
 pub(crate) struct Coalescer<R: Rounds> {
     pub(crate) rounds: R,
     entries: Mutex<HashMap<R::Key, Entry<R::Pending>>>,
@@ -61,14 +61,14 @@ pub(crate) struct Coalescer<R: Rounds> {
 #[derive(Default)]
 struct Entry<P> {
     pending: P,
-    /// There is one at least while something is pending.
+    /// At least one while an addition is pending.
     tasks: usize,
 }
 
 impl<R: Rounds> Coalescer<R> {
     pub(crate) fn new(rounds: R) -> Arc<Self> {
         let tasks = TaskTracker::new();
-        // Only a closed tracker tells when it is empty. It takes further tasks.
+        // `wait` needs a closed tracker, which still accepts tasks.
         tasks.close();
         Arc::new(Self {
             rounds,
@@ -106,7 +106,7 @@ impl<R: Rounds> Coalescer<R> {
         }
     }
 
-    /// Runs a round, if something is pending.
+    /// Runs a round, if an addition is pending.
     async fn round(&self, key: &R::Key) -> bool {
         let _permit = self.rounds.begin().await;
         let Some(batch) = self.take(key) else {
@@ -116,13 +116,13 @@ impl<R: Rounds> Coalescer<R> {
         true
     }
 
-    /// The next batch; without one, the task that asks has ended.
+    /// The next batch; without one, the calling task ends.
     fn take(&self, key: &R::Key) -> Option<R::Batch> {
         let mut entries = self.entries();
         let entry = entries.get_mut(key)?;
         let batch = self.rounds.take(&mut entry.pending);
         if batch.is_none() {
-            // Under the lock: what is added from here on starts another task.
+            // Under the lock: the next addition starts another task.
             entry.tasks -= 1;
             if entry.tasks == 0 && !R::KEEPS_BUFFERS {
                 entries.remove(key);
@@ -132,7 +132,7 @@ impl<R: Rounds> Coalescer<R> {
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<R::Key, Entry<R::Pending>>> {
-        // A panic under the lock leaves the number of tasks as it is, and they go on.
+        // A panic under the lock leaves the number of tasks correct.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -31,7 +31,7 @@ pub use self::{copy::Refusal, known::Gate};
 use crate::error::warn_of;
 use crate::{
     error::StoreError,
-    listener::Hear,
+    listener::Subscriber,
     retry_after::RetryAfter,
     store::{GateRow, Store},
 };
@@ -195,7 +195,7 @@ impl Notification {
     }
 }
 
-impl Hear for Gates {
+impl Subscriber for Gates {
     fn channel(&self) -> &'static str {
         GATE_CHANNEL
     }

@@ -1,11 +1,11 @@
 //! The HTTP API: one file a resource, problem details (RFC 9457) for every error.
 //!
-//! A node keeps nothing that a crash could lose: a 202 leaves only after the database has committed, and every answer
-//! is read from the database when it is asked for.
+//! A crash of a node loses nothing: a 202 is sent only after the database has committed, and every answer is read from
+//! the database for its call.
 
 mod access;
 mod admin;
-mod answers;
+pub(crate) mod answers;
 mod batch;
 mod body;
 mod events;
@@ -21,7 +21,6 @@ mod origin;
 mod outlooks;
 mod path;
 mod poll;
-mod polls;
 mod prefer;
 mod problem;
 mod rate_limit;
@@ -46,7 +45,7 @@ use tower_http::{catch_panic::CatchPanicLayer, trace::TraceLayer};
 
 use self::{
     access::Access, events::Streams, grouping::Submitter, limits::Admission, metrics::NodeMetrics, outlooks::Outlooks,
-    polls::Polls, problem::Problem, statistics::Statistics,
+    problem::Problem,
 };
 pub use self::{
     metrics::metrics_router,
@@ -57,216 +56,181 @@ pub use self::{
 use crate::{
     api_key::Scope,
     gate::Gates,
-    listener::Hear,
-    news::{Teller, Waiters},
+    listener::Subscriber,
+    news::{Announcer, Waiters},
     request::{RequestId, Status},
     store::Store,
 };
 
-/// How many calls of `/v1/admin` may be under way, beside the others.
-const ADMINS: usize = 16;
+/// How many calls of `/v1/admin` may be under way; they do not count against the other limit.
+const ADMIN_CALLS: usize = 16;
 
-/// Connections for operators, API keys, gates, readiness and figures: what gets a node out of trouble has its own way to the
-/// database.
+/// Connections for operators, API keys, gates, readiness and metrics, so that repairing an overloaded node does not
+/// wait for the connections that are in use.
 const OPERATORS_CONNECTIONS: u32 = 2;
 
-/// The name under which a node's listening connection is seen: `tidegate.gate_copy` counts the nodes by it, among which
-/// the room behind a gate is shared.
+/// The application name of a node's listening connection: `tidegate.gate_copy` counts the nodes by it, because they
+/// share the room behind a gate.
 pub const LISTENER_NAME: &str = "tidegate-api-listener";
 
-/// What the handlers share.
+/// The state of the handlers.
 #[derive(Clone)]
 struct Api {
+    /// The node's store; for the calls of operators, the one with their own connections.
     store: Store,
+    node: Node,
     submitter: Submitter,
-    polls: Polls,
-    /// Places for those who look for a request by its id: they leave connections to the other calls.
-    looks: Arc<Semaphore>,
+    /// Permits for reading a request by its id; their number leaves connections to the other calls.
+    lookups: Arc<Semaphore>,
     metrics: Arc<NodeMetrics>,
     body_limit: usize,
     streams: Arc<Streams>,
-    waiters: Waiters,
-    /// Where the requests stand that callers have waited for.
+    /// Reads the outlook of requests whose callers have waited.
     outlooks: Outlooks,
     wait_max: Duration,
-    teller: Teller,
-    gates: Gates,
     /// The API's document, as text.
     document: Bytes,
 }
 
 impl Api {
-    /// A call has moved a request: here and elsewhere, somebody may wait for that.
+    /// Reports the move of a request by a call, to waiters here and on other nodes.
     fn moved(&self, id: RequestId, status: Status) {
-        self.waiters.moved([(id, status)]);
-        self.teller.note([(id, status)]);
+        self.node.waiters.moved([(id, status)]);
+        self.node.announcer.note([(id, status)]);
     }
 }
 
-/// The whole API over one database, for a server that hears no notifications: those who wait get their answer when it
-/// is looked for, within about a second.
+/// The whole API over one database, for a server that receives no notifications: waiting callers are answered when the
+/// node polls, within about a second.
 pub fn router(store: Store, options: &HttpOptions) -> Router {
     Node::new(store, options).router(options)
 }
 
-/// A node of the API, as far as it takes part in what others say.
+/// A node of the API. Cheap to clone; clones share their state.
+#[derive(Clone)]
 pub struct Node {
     store: Store,
     operators: Store,
     waiters: Waiters,
-    teller: Teller,
+    announcer: Announcer,
     gates: Gates,
 }
 
 impl Node {
-    /// A node over one database. It reads the gates from now on; for callers within a runtime.
+    /// A node over one database. It starts to read the gates; for callers within a runtime.
     #[must_use]
     pub fn new(store: Store, options: &HttpOptions) -> Self {
         let operators = store.with_own_pool(OPERATORS_CONNECTIONS);
         Self {
             waiters: Waiters::new(store.clone(), options.waiters_max),
-            teller: Teller::new(store.clone()),
-            // Beside the submissions: it is most wanted when they are many.
+            announcer: Announcer::new(store.clone()),
+            // Not over the connections of submissions: the copy matters most when they are all in use.
             gates: Gates::of(operators.clone()),
             operators,
             store,
         }
     }
 
-    /// Who waits here.
+    /// The callers that wait on this node.
     #[must_use]
     pub fn waiters(&self) -> &Waiters {
         &self.waiters
     }
 
-    /// The gates, as this node knows them.
+    /// This node's copy of the gates.
     #[must_use]
     pub fn gates(&self) -> &Gates {
         &self.gates
     }
 
-    /// Who of this node wants to [listen](crate::listener::listen).
+    /// The subscribers of this node, for [`listen`](crate::listener::listen).
     #[must_use]
-    pub fn hearers(&self) -> Vec<Box<dyn Hear>> {
+    pub fn subscribers(&self) -> Vec<Box<dyn Subscriber>> {
         vec![
             Box::new(self.waiters.clone()),
-            Box::new(self.teller.clone()),
+            Box::new(self.announcer.clone()),
             Box::new(self.gates.clone()),
         ]
     }
 
     /// The whole API.
     pub fn router(&self, options: &HttpOptions) -> Router {
-        let Self {
-            store,
-            operators,
-            waiters,
-            teller,
-            gates,
-        } = self;
+        let store = &self.store;
         let connections = store.pool_options().get_max_connections() as usize;
-        // Those who are woken together leave most connections to the other calls.
-        let outlooks = Outlooks::new(store.clone(), (connections / 4).max(1));
-        let refreshes = Outlooks::new(store.clone(), 1);
         let admission = Admission::new(options.concurrency_limit);
         let document = document();
-        let statistics = Statistics::new(store.clone());
-        let metrics = Arc::new(NodeMetrics::new(
-            operators,
-            statistics.clone(),
-            document.paths.paths.keys().cloned(),
-            admission.clone(),
-            waiters.clone(),
-            gates.clone(),
-        ));
-        let polls = Polls::new(statistics, metrics.counting().clone());
+        let routes = document.paths.paths.keys().cloned();
+        let metrics = Arc::new(NodeMetrics::new(self.clone(), routes, admission.clone()));
         let api = Arc::new(Api {
             submitter: Submitter::new(
                 store.clone(),
-                gates.clone(),
+                self.gates.clone(),
                 options.request_timeout,
                 metrics.group_sizes(),
             ),
-            polls,
-            looks: Arc::new(Semaphore::new((connections * 3 / 4).max(1))),
+            lookups: Arc::new(Semaphore::new((connections * 3 / 4).max(1))),
             metrics: Arc::clone(&metrics),
-            store: store.clone(),
             body_limit: options.body_limit,
             streams: Arc::new(Streams::new(
-                waiters.clone(),
-                refreshes,
+                Outlooks::new(store.clone(), 1),
                 options.streams_max,
                 options.stream_time,
             )),
-            waiters: waiters.clone(),
-            outlooks,
+            // Requests that end at the same time leave most connections to the other calls.
+            outlooks: Outlooks::new(store.clone(), (connections / 4).max(1)),
             wait_max: options.wait_max,
-            teller: teller.clone(),
-            gates: gates.clone(),
             document: document.to_json().unwrap_or_default().into(),
+            store: store.clone(),
+            node: self.clone(),
         });
-        let operating = Arc::new(Api {
-            store: operators.clone(),
+        let operators_api = Arc::new(Api {
+            store: self.operators.clone(),
             ..Api::clone(&api)
         });
-        let (calls, operations) = self.calls(options, &admission, &metrics);
-        let routes = calls.with_state(api);
-        let routes = routes.merge(operations.with_state(operating));
-        let routes = timely(routes, options.request_timeout);
-        guarded(routes).layer(middleware::from_fn_with_state(metrics, metrics::measure))
-    }
 
-    /// The calls of callers, the downstream and monitoring, and those that operators' connections serve.
-    fn calls(
-        &self,
-        options: &HttpOptions,
-        admission: &Admission,
-        metrics: &Arc<NodeMetrics>,
-    ) -> (Router<Arc<Api>>, Router<Arc<Api>>) {
         let access = Access::new(self.operators.clone(), options.keys_required);
-        // Who may not call takes no place from those who may, so the guard is the outer layer.
-        let limited = |scope, routes: Router<Arc<Api>>| {
-            let admission = admission.clone();
-            let routes = routes.route_layer(middleware::from_fn_with_state(admission, limits::admit));
-            access.guard(scope, routes)
+        // The guard is the outer layer: calls without access take no permit.
+        let limited = |scope, admission: &Admission, routes: Router<Arc<Api>>| {
+            let limit = middleware::from_fn_with_state(admission.clone(), limits::admit);
+            access.guard(scope, routes.route_layer(limit))
         };
-        let keeper = rate_limit::Keeper {
-            gates: self.gates.clone(),
-            metrics: Arc::clone(metrics),
-            body_limit: options.body_limit,
-        };
-        let posting =
-            Router::from(routes::posting()).route_layer(middleware::from_fn_with_state(keeper, rate_limit::keep));
-        let submitting = posting.merge(Router::from(routes::asking()));
-        let v1 = limited(Scope::Submit, submitting).merge(limited(Scope::Respond, Router::from(routes::responding())));
-        // What gets a node out of trouble must not wait behind what got it in there.
-        let admin = admin::nothing_else(Router::from(admin::routes()))
-            .route_layer(middleware::from_fn_with_state(Admission::new(ADMINS), limits::admit));
-        let admin = access.guard(Scope::Admin, admin);
-        let figures = access
-            .as_far_as_known()
-            .guard(Scope::Admin, Router::from(routes::figures()));
-        let free = Router::from(routes::free()).merge(openapi::page());
-        (v1.merge(figures), admin.merge(free))
+        let at_gate = middleware::from_fn_with_state(Arc::clone(&api), rate_limit::at_gate);
+        let submissions = Router::from(routes::submissions()).route_layer(at_gate);
+        let submitters = submissions.merge(Router::from(routes::queries()));
+        let calls = limited(Scope::Submit, &admission, submitters)
+            .merge(limited(Scope::Respond, &admission, Router::from(routes::responses())))
+            .merge(
+                access
+                    .with_old_keys()
+                    .guard(Scope::Admin, Router::from(routes::monitoring())),
+            );
+        // Repairing a node must not wait for the calls that overload it.
+        let admin = admin::nothing_else(Router::from(admin::routes()));
+        let operations = limited(Scope::Admin, &Admission::new(ADMIN_CALLS), admin)
+            .merge(Router::from(routes::health()))
+            .merge(Router::from(routes::documents()))
+            .merge(openapi::page());
+        let routes = calls.with_state(api).merge(operations.with_state(operators_api));
+        let routes = guarded(timely(routes, options.request_timeout));
+        routes.layer(middleware::from_fn_with_state(metrics, metrics::measure))
     }
 }
 
-// A method that a path does not have is answered by `wrong_method`, which axum completes with `Allow`.
-
-/// What holds for every call: a path that leads nowhere is a problem, and so is an answer that does not come in time.
+/// Limits the time of every call; unknown paths and methods are answered with a problem.
 fn timely(routes: Router, request_timeout: Duration) -> Router {
     routes
         .fallback(unknown_path)
+        // axum adds `Allow` to this answer.
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn_with_state(request_timeout, limits::in_time))
 }
 
-/// What holds for every answer: it is a problem when it is an error, and nobody caches it.
+/// Makes a problem of a panic, and forbids caching of every answer.
 fn guarded(routes: Router) -> Router {
     routes
         .layer(CatchPanicLayer::custom(problem::of_panic))
         .layer(middleware::map_response(limits::never_cached))
-        // What went wrong is logged where it is known, by `problem`.
+        // Failures are logged by `problem`, with their cause.
         .layer(TraceLayer::new_for_http().on_failure(()))
 }
 

@@ -1,11 +1,11 @@
-//! The one LISTEN connection of a process, and who is told what it hears.
+//! The one LISTEN connection of a process, and its subscribers.
 //!
-//! Notifications are hints: whoever waits for one also looks by itself after a while. So a process without this
-//! connection, or behind a pooler that swallows what it hears, works too, only later.
+//! Notifications are hints: every subscriber also polls. So a process without this connection, or behind a pooler that
+//! loses notifications, works too, with more delay.
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -22,52 +22,54 @@ use crate::{
 /// `tidegate.submit` and `tidegate.wake` name a queue that has something to claim.
 const QUEUE_CHANNEL: &str = "tidegate_queue";
 
-/// How long a connection may be quiet before it is asked whether it is still there, and how long it may take to say so.
+/// How long a connection may be quiet before it is tested, and how long the test may take.
 const QUIET: Duration = Duration::from_secs(30);
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// The longest pause before a lost connection is made again.
+/// The longest pause before a lost connection is opened again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// When LISTEN is tried again where it did not reach this program: a pooler stays, and a database that stalled recovers.
-const NOT_OURS: Duration = Duration::from_secs(600);
+/// When LISTEN is tried again after no notification arrived: the cause is a pooler, or a database that stalled.
+const POOLED_PAUSE: Duration = Duration::from_secs(600);
 
-/// Somebody who is told what is said on one channel. Called from the task that listens, so it must not take long.
-pub trait Hear: Send + Sync {
+/// A receiver of the notifications of one channel. Called from the task that listens, so it must not block.
+pub trait Subscriber: Send + Sync {
     /// The channel.
     fn channel(&self) -> &'static str;
 
-    /// Something was said.
+    /// A notification arrived.
     fn heard(&self, payload: &str);
 
-    /// Something may have been said while nobody listened.
+    /// Notifications may be lost, because the connection was opened only now.
     fn may_have_missed(&self);
 }
 
-/// Who is to be woken, by queue. Cheap to clone; clones share their sleepers.
+/// Wakes the tasks that wait for work, by queue. Cheap to clone; clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Wakeups {
     queues: Arc<Mutex<HashMap<String, Arc<Notify>>>>,
 }
 
 impl Wakeups {
-    /// The bell of a queue. Rung while nobody waits, it rings for the next one who does.
+    /// The wake-up of a queue. Sent while no task waits, it wakes the next one that does.
     #[must_use]
     pub fn of_queue(&self, queue: &str) -> Arc<Notify> {
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(queues.entry(queue.to_owned()).or_default())
+        Arc::clone(self.queues().entry(queue.to_owned()).or_default())
     }
 
-    /// Rings the bell of a queue, if this process has anybody there.
+    /// Wakes a task of this process that waits for the queue, if there is one.
     pub fn wake_queue(&self, queue: &str) {
-        let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(bell) = queues.get(queue) {
-            bell.notify_one();
+        if let Some(wakeup) = self.queues().get(queue) {
+            wakeup.notify_one();
         }
+    }
+
+    fn queues(&self) -> MutexGuard<'_, HashMap<String, Arc<Notify>>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Hear for Wakeups {
+impl Subscriber for Wakeups {
     fn channel(&self) -> &'static str {
         QUEUE_CHANNEL
     }
@@ -77,32 +79,29 @@ impl Hear for Wakeups {
     }
 
     fn may_have_missed(&self) {
-        let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        for bell in queues.values() {
-            bell.notify_one();
-        }
+        self.queues().values().for_each(|wakeup| wakeup.notify_one());
     }
 }
 
-/// Listens until `shutdown`, connecting again whenever the connection is lost. Takes one connection of the pool; `store`
-/// makes sure that what is said reaches it.
-pub async fn listen(pool: PgPool, store: Store, hearers: Vec<Box<dyn Hear>>, shutdown: CancellationToken) {
+/// Listens until `shutdown`; opens a lost connection again. Takes one connection of the pool; `store` sends the
+/// notification that tests it.
+pub async fn listen(pool: PgPool, store: Store, subscribers: Vec<Box<dyn Subscriber>>, shutdown: CancellationToken) {
     let mut pause = Duration::from_millis(100);
-    let mut told = false;
+    let mut warned = false;
     loop {
         tokio::select! {
             () = shutdown.cancelled() => return,
-            heard = listen_once(&pool, &store, &hearers) => match heard {
+            end = listen_once(&pool, &store, &subscribers) => match end {
                 Ok(End::Lost) => pause = Duration::from_millis(100),
-                Ok(End::NotOurs) => {
-                    if !told {
+                Ok(End::Pooled) => {
+                    if !warned {
                         tracing::warn!(
-                            "LISTEN does not reach this program, so it polls and is told of everything later: give it a \
-                             connection that no transaction pooler shares, with --listen-database-url"
+                            "no notification arrives, so this program only polls, with more delay: give it a connection \
+                             that no transaction pooler shares, with --listen-database-url"
                         );
                     }
-                    told = true;
-                    pause = NOT_OURS;
+                    warned = true;
+                    pause = POOLED_PAUSE;
                 }
                 Err(error) => warn_of!(error, pause_ms = pause.as_millis(), "not listening; polling goes on"),
             },
@@ -114,18 +113,18 @@ pub async fn listen(pool: PgPool, store: Store, hearers: Vec<Box<dyn Hear>>, shu
     }
 }
 
-/// Why a connection listens no more.
+/// Why listening ended.
 enum End {
-    /// It is lost.
+    /// The connection is lost.
     Lost,
-    /// A pooler gives each transaction another server process: LISTEN would stay where others meet what it brings.
-    NotOurs,
+    /// A pooler gives each transaction another server process, so that notifications would reach other clients.
+    Pooled,
 }
 
 /// Listens on one connection until it is lost.
-async fn listen_once(pool: &PgPool, store: &Store, hearers: &[Box<dyn Hear>]) -> Result<End, StoreError> {
+async fn listen_once(pool: &PgPool, store: &Store, subscribers: &[Box<dyn Subscriber>]) -> Result<End, StoreError> {
     let mut listener = PgListener::connect_with(pool).await?;
-    // On a channel that is used once: where LISTEN is not ours, it stays without consequence.
+    // On a channel that is used once: behind a pooler, its LISTEN stays on a server process of other clients.
     let channel = format!("tidegate_probe_{}", Uuid::new_v4().simple());
     listener.listen(&channel).await?;
     store.notify(&channel).await?;
@@ -133,27 +132,27 @@ async fn listen_once(pool: &PgPool, store: &Store, hearers: &[Box<dyn Hear>]) ->
         Ok(Ok(Some(_))) => listener.unlisten(&channel).await?,
         Ok(Ok(None)) => return Ok(End::Lost),
         Ok(Err(error)) => return Err(error.into()),
-        Err(_) => return Ok(End::NotOurs),
+        Err(_) => return Ok(End::Pooled),
     }
     listener
-        .listen_all(hearers.iter().map(|hearer| hearer.channel()))
+        .listen_all(subscribers.iter().map(|subscriber| subscriber.channel()))
         .await?;
-    // What was said before this connection listened is lost: everybody looks for themselves once.
-    for hearer in hearers {
-        hearer.may_have_missed();
+    // Earlier notifications are lost.
+    for subscriber in subscribers {
+        subscriber.may_have_missed();
     }
     loop {
         match tokio::time::timeout(QUIET, listener.try_recv()).await {
             Ok(Ok(Some(notification))) => {
-                for hearer in hearers {
-                    if hearer.channel() == notification.channel() {
-                        hearer.heard(notification.payload());
+                for subscriber in subscribers {
+                    if subscriber.channel() == notification.channel() {
+                        subscriber.heard(notification.payload());
                     }
                 }
             }
             Ok(Ok(None)) => return Ok(End::Lost),
             Ok(Err(error)) => return Err(error.into()),
-            // Nothing to hear, or nobody there any more: a connection that is cut off says nothing either.
+            // A connection that is cut off is as quiet as one without notifications.
             Err(_) => {
                 let alive = sqlx::query("select 1").execute(&mut listener);
                 if tokio::time::timeout(ANSWER, alive).await.is_err() {

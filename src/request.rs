@@ -81,8 +81,17 @@ macro_rules! words {
                 all.find(|value| value.as_str() == word).ok_or_else(|| UnknownWord::new($type_name, word))
             }
         }
+
+        impl TryFrom<String> for $name {
+            type Error = UnknownWord;
+
+            fn try_from(word: String) -> Result<Self, Self::Error> {
+                word.parse()
+            }
+        }
     };
 }
+pub(crate) use words;
 
 words!(
     /// The status of a request. `docs/state-machine.md` draws the legal transitions.

@@ -1,4 +1,4 @@
-//! Logs: to stderr, filtered by `RUST_LOG`, as JSON when `TIDEGATE_LOG=json`. Figures: [`metrics`].
+//! Logs: to stderr, filtered by `RUST_LOG`, as JSON when `TIDEGATE_LOG=json`. Metrics: [`metrics`].
 
 pub mod metrics;
 
@@ -8,7 +8,8 @@ use tracing_subscriber::EnvFilter;
 
 /// Starts logging. Called once, by binaries.
 pub fn start(default_filter: &str) {
-    // The store says that the database is away; the pool and the server's notices would say so again, for each connection.
+    // The store logs an outage of the database; the pool and the server's notices would repeat that for each
+    // connection.
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
         EnvFilter::new(format!(
             "{default_filter},sqlx_core::pool=error,sqlx::postgres::notice=error"

@@ -1,16 +1,15 @@
-//! Delivers the ends of requests to those who want to know: from the outbox, signed, again until they are taken.
+//! Delivers the ends of requests to webhooks: from the outbox, signed, repeated until the receiver accepts.
 //!
-//! Any number of processes do this side by side. The database hands each delivery to one of them under a lease; a
-//! process that dies in the middle loses it, and the delivery is made again under the same id. So a receiver hears of
-//! each end at least once.
+//! Any number of processes do this concurrently. The database gives each delivery to one of them under a lease; when
+//! that process dies, the lease runs out and the delivery is repeated under the same id. So a receiver gets each end at
+//! least once.
 
 mod address;
 mod attempt;
 mod guard;
-mod message;
 mod signature;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use reqwest::dns::{Name, Resolve, Resolving};
 use tokio::{task::JoinSet, time::Instant};
@@ -21,19 +20,21 @@ pub use self::{
     address::{Reach, reach},
     signature::{TOLERANCE, sign, verify},
 };
-use crate::error::warn_of;
-use crate::store::{Attempted, Delivery, Store};
+use crate::{
+    error::warn_of,
+    store::{Attempted, Delivery, Store},
+};
 
-/// How often a process that has nothing to deliver asks again.
+/// How often a process without deliveries claims again.
 const IDLE: Duration = Duration::from_millis(500);
 
-/// How long a process that cannot reach the database waits before it asks again.
+/// How long a process waits before it claims again after a database error.
 const DATABASE_PAUSE: Duration = Duration::from_secs(2);
 
-/// How long what is under way may go on after `shutdown`.
+/// How long deliveries under way may go on after `shutdown`.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How long before its lease runs out an attempt ends at the latest: the time to settle it.
+/// The time before the end of the lease at which an attempt ends at the latest: it is needed for the settle.
 const MARGIN: Duration = Duration::from_secs(10);
 
 /// How a process delivers.
@@ -41,7 +42,7 @@ const MARGIN: Duration = Duration::from_secs(10);
 pub struct Options {
     /// How many deliveries may be under way at once.
     pub concurrency: usize,
-    /// Who turns names into addresses; what it says is judged before anything is sent there.
+    /// Resolves names; its addresses are checked before a connection is made.
     pub resolver: Arc<dyn Resolve>,
 }
 
@@ -51,14 +52,6 @@ impl Default for Options {
             concurrency: 32,
             resolver: Arc::new(SystemResolver),
         }
-    }
-}
-
-impl fmt::Debug for Options {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options")
-            .field("concurrency", &self.concurrency)
-            .finish_non_exhaustive()
     }
 }
 
@@ -74,12 +67,12 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// Delivers until `shutdown`; then lets what is under way finish for a few seconds, and gives back the rest.
+/// Delivers until `shutdown`; then lets deliveries under way finish for some seconds, and settles the rest for a retry.
 pub async fn run(store: Store, options: Options, shutdown: CancellationToken) {
     let clients = match Clients::new(&options.resolver) {
         Ok(clients) => clients,
         Err(error) => {
-            tracing::error!(%error, "no webhook is delivered: there is no HTTP client");
+            tracing::error!(%error, "cannot deliver webhooks: failed to create the HTTP client");
             return;
         }
     };
@@ -108,9 +101,9 @@ pub async fn run(store: Store, options: Options, shutdown: CancellationToken) {
                     }
                 }
                 Err(error) => {
-                    // Said once, not every time.
+                    // Logged once, not every time.
                     if !failing {
-                        warn_of!(error, "webhooks are held up");
+                        warn_of!(error, "failed to claim webhook deliveries");
                     }
                     failing = true;
                     pause = DATABASE_PAUSE;
@@ -119,7 +112,7 @@ pub async fn run(store: Store, options: Options, shutdown: CancellationToken) {
         }
         tokio::select! {
             () = shutdown.cancelled() => {}
-            // A place is free, perhaps one of those that its host allows.
+            // Another delivery may begin, perhaps one to the same host.
             Some(_) = under_way.join_next(), if !failing => {}
             () = tokio::time::sleep(pause) => {}
         }
@@ -132,7 +125,7 @@ pub async fn run(store: Store, options: Options, shutdown: CancellationToken) {
     }
 }
 
-/// What the deliveries of this process share.
+/// The shared state of the deliveries of this process.
 struct Process {
     store: Store,
     clients: Clients,
@@ -140,7 +133,7 @@ struct Process {
 }
 
 impl Process {
-    /// Makes one attempt and settles it. `began` is when the claim was asked for: the lease is not shorter than that.
+    /// Makes one attempt and settles it. `began` is the time of the claim's call: the lease began no earlier.
     async fn deliver(&self, delivery: Delivery, began: Instant, stopping: bool) {
         let lease_ends = began + delivery.lease;
         let within = (lease_ends - MARGIN)
@@ -153,7 +146,7 @@ impl Process {
                 attempted = self.clients.attempt(&delivery, within) => attempted,
                 () = self.cut_off.cancelled() => Attempted::Retry {
                     status: None,
-                    error: "the deliverer stopped before there was an answer".to_owned(),
+                    error: "the process stopped before the receiver answered".to_owned(),
                     wait: None,
                 },
             }
@@ -161,25 +154,24 @@ impl Process {
         self.settle(&delivery, &attempted, lease_ends).await;
     }
 
-    /// Settles, again and again while the database is away and the lease holds.
+    /// Settles; repeats that while the database is unavailable and the lease lasts.
     async fn settle(&self, delivery: &Delivery, attempted: &Attempted, lease_ends: Instant) {
         let (request, nonce) = (delivery.request_id, delivery.nonce);
         loop {
             match self.store.webhook_settle(request, nonce, attempted).await {
-                // What became of it is in the outbox.
                 Ok(Some(state)) => {
-                    tracing::debug!(request.id = %request, state, ?attempted, "a webhook");
+                    tracing::debug!(request.id = %request, state, ?attempted, "settled a webhook delivery");
                 }
-                Ok(None) => tracing::debug!(request.id = %request, "a webhook held no more"),
+                Ok(None) => tracing::debug!(request.id = %request, "lost the lease of a webhook delivery"),
                 Err(error) if error.is_transient() && Instant::now() < lease_ends => {
-                    tracing::debug!(%error, "cannot settle a webhook yet");
+                    tracing::debug!(%error, "failed to settle a webhook delivery; trying again");
                     tokio::select! {
                         () = tokio::time::sleep(Duration::from_millis(500)) => continue,
                         () = self.cut_off.cancelled() => {}
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(request.id = %request, %error, "a webhook may be delivered twice");
+                    tracing::warn!(request.id = %request, %error, "failed to settle a webhook delivery; it may be repeated");
                 }
             }
             return;

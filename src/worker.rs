@@ -25,7 +25,7 @@ use crate::{
     error::StoreError,
     listener::{self, Wakeups},
     maintenance,
-    news::Teller,
+    news::Announcer,
     request::Stage,
     stage::Stages,
     store::Store,
@@ -79,7 +79,7 @@ impl Default for WorkerOptions {
             poll: Duration::from_secs(2),
             grace: Duration::from_secs(20),
             listen: None,
-            metrics: Metrics::off(),
+            metrics: Metrics::new(),
         }
     }
 }
@@ -119,7 +119,7 @@ struct Shared {
     stages: Stages,
     options: WorkerOptions,
     wakeups: Wakeups,
-    teller: Teller,
+    announcer: Announcer,
     timeouts: Arc<LearnedTimeouts>,
     clock: DatabaseClock,
 }
@@ -168,11 +168,11 @@ pub async fn run(
     let helpers_end = CancellationToken::new();
     let wakeups = Wakeups::default();
     let mut helpers = JoinSet::new();
-    let teller = Teller::new(store.clone());
+    let announcer = Announcer::new(store.clone());
     helpers.spawn(listener::listen(
         options.listen.clone().unwrap_or_else(|| store.pool().clone()),
         store.clone(),
-        vec![Box::new(wakeups.clone()), Box::new(teller.clone())],
+        vec![Box::new(wakeups.clone()), Box::new(announcer.clone())],
         helpers_end.clone(),
     ));
     helpers.spawn(maintenance::run(store.clone(), helpers_end.clone()));
@@ -183,7 +183,7 @@ pub async fn run(
         stages,
         options,
         wakeups,
-        teller,
+        announcer,
         timeouts,
         clock: DatabaseClock::new(),
     });
@@ -197,7 +197,7 @@ pub async fn run(
     let outcome = until_all_end(queues, &stop).await;
 
     // Callers that wait for the last announcements poll the database instead.
-    let _ = tokio::time::timeout(ALIVE_LIMIT, shared.teller.finish()).await;
+    let _ = tokio::time::timeout(ALIVE_LIMIT, shared.announcer.finish()).await;
     helpers_end.cancel();
     while helpers.join_next().await.is_some() {}
     tracing::info!(worker.name = shared.options.name, "stopped");

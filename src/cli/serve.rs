@@ -140,7 +140,7 @@ impl Serve {
         parts.spawn(part("maintenance", maintenance::run(store.clone(), stop.clone())));
         parts.spawn(part(
             "the listener",
-            listener::listen(listened, store.clone(), node.hearers(), stop.clone()),
+            listener::listen(listened, store.clone(), node.subscribers(), stop.clone()),
         ));
         if self.webhooks > 0 {
             let options = webhook::Options {

@@ -1,4 +1,4 @@
-//! What operators do over HTTP: configuration, queues, gates. A router of its own, so that one layer guards all of it.
+//! The calls of operators: configuration, queues, gates and caps. One router, so that one layer guards all of it.
 
 mod caps;
 mod changes;
@@ -10,13 +10,14 @@ mod schemas;
 use std::{convert::Infallible, sync::Arc};
 
 use axum::{Router, extract::FromRequestParts, http::request::Parts, routing::any};
+use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     Api,
     access::Caller,
     path::parameter,
-    problem::{Class, Problem, UNKNOWN_CAP, UNKNOWN_QUEUE, UNKNOWN_SETTING},
+    problem::{Problem, UNKNOWN_CAP, UNKNOWN_QUEUE, UNKNOWN_SETTING},
     unknown_path,
 };
 use crate::store::{Store, Watched};
@@ -24,99 +25,205 @@ use crate::store::{Store, Watched};
 /// Everything below `/v1/admin`.
 pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
     OpenApiRouter::new()
-        .routes(routes!(config::all, config::change))
-        .routes(routes!(config::history))
-        .routes(routes!(config::one))
-        .routes(routes!(queues::all))
+        .routes(routes!(config::settings, config::change_settings))
+        .routes(routes!(config::settings_history))
+        .routes(routes!(config::setting))
+        .routes(routes!(queues::queues))
         .routes(routes!(queues::pause))
         .routes(routes!(queues::resume))
-        .routes(routes!(gates::all))
-        .routes(routes!(gates::history))
-        .routes(routes!(gates::one, gates::change))
-        .routes(routes!(gates::close))
-        .routes(routes!(gates::open))
-        .routes(routes!(gates::release))
-        .routes(routes!(caps::one, caps::put, caps::change, caps::remove))
-        .routes(routes!(caps::close))
-        .routes(routes!(caps::open))
-        .routes(routes!(caps::release))
+        .routes(routes!(gates::gates))
+        .routes(routes!(gates::gates_history))
+        .routes(routes!(gates::gate, gates::mark_gate))
+        .routes(routes!(gates::close_gate))
+        .routes(routes!(gates::open_gate))
+        .routes(routes!(gates::release_gate))
+        .routes(routes!(caps::cap, caps::put_cap, caps::mark_cap, caps::remove_cap))
+        .routes(routes!(caps::close_cap))
+        .routes(routes!(caps::open_cap))
+        .routes(routes!(caps::release_cap))
 }
 
-/// No kind is called `admin`, and none is looked for there.
+/// Answers every other path below `/v1/admin` with 404, because no kind is named `admin`.
 pub(super) fn nothing_else(routes: Router<Arc<Api>>) -> Router<Arc<Api>> {
     routes
         .route("/v1/admin", any(unknown_path))
         .route("/v1/admin/{*rest}", any(unknown_path))
 }
 
-/// The store, for changes on behalf of the caller.
-struct Acting(Store);
+/// The store; the history of the configuration records its changes under the caller's name.
+struct AdminStore(Store);
 
-impl FromRequestParts<Arc<Api>> for Acting {
+impl FromRequestParts<Arc<Api>> for AdminStore {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Infallible> {
         let caller = parts.extensions.get::<Caller>();
-        let name = caller.and_then(Caller::name).unwrap_or("http");
-        Ok(Self(api.store.clone().on_behalf_of(name)))
+        let name = caller.and_then(Caller::name);
+        Ok(Self(api.store.clone().on_behalf_of(name.as_deref().unwrap_or("http"))))
     }
 }
 
-/// The queue that a path names, as the database does.
-struct QueuePath(String);
+/// Reads the parameters of a path, which PostgreSQL has to be able to store as text.
+macro_rules! storable {
+    ($path:ident { $($name:ident),+ }, $unknown:ident, $check:expr) => {
+        impl<S: Send + Sync> FromRequestParts<S> for $path {
+            type Rejection = Problem;
 
-impl<S: Send + Sync> FromRequestParts<S> for QueuePath {
-    type Rejection = Problem;
+            async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+                $(let $name = match parameter(parts, state, stringify!($name)).await {
+                    Ok(value) if !value.contains('\0') => value,
+                    _ => return Err($unknown.because("the path is not text")),
+                };)+
+                $check(Self { $($name),+ })
+            }
+        }
+    };
+}
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        last(parts, state, "queue", &UNKNOWN_QUEUE).await.map(Self)
+/// A path that names a gate.
+trait GatePath {
+    /// The gate's name in the database.
+    fn gate(&self) -> String;
+
+    /// The answer when there is no such gate.
+    fn unknown(&self) -> Problem;
+}
+
+/// A path that names a queue.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+struct QueuePath {
+    /// The queue, as the database names it.
+    #[param(pattern = "^[a-z][a-z0-9_]{0,39}$", example = "tx")]
+    queue: String,
+}
+
+storable!(QueuePath { queue }, UNKNOWN_QUEUE, Ok);
+
+impl GatePath for QueuePath {
+    fn gate(&self) -> String {
+        self.queue.clone()
+    }
+
+    fn unknown(&self) -> Problem {
+        UNKNOWN_QUEUE.because(format!("there is no queue \"{}\"", self.queue))
     }
 }
 
-/// The cap that a path names.
-struct CapPath(Watched);
+/// A path that names a cap.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+struct CapPath {
+    /// The sort of cap: `kind` or `submitter`.
+    #[param(pattern = "^(kind|submitter)$", example = "kind")]
+    of: String,
+    /// The kind, as the database names it, or the submitter.
+    #[param(min_length = 1, max_length = 200, example = "direct")]
+    name: String,
+}
 
-impl<S: Send + Sync> FromRequestParts<S> for CapPath {
-    type Rejection = Problem;
+storable!(CapPath { of, name }, UNKNOWN_CAP, Self::check);
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let of = last(parts, state, "of", &UNKNOWN_CAP).await?;
-        let name = last(parts, state, "name", &UNKNOWN_CAP).await?;
-        if name.chars().count() > 200 {
+impl CapPath {
+    fn check(self) -> Result<Self, Problem> {
+        if self.name.chars().count() > 200 {
             return Err(UNKNOWN_CAP.because("kinds and submitters have at most 200 characters"));
         }
-        match of.as_str() {
-            "kind" => Ok(Self(Watched::Kind(name))),
-            "submitter" => Ok(Self(Watched::Submitter(name))),
-            _ => Err(UNKNOWN_CAP.because("caps are of a kind or of a submitter")),
+        if !matches!(self.of.as_str(), "kind" | "submitter") {
+            return Err(UNKNOWN_CAP.because("caps are of a kind or of a submitter"));
+        }
+        Ok(self)
+    }
+
+    fn watched(&self) -> Watched {
+        let name = self.name.clone();
+        if self.of == "kind" {
+            Watched::Kind(name)
+        } else {
+            Watched::Submitter(name)
         }
     }
 }
 
-/// The setting that a path names.
-struct SettingPath(String);
+impl GatePath for CapPath {
+    fn gate(&self) -> String {
+        self.watched().gate()
+    }
 
-impl<S: Send + Sync> FromRequestParts<S> for SettingPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        last(parts, state, "name", &UNKNOWN_SETTING).await.map(Self)
+    fn unknown(&self) -> Problem {
+        UNKNOWN_CAP.because(format!("the {} \"{}\" has no cap", self.of, self.name))
     }
 }
 
-/// A part of the path that the database can be asked about.
-async fn last<S: Send + Sync>(
-    parts: &mut Parts,
-    state: &S,
-    name: &str,
-    unknown: &'static Class,
-) -> Result<String, Problem> {
-    match parameter(parts, state, name).await {
-        Ok(value) if !value.contains('\0') => Ok(value),
-        _ => Err(unknown.because("the path is not text")),
-    }
+/// A path that names a setting.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+struct SettingPath {
+    /// A setting's documented name, or the name of a queue, a kind or a `KIND.STAGE` for all of its settings.
+    #[param(min_length = 1, example = "tx.per_seconds")]
+    name: String,
 }
 
-fn unknown_queue(queue: &str) -> Problem {
-    UNKNOWN_QUEUE.because(format!("there is no queue \"{queue}\""))
+storable!(SettingPath { name }, UNKNOWN_SETTING, Ok);
+
+/// The largest page of a history, and its size by default.
+const PAGE_MAX: i32 = 1000;
+const PAGE: i32 = 100;
+
+/// Declares the query of a history, which filters by one name, and its answer.
+macro_rules! history {
+    ($schema:ident of $record:ty as $shown:ident, $(#[$doc:meta])* $filter:ident = $example:tt) => {
+        /// Which changes to list.
+        #[derive(Debug, Deserialize, utoipa::IntoParams)]
+        #[into_params(parameter_in = Query)]
+        #[serde(deny_unknown_fields)]
+        pub(super) struct HistoryQuery {
+            $(#[$doc])*
+            #[param(nullable = false, example = $example)]
+            $filter: Option<String>,
+            /// How many at most.
+            #[param(nullable = false, minimum = 1, maximum = 1000, default = 100)]
+            limit: Option<i32>,
+            /// Where to go on: `next_before` of the page before.
+            #[param(nullable = false)]
+            before: Option<i64>,
+        }
+
+        impl<S: Send + Sync> FromRequestParts<S> for HistoryQuery {
+            type Rejection = Problem;
+
+            async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+                let Query(query) = Query::<Self>::try_from_uri(&parts.uri)
+                    .map_err(|rejection| INVALID_PARAMETER.because(rejection.body_text()))?;
+                if query.limit.is_some_and(|limit| !(1..=PAGE_MAX).contains(&limit)) {
+                    return Err(INVALID_PARAMETER.because(format!("limit is 1 to {PAGE_MAX}")));
+                }
+                if query.$filter.as_ref().is_some_and(|name| name.contains('\0')) {
+                    return Err(INVALID_PARAMETER.because(concat!(stringify!($filter), " is text")));
+                }
+                Ok(query)
+            }
+        }
+
+        /// A page of a history.
+        #[derive(Serialize, ToSchema)]
+        #[schema(as = $schema)]
+        pub(super) struct History {
+            /// The latest first.
+            #[schema(value_type = Vec<$shown>)]
+            changes: Vec<$record>,
+            /// Where the next page begins; null: there is none.
+            #[schema(required)]
+            next_before: Option<i64>,
+        }
+
+        impl History {
+            fn page(changes: Vec<$record>, limit: i32) -> Self {
+                let is_full = usize::try_from(limit).is_ok_and(|limit| changes.len() == limit);
+                let next_before = changes.last().filter(|_| is_full).map(|last| last.id);
+                Self { changes, next_before }
+            }
+        }
+    };
 }
+use history;

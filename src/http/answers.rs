@@ -1,4 +1,4 @@
-//! What is said of a request: by polls, and with them by submissions, replays, waits and streams.
+//! The answers about a request: those of polls, submissions, replays, waits and streams, and the body of a webhook.
 
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::openapi::schemas::ErrorDocument;
 use crate::{
     request::{RequestError, RequestId, Status},
     retry_after::RetryAfter,
@@ -24,7 +25,7 @@ pub(super) struct InProgress {
     status: UnderWay,
     #[schema(value_type = uuid::Uuid)]
     job_id: RequestId,
-    /// Where it is in its life.
+    /// Its status.
     state: Status,
     /// In how many seconds to ask again: as `Retry-After`.
     #[schema(value_type = u64, minimum = 1)]
@@ -40,7 +41,7 @@ pub(super) struct InProgress {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     elapsed_seconds: Option<u64>,
-    /// How many waiting requests stand before it in its queue; null: it is in none.
+    /// How many waiting requests are before it in its queue; null: it is in none.
     #[schema(minimum = 0, required)]
     position: Option<i64>,
 }
@@ -48,18 +49,17 @@ pub(super) struct InProgress {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum UnderWay {
-    /// It is.
     Queued,
 }
 
 /// A request that has ended.
 #[derive(Serialize, ToSchema)]
-pub(super) struct Ended {
+pub(crate) struct Ended {
     #[schema(inline)]
-    status: End,
+    status: EndStatus,
     #[schema(value_type = uuid::Uuid)]
     job_id: RequestId,
-    /// Where it is in its life.
+    /// Its status.
     state: Status,
     #[serde(flatten)]
     outcome: Outcome,
@@ -71,26 +71,27 @@ pub(super) struct Ended {
 
 #[derive(Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum End {
+enum EndStatus {
     Succeeded,
     Failed,
     TimedOut,
 }
 
-/// What came of a request.
-#[derive(Serialize)]
+/// The result of a request, or its error.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Outcome {
-    /// The downstream's response, of a request that has succeeded.
+    /// The downstream's response.
+    #[schema(title = "Succeeded", value_type = serde_json::Value)]
     Result(Option<Box<RawValue>>),
-    /// Why it has not.
+    #[schema(title = "Failed or timed out", value_type = ErrorDocument)]
     Error(RequestError),
 }
 
-/// What callers are told of a status, besides the status itself.
+/// The summary of a status.
 #[derive(Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Word {
+pub(super) enum PublicStatus {
     /// It is under way.
     Queued,
     /// It has a result.
@@ -101,7 +102,7 @@ pub(super) enum Word {
     TimedOut,
 }
 
-impl From<Status> for Word {
+impl From<Status> for PublicStatus {
     fn from(status: Status) -> Self {
         match status {
             Status::Completed => Self::Succeeded,
@@ -112,7 +113,7 @@ impl From<Status> for Word {
     }
 }
 
-/// What a poll of this request answers.
+/// The answer to a poll.
 pub(super) fn answer(outlook: Outlook) -> Response {
     if outlook.status.is_terminal() {
         return Json(Ended::of(outlook)).into_response();
@@ -120,11 +121,11 @@ pub(super) fn answer(outlook: Outlook) -> Response {
     in_progress(InProgress::of(&outlook))
 }
 
-/// What the submission of a new request answers.
+/// The answer to the submission of a new request.
 pub(super) fn accepted(ticket: &Ticket) -> Response {
     in_progress(InProgress {
         position: ticket.position,
-        ..InProgress::told(ticket.id, ticket.status, ticket.eta)
+        ..InProgress::new(ticket.id, ticket.status, ticket.eta)
     })
 }
 
@@ -134,11 +135,11 @@ impl InProgress {
         Self {
             elapsed_seconds: Some(outlook.elapsed.as_secs()),
             position: outlook.position,
-            ..Self::told(outlook.id, outlook.status, outlook.eta)
+            ..Self::new(outlook.id, outlook.status, outlook.eta)
         }
     }
 
-    fn told(job_id: RequestId, state: Status, eta: Option<Eta>) -> Self {
+    fn new(job_id: RequestId, state: Status, eta: Option<Eta>) -> Self {
         Self {
             status: UnderWay::Queued,
             job_id,
@@ -155,36 +156,44 @@ impl InProgress {
 impl Ended {
     /// The body about a request that has ended.
     pub(super) fn of(outlook: Outlook) -> Self {
-        let status = match outlook.status {
-            Status::Completed => End::Succeeded,
-            Status::TimedOut => End::TimedOut,
-            _ => End::Failed,
+        Self {
+            redriven_as: outlook.redriven_as,
+            ..Self::new(outlook.id, outlook.status, outlook.response, outlook.error)
+        }
+    }
+
+    pub(crate) fn new(
+        job_id: RequestId,
+        state: Status,
+        response: Option<Box<RawValue>>,
+        error: Option<RequestError>,
+    ) -> Self {
+        let status = match state {
+            Status::Completed => EndStatus::Succeeded,
+            Status::TimedOut => EndStatus::TimedOut,
+            _ => EndStatus::Failed,
         };
-        let outcome = match outlook.error {
-            None if outlook.status == Status::Completed => Outcome::Result(outlook.response),
+        let outcome = match error {
+            None if state == Status::Completed => Outcome::Result(response),
             Some(error) => Outcome::Error(error),
-            None => Outcome::Error(RequestError::new(
-                outlook.status.as_str(),
-                "no reason was recorded",
-                false,
-            )),
+            None => Outcome::Error(RequestError::new(state.as_str(), "no reason was recorded", false)),
         };
         Self {
             status,
-            job_id: outlook.id,
-            state: outlook.status,
+            job_id,
+            state,
             outcome,
-            redriven_as: outlook.redriven_as,
+            redriven_as: None,
         }
     }
 }
 
-/// Header and body tell the same number.
+/// `Retry-After` equals `eta_seconds`.
 fn in_progress(body: InProgress) -> Response {
     (StatusCode::ACCEPTED, body.eta_seconds, Json(body)).into_response()
 }
 
-/// Seconds, to a tenth.
+/// Seconds, rounded up to a tenth.
 fn tenths(time: Duration) -> f64 {
     (time.as_secs_f64() * 10.0).ceil() / 10.0
 }

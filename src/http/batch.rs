@@ -16,25 +16,22 @@ use super::{
     access::Caller,
     answers::UnderWay,
     body::JsonArray,
-    grouping::Batch,
     openapi::{
-        parameters::KindParameter,
         refusals::{Batching, Call, OfKind, Refusals, Submitting, WithBody},
         schemas,
     },
     path::KindPath,
     problem::{INVALID_BODY, INVALID_HEADER, KEY_REUSED, Problem},
-    submit::{REPLAYED, Wishes, gate_closed, refusal},
+    submit::{REPLAYED, SubmissionHeaders, gate_closed, refusal},
 };
 use crate::{error::StoreError, request::RequestId, retry_after::RetryAfter, store::Submitted};
 
 /// Requests in a batch, as `tidegate.submit_batch` takes them.
 const REQUESTS_MAX: usize = 10_000;
 
-/// Requests that are stored.
+/// The stored requests of a batch.
 #[derive(Serialize, ToSchema)]
-#[schema(as = Batch)]
-struct Answer {
+struct Batch {
     #[schema(inline)]
     status: UnderWay,
     /// In the order of the payloads.
@@ -43,22 +40,6 @@ struct Answer {
     /// In how many seconds the last of them is expected to be ready.
     #[schema(value_type = u64, minimum = 1)]
     eta_seconds: RetryAfter,
-}
-
-/// What a batch's headers ask for.
-#[derive(utoipa::IntoParams)]
-#[into_params(parameter_in = Header)]
-#[expect(dead_code, reason = "describes what `Wishes` reads, as far as a batch may wish it")]
-struct BatchWishes {
-    /// Makes repeating safe: it stands for the whole batch. 1 to 255 visible characters.
-    #[param(
-        rename = "Idempotency-Key",
-        min_length = 1,
-        max_length = 255,
-        pattern = "^[!-~]+$",
-        nullable = false
-    )]
-    idempotency_key: Option<String>,
 }
 
 /// `POST /v1/{kind}/batch`: an array of payloads in, their ids out, in order. 202 when all of them are stored, durably;
@@ -70,35 +51,39 @@ struct BatchWishes {
 #[utoipa::path(
     post,
     path = "/v1/{kind}/batch",
-    operation_id = "submit_batch",
-    tag = "requests",
     summary = "Submit many requests, all or none",
-    params(KindParameter, BatchWishes),
+    params(
+        KindPath,
+        (
+            "Idempotency-Key" = Option<String>, Header, nullable = false,
+            min_length = 1, max_length = 255, pattern = "^[!-~]+$",
+            description = "Makes repeating safe: it stands for the whole batch. 1 to 255 visible characters.",
+        ),
+    ),
     request_body(content = schemas::Payloads, description = "The payloads: 1 to 10,000, any JSON but null"),
     responses(
         (
             status = 202,
             description = "All of them are stored, durably, or were before, under this key",
-            body = Answer,
-            headers(("Idempotency-Replayed" = String, description = "`true` when nothing of it is new")),
+            body = Batch,
         ),
         Refusals<(Call, OfKind, WithBody, Submitting, Batching)>,
     ),
-    security((), ("api_key" = ["submit"])),
 )]
-pub(super) async fn submit(
+pub(super) async fn submit_batch(
     State(api): State<Arc<Api>>,
     KindPath { kind }: KindPath,
     caller: Caller,
-    wishes: Wishes,
+    headers: SubmissionHeaders,
     JsonArray(payloads): JsonArray,
 ) -> Result<Response, Problem> {
-    if wishes.not_before.is_some() {
+    if headers.not_before.is_some() {
         return Err(INVALID_HEADER.because("a batch starts at once: leave out Tidegate-Not-Before"));
     }
-    if wishes.callback_url.is_some() {
-        return Err(INVALID_HEADER
-            .because("a batch tells nobody of its own: leave out Tidegate-Callback-Url, or set the kind's"));
+    if headers.callback_url.is_some() {
+        return Err(
+            INVALID_HEADER.because("a batch has no callback URL: leave out Tidegate-Callback-Url, or set the kind's")
+        );
     }
     if payloads.is_empty() || payloads.len() > REQUESTS_MAX {
         return Err(INVALID_BODY.because(format!(
@@ -110,36 +95,27 @@ pub(super) async fn submit(
         return Err(INVALID_BODY.because(format!("element {index} is null")));
     }
 
-    let batch = Batch {
-        kind,
-        payloads,
-        idempotency_key: wishes.idempotency_key,
-        submitter: caller.submitter().map(str::to_owned),
-    };
-    let submitted = api.submitter.submit_batch(&batch).await;
-    match &submitted {
-        Ok(submitted) => {
-            for one in submitted {
-                api.metrics.submitted(&batch.kind, one);
+    let (key, submitter) = (headers.idempotency_key.as_deref(), caller.submitter());
+    let submitted = api.submitter.submit_batch(&kind, &payloads, key, submitter).await;
+    let submitted = submitted.map_err(|error| {
+        api.metrics.submission_failed(&kind, &error);
+        match error {
+            // The error names the key that the database derived from this one.
+            StoreError::KeyReused(_) if key.is_some() => {
+                KEY_REUSED.because("this Idempotency-Key was used for a batch of other payloads")
             }
+            error => refusal(&error, &kind),
         }
-        Err(error) => api.metrics.submission_failed(&batch.kind, error),
+    })?;
+    for one in &submitted {
+        api.metrics.submitted(&kind, one);
     }
-    match submitted {
-        Ok(submitted) => answer(submitted, |retry_after| {
-            let (kind, submitter) = (&batch.kind, batch.submitter.as_deref());
-            let count = batch.payloads.len();
-            api.gates.in_turn(kind, submitter, retry_after, count)
-        }),
-        // The database names the key that it made of this one.
-        Err(StoreError::KeyReused(_)) if batch.idempotency_key.is_some() => {
-            Err(KEY_REUSED.because("this Idempotency-Key was used for a batch of other payloads"))
-        }
-        Err(error) => Err(refusal(&error, &batch.kind)),
-    }
+    answer(submitted, |retry_after| {
+        api.node.gates.in_turn(&kind, submitter, retry_after, payloads.len())
+    })
 }
 
-/// `in_turn`: when to submit again, told by when the gate opens.
+/// `in_turn` spreads the times at which refused callers submit again.
 fn answer(submitted: Vec<Submitted>, in_turn: impl FnOnce(RetryAfter) -> RetryAfter) -> Result<Response, Problem> {
     let mut job_ids = Vec::with_capacity(submitted.len());
     let mut last = None;
@@ -156,21 +132,17 @@ fn answer(submitted: Vec<Submitted>, in_turn: impl FnOnce(RetryAfter) -> RetryAf
             }
         };
         job_ids.push(ticket.id);
-        // The last to be ready, by its own jitter: the greatest of many jitters is the same for every batch.
+        // With the jitter of the last request: the maximum over all jitters would be nearly the same for every batch.
         last = last.max(ticket.eta.map(|eta| (eta.p50, eta.retry_after)));
     }
     let eta_seconds = last.map_or(RetryAfter::SOON, |(_, retry_after)| retry_after);
-    let body = Answer {
+    let body = Batch {
         status: UnderWay::Queued,
         job_ids,
         eta_seconds,
     };
-    let accepted = (StatusCode::ACCEPTED, eta_seconds, Json(body));
-    Ok(if replayed {
-        ([(REPLAYED.clone(), "true")], accepted).into_response()
-    } else {
-        accepted.into_response()
-    })
+    let replayed = replayed.then(|| [(REPLAYED.clone(), "true")]);
+    Ok((StatusCode::ACCEPTED, replayed, eta_seconds, Json(body)).into_response())
 }
 
 #[cfg(test)]

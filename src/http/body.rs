@@ -1,4 +1,4 @@
-//! A body: its media type, its size, its JSON. Everything that reads a body reads it here.
+//! Reads the bodies of calls: media type, size, JSON.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,17 +22,17 @@ use super::{
     },
 };
 
-/// How much of a body that is too large is read and thrown away, in bytes.
-const HEARD_OUT: usize = 64 * 1024 * 1024;
+/// How much of a body that is too large is read and discarded, in bytes.
+const DISCARD_MAX: usize = 64 * 1024 * 1024;
 
-/// For how long a body that is refused is read, if it keeps coming.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// For how long a refused body is read.
+const DISCARD_TIME: Duration = Duration::from_secs(5);
 
-/// How long it may pause: its sender waits for the answer, or has gone.
-const PAUSE: Duration = Duration::from_millis(500);
+/// How long a refused body may pause: then its sender waits for the answer, or has left.
+const PAUSE_MAX: Duration = Duration::from_millis(500);
 
-/// The largest buffer that a `Content-Length` alone is given, in bytes: the header costs its sender nothing.
-const TRUSTED: usize = 64 * 1024;
+/// The largest buffer that is allocated for a `Content-Length`, in bytes: a false header costs its sender nothing.
+const PREALLOCATED_MAX: usize = 64 * 1024;
 
 /// A JSON body.
 pub(super) struct Json<T>(pub(super) T);
@@ -41,7 +41,6 @@ impl<T: DeserializeOwned> FromRequest<Arc<Api>> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
-        require_json(request.headers())?;
         let bytes = read(request, api.body_limit).await?;
         parse(&bytes).map(Self)
     }
@@ -54,10 +53,9 @@ impl FromRequest<Arc<Api>> for JsonArray {
     type Rejection = Problem;
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
-        require_json(request.headers())?;
         let bytes = read(request, api.body_limit).await?;
         let elements: Vec<Box<RawValue>> = deserialize(&bytes)?;
-        // Each is held to what a body of its own is held to.
+        // Each element has the limits of a whole body.
         for (index, element) in elements.iter().enumerate() {
             if let Some(objection) = json::objection(element.get().as_bytes()) {
                 return Err(UNSTORABLE.because(format!("element {index}: {objection}")));
@@ -72,10 +70,12 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
     if let Some(coding) = text(CONTENT_ENCODING)
         && !coding.eq_ignore_ascii_case("identity")
     {
-        return Err(UNSUPPORTED_MEDIA_TYPE.because(format!("the body comes as {coding}; send it as it is")));
+        return Err(
+            UNSUPPORTED_MEDIA_TYPE.because(format!("the body is encoded as {coding}; send it without an encoding"))
+        );
     }
     let Some(media_type) = text(CONTENT_TYPE) else {
-        return Err(UNSUPPORTED_MEDIA_TYPE.because("say Content-Type: application/json"));
+        return Err(UNSUPPORTED_MEDIA_TYPE.because("set Content-Type: application/json"));
     };
     let essence = media_type
         .split(';')
@@ -86,28 +86,29 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
     if essence == "application/json" || essence.ends_with("+json") {
         Ok(())
     } else {
-        Err(UNSUPPORTED_MEDIA_TYPE.because(format!("say Content-Type: application/json, not {media_type}")))
+        Err(UNSUPPORTED_MEDIA_TYPE.because(format!("set Content-Type: application/json, not {media_type}")))
     }
 }
 
-/// The whole body, if it is within the limit; never holds more than that.
+/// The whole JSON body, if it is within the limit; never buffers more than that.
 async fn read(request: Request, limit: usize) -> Result<Vec<u8>, Problem> {
+    require_json(request.headers())?;
     let too_large = || PAYLOAD_TOO_LARGE.because(format!("a body has at most {limit} bytes"));
     let announced = request
         .headers()
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     if announced.is_some_and(|announced| announced > limit) {
-        hear_out(request, HEARD_OUT).await;
+        discard(request, DISCARD_MAX).await;
         return Err(too_large());
     }
 
     let mut stream = Body::into_data_stream(request.into_body());
-    let mut bytes = Vec::with_capacity(announced.unwrap_or(0).min(TRUSTED));
+    let mut bytes = Vec::with_capacity(announced.unwrap_or(0).min(PREALLOCATED_MAX));
     while let Some(chunk) = stream.next().await {
         let chunk = chunk.map_err(|error| INCOMPLETE_BODY.because(error.to_string()))?;
         if bytes.len() + chunk.len() > limit {
-            heard_out(stream, HEARD_OUT).await;
+            discard_stream(stream, DISCARD_MAX).await;
             return Err(too_large());
         }
         bytes.extend_from_slice(&chunk);
@@ -115,32 +116,26 @@ async fn read(request: Request, limit: usize) -> Result<Vec<u8>, Problem> {
     Ok(bytes)
 }
 
-/// Reads the body of a call that is refused, up to `most` bytes and while it comes, for some seconds at most: a client that
-/// is still sending when the connection closes sees a reset instead of the answer. Returns whether that was all of it.
-pub(super) async fn hear_out(request: Request, most: usize) -> bool {
-    // Who sends `Expect: 100-continue` has sent nothing yet, and is told in time.
-    if request.headers().contains_key(EXPECT) {
-        return false;
-    }
-    heard_out(Body::into_data_stream(request.into_body()), most).await
+/// Reads and discards the body of a refused call, up to `most` bytes and for some seconds: a client that is still
+/// sending when the connection closes gets a reset instead of the answer. Returns whether the body was read to its end.
+pub(super) async fn discard(request: Request, most: usize) -> bool {
+    // A client that sends `Expect: 100-continue` has not begun to send the body.
+    !request.headers().contains_key(EXPECT) && discard_stream(Body::into_data_stream(request.into_body()), most).await
 }
 
-async fn heard_out(stream: BodyDataStream, most: usize) -> bool {
-    matches!(timeout(PATIENCE, discard(stream, most)).await, Ok(true))
-}
-
-async fn discard(mut stream: BodyDataStream, most: usize) -> bool {
-    let mut heard = 0;
-    loop {
-        match timeout(PAUSE, stream.next()).await {
-            Ok(None) => return true,
-            Ok(Some(Ok(chunk))) => heard += chunk.len(),
-            Ok(Some(Err(_))) | Err(_) => return false,
+async fn discard_stream(mut stream: BodyDataStream, most: usize) -> bool {
+    let reading = async {
+        let mut read = 0;
+        while read <= most {
+            match timeout(PAUSE_MAX, stream.next()).await {
+                Ok(None) => return true,
+                Ok(Some(Ok(chunk))) => read += chunk.len(),
+                Ok(Some(Err(_))) | Err(_) => break,
+            }
         }
-        if heard > most {
-            return false;
-        }
-    }
+        false
+    };
+    timeout(DISCARD_TIME, reading).await.unwrap_or(false)
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {

@@ -1,22 +1,22 @@
-//! Submissions that arrive at once share a statement, and so a commit: under load most of what a submission costs.
+//! Submissions that arrive at the same time share a statement and a commit, which is most of the cost of a submission.
 //!
-//! Each kind has a lane; so has, in it, each submitter with a cap, whose lock would keep the others waiting. The first
-//! submission of an idle lane is sent at once, alone; what arrives while its statement runs waits, and is the next group
-//! (see [`coalescer`](crate::coalescer)). Nothing ever waits *for* a group to fill.
+//! Each kind has a lane; in it, each submitter with a cap has its own, because the cap's lock would delay the others.
+//! The first submission of an idle lane is sent at once, alone; those that arrive while its statement runs are the next
+//! group (see [`coalescer`](crate::coalescer)). No submission waits for a group to fill.
 //!
-//! - **A caller hears of success only after the commit**, and each hears of its own request only.
-//! - **One bad request does not fail its neighbours.** `submit_group` takes all or none, so a group that is refused for
-//!   what may be one member's fault is halved and sent again, until the refusal has a single owner.
-//! - **A key that another transaction is about to use** is waited for by its request alone, outside the lane: a group
-//!   whose statement meets one gives up after a moment and is halved, too.
-//! - **A closed gate** refuses each new request by itself; a replay in the same group is answered.
-//! - **A caller who leaves** takes only its own request out, if its group has not been sent yet.
-//! - **A statement that panics or hangs** costs its group: the callers get an error that tells them to come back, and
-//!   the lane goes on with the next group.
-//! - **The database is down:** every group fails as soon as the pool says so. Nothing is retried here, because no
-//!   caller was promised anything yet, and the callers know best whether they still want it.
-//! - **Too much at once:** a group ends at a number of requests and of bytes; the rest is the next group. What waits in
-//!   memory is bounded by the calls that the API admits.
+//! - **A caller gets success only after the commit**, and only about its own request.
+//! - **One bad request does not fail the others.** `submit_group` stores all or none, so a group that is refused for a
+//!   reason that may concern one request is halved and sent again, down to a single request.
+//! - **A key that an open transaction is using** delays only its own request, outside the lane: the statement of a
+//!   group gives up after some milliseconds, and the group is halved, too.
+//! - **A closed gate** refuses each new request separately; a replay in the same group is answered.
+//! - **A caller that leaves** removes only its own request, if its group has not been sent yet.
+//! - **A statement that panics or hangs** fails its group: the callers get a retryable error, and the lane continues
+//!   with the next group.
+//! - **Without the database** every group fails as soon as the pool reports it. Nothing is retried here, because
+//!   nothing was promised to the callers yet, and they can decide to repeat the call.
+//! - **Under overload** a group is limited in requests and bytes; the rest is the next group. The calls that the API
+//!   admits limit the memory of waiting requests.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -37,13 +37,13 @@ const GROUP_REQUESTS: usize = 500;
 /// Payload bytes in one statement at most, give or take one request.
 const GROUP_BYTES: usize = 4 * 1024 * 1024;
 
-/// What a submission is answered with. A group shares one error, which cannot be cloned.
-pub(super) type Answer = Result<Submitted, Arc<StoreError>>;
+/// The result of a submission. A group shares one error, which cannot be cloned.
+pub(super) type SubmitResult = Result<Submitted, Arc<StoreError>>;
 
-/// How long a statement waits for the keys of other transactions: a few times what a submission takes.
+/// How long a statement waits for the keys of other transactions: a few times the duration of a submission.
 const KEY_PATIENCE: Duration = Duration::from_millis(25);
 
-/// Which requests may share a statement.
+/// The requests that may share a statement.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Lane {
     kind: String,
@@ -51,30 +51,20 @@ struct Lane {
     capped: Option<String>,
 }
 
-/// Requests that a caller submits together.
-#[derive(Debug)]
-pub(super) struct Batch {
-    pub(super) kind: String,
-    pub(super) payloads: Vec<Box<RawValue>>,
-    /// Of the whole batch.
-    pub(super) idempotency_key: Option<String>,
-    pub(super) submitter: Option<String>,
-}
-
 struct Waiting {
     payload: Box<RawValue>,
     key: Option<String>,
     submitter: Option<String>,
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<SubmitResult>,
 }
 
-/// One statement's requests, in columns as the statement wants them.
+/// The requests of one statement, as the arrays that are its parameters.
 #[derive(Default)]
 struct Group {
     payloads: Vec<Box<RawValue>>,
     keys: Vec<Option<String>>,
     submitters: Vec<Option<String>>,
-    answers: Vec<oneshot::Sender<Answer>>,
+    answers: Vec<oneshot::Sender<SubmitResult>>,
 }
 
 impl Group {
@@ -98,27 +88,21 @@ impl Group {
         &self,
         store: &Store,
         kind: &str,
-        key_patience: Option<Duration>,
+        patience: Option<Duration>,
     ) -> Result<Vec<Submitted>, StoreError> {
-        let keys = self.keys.iter().any(Option::is_some);
+        let keys = self.keys.iter().any(Option::is_some).then_some(&*self.keys);
+        let submitters = Some(&*self.submitters);
         store
-            .submit_group(
-                kind,
-                &self.payloads,
-                keys.then_some(self.keys.as_slice()),
-                Some(&self.submitters),
-                None,
-                key_patience,
-            )
+            .submit_group(kind, &self.payloads, keys, submitters, None, patience)
             .await
     }
 
-    /// Tells each caller; one that has left is not told.
+    /// Answers each caller; sending fails for one that has left.
     fn answer(self, submitted: Result<Vec<Submitted>, StoreError>) {
         match submitted {
             Ok(submitted) => {
                 if submitted.len() != self.answers.len() {
-                    tracing::error!("submit_group answers for another number of requests");
+                    tracing::error!("submit_group returned a wrong number of rows");
                 }
                 for (answer, submitted) in self.answers.into_iter().zip(submitted) {
                     let _ = answer.send(Ok(submitted));
@@ -141,18 +125,18 @@ pub(super) struct Submitter(Arc<Coalescer<Lanes>>);
 struct Lanes {
     store: Store,
     gates: Gates,
-    /// Observes how many share a statement.
+    /// Observes the number of submissions per statement.
     sizes: Histogram,
-    /// Half of the connections: submissions of many kinds must not keep the polls from theirs.
+    /// Half of the connections: submissions of many kinds must leave connections to polls.
     statements: Semaphore,
     /// A quarter of the connections, for requests that wait for a key.
     key_waits: Arc<Semaphore>,
-    /// How long a group may take. Longer than its callers wait, so that a group that is given up has none left.
+    /// How long a group may take. Longer than its callers wait, so that none is left when the group fails.
     patience: Duration,
 }
 
 impl Submitter {
-    /// Over this store, for callers who wait no longer than `patience`.
+    /// Over this store, for callers that wait no longer than `patience`.
     pub(super) fn new(store: Store, gates: Gates, patience: Duration, sizes: Histogram) -> Self {
         let connections = store.pool_options().get_max_connections() as usize;
         Self(Coalescer::new(Lanes {
@@ -169,8 +153,8 @@ impl Submitter {
     ///
     /// # Errors
     ///
-    /// Those of [`Store::submit`]; [`StoreError::Unavailable`] also when its group was given up.
-    pub(super) async fn submit(&self, submission: Submission) -> Answer {
+    /// Those of [`Store::submit`]; [`StoreError::Unavailable`] also when its group took too long or panicked.
+    pub(super) async fn submit(&self, submission: Submission) -> SubmitResult {
         let capped = (submission.submitter.as_ref())
             .filter(|submitter| self.0.rounds.gates.has_quota(submitter))
             .cloned();
@@ -186,7 +170,7 @@ impl Submitter {
             answer,
         };
         self.0.add(lane, |queue| {
-            // Where the queue would have to grow, those who have left make room first.
+            // Before the queue grows, requests whose callers have left are removed.
             if queue.len() == queue.capacity() {
                 queue.retain(|waiting| !waiting.answer.is_closed());
             }
@@ -194,32 +178,29 @@ impl Submitter {
         });
         answered.await.unwrap_or_else(|_| {
             Err(Arc::new(StoreError::Unavailable(
-                "the submission's group was given up".to_owned(),
+                "the submission's group failed".to_owned(),
             )))
         })
     }
 
-    /// Submits a batch of its own: all of it or nothing, in a statement of its own.
+    /// Submits a batch in its own statement, all or none. The key stands for the whole batch.
     ///
     /// # Errors
     ///
     /// Those of [`Store::submit_batch`].
-    pub(super) async fn submit_batch(&self, batch: &Batch) -> Result<Vec<Submitted>, StoreError> {
+    pub(super) async fn submit_batch(
+        &self,
+        kind: &str,
+        payloads: &[Box<RawValue>],
+        key: Option<&str>,
+        submitter: Option<&str>,
+    ) -> Result<Vec<Submitted>, StoreError> {
         let Lanes { store, statements, .. } = &self.0.rounds;
-        let _turn = statements.acquire().await;
-        let (kind, submitter) = (&batch.kind, batch.submitter.as_deref());
+        let _permit = statements.acquire().await;
         let admission = Admission::Enforce;
-        match &batch.idempotency_key {
-            Some(key) => {
-                store
-                    .submit_batch_once(kind, &batch.payloads, key, submitter, admission)
-                    .await
-            }
-            None => {
-                store
-                    .submit_batch(kind, &batch.payloads, None, submitter, admission)
-                    .await
-            }
+        match key {
+            Some(key) => store.submit_batch_once(kind, payloads, key, submitter, admission).await,
+            None => store.submit_batch(kind, payloads, None, submitter, admission).await,
         }
     }
 }
@@ -231,12 +212,12 @@ impl Rounds for Lanes {
     type Pending = VecDeque<Waiting>;
     type Batch = Group;
 
-    /// Waits for a statement; the group grows meanwhile.
+    /// Waits for a permit; the group grows meanwhile.
     async fn begin(&self) -> Option<SemaphorePermit<'_>> {
         self.statements.acquire().await.ok()
     }
 
-    /// What waits now, up to the bounds.
+    /// The waiting requests, up to the limits.
     fn take(&self, queue: &mut VecDeque<Waiting>) -> Option<Group> {
         let mut group = Group::default();
         let mut bytes = 0;
@@ -261,14 +242,14 @@ impl Rounds for Lanes {
 }
 
 impl Lanes {
-    /// Sends a group, in as many parts as it takes to give each member its own answer.
+    /// Sends a group, in as many parts as are needed to give each request its own answer.
     async fn send(&self, lane: &Lane, group: Group) {
         let mut parts = vec![group];
         while let Some(mut part) = parts.pop() {
             self.sizes.record(part.keys.len() as f64);
             let submitted = part.submit(&self.store, &lane.kind, Some(KEY_PATIENCE)).await;
             match &submitted {
-                Err(error) if part.answers.len() > 1 && may_be_one_members(error) => {
+                Err(error) if part.answers.len() > 1 && may_concern_one_request(error) => {
                     let rest = part.split_off(part.answers.len() / 2);
                     parts.push(rest);
                     parts.push(part);
@@ -279,16 +260,16 @@ impl Lanes {
         }
     }
 
-    /// Sends what another transaction is in the way of, and lets the lane go on.
+    /// Sends a request that waits for the key of another transaction, without delaying the lane.
     fn wait_for_key(&self, lane: &Lane, alone: Group) {
         let kind = lane.kind.clone();
         let (store, waits, patience) = (self.store.clone(), Arc::clone(&self.key_waits), self.patience);
         tokio::spawn(async move {
             let sending = tokio::time::timeout(patience, async {
-                let _turn = waits.acquire().await;
+                let _permit = waits.acquire().await;
                 alone.submit(&store, &kind, None).await
             });
-            // Without an answer the caller hears that the group was given up.
+            // Without an answer the caller gets the error of a failed group.
             if let Ok(submitted) = sending.await {
                 alone.answer(submitted);
             }
@@ -296,11 +277,11 @@ impl Lanes {
     }
 }
 
-/// Whether an error may be about one request of a group, rather than about its kind or the database.
-fn may_be_one_members(error: &StoreError) -> bool {
+/// Whether an error may concern one request of a group, and not its kind or the database.
+fn may_concern_one_request(error: &StoreError) -> bool {
     match error {
         StoreError::KeyReused(_) | StoreError::Unstorable(_) | StoreError::Misuse(_) => true,
-        // Such as a payload that a kind's own constraint or trigger refuses, or a key that is waited for.
+        // Such as a payload that an operator's constraint or trigger refuses, or a key of an open transaction.
         StoreError::Database(_) => !error.is_transient() || error.is_lock_timeout(),
         _ => false,
     }

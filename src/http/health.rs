@@ -1,4 +1,4 @@
-//! Is the process there, and can it serve?
+//! Liveness and readiness of the node.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::{
     problem::Problem,
 };
 
-/// A node that answers.
+/// A node that is up.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Alive {
     #[schema(inline)]
@@ -38,29 +38,23 @@ enum Readiness {
     Ready,
 }
 
-/// `GET /livez`: the process answers. It says nothing about the database, because restarting a node repairs none.
+/// `GET /livez`: the process answers. It does not check the database, because restarting a node does not repair that.
 #[utoipa::path(
     get,
     path = "/livez",
-    operation_id = "live",
-    tag = "health",
     summary = "Whether this node answers",
     responses((status = 200, description = "It does", body = Alive), Refusals<Anywhere>),
-    security(()),
 )]
 pub(super) async fn live() -> Json<Alive> {
     Json(Alive { status: Life::Alive })
 }
 
-/// `GET /readyz`: the database answers, is migrated and takes writes; otherwise 503, naming what to do.
+/// `GET /readyz`: the database answers, is migrated and takes writes; otherwise 503 with the remedy.
 #[utoipa::path(
     get,
     path = "/readyz",
-    operation_id = "ready",
-    tag = "health",
     summary = "Whether this node can serve",
     responses((status = 200, description = "It can", body = Ready), Refusals<(Anywhere, Asking)>),
-    security(()),
 )]
 pub(super) async fn ready(State(api): State<Arc<Api>>) -> Result<Json<Ready>, Problem> {
     api.store.check_writable().await?;

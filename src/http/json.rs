@@ -1,10 +1,10 @@
-//! Which JSON the API takes: what PostgreSQL can hold *and* everyone downstream can read again.
+//! Limits of JSON, so that PostgreSQL can store it and workers can read it.
 //!
-//! JSON text alone bounds neither. A depth of 100,000 exhausts the database's stack, and `[1e131071, …]` is short as
-//! text but is handed to workers as 131,072 digits for each number: a payload that was accepted, and that no worker
-//! could ever fetch.
+//! The size of the text is not enough. A depth of 100,000 exhausts the database's stack, and `[1e131071, …]` is a short
+//! text, but workers receive 131,072 digits for each number: a payload that was accepted and that no worker could
+//! fetch.
 
-/// `serde_json` reads no deeper into a value, and so no stage could.
+/// `serde_json` parses no deeper, so no stage could either.
 const DEPTH_MAX: usize = 128;
 
 /// The largest power of ten of an IEEE double, which is as far as JSON is interoperable (RFC 7493, section 2.2).
@@ -13,7 +13,7 @@ const EXPONENT_MAX: u32 = 308;
 /// How many digits the exponents of all numbers may unfold into.
 const UNFOLDED_MAX: u32 = 1_000_000;
 
-/// Why this JSON cannot be taken, if it cannot. `json` is valid JSON text.
+/// The reason to refuse this JSON, if there is one. `json` is valid JSON text.
 pub(super) fn objection(json: &[u8]) -> Option<String> {
     let mut depth = 0_usize;
     let mut unfolded = 0_u32;
@@ -59,7 +59,7 @@ fn skip_string(bytes: &mut std::slice::Iter<'_, u8>) {
     }
 }
 
-/// The size of the exponent that starts here, whatever its sign; 0 when none does.
+/// The absolute value of the exponent that starts here; 0 without one.
 fn exponent(bytes: &[u8]) -> u32 {
     let digits = match bytes {
         [b'+' | b'-', digits @ ..] | digits => digits,

@@ -1,4 +1,4 @@
-//! What every call is held to: how many at once, how long, and that nobody caches it.
+//! Limits of every call: how many at once, and how long. Forbids caching.
 
 use std::{future::pending, pin::pin, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::problem::{OVERLOADED, TIMED_OUT};
 
-/// Places for the calls that are under way.
+/// Permits for the calls that are under way.
 #[derive(Debug, Clone)]
 pub(super) struct Admission {
     free: Arc<Semaphore>,
@@ -29,34 +29,33 @@ impl Admission {
         }
     }
 
-    /// How many places are taken, and how many there are.
+    /// How many permits are taken, and how many there are.
     pub(super) fn taken(&self) -> (usize, usize) {
         let free = self.free.available_permits();
         (self.places.saturating_sub(free), self.places)
     }
 }
 
-/// In a call's extensions: whether it only waits from now on, which takes no place and has a time limit of its own.
+/// In a call's extensions: whether it only waits, which needs no permit and has another time limit.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Idle(CancellationToken);
 
 impl Idle {
-    /// That of a call.
     pub(super) fn of(extensions: &Extensions) -> Self {
         extensions.get().cloned().unwrap_or_default()
     }
 
-    /// From now on the call only waits.
+    /// Marks the call as waiting only.
     pub(super) fn begin(&self) {
         self.0.cancel();
     }
 }
 
-/// Refuses a call when all places are taken: the caller may then choose another node, which it could not in a queue.
+/// Refuses a call when all permits are taken: the caller can choose another node, which it could not do while queued.
 pub(super) async fn admit(State(admission): State<Admission>, request: Request, next: Next) -> Response {
     let Ok(place) = admission.free.try_acquire() else {
         return OVERLOADED
-            .because("as many calls as this node takes are under way")
+            .because("as many calls as this node serves are under way")
             .into_response();
     };
     let idle = Idle::of(request.extensions());
@@ -69,7 +68,7 @@ pub(super) async fn admit(State(admission): State<Admission>, request: Request, 
     call.await
 }
 
-/// Gives a call up when it takes too long. What it has begun in the database may still happen.
+/// Ends a call that takes too long. Its statement in the database may still commit.
 pub(super) async fn in_time(State(limit): State<Duration>, mut request: Request, next: Next) -> Response {
     let idle = Idle::default();
     request.extensions_mut().insert(idle.clone());
@@ -80,18 +79,14 @@ pub(super) async fn in_time(State(limit): State<Duration>, mut request: Request,
         }
     };
     tokio::select! {
-        // An answer that is there is given, however late.
+        // A complete answer is sent, however late.
         biased;
         response = next.run(request) => response,
-        () = too_late => TIMED_OUT
-            .because(format!(
-                "it took longer than {limit:?}; it may still happen"
-            ))
-            .into_response(),
+        () = too_late => TIMED_OUT.because(format!("it took longer than {limit:?}; it may still commit")).into_response(),
     }
 }
 
-/// Answers are about this moment.
+/// Answers describe the state at the time of the call.
 pub(super) async fn never_cached(mut response: Response) -> Response {
     response
         .headers_mut()

@@ -1,6 +1,6 @@
 //! The requests of a kind, newest first, page by page.
 
-use std::{str::FromStr, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     Json,
@@ -16,27 +16,24 @@ use uuid::Uuid;
 use super::{
     Api,
     access::Caller,
-    answers::Word,
-    openapi::{
-        parameters::KindParameter,
-        refusals::{Call, OfKind, Refusals, WithQuery},
-    },
+    answers::PublicStatus,
+    openapi::refusals::{Call, OfKind, Refusals, WithQuery},
     path::KindPath,
     problem::{INVALID_PARAMETER, Problem},
     submit::refusal,
 };
 use crate::{
     request::{RequestId, Status},
-    store::{ListedRequest, Page, PageQuery},
+    store::{Page, PageQuery},
 };
 
 const LIMIT_DEFAULT: i32 = 100;
 const LIMIT_MAX: i32 = 1000;
 
-/// What a list's query asks for.
+/// The query of a list.
 #[derive(Debug, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Wishes {
+pub(super) struct ListQuery {
     /// Only requests in this state; repeat it for several.
     #[param(rename = "state", required = false)]
     statuses: Vec<Status>,
@@ -51,44 +48,51 @@ pub(super) struct Wishes {
     limit: i32,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Wishes {
+impl<S: Send + Sync> FromRequestParts<S> for ListQuery {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let Query(pairs) = Query::<Vec<(String, String)>>::from_request_parts(parts, state)
             .await
             .map_err(|error| INVALID_PARAMETER.because(error.body_text()))?;
-        Self::of(&pairs)
-    }
-}
-
-impl Wishes {
-    fn of(pairs: &[(String, String)]) -> Result<Self, Problem> {
         let mut statuses = Vec::new();
         let (mut since, mut before, mut limit) = (None, None, None);
-        for (name, value) in pairs {
+        for (name, value) in &pairs {
             match name.as_str() {
-                "state" => statuses.push(parse(value, || {
+                "state" => statuses.push(valid(value.parse().ok(), || {
                     let known: Vec<_> = Status::ALL.iter().map(|status| status.as_str()).collect();
                     format!("a state is one of {}; repeat it for several", known.join(", "))
                 })?),
-                "since" => once(&mut since, name, time(value)?)?,
-                "cursor" => once(&mut before, name, cursor(value)?)?,
-                "limit" => once(&mut limit, name, page_size(value)?)?,
-                _ => {
-                    return Err(INVALID_PARAMETER.because("a list takes state, since, cursor and limit, nothing else"));
+                "since" => once(&mut since, name, DateTime::parse_from_rfc3339(value).ok(), || {
+                    "since is a time in RFC 3339, such as 2030-01-31T12:00:00Z".to_owned()
+                })?,
+                // Opaque to callers, so its form may change.
+                "cursor" => {
+                    let cursor = Uuid::try_parse(value).ok().filter(|_| value.len() == 32);
+                    once(&mut before, name, cursor, || {
+                        "cursor is `next` of the page before".to_owned()
+                    })?;
                 }
+                "limit" => {
+                    let size = value.parse().ok().filter(|size| (1..=LIMIT_MAX).contains(size));
+                    once(&mut limit, name, size, || {
+                        format!("limit is a number from 1 to {LIMIT_MAX}")
+                    })?;
+                }
+                _ => return Err(INVALID_PARAMETER.because("a list takes state, since, cursor and limit, nothing else")),
             }
         }
         Ok(Self {
             statuses,
-            since,
+            since: since.map(|since| since.to_utc()),
             before,
             limit: limit.unwrap_or(LIMIT_DEFAULT),
         })
     }
+}
 
-    /// The query of the next page: the same wishes, from there on.
+impl ListQuery {
+    /// The query string of the next page: the same filters, with its cursor.
     fn next(&self, next: Uuid) -> String {
         let mut query = format!("cursor={}&limit={}", next.simple(), self.limit);
         for status in &self.statuses {
@@ -103,46 +107,28 @@ impl Wishes {
     }
 }
 
-fn once<T>(slot: &mut Option<T>, name: &str, value: T) -> Result<(), Problem> {
-    match slot.replace(value) {
+fn once<T>(
+    slot: &mut Option<T>,
+    name: &str,
+    value: Option<T>,
+    expected: impl FnOnce() -> String,
+) -> Result<(), Problem> {
+    match slot.replace(valid(value, expected)?) {
         None => Ok(()),
-        Some(_) => Err(INVALID_PARAMETER.because(format!("{name} is there twice"))),
+        Some(_) => Err(INVALID_PARAMETER.because(format!("{name} occurs twice"))),
     }
 }
 
-fn parse<T: FromStr>(value: &str, wanted: impl FnOnce() -> String) -> Result<T, Problem> {
-    value.parse().map_err(|_| INVALID_PARAMETER.because(wanted()))
-}
-
-fn time(value: &str) -> Result<DateTime<Utc>, Problem> {
-    DateTime::parse_from_rfc3339(value)
-        .map(|time| time.to_utc())
-        .map_err(|_| INVALID_PARAMETER.because("since is a time in RFC 3339, such as 2030-01-31T12:00:00Z"))
-}
-
-/// Opaque to callers, and so to be changed at will.
-fn cursor(value: &str) -> Result<Uuid, Problem> {
-    let simple = value.len() == 32;
-    simple
-        .then(|| Uuid::try_parse(value).ok())
-        .flatten()
-        .ok_or_else(|| INVALID_PARAMETER.because("cursor is what the page before says in `next`"))
-}
-
-fn page_size(value: &str) -> Result<i32, Problem> {
-    let wanted = || format!("limit is a number from 1 to {LIMIT_MAX}");
-    match parse(value, wanted)? {
-        limit @ 1..=LIMIT_MAX => Ok(limit),
-        _ => Err(INVALID_PARAMETER.because(wanted())),
-    }
+fn valid<T>(value: Option<T>, expected: impl FnOnce() -> String) -> Result<T, Problem> {
+    value.ok_or_else(|| INVALID_PARAMETER.because(expected()))
 }
 
 /// A page of requests.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Page)]
-struct Answer {
+struct ListPage {
     /// Newest first. There may be none, and still a next page.
-    requests: Vec<Line>,
+    requests: Vec<ListedJob>,
     /// The `cursor` of the next page; null: there is none.
     #[schema(required)]
     next: Option<String>,
@@ -151,14 +137,14 @@ struct Answer {
 /// A request of a list.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ListedRequest)]
-struct Line {
+struct ListedJob {
     #[schema(value_type = Uuid)]
     job_id: RequestId,
     #[schema(inline)]
-    status: Word,
-    /// Where it is in its life.
+    status: PublicStatus,
+    /// Its status.
     state: Status,
-    /// Who submitted it; null: nobody has said.
+    /// The submitter; null: it was submitted without an API key.
     #[schema(required)]
     submitter: Option<String>,
     submitted_at: DateTime<Utc>,
@@ -167,53 +153,37 @@ struct Line {
     finished_at: Option<DateTime<Utc>>,
 }
 
-impl From<ListedRequest> for Line {
-    fn from(listed: ListedRequest) -> Self {
-        Self {
-            job_id: listed.id,
-            status: listed.status.into(),
-            state: listed.status,
-            submitter: listed.submitter,
-            submitted_at: listed.submitted_at,
-            finished_at: listed.finished_at,
-        }
-    }
-}
-
 /// `GET /v1/{kind}`: the requests that the caller may see, newest first. `next`, also as a `Link` with `rel="next"`, is
 /// where to go on; null on the last page. A page looks at some ten thousand requests at most, so one may be short, or
 /// empty, and still not be the last.
 #[utoipa::path(
     get,
     path = "/v1/{kind}",
-    operation_id = "list",
-    tag = "requests",
     summary = "List requests, newest first",
-    params(KindParameter, Wishes),
+    params(KindPath, ListQuery),
     responses(
         (
             status = 200,
             description = "A page of them",
-            body = Answer,
+            body = ListPage,
             headers(("Link" = String, description = "Where the next page is, with `rel=\"next\"`; none after the last one")),
         ),
         Refusals<(Call, OfKind, WithQuery)>,
     ),
-    security((), ("api_key" = ["submit"])),
 )]
 pub(super) async fn list(
     State(api): State<Arc<Api>>,
     KindPath { kind }: KindPath,
     caller: Caller,
-    wishes: Wishes,
+    query: ListQuery,
 ) -> Result<Response, Problem> {
     let wish = PageQuery {
         kind: kind.clone(),
-        statuses: wishes.statuses.clone(),
-        since: wishes.since,
-        before: wishes.before,
+        statuses: query.statuses.clone(),
+        since: query.since,
+        before: query.before,
         submitter: caller.sees_only().map(str::to_owned),
-        limit: wishes.limit,
+        limit: query.limit,
     };
     let Page { requests, next } = match api.store.list_requests(&wish).await {
         Ok(page) => page,
@@ -221,15 +191,21 @@ pub(super) async fn list(
     };
     let link = next.map(|next| {
         let path = format!("/v1/{}", kind.replace('_', "-"));
-        let link = format!("<{path}?{}>; rel=\"next\"", wishes.next(next));
-        [(LINK, link)]
+        [(LINK, format!("<{path}?{}>; rel=\"next\"", query.next(next)))]
     });
-    let body = Json(Answer {
-        requests: requests.into_iter().map(Line::from).collect(),
+    let body = Json(ListPage {
+        requests: requests
+            .into_iter()
+            .map(|listed| ListedJob {
+                job_id: listed.id,
+                status: listed.status.into(),
+                state: listed.status,
+                submitter: listed.submitter,
+                submitted_at: listed.submitted_at,
+                finished_at: listed.finished_at,
+            })
+            .collect(),
         next: next.map(|next| next.simple().to_string()),
     });
-    Ok(match link {
-        Some(link) => (link, body).into_response(),
-        None => body.into_response(),
-    })
+    Ok((link, body).into_response())
 }

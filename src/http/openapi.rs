@@ -1,10 +1,9 @@
 //! The API's document (OpenAPI 3.1), generated from the handlers, and the page to browse it.
 //!
-//! A handler says what it takes and answers in its own `#[utoipa::path]`; a route cannot be made without one. What
-//! several handlers share is here: [`parameters`], [`refusals`], [`schemas`]. What holds for every answer is added at
-//! the end, by [`finish`].
+//! A handler describes its parameters and answers in its own `#[utoipa::path]`; a route cannot be made without one.
+//! Shared parts are in [`refusals`] and [`schemas`]. [`describe_group`] adds tag and scope to a group of routes,
+//! [`finish`] the headers that depend on the status.
 
-pub(super) mod parameters;
 pub(super) mod refusals;
 pub(super) mod schemas;
 
@@ -20,20 +19,21 @@ use axum::{
 use utoipa::{
     OpenApi as _,
     openapi::{
-        Header, HeaderBuilder, ObjectBuilder, OpenApi, RefOr, Response, Type,
+        Header, HeaderBuilder, ObjectBuilder, OpenApi, RefOr, Response, Schema, Type,
         path::{Operation, PathItem},
-        security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+        security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
     },
 };
 use utoipa_swagger_ui::Config;
 
 use self::refusals::{Anywhere, Refusals};
 use super::{Api, problem::UNKNOWN_PATH};
+use crate::api_key::Scope;
 
 /// The name of the security scheme.
 const API_KEY: &str = "api_key";
 
-/// What the handlers do not say: what this API is.
+/// The parts of the document that no handler describes.
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(
@@ -45,21 +45,31 @@ const API_KEY: &str = "api_key";
     ),
     components(schemas(schemas::ProblemDocument)),
     tags(
-        (name = "requests", description = "Submitting requests, and asking after them"),
-        (name = "responses", description = "What the downstream calls"),
-        (name = "administration", description = "What operators do: configuration, queues, gates"),
-        (name = "health", description = "Whether this node lives, and can serve"),
-        (name = "documents", description = "This document, and figures for monitoring"),
+        (name = "requests", description = "Submitting, polling, listing and cancelling requests"),
+        (name = "responses", description = "Responses of the downstream"),
+        (name = "administration", description = "Calls of operators: configuration, queues, gates"),
+        (name = "health", description = "Whether this node is up, and ready to serve"),
+        (name = "documents", description = "This document, and metrics for monitoring"),
     ),
 )]
 struct About;
 
-/// The document to begin with: the routes add themselves.
+/// The document without routes.
 pub(super) fn begin() -> OpenApi {
     About::openapi()
 }
 
-/// Completes the document with what holds for every operation.
+/// Adds a tag to the operations of a group of routes, and the scope that a key needs for them.
+pub(super) fn describe_group(document: &mut OpenApi, tag: &str, scope: Option<Scope>) {
+    let keyed = scope.map(|scope| SecurityRequirement::new(API_KEY, [scope.as_str()]));
+    let security: Vec<_> = [SecurityRequirement::default()].into_iter().chain(keyed).collect();
+    for operation in document.paths.paths.values_mut().flat_map(operations) {
+        operation.tags = Some(vec![tag.to_owned()]);
+        operation.security = Some(security.clone());
+    }
+}
+
+/// Adds the security scheme, and to every operation the headers of its answers.
 pub(super) fn finish(mut document: OpenApi) -> OpenApi {
     let components = document.components.get_or_insert_default();
     components.add_security_scheme(
@@ -68,32 +78,30 @@ pub(super) fn finish(mut document: OpenApi) -> OpenApi {
             HttpBuilder::new()
                 .scheme(HttpAuthScheme::Bearer)
                 .description(Some(
-                    "An API key. Operations name the scope that the key needs. Nobody has to show one as long as none \
-                     is made.",
+                    "An API key. Operations name the scope that the key needs. Calls need no key as long as none has \
+                     been created.",
                 ))
                 .build(),
         ),
     );
-    for item in document.paths.paths.values_mut() {
-        for operation in operations(item) {
-            let gated = operation.responses.responses.contains_key("429");
-            for (status, response) in &mut operation.responses.responses {
-                if let RefOr::T(response) = response {
-                    for (name, header) in headers(status, gated) {
-                        response.headers.entry(name.to_owned()).or_insert(header);
-                    }
+    for operation in document.paths.paths.values_mut().flat_map(operations) {
+        let parameters = operation.parameters.iter().flatten();
+        let parameters: Vec<_> = parameters.map(|parameter| parameter.name.as_str()).collect();
+        let gated = operation.responses.responses.contains_key("429");
+        for (status, response) in &mut operation.responses.responses {
+            if let RefOr::T(response) = response {
+                for (name, header) in headers(status, gated, &parameters) {
+                    response.headers.insert(name.to_owned(), header);
                 }
             }
-            // The connection answers these before there is a request, and without a body.
-            for (status, why) in [
-                ("414", "The URI is too long"),
-                ("431", "The head of the request is too large"),
-            ] {
-                let responses = &mut operation.responses.responses;
-                responses
-                    .entry(status.to_owned())
-                    .or_insert_with(|| Response::new(why).into());
-            }
+        }
+        // The connection sends these without a body, before a handler sees the request.
+        for (status, description) in [
+            ("414", "The URI is too long"),
+            ("431", "The head of the request is too large"),
+        ] {
+            let response = Response::new(description).into();
+            operation.responses.responses.insert(status.to_owned(), response);
         }
     }
     document
@@ -111,63 +119,67 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     .flatten()
 }
 
-/// The headers that come with a status whatever the call; `gated`: a gate may refuse the call.
-fn headers(status: &str, gated: bool) -> Vec<(&'static str, Header)> {
-    let seconds = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1));
-    let text = || ObjectBuilder::new().schema_type(Type::String);
-    let mut headers = Vec::new();
-    if matches!(status, "202" | "429" | "503") {
-        headers.push(("Retry-After", header(seconds, "In how many seconds to come back")));
-    }
-    // 200: who has waited was told so when it was taken.
-    if gated && matches!(status, "200" | "202" | "429") {
-        headers.extend([
-            (
-                "RateLimit-Policy",
-                header(
-                    text(),
-                    "The gate: how many messages close it, and in how many seconds they are served",
-                ),
-            ),
-            (
-                "RateLimit",
-                header(text(), "How much room there is, and when there is all of it"),
-            ),
-        ]);
-    }
-    if matches!(status, "401" | "403") {
-        headers.push(("WWW-Authenticate", header(text(), "What key is needed")));
-    }
-    headers
-}
-
-fn header(schema: ObjectBuilder, description: &str) -> Header {
-    HeaderBuilder::new()
-        .schema(schema)
-        .description(Some(description))
-        .build()
+/// The headers of an answer, by its status and the call's parameters; `gated`: a gate may refuse the call.
+fn headers(status: &str, gated: bool, parameters: &[&str]) -> Vec<(&'static str, Header)> {
+    let accepted = matches!(status, "200" | "202");
+    // With 200, too: the headers were added when the request was accepted, before the wait for its end.
+    let gated = gated && (accepted || status == "429");
+    let text: RefOr<Schema> = ObjectBuilder::new().schema_type(Type::String).into();
+    let seconds: RefOr<Schema> = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).into();
+    let repeated = matches!(status, "202" | "429" | "503");
+    let waits = accepted && parameters.contains(&"Prefer");
+    let keyed = accepted && parameters.contains(&"Idempotency-Key");
+    let policy = "The gate: how many messages close it, and in how many seconds they are served";
+    let replayed = "`true` when all of it was stored before, under this key";
+    [
+        (
+            "Retry-After",
+            &seconds,
+            repeated,
+            "In how many seconds to repeat the call",
+        ),
+        ("RateLimit-Policy", &text, gated, policy),
+        (
+            "RateLimit",
+            &text,
+            gated,
+            "The room left, and when the quota is whole again",
+        ),
+        ("Preference-Applied", &text, waits, "The wait in force"),
+        ("Idempotency-Replayed", &text, keyed, replayed),
+        (
+            "WWW-Authenticate",
+            &text,
+            matches!(status, "401" | "403"),
+            "The key that is needed",
+        ),
+    ]
+    .into_iter()
+    .filter(|(_, _, applies, _)| *applies)
+    .map(|(name, schema, _, description)| {
+        let header = HeaderBuilder::new()
+            .schema(schema.clone())
+            .description(Some(description));
+        (name, header.build())
+    })
+    .collect()
 }
 
 /// `GET /openapi.json`: this document.
 #[utoipa::path(
     get,
     path = "/openapi.json",
-    operation_id = "openapi",
-    tag = "documents",
     summary = "This document",
     responses(
         (status = 200, description = "OpenAPI 3.1", content_type = "application/json", body = Object),
         Refusals<Anywhere>,
     ),
-    security(()),
 )]
-pub(super) async fn serve(State(api): State<Arc<Api>>) -> impl IntoResponse {
+pub(super) async fn openapi(State(api): State<Arc<Api>>) -> impl IntoResponse {
     ([(CONTENT_TYPE, "application/json")], api.document.clone())
 }
 
-/// The page that shows the document and can try it out: `/docs/`, with what it loads beside it.
-///
-/// Not in the document: it is for people.
+/// The page that shows the document and can try it out: `/docs/`, with its files. It is not in the document.
 pub(super) fn page<S: Clone + Send + Sync + 'static>() -> Router<S> {
     let config = Arc::new(Config::from("/openapi.json"));
     let file = move |name: String| {

@@ -1,17 +1,18 @@
-//! What the API allows its callers.
+//! The limits of the API.
 
 use std::time::Duration;
 
-/// What the API allows its callers.
+/// The limits of the API.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
     /// The largest body, in bytes; a larger one gets 413.
     pub body_limit: usize,
     /// How long one request may take, its body included; a slower one gets 503.
     pub request_timeout: Duration,
-    /// How many requests of `/v1` may be under way; one more gets 503 at once, because an endless queue helps nobody.
+    /// How many requests of `/v1` may be under way; one more gets 503 at once, because an endless queue only adds
+    /// delay.
     pub concurrency_limit: usize,
-    /// Whether calls have to show an API key even while there is none: for a node that listens beyond loopback.
+    /// Whether calls need an API key even while none exists: for a node that listens beyond loopback.
     pub keys_required: bool,
     /// The longest that an answer is held back for `Prefer: wait`.
     pub wait_max: Duration,
@@ -19,7 +20,7 @@ pub struct HttpOptions {
     pub waiters_max: usize,
     /// How many streams of events may be open; one more gets 503.
     pub streams_max: usize,
-    /// How long one stays open; its reader comes back, and shows its key again.
+    /// How long one stays open; its reader reconnects and is authenticated again.
     pub stream_time: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Whether a call to a node that asks for no key comes from this machine's own programs, and not from a web page.
+//! Whether a call to a node that needs no key comes from a program on this machine, and not from a web page.
 //!
 //! Such a node listens on loopback only, but a browser on the same machine reaches that too: for a page of any site
 //! (cross-site request), and for a site whose name its owner points at 127.0.0.1 (DNS rebinding). The first shows in

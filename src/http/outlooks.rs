@@ -1,10 +1,10 @@
-//! Reading where requests stand for many callers at once: a thousand who are woken together ask few statements.
+//! Reads the outlooks of requests for many callers in few statements.
 //!
-//! As with submissions, nothing waits for company: what is asked while a statement runs is in the next one.
+//! A read is never delayed to fill a statement: reads that arrive while a statement runs share the next one.
 
 use std::{collections::VecDeque, sync::Arc};
 
-use tokio::sync::oneshot;
+use tokio::sync::oneshot::{self, error::RecvError};
 
 use crate::{
     coalescer::{Coalescer, Rounds},
@@ -18,73 +18,65 @@ const GROUP: usize = 100;
 
 /// Reads outlooks in groups, over a bounded number of connections.
 #[derive(Clone)]
-pub(super) struct Outlooks(Arc<Coalescer<Readings>>);
+pub(super) struct Outlooks(Arc<Coalescer<Reads>>);
 
-struct Readings {
+struct Reads {
     store: Store,
-    readers_max: usize,
+    statements_max: usize,
 }
 
-struct Asked {
+struct Read {
     id: RequestId,
     known: Option<i32>,
     answer: oneshot::Sender<Option<Progress>>,
 }
 
-/// The database could not be asked.
-#[derive(Debug)]
-pub(super) struct Unread;
-
 impl Outlooks {
     /// Over this store, in this many statements at once at most.
-    pub(super) fn new(store: Store, readers_max: usize) -> Self {
-        Self(Coalescer::new(Readings { store, readers_max }))
+    pub(super) fn new(store: Store, statements_max: usize) -> Self {
+        Self(Coalescer::new(Reads { store, statements_max }))
     }
 
-    /// Where a request stands, and what it passed since the transition that is known; `None` for an unknown one.
-    pub(super) async fn read(&self, id: RequestId, known: Option<i32>) -> Result<Option<Progress>, Unread> {
+    /// The outlook of a request and its transitions after `known`; `None` for an unknown request.
+    ///
+    /// # Errors
+    ///
+    /// When the database could not be read.
+    pub(super) async fn read(&self, id: RequestId, known: Option<i32>) -> Result<Option<Progress>, RecvError> {
         let (answer, answered) = oneshot::channel();
-        let asked = Asked { id, known, answer };
-        self.0.add((), |all| all.push_back(asked));
-        answered.await.map_err(|_| Unread)
+        self.0.add((), |pending| pending.push_back(Read { id, known, answer }));
+        answered.await
     }
 }
 
-impl Rounds for Readings {
+impl Rounds for Reads {
     const NAME: &'static str = "outlooks";
 
     type Key = ();
-    type Pending = VecDeque<Asked>;
-    type Batch = Vec<Asked>;
+    type Pending = VecDeque<Read>;
+    type Batch = Vec<Read>;
 
     fn at_once(&self) -> usize {
-        self.readers_max
+        self.statements_max
     }
 
-    /// What is asked now, up to the bound.
-    fn take(&self, all: &mut VecDeque<Asked>) -> Option<Vec<Asked>> {
-        let mut group = Vec::new();
-        while group.len() < GROUP
-            && let Some(asked) = all.pop_front()
-        {
-            if !asked.answer.is_closed() {
-                group.push(asked);
-            }
-        }
+    fn take(&self, pending: &mut VecDeque<Read>) -> Option<Vec<Read>> {
+        pending.retain(|read| !read.answer.is_closed());
+        let group: Vec<_> = pending.drain(..pending.len().min(GROUP)).collect();
         (!group.is_empty()).then_some(group)
     }
 
-    async fn run(&self, (): &(), group: Vec<Asked>) {
-        let known: Vec<_> = group.iter().map(|asked| (asked.id, asked.known)).collect();
+    async fn run(&self, (): &(), group: Vec<Read>) {
+        let known: Vec<_> = group.iter().map(|read| (read.id, read.known)).collect();
         match self.store.progress(&known).await {
             Ok(answers) => {
-                for (asked, answer) in group.into_iter().zip(answers) {
-                    // A caller who has left is not told.
-                    let _ = asked.answer.send(answer);
+                for (read, answer) in group.into_iter().zip(answers) {
+                    // Fails when the caller has left.
+                    let _ = read.answer.send(answer);
                 }
             }
-            // Those who asked are told by the end of their channels.
-            Err(error) => warn_of!(error, "cannot read where requests stand"),
+            // The callers get the error as their channels are dropped.
+            Err(error) => warn_of!(error, "failed to read outlooks"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a path names: a kind, or a request of a kind.
+//! The parameters of paths: a kind, or a request of a kind.
 
 use std::sync::Arc;
 
@@ -7,6 +7,7 @@ use axum::{
     http::request::Parts,
 };
 use tokio::sync::{Semaphore, SemaphorePermit};
+use utoipa::IntoParams;
 
 use super::{
     Api,
@@ -18,50 +19,48 @@ use crate::{
     store::{Outlook, Store},
 };
 
-/// A kind, as a path names it: in kebab case.
-#[derive(Debug)]
+/// A path that names a kind. Paths use kebab case, the field has snake case.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Path)]
 pub(super) struct KindPath {
-    /// The kind, in snake case.
+    /// The kind of request, in kebab case: `direct`, `public-decrypt`, `user-decrypt`, `input-proof`, or one of the
+    /// operator's own.
+    #[param(pattern = "^[a-z][a-z0-9-]*$", example = "direct")]
     pub(super) kind: String,
-}
-
-impl KindPath {
-    fn parse(word: &str) -> Result<Self, Problem> {
-        if word.contains('_') {
-            return Err(UNKNOWN_KIND.because(format!("paths name kinds with hyphens: /v1/{}", word.replace('_', "-"))));
-        }
-        let well_formed = word.starts_with(|first: char| first.is_ascii_lowercase())
-            && word
-                .bytes()
-                .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
-        if !well_formed {
-            return Err(UNKNOWN_KIND.because("kinds are lower-case words joined by hyphens"));
-        }
-        Ok(Self {
-            kind: word.replace('-', "_"),
-        })
-    }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for KindPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        Self::parse(&parameter(parts, state, "kind").await?)
+        let word = parameter(parts, state, "kind").await?;
+        let kebab = word.replace('_', "-");
+        if word != kebab {
+            return Err(UNKNOWN_KIND.because(format!("paths name kinds with hyphens: /v1/{kebab}")));
+        }
+        let is_plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+        if !word.starts_with(|first: char| first.is_ascii_lowercase()) || !word.bytes().all(is_plain) {
+            return Err(UNKNOWN_KIND.because("kinds are lower-case words joined by hyphens"));
+        }
+        let kind = word.replace('-', "_");
+        Ok(Self { kind })
     }
 }
 
-/// A request, as a path names it: a kind and an id.
-#[derive(Debug)]
+/// A path that names a request by kind and id.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Path)]
 pub(super) struct JobPath {
-    /// The kind, in snake case.
+    /// The kind of request, in kebab case.
+    #[param(pattern = "^[a-z][a-z0-9-]*$", example = "direct")]
     kind: String,
-    /// The request.
+    /// The id that the submission was answered with.
+    #[param(rename = "job_id", value_type = uuid::Uuid, example = "01a1f8bb-a1f9-70c0-84de-b7fe94f3591c")]
     pub(super) id: RequestId,
-    /// Who names it.
+    #[param(ignore)]
     caller: Caller,
-    /// Places for those who look for a request.
-    looks: Arc<Semaphore>,
+    #[param(ignore)]
+    lookups: Arc<Semaphore>,
 }
 
 impl FromRequestParts<Arc<Api>> for JobPath {
@@ -76,7 +75,7 @@ impl FromRequestParts<Arc<Api>> for JobPath {
                 kind,
                 id,
                 caller,
-                looks: Arc::clone(&state.looks),
+                lookups: Arc::clone(&state.lookups),
             }),
             Err(_) => Err(UNKNOWN_REQUEST.because("a job id is a UUID")),
         }
@@ -84,29 +83,29 @@ impl FromRequestParts<Arc<Api>> for JobPath {
 }
 
 impl JobPath {
-    /// The request, if there is one with this id *and* of this kind, *and* the caller may see it.
+    /// The request, if the id and the kind are its own and the caller may see it.
     pub(super) async fn find(&self, store: &Store) -> Result<Outlook, Problem> {
-        let _place = self.place(store).await?;
+        let _permit = self.lookup_permit(store).await?;
         match store.outlook(self.id).await? {
             Some(outlook) if self.is_open(&outlook.kind, outlook.submitter.as_deref()) => Ok(outlook),
             _ => Err(unknown(self.id)),
         }
     }
 
-    /// As [`find`](Self::find), for calls that ask nothing else of the request: where it stands is not computed.
+    /// As [`find`](Self::find), without computing the outlook.
     pub(super) async fn authorise(&self, store: &Store) -> Result<(), Problem> {
-        let _place = self.place(store).await?;
+        let _permit = self.lookup_permit(store).await?;
         match store.owner(self.id).await? {
             Some(owner) if self.is_open(&owner.kind, owner.submitter.as_deref()) => Ok(()),
             _ => Err(unknown(self.id)),
         }
     }
 
-    async fn place(&self, store: &Store) -> Result<SemaphorePermit<'_>, Problem> {
-        let patience = store.pool_options().get_acquire_timeout();
-        match tokio::time::timeout(patience, self.looks.acquire()).await {
-            Ok(Ok(place)) => Ok(place),
-            _ => Err(DATABASE_UNAVAILABLE.because("too many requests are being looked for")),
+    async fn lookup_permit(&self, store: &Store) -> Result<SemaphorePermit<'_>, Problem> {
+        let time_limit = store.pool_options().get_acquire_timeout();
+        match tokio::time::timeout(time_limit, self.lookups.acquire()).await {
+            Ok(Ok(permit)) => Ok(permit),
+            _ => Err(DATABASE_UNAVAILABLE.because("too many calls read requests at once")),
         }
     }
 
@@ -115,17 +114,17 @@ impl JobPath {
     }
 }
 
-/// There is no such request, or none of that kind, or another submitter's: a caller is not told which.
+/// The same answer for a request that does not exist, is of another kind or belongs to another submitter.
 pub(super) fn unknown(id: RequestId) -> Problem {
     UNKNOWN_REQUEST.because(format!("there is no such request {id}"))
 }
 
-/// Where a request is polled.
+/// The path at which a request is polled.
 pub(super) fn location(kind: &str, id: RequestId) -> String {
     format!("/v1/{}/{id}", kind.replace('_', "-"))
 }
 
-/// A part of the path by its name in the route, decoded.
+/// A parameter of the path by its name in the route, decoded.
 pub(super) async fn parameter<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) -> Result<String, Problem> {
     let not_text = || UNKNOWN_KIND.because("the path is not UTF-8");
     let parameters = RawPathParams::from_request_parts(parts, state)

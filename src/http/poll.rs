@@ -1,4 +1,4 @@
-//! One request: where it stands, and how to call it off.
+//! Polling and cancelling a request.
 
 use std::sync::Arc;
 
@@ -9,10 +9,7 @@ use utoipa::ToSchema;
 use super::{
     Api,
     answers::{self, Ended, InProgress},
-    openapi::{
-        parameters::{JobParameters, PreferParameter},
-        refusals::{Call, Cancelling, OfJob, Refusals},
-    },
+    openapi::refusals::{Call, Cancelling, OfJob, Refusals},
     path::{JobPath, unknown},
     problem::{NOT_CANCELLABLE, Problem},
     waiting::Wait,
@@ -22,31 +19,18 @@ use crate::{
     store::Cancelled,
 };
 
-/// `GET /v1/{kind}/{job_id}`: 202 while the request is in progress, 200 when it has ended; 404 for an unknown id, one of
-/// another kind, or something that is no id. With `Prefer: wait=N`, 202 comes only when N seconds have passed.
+/// `GET /v1/{kind}/{job_id}`: 202 while the request is in progress, 200 when it has ended; 404 for an unknown id, one
+/// of another kind, or an invalid id. With `Prefer: wait=N`, 202 comes only when N seconds have passed.
 #[utoipa::path(
     get,
     path = "/v1/{kind}/{job_id}",
-    operation_id = "poll",
-    tag = "requests",
-    summary = "Ask where a request stands, or for its result",
-    params(JobParameters, PreferParameter),
+    summary = "Poll a request for its status or its result",
+    params(JobPath, Wait),
     responses(
-        (
-            status = 202,
-            description = "The request is under way: come back",
-            body = InProgress,
-            headers(("Preference-Applied" = String, description = "The wait that counted")),
-        ),
-        (
-            status = 200,
-            description = "The request has ended",
-            body = Ended,
-            headers(("Preference-Applied" = String, description = "The wait that counted")),
-        ),
+        (status = 202, description = "The request is under way: poll again", body = InProgress),
+        (status = 200, description = "The request has ended", body = Ended),
         Refusals<(Call, OfJob)>,
     ),
-    security((), ("api_key" = ["submit"])),
 )]
 pub(super) async fn poll(
     State(api): State<Arc<Api>>,
@@ -56,8 +40,7 @@ pub(super) async fn poll(
     let outlook = job.find(&api.store).await?;
     let later = wait.for_end(&api, job.id, outlook.status).await?;
     let outlook = later.unwrap_or(outlook);
-    api.polls.count(&outlook);
-    api.metrics.polled(&outlook.kind, outlook.status.is_terminal());
+    api.metrics.polled(&outlook);
     Ok(wait.applied(answers::answer(outlook)))
 }
 
@@ -66,21 +49,18 @@ pub(super) async fn poll(
 #[utoipa::path(
     delete,
     path = "/v1/{kind}/{job_id}",
-    operation_id = "cancel",
-    tag = "requests",
     summary = "Cancel a request that was not sent yet",
-    params(JobParameters),
+    params(JobPath),
     responses(
         (status = 200, description = "The request will not be sent", body = CancelledJob),
         Refusals<(Call, OfJob, Cancelling)>,
     ),
-    security((), ("api_key" = ["submit"])),
 )]
 pub(super) async fn cancel(State(api): State<Arc<Api>>, job: JobPath) -> Result<Json<CancelledJob>, Problem> {
     job.authorise(&api.store).await?;
     match api.store.cancel(job.id).await? {
         Cancelled::NotCancellable(status) => Err(NOT_CANCELLABLE.because(format!(
-            "the request is {status}; only what is queued or processing can be cancelled"
+            "the request is {status}; only a request that is queued or processing can be cancelled"
         ))),
         Cancelled::Unknown => Err(unknown(job.id)),
         Cancelled::Cancelled => {
@@ -94,14 +74,14 @@ pub(super) async fn cancel(State(api): State<Arc<Api>>, job: JobPath) -> Result<
     }
 }
 
-/// A request that is called off.
+/// A cancelled request.
 #[derive(Serialize, ToSchema)]
 pub(super) struct CancelledJob {
     #[schema(inline)]
     outcome: CancelOutcome,
     #[schema(value_type = uuid::Uuid)]
     job_id: RequestId,
-    /// Where it is in its life.
+    /// Its status.
     state: Status,
 }
 

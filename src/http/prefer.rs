@@ -1,4 +1,4 @@
-//! `Prefer` (RFC 7240): what a caller would like, and need not get.
+//! The header `Prefer` (RFC 7240), which the server may ignore.
 
 use std::time::Duration;
 
@@ -8,8 +8,7 @@ static PREFER: HeaderName = HeaderName::from_static("prefer");
 
 /// How long a caller would wait for the end of its request, in whole seconds.
 ///
-/// Preferences that are unknown, or make no sense, are ignored, as the RFC says; of one that is there twice, the first
-/// counts.
+/// Unknown and invalid preferences are ignored, as the RFC requires; the first of two equal ones counts.
 pub(super) fn wait(headers: &HeaderMap) -> Option<Duration> {
     headers
         .get_all(&PREFER)
@@ -17,7 +16,7 @@ pub(super) fn wait(headers: &HeaderMap) -> Option<Duration> {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| split(value, ','))
         .find_map(|preference| {
-            // What follows a semicolon are parameters of the preference; `wait` has none.
+            // After a semicolon come parameters of the preference; `wait` has none.
             let (name, value) = split(preference, ';')
                 .next()?
                 .split_once('=')
@@ -26,7 +25,7 @@ pub(super) fn wait(headers: &HeaderMap) -> Option<Duration> {
         })?
 }
 
-/// A number of seconds, as a token or a quoted string; one too large to count is as long as can be.
+/// A number of seconds, as a token or a quoted string; one that is too large saturates.
 fn seconds(word: &str) -> Option<Duration> {
     let digits = word
         .strip_prefix('"')
@@ -96,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_ignored() {
+    fn invalid_preferences_are_ignored() {
         for value in [
             "",
             "wait",

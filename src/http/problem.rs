@@ -14,10 +14,10 @@ pub(super) use self::classes::*;
 use crate::error::warn_of;
 use crate::{error::StoreError, retry_after::RetryAfter};
 
-/// What a problem's `type` is before its code.
+/// The start of a problem's `type`, before its code.
 pub(super) const TYPE_PREFIX: &str = "urn:problem-type:tidegate:";
 
-/// One error, as its caller sees it.
+/// One error, as its caller receives it.
 #[derive(Debug)]
 pub(super) struct Problem {
     class: &'static Class,
@@ -37,7 +37,7 @@ impl Class {
 }
 
 impl Problem {
-    /// With another time to come back.
+    /// Replaces the time after which to repeat the call.
     pub(super) fn after(mut self, retry_after: RetryAfter) -> Self {
         self.retry_after = Some(retry_after);
         self
@@ -62,16 +62,13 @@ impl IntoResponse for Problem {
             "retryable": retryable,
         });
         let content_type = HeaderValue::from_static("application/problem+json");
-        let answer = (*status, [(CONTENT_TYPE, content_type)], body.to_string());
-        match self.retry_after {
-            Some(retry_after) => (retry_after, answer).into_response(),
-            None => answer.into_response(),
-        }
+        let headers = [(CONTENT_TYPE, content_type)];
+        (*status, self.retry_after, headers, body.to_string()).into_response()
     }
 }
 
 impl From<&StoreError> for Problem {
-    /// What the database said, without what is none of a caller's business: addresses, statements, tables.
+    /// Keeps addresses, statements and tables from callers: the detail of unexpected errors is only logged.
     fn from(error: &StoreError) -> Self {
         let class = match error {
             StoreError::UnknownKind(_) => &UNKNOWN_KIND,
@@ -86,7 +83,7 @@ impl From<&StoreError> for Problem {
             StoreError::IllegalTransition(_) => &ILLEGAL_STATE,
             StoreError::Unstorable(_) => &UNSTORABLE,
             StoreError::NotPermitted(detail) => {
-                tracing::error!(error = detail, "the database user may not do this");
+                tracing::error!(error = detail, "the database user lacks a permission");
                 return NOT_PERMITTED
                     .because("the database user of this node lacks a role for it, such as tidegate_admin");
             }
@@ -96,17 +93,17 @@ impl From<&StoreError> for Problem {
                 return NOT_MIGRATED.because("the database is not migrated: run `tidegate migrate`");
             }
             StoreError::GateBusy(detail) => {
-                tracing::warn!(error = detail, "a gate is busy");
+                tracing::warn!(error = detail, "a gate is locked by another transaction");
                 return GATE_BUSY
-                    .because("nothing was stored: another transaction keeps the gate's lock; submit again");
+                    .because("nothing was stored: another transaction holds the gate's lock; submit again");
             }
             error if error.is_transient() => {
-                warn_of!(error, "the database does not answer a call");
+                warn_of!(error, "the database is not available to a call");
                 return DATABASE_UNAVAILABLE
-                    .because("the database does not answer just now; what was asked may or may not have happened");
+                    .because("the database is not available; the call may or may not have taken effect");
             }
             error => {
-                tracing::error!(%error, "the database refused");
+                tracing::error!(%error, "a call failed with an unexpected error");
                 return INTERNAL.because("the server's log says what happened");
             }
         };
@@ -120,14 +117,14 @@ impl From<StoreError> for Problem {
     }
 }
 
-/// A panic costs its own caller an answer, and nobody else.
+/// Answers a call whose handler panicked; other calls are not affected.
 #[expect(clippy::needless_pass_by_value, reason = "tower-http hands the panic over")]
 pub(super) fn of_panic(panic: Box<dyn Any + Send>) -> Response {
     let message = panic
         .downcast_ref::<String>()
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("not a text");
+        .unwrap_or("not a string");
     tracing::error!(message, "a handler panicked");
     INTERNAL.because("the server's log says what happened").into_response()
 }

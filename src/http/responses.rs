@@ -1,4 +1,4 @@
-//! Callbacks of the downstream: a response, a share or a verdict.
+//! Responses of the downstream: a response, a share or a verdict.
 
 use std::sync::Arc;
 
@@ -16,7 +16,6 @@ use super::{
     Api,
     body::Json,
     openapi::{
-        parameters::JobParameters,
         refusals::{Call, OfJob, Refusals, Responding, WithBody},
         schemas,
     },
@@ -53,37 +52,39 @@ enum EitherAddress {
     Reference(ByReference),
 }
 
-/// A response for the request with this id.
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = ResponseByJobId)]
-#[expect(dead_code, reason = "describes what `Addressed` reads")]
-struct ByJobId {
-    /// The request.
-    job_id: Uuid,
-    /// Which share this is, for kinds that collect several.
-    part: Option<String>,
-    /// The verdict, for proofs.
-    accept: Option<bool>,
-    /// Any JSON.
-    response: schemas::Json,
+/// Declares a body that names the request by one member.
+macro_rules! addressed {
+    ($(#[$doc:meta])* $name:ident $schema:ident, $(#[$member_doc:meta])* $member:ident: $type:ty) => {
+        $(#[$doc])*
+        #[derive(ToSchema)]
+        #[serde(deny_unknown_fields)]
+        #[schema(as = $schema)]
+        #[expect(dead_code, reason = "describes what `Addressed` reads")]
+        struct $name {
+            $(#[$member_doc])*
+            $member: $type,
+            /// Which share this is, for kinds that collect several.
+            part: Option<String>,
+            /// The verdict, for proofs.
+            accept: Option<bool>,
+            /// Any JSON.
+            response: schemas::Json,
+        }
+    };
 }
 
-/// A response for the request whose receipt has this reference.
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = ResponseByReference)]
-#[expect(dead_code, reason = "describes what `Addressed` reads")]
-struct ByReference {
+addressed!(
+    /// A response for the request with this id.
+    ByJobId ResponseByJobId,
+    /// The request.
+    job_id: Uuid
+);
+addressed!(
+    /// A response for the request whose receipt has this reference.
+    ByReference ResponseByReference,
     /// The downstream's reference, from the request's receipt.
-    reference: String,
-    /// Which share this is, for kinds that collect several.
-    part: Option<String>,
-    /// The verdict, for proofs.
-    accept: Option<bool>,
-    /// Any JSON.
-    response: schemas::Json,
-}
+    reference: String
+);
 
 /// A response for the request that the path names.
 #[derive(Deserialize, ToSchema)]
@@ -99,16 +100,15 @@ pub(super) struct Unaddressed {
     response: Box<RawValue>,
 }
 
-/// What became of a response.
+/// The outcome of a response.
 #[derive(Serialize, ToSchema)]
-#[schema(as = Responded)]
-struct Answer {
+struct Responded {
     /// `completed`, `rejected`, `stored`, `duplicate`, `early` or `late`.
     outcome: String,
     /// The request, when it is known yet.
     #[schema(value_type = Option<Uuid>, required)]
     job_id: Option<RequestId>,
-    /// Where that request is in its life.
+    /// That request's status.
     #[schema(required)]
     state: Option<Status>,
 }
@@ -121,73 +121,62 @@ struct Answer {
 #[utoipa::path(
     post,
     path = "/v1/responses",
-    operation_id = "respond",
-    tag = "responses",
     summary = "Deliver a response, share or verdict, by job id or reference",
     request_body(content = EitherAddress),
     responses(
-        (status = 200, description = "The response is stored", body = Answer),
-        (status = 202, description = "The response is early: kept until the receipt is stored", body = Answer),
+        (status = 200, description = "The response is stored", body = Responded),
+        (status = 202, description = "The response is early: kept until the receipt is stored", body = Responded),
         Refusals<(Call, WithBody, Responding)>,
     ),
-    security((), ("api_key" = ["respond"])),
 )]
 pub(super) async fn respond(State(api): State<Arc<Api>>, Json(body): Json<Addressed>) -> Result<HttpResponse, Problem> {
     if body.job_id.is_some() == body.reference.is_some() {
         return Err(INVALID_BODY.because("name the request by job_id or by reference, one of them"));
     }
-    store(
-        &api,
-        &Response {
-            id: body.job_id.map(RequestId),
-            reference: body.reference,
-            part: body.part,
-            accept: body.accept,
-            response: body.response,
-        },
-    )
-    .await
+    let response = Response {
+        id: body.job_id.map(RequestId),
+        reference: body.reference,
+        part: body.part,
+        accept: body.accept,
+        response: body.response,
+    };
+    store(&api, &response).await
 }
 
-/// `POST /v1/{kind}/{job_id}/responses`: as `POST /v1/responses`, addressed by the path; 404 also for an id of another kind.
+/// `POST /v1/{kind}/{job_id}/responses`: as `POST /v1/responses`, addressed by the path; 404 also for an id of another
+/// kind.
 #[utoipa::path(
     post,
     path = "/v1/{kind}/{job_id}/responses",
-    operation_id = "respond_to_job",
-    tag = "responses",
     summary = "Deliver a response, share or verdict",
-    params(JobParameters),
+    params(JobPath),
     request_body(content = Unaddressed),
     responses(
-        (status = 200, description = "The response is stored", body = Answer),
-        (status = 202, description = "The response is early: kept until the receipt is stored", body = Answer),
+        (status = 200, description = "The response is stored", body = Responded),
+        (status = 202, description = "The response is early: kept until the receipt is stored", body = Responded),
         Refusals<(Call, OfJob, WithBody, Responding)>,
     ),
-    security((), ("api_key" = ["respond"])),
 )]
 pub(super) async fn respond_to_job(
     State(api): State<Arc<Api>>,
     job: JobPath,
     Json(body): Json<Unaddressed>,
 ) -> Result<HttpResponse, Problem> {
-    // A request never changes its kind, so there is no race between this look and what follows.
+    // A request never changes its kind, so the check still holds when the response is stored.
     job.authorise(&api.store).await?;
-    store(
-        &api,
-        &Response {
-            id: Some(job.id),
-            reference: None,
-            part: body.part,
-            accept: body.accept,
-            response: body.response,
-        },
-    )
-    .await
+    let response = Response {
+        id: Some(job.id),
+        reference: None,
+        part: body.part,
+        accept: body.accept,
+        response: body.response,
+    };
+    store(&api, &response).await
 }
 
 async fn store(api: &Api, response: &Response) -> Result<HttpResponse, Problem> {
     let responded = api.store.respond(response).await.map_err(|error| match error {
-        // The address is there, so what makes no sense is the response for that request.
+        // The request exists, so the response does not fit it.
         StoreError::Misuse(detail) => RESPONSE_MISFIT.because(detail),
         error => error.into(),
     })?;
@@ -197,13 +186,13 @@ async fn store(api: &Api, response: &Response) -> Result<HttpResponse, Problem> 
         api.moved(id, status);
     }
     let early = responded.outcome == "early";
-    let answer = axum::Json(Answer {
+    let answer = axum::Json(Responded {
         outcome: responded.outcome,
         job_id: responded.id,
         state: responded.status,
     });
     Ok(if early {
-        // Its sender has nothing to come back for; clients that expect the header on every 202 find it.
+        // The sender need not repeat the call; every 202 has the header.
         (StatusCode::ACCEPTED, RetryAfter::SOON, answer).into_response()
     } else {
         answer.into_response()

@@ -9,7 +9,7 @@ use axum::{
 
 use crate::retry_after::RetryAfter;
 
-/// The header; and for the layers that see the answer on its way out, the number.
+/// Sets the header, and an extension with the number for the layers that add headers.
 impl IntoResponseParts for RetryAfter {
     type Error = Infallible;
 

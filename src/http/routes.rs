@@ -1,4 +1,4 @@
-//! Which handler is where. A route is made of its handler's documentation, so there is none without.
+//! The routes of the handlers, in groups. Each route is generated from its handler's documentation.
 
 use std::sync::Arc;
 
@@ -6,48 +6,63 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{Api, admin, batch, events, health, list, metrics, openapi, poll, responses, submit};
+use crate::api_key::Scope;
 
-/// What is told how much room there is.
-pub(super) fn posting() -> OpenApiRouter<Arc<Api>> {
+/// Submissions, whose answers state the room behind the gate.
+pub(super) fn submissions() -> OpenApiRouter<Arc<Api>> {
     OpenApiRouter::new()
         .routes(routes!(submit::submit))
-        .routes(routes!(batch::submit))
+        .routes(routes!(batch::submit_batch))
 }
 
-/// What submitters call besides.
-pub(super) fn asking() -> OpenApiRouter<Arc<Api>> {
+/// The other calls of submitters.
+pub(super) fn queries() -> OpenApiRouter<Arc<Api>> {
     OpenApiRouter::new()
         .routes(routes!(list::list))
         .routes(routes!(poll::poll, poll::cancel))
         .routes(routes!(events::follow))
 }
 
-/// What the downstream calls.
-pub(super) fn responding() -> OpenApiRouter<Arc<Api>> {
+/// The calls of the downstream.
+pub(super) fn responses() -> OpenApiRouter<Arc<Api>> {
     OpenApiRouter::new()
         .routes(routes!(responses::respond))
         .routes(routes!(responses::respond_to_job))
 }
 
-/// What monitoring calls.
-pub(super) fn figures() -> OpenApiRouter<Arc<Api>> {
-    OpenApiRouter::new().routes(routes!(metrics::serve))
+/// The calls of monitoring.
+pub(super) fn monitoring() -> OpenApiRouter<Arc<Api>> {
+    OpenApiRouter::new().routes(routes!(metrics::metrics))
 }
 
-/// The calls that nobody needs a key for, and that take no place among the limited ones: health is asked most urgently
-/// when the node is full.
-pub(super) fn free() -> OpenApiRouter<Arc<Api>> {
+/// Health checks. They need no key and count against no limit, because they matter most when the node is at its limit.
+pub(super) fn health() -> OpenApiRouter<Arc<Api>> {
     OpenApiRouter::new()
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
-        .routes(routes!(openapi::serve))
+}
+
+/// The document, which needs no key.
+pub(super) fn documents() -> OpenApiRouter<Arc<Api>> {
+    OpenApiRouter::new().routes(routes!(openapi::openapi))
 }
 
 /// The API's document, as `/openapi.json` serves it.
 #[must_use]
 pub fn document() -> OpenApi {
-    let routes = [posting(), asking(), responding(), admin::routes(), figures(), free()];
-    let document = OpenApiRouter::with_openapi(openapi::begin());
-    let document = routes.into_iter().fold(document, OpenApiRouter::merge);
+    let groups = [
+        ("requests", Some(Scope::Submit), submissions()),
+        ("requests", Some(Scope::Submit), queries()),
+        ("responses", Some(Scope::Respond), responses()),
+        ("administration", Some(Scope::Admin), admin::routes()),
+        ("documents", Some(Scope::Admin), monitoring()),
+        ("health", None, health()),
+        ("documents", None, documents()),
+    ];
+    let mut document = OpenApiRouter::with_openapi(openapi::begin());
+    for (tag, scope, mut routes) in groups {
+        openapi::describe_group(routes.get_openapi_mut(), tag, scope);
+        document = document.merge(routes);
+    }
     openapi::finish(document.into_openapi())
 }

@@ -1,36 +1,43 @@
-//! Accepting connections, and ending well.
-
-mod patient;
-mod refuse;
+//! Accepts connections, limits them, and shuts down.
 
 use std::{io, sync::Arc, time::Duration};
 
-use axum::{Extension, Router, serve::Listener};
+use axum::{
+    Extension, Router,
+    extract::Request,
+    http::{
+        HeaderValue,
+        header::{CACHE_CONTROL, CONNECTION},
+    },
+    response::{IntoResponse, Response},
+    serve::Listener,
+};
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::Semaphore,
     task::JoinSet,
 };
+use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 
-use self::patient::Patient;
-use super::waiting::Shutdown;
+use super::{body, problem::OVERLOADED, waiting::Shutdown};
 
-/// What a connection is held to.
+/// The limits of connections.
 #[derive(Debug, Clone)]
 pub struct ConnectionOptions {
-    /// Connections at once; one more is told 503 and closed.
+    /// Connections at once; one more is answered 503 and closed.
     pub connection_limit: usize,
     /// The largest head of a request, in bytes, at least 8 KiB; a much larger one gets 431.
     pub head_limit: usize,
     /// How long a connection may take to send a request's head; also how long it may stay idle between requests.
     pub idle_timeout: Duration,
-    /// How long a client may take none of what is sent to it.
+    /// How long a client may read nothing of an answer.
     pub write_timeout: Duration,
     /// How long the requests in flight may take to finish after `shutdown`.
     pub grace: Duration,
@@ -48,6 +55,16 @@ impl Default for ConnectionOptions {
     }
 }
 
+/// Connections beyond the limit that are answered 503 at once, so that their callers can choose another node; one more
+/// is closed without an answer.
+const REFUSALS_MAX: usize = 64;
+
+/// How long such a connection may take to send its request, and to receive the answer.
+const REFUSAL_TIME: Duration = Duration::from_secs(1);
+
+/// How much of a refused call's body is read, so that its sender gets the answer.
+const DISCARD_MAX: usize = 64 * 1024;
+
 /// The smallest head limit that the HTTP library works with.
 const HEAD_MIN: usize = 8 * 1024;
 
@@ -55,7 +72,7 @@ const HEAD_MIN: usize = 8 * 1024;
 ///
 /// # Errors
 ///
-/// None today: what fails, fails for one connection.
+/// None today: an error ends only its own connection.
 pub async fn serve(listener: TcpListener, router: Router, shutdown: CancellationToken) -> io::Result<()> {
     serve_within(listener, router, &ConnectionOptions::default(), shutdown).await
 }
@@ -65,37 +82,42 @@ pub async fn serve(listener: TcpListener, router: Router, shutdown: Cancellation
 ///
 /// # Errors
 ///
-/// None today: what fails, fails for one connection.
+/// None today: an error ends only its own connection.
 pub async fn serve_within(
     mut listener: TcpListener,
     router: Router,
     options: &ConnectionOptions,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let places = Arc::new(Semaphore::new(options.connection_limit.min(Semaphore::MAX_PERMITS)));
-    let refusals = Arc::new(Semaphore::new(refuse::PLACES));
-    let refusing = (refuse::router(), refuse::options(options));
-    // Whoever waits is answered when the server is to end.
+    let permits = Arc::new(Semaphore::new(options.connection_limit.min(Semaphore::MAX_PERMITS)));
+    let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
+    let refusing = Router::new().fallback(refuse);
+    let refusal_options = ConnectionOptions {
+        idle_timeout: REFUSAL_TIME,
+        write_timeout: REFUSAL_TIME,
+        ..options.clone()
+    };
+    // Waiting calls are answered at shutdown.
     let router = router.layer(Extension(Shutdown(shutdown.clone())));
     let mut connections = JoinSet::new();
     loop {
-        // axum's accept sits out what passes, such as too many open files.
+        // axum's accept retries after temporary errors, such as too many open files.
         let stream = tokio::select! {
             (stream, _) = Listener::accept(&mut listener) => stream,
             () = shutdown.cancelled() => break,
         };
         while connections.try_join_next().is_some() {}
-        let (place, router, options) = match Arc::clone(&places).try_acquire_owned() {
-            Ok(place) => (place, &router, options),
+        let (permit, router, options) = match Arc::clone(&permits).try_acquire_owned() {
+            Ok(permit) => (permit, &router, options),
             Err(_) => match Arc::clone(&refusals).try_acquire_owned() {
-                Ok(place) => (place, &refusing.0, &refusing.1),
+                Ok(permit) => (permit, &refusing, &refusal_options),
                 Err(_) => continue,
             },
         };
         let serving = connection(stream, router.clone(), options.clone(), shutdown.clone());
         connections.spawn(async move {
             serving.await;
-            drop(place);
+            drop(permit);
         });
     }
     drop(listener);
@@ -104,18 +126,35 @@ pub async fn serve_within(
     if tokio::time::timeout(options.grace, finished).await.is_err() {
         tracing::warn!(
             connections = connections.len(),
-            "requests are cut off: they did not finish in time"
+            "closing connections whose requests did not finish in time"
         );
         connections.shutdown().await;
     }
     Ok(())
 }
 
-/// One connection: HTTP/1.1, closed after the current request once `shutdown` is there.
+async fn refuse(request: Request) -> Response {
+    let _ = tokio::time::timeout(REFUSAL_TIME, body::discard(request, DISCARD_MAX)).await;
+    let headers = [
+        (CONNECTION, HeaderValue::from_static("close")),
+        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    let refusal = OVERLOADED.because("as many connections as this node serves are open");
+    (headers, refusal).into_response()
+}
+
+/// Limits the time without progress of writes; hyper and the handlers limit reads.
+fn with_write_timeout<S: AsyncRead + AsyncWrite>(stream: S, time_limit: Duration) -> TimeoutStream<S> {
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(time_limit));
+    stream
+}
+
+/// Serves one connection over HTTP/1.1; after `shutdown` it is closed with the end of the current request.
 async fn connection(stream: TcpStream, router: Router, options: ConnectionOptions, shutdown: CancellationToken) {
-    // Small answers must not wait for the acknowledgement of the last one.
+    // Small answers must not wait for the acknowledgement of the previous one.
     let _ = stream.set_nodelay(true);
-    let stream = Patient::new(stream, options.write_timeout);
+    let stream = Box::pin(with_write_timeout(stream, options.write_timeout));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(options.idle_timeout)
@@ -131,6 +170,37 @@ async fn connection(stream: TcpStream, router: Router, options: ConnectionOption
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "a connection broke");
+        tracing::debug!(%error, "a connection failed");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt, duplex},
+        time::sleep,
+    };
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_reads_nothing_is_cut_off_and_a_slow_one_is_not() {
+        let (ours, mut theirs) = duplex(10);
+        let mut stream = Box::pin(with_write_timeout(ours, Duration::from_secs(30)));
+        let slow = tokio::spawn(async move {
+            let mut taken = [0; 1];
+            for _ in 0..20 {
+                sleep(Duration::from_secs(20)).await;
+                theirs.read_exact(&mut taken).await.unwrap();
+            }
+            theirs
+        });
+        // The client reads 20 of 30 bytes over 400 s, the last 10 fit; then it reads nothing.
+        stream.write_all(&[1; 30]).await.unwrap();
+        let _theirs = slow.await.unwrap();
+
+        let stalled = stream.write_all(&[1; 11]).await;
+
+        assert_eq!(stalled.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 }

@@ -1,7 +1,7 @@
-//! What this node counts of its callers for the database's statistics, by kind.
+//! Counts of polls and submissions by kind, for the database's statistics.
 //!
-//! Counts are gathered here and stored a moment later, all kinds in one statement: a poll or a duplicate stays a read.
-//! What a node that is killed has counted in that moment is lost.
+//! Counts are gathered for some seconds and stored in one statement for all kinds, so that a poll or a replay writes
+//! nothing. A node that is killed loses the counts that it has not stored.
 
 use std::{collections::HashMap, mem, sync::Arc, time::Duration};
 
@@ -15,8 +15,7 @@ use crate::{
 /// How long counts are gathered.
 const GATHER: Duration = Duration::from_secs(2);
 
-/// The counts that are not stored yet. Cheap to clone; clones count together.
-#[derive(Clone)]
+/// The counts that are not stored yet.
 pub(super) struct Statistics(Arc<Coalescer<Gathering>>);
 
 struct Gathering {
@@ -35,7 +34,7 @@ impl Statistics {
         Self(Coalescer::new(Gathering { store }))
     }
 
-    /// Counts a request whose end a poll has told, after so many polls and so late.
+    /// Counts a request whose end was answered after so many polls, and so long after it.
     pub(super) fn answered(&self, kind: &str, polls: u64, lateness: Duration) {
         self.0.add((), |counts| {
             let count = counts.polls.entry(kind.to_owned()).or_default();

@@ -1,8 +1,8 @@
 //! `Prefer: wait=N`: a call about a request that is under way waits for its end, or until the time is over.
 //!
-//! A call that waits has done its work: it gives its place back, and the time limit of calls no longer counts. Waiters
-//! have a bound of their own. Beyond it, and when the database cannot be read, the caller is told what was known before
-//! the wait; that is true, and says when to ask again. A caller whose key was revoked meanwhile is told that instead.
+//! A waiting call releases its permit, and the time limit of calls no longer applies to it. Waiters have their own
+//! limit. Beyond it, and when the database cannot be read, the caller gets the outlook from before the wait, with its
+//! `Retry-After`. A caller whose key was revoked meanwhile gets 401.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Api,
-    access::{Pass, Refusal},
+    access::{Caller, Refusal},
     limits::Idle,
     prefer,
 };
@@ -27,12 +27,12 @@ use crate::{
 
 static PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
-/// In a call's extensions: cancelled when the server is to end.
+/// In a call's extensions: cancelled when the server shuts down.
 #[derive(Debug, Clone)]
 pub(super) struct Shutdown(pub(super) CancellationToken);
 
 impl Shutdown {
-    /// The one that the server put into a call; without a server, one that is never cancelled.
+    /// The server's token; without a server, one that is never cancelled.
     pub(super) fn of(extensions: &Extensions) -> CancellationToken {
         extensions
             .get::<Self>()
@@ -40,12 +40,19 @@ impl Shutdown {
     }
 }
 
-/// How long a caller wants to wait for the end of its request, and what limits that.
+/// How long a caller waits for the end of its request.
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Header)]
 pub(super) struct Wait {
-    /// `None` when it did not say, or the wait was not possible.
+    /// `wait=N`: holds an answer back that would be 202, for N seconds at most. Anything else is ignored.
+    // None also when the wait was not possible.
+    #[param(rename = "Prefer", value_type = Option<String>, nullable = false, example = "wait=10")]
     time: Option<Duration>,
-    pass: Option<Pass>,
+    #[param(ignore)]
+    caller: Option<Caller>,
+    #[param(ignore)]
     idle: Idle,
+    #[param(ignore)]
     shutdown: CancellationToken,
 }
 
@@ -55,7 +62,7 @@ impl FromRequestParts<Arc<Api>> for Wait {
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Infallible> {
         Ok(Self {
             time: prefer::wait(&parts.headers).map(|time| time.min(api.wait_max)),
-            pass: parts.extensions.get().cloned(),
+            caller: parts.extensions.get().cloned(),
             idle: Idle::of(&parts.extensions),
             shutdown: Shutdown::of(&parts.extensions),
         })
@@ -63,11 +70,11 @@ impl FromRequestParts<Arc<Api>> for Wait {
 }
 
 impl Wait {
-    /// Where a request stands after the wait; `None` when there was none, or the database could not be read.
+    /// The outlook after the wait; `None` without a wait, or when the database could not be read.
     ///
     /// # Errors
     ///
-    /// When the caller may not be told any more.
+    /// When the caller has lost its access meanwhile.
     pub(super) async fn for_end(
         &mut self,
         api: &Api,
@@ -80,10 +87,10 @@ impl Wait {
         };
         self.idle.begin();
         let mut outlook = self.ended(api, id, time).await;
-        if let Some(pass) = &self.pass {
-            match pass.holds().await {
+        if let Some(caller) = &self.caller {
+            match caller.check_access().await {
                 Err(Refusal::Unavailable(_)) => outlook = None,
-                holds => holds?,
+                access => access?,
             }
         }
         if outlook.is_none() {
@@ -92,10 +99,10 @@ impl Wait {
         Ok(outlook)
     }
 
-    /// Where the request stands when it has ended, the time is over or the server is to end.
+    /// The outlook when the request has ended, the time is over or the server shuts down.
     async fn ended(&self, api: &Api, id: RequestId, time: Duration) -> Option<Outlook> {
         let until = Instant::now().checked_add(time)?;
-        let mut waiter = api.waiters.wait_for(id)?;
+        let mut waiter = api.node.waiters.wait_for(id)?;
         loop {
             let over = tokio::select! {
                 () = waiter.ended() => false,
@@ -109,7 +116,7 @@ impl Wait {
         }
     }
 
-    /// Tells with an answer which wait counted.
+    /// Adds to an answer the wait in force.
     pub(super) fn applied(&self, mut answer: Response) -> Response {
         if let Some(time) = self.time
             && let Ok(applied) = HeaderValue::try_from(format!("wait={}", time.as_secs()))

@@ -1,4 +1,4 @@
-//! Who waits on this node, and for which request.
+//! The callers that wait on this node, by request.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,33 +13,32 @@ use tokio::{
 };
 
 use super::{ENDED, MOVED, MOVED_CHANNEL};
-use crate::error::warn_of;
 use crate::{
-    error::StoreError,
-    listener::Hear,
+    error::{StoreError, warn_of},
+    listener::Subscriber,
     request::{RequestId, Status},
     store::{Seen, Store},
 };
 
-/// How often a node looks at all that is waited for.
-const LOOK_PERIOD: Duration = Duration::from_secs(1);
+/// How often a node polls for all awaited requests.
+const POLL_PERIOD: Duration = Duration::from_secs(1);
 
-/// Looking takes a fifth of the time at most.
+/// The pause after a poll, in times of its duration: polling takes a fifth of the time at most.
 const REST: u32 = 4;
 
-/// Requests looked at in one statement.
-const LOOK_BATCH: usize = 5000;
+/// Requests in one statement.
+const BATCH: usize = 5000;
 
-/// How long those who have just come wait for company before they are looked at.
+/// How long new waiters are gathered before the poll for their requests.
 const GATHER: Duration = Duration::from_millis(10);
 
-/// How often news are asked for.
+/// How often announcements are asked for.
 const ASK_PERIOD: Duration = Duration::from_secs(5);
 
-/// Everybody who waits on this node. Cheap to clone; clones share them.
+/// The waiting callers of this node. Cheap to clone; clones share them.
 ///
-/// While somebody waits, one task asks for news and looks about once a second, in one query for all; while nobody does,
-/// there is none.
+/// While callers wait, one task asks for announcements and polls about once a second, in one query for all requests;
+/// without waiting callers there is no task.
 #[derive(Clone)]
 pub struct Waiters(Arc<Shared>);
 
@@ -47,61 +46,64 @@ struct Shared {
     store: Store,
     places: usize,
     state: Mutex<State>,
-    /// Rung when there is somebody new to look for.
-    bell: Notify,
+    /// Notified when a request is to be polled soon.
+    poll_soon: Notify,
 }
 
 #[derive(Default)]
 struct State {
     awaited: HashMap<RequestId, Awaited>,
     waiting: usize,
-    /// Those who follow every move, among them.
+    /// Those of them that follow every move.
     following: usize,
-    /// To be looked at soon: it may have moved just before somebody came to wait for it.
+    /// To be polled soon: they may have moved just before the caller began to wait.
     fresh: HashSet<RequestId>,
-    /// Notifications may have been missed: everything is to be looked at soon.
+    /// Notifications may be lost: all requests are to be polled soon.
     all_fresh: bool,
-    /// When news were asked for, and whether of all moves.
+    /// When announcements were asked for, and whether of all moves.
     asked: Option<(Instant, bool)>,
-    looking: Option<JoinHandle<()>>,
-    looks: u64,
+    polling: Option<JoinHandle<()>>,
+    polls: u64,
 }
 
-/// A request that somebody waits for.
+/// A request and its transition number when it was last polled.
+type Known = (RequestId, Option<i32>);
+
+/// A request that callers wait for.
 struct Awaited {
     waiting: usize,
-    /// Its transition number when it was last looked at.
+    /// Its transition number when it was last polled.
     known: Option<i32>,
-    news: watch::Sender<News>,
+    reports: watch::Sender<Reports>,
 }
 
-/// How often it was said of a request that it moved, and that it ended. Either may have been said wrongly.
+/// How often a move, and an end, of a request was reported. A report may be wrong.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct News {
+struct Reports {
     moves: u64,
     ends: u64,
 }
 
-/// How many wait, and how often they were looked for.
+/// How many wait, and how often their requests were polled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waiting {
     /// Waiters.
     pub waiters: usize,
-    /// Those who follow every move, among them.
+    /// Those of them that follow every move.
     pub following: usize,
-    /// Requests they wait for.
+    /// Requests that they wait for.
     pub requests: usize,
-    /// Rounds of looking at all of them, since the start.
-    pub looks: u64,
+    /// Polls for all of these requests, since the start.
+    pub polls: u64,
 }
 
-/// Somebody who waits for one request, until it is dropped.
+/// A caller's wait for one request, until it is dropped.
 pub struct Waiter {
     waiters: Waiters,
     id: RequestId,
     follows: bool,
-    news: watch::Receiver<News>,
-    seen: News,
+    reports: watch::Receiver<Reports>,
+    seen: Reports,
 }
 
 impl Waiters {
@@ -112,23 +114,23 @@ impl Waiters {
             store,
             places,
             state: Mutex::default(),
-            bell: Notify::new(),
+            poll_soon: Notify::new(),
         }))
     }
 
-    /// Waits for a request's end; `None` when all places are taken.
+    /// Waits for a request's end; `None` when as many wait as may.
     #[must_use]
     pub fn wait_for(&self, id: RequestId) -> Option<Waiter> {
         self.enter(id, None, false)
     }
 
-    /// Follows every move of a request from a transition on; `None` when all places are taken.
+    /// Follows every move of a request from a transition on; `None` when as many wait as may.
     #[must_use]
     pub fn follow(&self, id: RequestId, transition_no: i32) -> Option<Waiter> {
         self.enter(id, Some(transition_no), true)
     }
 
-    /// How many wait, and how often they were looked for.
+    /// How many wait, and how often their requests were polled.
     #[must_use]
     pub fn waiting(&self) -> Waiting {
         let state = self.state();
@@ -136,7 +138,7 @@ impl Waiters {
             waiters: state.waiting,
             following: state.following,
             requests: state.awaited.len(),
-            looks: state.looks,
+            polls: state.polls,
         }
     }
 
@@ -146,11 +148,11 @@ impl Waiters {
         self.0.places
     }
 
-    /// Something has moved these requests in this very process.
+    /// Reports moves that this process has caused.
     pub fn moved(&self, ids: impl IntoIterator<Item = (RequestId, Status)>) {
         let state = self.state();
         for (id, status) in ids {
-            state.tell(id, status.is_terminal());
+            state.report(id, status.is_terminal());
         }
     }
 
@@ -161,90 +163,90 @@ impl Waiters {
         }
         state.waiting += 1;
         state.following += usize::from(follows);
-        // Looked at in any case: it may have moved since the caller looked.
+        // It may have moved since the caller read its outlook.
         state.fresh.insert(id);
         let awaited = state.awaited.entry(id).or_insert_with(|| Awaited {
             waiting: 0,
             known,
-            news: watch::Sender::new(News::default()),
+            reports: watch::Sender::default(),
         });
         awaited.waiting += 1;
         if awaited.known != known {
-            // Somebody else knows more, or less: the look tells both.
+            // Another waiter knows another transition: the next poll reports to both.
             awaited.known = None;
         }
-        let news = awaited.news.subscribe();
-        let seen = *news.borrow();
-        if state.looking.as_ref().is_none_or(JoinHandle::is_finished) {
-            state.looking = Some(tokio::spawn(self.clone().look()));
+        let reports = awaited.reports.subscribe();
+        let seen = *reports.borrow();
+        if state.polling.as_ref().is_none_or(JoinHandle::is_finished) {
+            state.polling = Some(tokio::spawn(self.clone().poll()));
         }
         drop(state);
-        self.0.bell.notify_one();
+        self.0.poll_soon.notify_one();
         Some(Waiter {
             waiters: self.clone(),
             id,
             follows,
-            news,
+            reports,
             seen,
         })
     }
 
-    /// Asks for news and looks at what is waited for, until nobody waits.
-    async fn look(self) {
-        let mut next = Instant::now() + LOOK_PERIOD;
+    /// Asks for announcements and polls, as long as callers wait.
+    async fn poll(self) {
+        let mut next = Instant::now() + POLL_PERIOD;
         let mut failing = false;
         loop {
-            self.ask_for_news().await;
+            self.ask_for_announcements().await;
             let began = Instant::now();
-            let Some(due) = self.due(began >= next) else {
+            let Some((requests, all)) = self.due(began >= next) else {
                 return;
             };
-            match self.look_at(&due.requests).await {
+            match self.poll_for(&requests).await {
                 Ok(()) => failing = false,
-                // Said once, not every second.
+                // Logged once, not every second.
                 Err(error) if !failing => {
                     failing = true;
-                    warn_of!(error, "cannot look at what is waited for");
+                    warn_of!(error, "failed to poll for awaited requests");
                 }
                 Err(_) => {}
             }
-            if due.all {
-                self.state().looks += 1;
-                next = began + LOOK_PERIOD.max(began.elapsed() * REST);
+            if all {
+                self.state().polls += 1;
+                next = began + POLL_PERIOD.max(began.elapsed() * REST);
             }
             tokio::select! {
                 () = tokio::time::sleep_until(next) => {}
-                () = self.0.bell.notified() => tokio::time::sleep(GATHER).await,
+                () = self.0.poll_soon.notified() => tokio::time::sleep(GATHER).await,
             }
         }
     }
 
-    /// Asks for news, if it was not done lately. Nobody may hear it, and nobody needs to.
-    async fn ask_for_news(&self) {
+    /// Asks for announcements, if that was not done recently. No process needs to receive it.
+    async fn ask_for_announcements(&self) {
         let now = Instant::now();
         let moves = {
             let mut state = self.state();
             let moves = state.following > 0;
-            let lately = state
+            let recently = state
                 .asked
                 .is_some_and(|(at, of_moves)| at + ASK_PERIOD > now && of_moves >= moves);
-            if state.waiting == 0 || lately {
+            if state.waiting == 0 || recently {
                 return;
             }
             state.asked = Some((now, moves));
             moves
         };
         if let Err(error) = self.0.store.watch(moves).await {
-            tracing::debug!(%error, "could not ask for news");
+            tracing::debug!(%error, "failed to ask for announcements");
         }
     }
 
-    /// What is to be looked at now; `None` when nobody waits, and then this task has ended.
-    fn due(&self, all: bool) -> Option<Due> {
+    /// The requests to be polled now, and whether these are all; `None` without waiting callers, when this task ends.
+    fn due(&self, all: bool) -> Option<(Vec<Known>, bool)> {
         let mut state = self.state();
         if state.waiting == 0 {
-            // Under the lock: whoever comes from here on starts another.
-            state.looking = None;
+            // Under the lock: the next waiter starts another task.
+            state.polling = None;
             state.fresh.clear();
             return None;
         }
@@ -260,19 +262,19 @@ impl Waiters {
                 .filter_map(|id| state.awaited.get_key_value(id).map(known))
                 .collect()
         };
-        Some(Due { requests, all })
+        Some((requests, all))
     }
 
-    async fn look_at(&self, requests: &[(RequestId, Option<i32>)]) -> Result<(), StoreError> {
-        for batch in requests.chunks(LOOK_BATCH) {
+    async fn poll_for(&self, requests: &[Known]) -> Result<(), StoreError> {
+        for batch in requests.chunks(BATCH) {
             let seen = self.0.store.moved_since(batch).await?;
             let mut state = self.state();
             for Seen { id, at } in seen {
                 if let Some(awaited) = state.awaited.get_mut(&id) {
                     awaited.known = at.map(|(number, _)| number);
                 }
-                // One that is gone has ended, too: its waiters find that out.
-                state.tell(id, at.is_none_or(|(_, status)| status.is_terminal()));
+                // A deleted request counts as ended: its waiters find that it is gone.
+                state.report(id, at.is_none_or(|(_, status)| status.is_terminal()));
             }
         }
         Ok(())
@@ -296,63 +298,56 @@ impl Waiters {
     }
 }
 
-/// What a round looks at.
-struct Due {
-    requests: Vec<(RequestId, Option<i32>)>,
-    /// Whether that is everything.
-    all: bool,
-}
-
 impl State {
-    fn tell(&self, id: RequestId, ended: bool) {
+    fn report(&self, id: RequestId, ended: bool) {
         if let Some(awaited) = self.awaited.get(&id) {
-            awaited.news.send_modify(|news| {
-                news.moves += 1;
-                news.ends += u64::from(ended);
+            awaited.reports.send_modify(|reports| {
+                reports.moves += 1;
+                reports.ends += u64::from(ended);
             });
         }
     }
 }
 
-impl Hear for Waiters {
+impl Subscriber for Waiters {
     fn channel(&self) -> &'static str {
         MOVED_CHANNEL
     }
 
     fn heard(&self, payload: &str) {
-        let (what, ids) = payload.split_once(' ').unwrap_or_default();
-        // Anything else is of another version of this program.
-        if what == ENDED || what == MOVED {
+        let (sort, ids) = payload.split_once(' ').unwrap_or_default();
+        // Payloads of other versions of this program are ignored.
+        if sort == ENDED || sort == MOVED {
             let state = self.state();
             for id in ids.split(' ').filter_map(|id| id.parse().ok()) {
-                state.tell(id, what == ENDED);
+                state.report(id, sort == ENDED);
             }
         }
     }
 
     fn may_have_missed(&self) {
         self.state().all_fresh = true;
-        self.0.bell.notify_one();
+        self.0.poll_soon.notify_one();
     }
 }
 
 impl Waiter {
-    /// Waits until it is said that the request has ended, or is gone. Look whether it is true, and wait again if not.
+    /// Waits for a report that the request has ended, or was deleted. Check it, and wait again if it was wrong.
     pub async fn ended(&mut self) {
         let before = self.seen.ends;
-        self.told(|news| news.ends > before).await;
+        self.report(|reports| reports.ends > before).await;
     }
 
-    /// Waits until it is said that the request has moved.
+    /// Waits for a report that the request has moved.
     pub async fn moved(&mut self) {
         let before = self.seen.moves;
-        self.told(|news| news.moves > before).await;
+        self.report(|reports| reports.moves > before).await;
     }
 
-    async fn told(&mut self, enough: impl FnMut(&News) -> bool) {
-        match self.news.wait_for(enough).await.map(|news| *news) {
-            Ok(news) => self.seen = news,
-            // The sender stays as long as somebody waits, and this one does.
+    async fn report(&mut self, enough: impl FnMut(&Reports) -> bool) {
+        match self.reports.wait_for(enough).await.map(|reports| *reports) {
+            Ok(reports) => self.seen = reports,
+            // The sender exists as long as this waiter does.
             Err(_) => std::future::pending().await,
         }
     }

@@ -1,11 +1,10 @@
-//! Figures about this process, in the form Prometheus reads. [`catalogue`] says which there are.
+//! Metrics of this process, in the text format of Prometheus. [`catalogue`] lists them.
 //!
-//! There is no recorder for the whole process: whoever counts holds a [`Metrics`] of its own, so that several nodes
-//! in one process count apart. Handles are made once and kept: counting is then one atomic addition.
+//! There is no recorder for the whole process: each component has its own [`Metrics`], so that several nodes in one
+//! process count separately. On frequent paths handles are made once and kept: counting is then one atomic addition.
 
 pub mod catalogue;
 mod eta_quality;
-pub mod gates;
 pub mod overview;
 mod per_kind;
 mod stages;
@@ -20,25 +19,24 @@ use std::{
 };
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder};
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 
 use self::catalogue::{Form, Metric};
 pub use self::per_kind::PerKind;
 use crate::store::Store;
 
-/// What metrics-rs wants to know of who counts; nothing here filters by it.
+/// The metadata that metrics-rs requires; no filter uses it.
 const METADATA: Metadata<'static> = Metadata::new("tidegate", Level::INFO, None);
 
-/// How often the single observations of histograms are added up. Between that and a scrape they take memory.
+/// How often the observations of histograms are aggregated. Until then each takes memory.
 const UPKEEP: Duration = Duration::from_secs(5);
 
 /// Counts, gauges and histograms of one node or worker. Clones count together.
-#[derive(Clone, Default)]
-pub struct Metrics(Option<Arc<Inner>>);
+#[derive(Clone)]
+pub struct Metrics(Arc<Inner>);
 
 struct Inner {
     recorder: PrometheusRecorder,
-    handle: PrometheusHandle,
     started: Instant,
     /// Milliseconds after `started`.
     upkeep_due: AtomicU64,
@@ -55,8 +53,8 @@ impl Metrics {
         metrics
     }
 
-    /// With nothing in it yet.
-    fn empty() -> Self {
+    /// Without any value.
+    pub(crate) fn empty() -> Self {
         let mut builder = PrometheusBuilder::new();
         for metric in catalogue::ALL {
             if let Form::Histogram(buckets) = metric.form {
@@ -74,56 +72,43 @@ impl Metrics {
                 Form::Histogram(_) => recorder.describe_histogram(name, None, metric.help.into()),
             }
         }
-        Self(Some(Arc::new(Inner {
-            handle: recorder.handle(),
+        Self(Arc::new(Inner {
             recorder,
             started: Instant::now(),
             upkeep_due: AtomicU64::new(0),
-        })))
+        }))
     }
 
-    /// Counts nothing: for whoever is never asked. The default.
-    #[must_use]
-    pub fn off() -> Self {
-        Self(None)
-    }
-
-    /// A counter. Ask once and keep it.
+    /// A counter, to be kept on frequent paths.
     pub fn counter(&self, metric: &Metric, labels: &[(&'static str, &str)]) -> Counter {
-        self.0.as_ref().map_or_else(Counter::noop, |inner| {
-            inner.recorder.register_counter(&key(metric, labels), &METADATA)
-        })
+        self.0.recorder.register_counter(&key(metric, labels), &METADATA)
     }
 
     /// A gauge.
     pub fn gauge(&self, metric: &Metric, labels: &[(&'static str, &str)]) -> Gauge {
-        self.0.as_ref().map_or_else(Gauge::noop, |inner| {
-            inner.recorder.register_gauge(&key(metric, labels), &METADATA)
-        })
+        self.0.recorder.register_gauge(&key(metric, labels), &METADATA)
     }
 
-    /// A histogram. Ask once and keep it; call [`upkeep`](Self::upkeep) now and then.
+    /// A histogram, to be kept on frequent paths; call [`upkeep`](Self::upkeep) from time to time.
     pub fn histogram(&self, metric: &Metric, labels: &[(&'static str, &str)]) -> Histogram {
-        self.0.as_ref().map_or_else(Histogram::noop, |inner| {
-            inner.recorder.register_histogram(&key(metric, labels), &METADATA)
-        })
+        self.0.recorder.register_histogram(&key(metric, labels), &METADATA)
     }
 
-    /// Adds up what histograms have observed, when that is due. Cheap when it is not.
+    /// Aggregates the observations of histograms, when that is due. Cheap when it is not.
     pub fn upkeep(&self) {
-        let Some(inner) = &self.0 else { return };
+        let inner = &self.0;
         let now = u64::try_from(inner.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let due = inner.upkeep_due.load(Ordering::Relaxed);
         let next = now + UPKEEP.as_millis() as u64;
         let order = Ordering::Relaxed;
-        // One of those who find it due does it.
+        // Only one of concurrent callers does it.
         if now >= due && inner.upkeep_due.compare_exchange(due, next, order, order).is_ok() {
-            inner.handle.run_upkeep();
+            inner.recorder.handle().run_upkeep();
         }
     }
 
-    /// Notes how it goes with the database, from what the store has counted.
-    pub fn note_database(&self, store: &Store) {
+    /// Records the errors and connections that the store has counted.
+    pub fn record_database(&self, store: &Store) {
         for (error, count) in store.error_counts() {
             self.counter(&catalogue::DATABASE_ERRORS, &[("error", error)])
                 .absolute(count);
@@ -140,7 +125,7 @@ impl Metrics {
     /// Everything, as text.
     #[must_use]
     pub fn render(&self) -> String {
-        self.0.as_ref().map_or_else(String::new, |inner| inner.handle.render())
+        self.0.recorder.handle().render()
     }
 }
 
@@ -158,8 +143,14 @@ fn key(metric: &Metric, labels: &[(&'static str, &str)]) -> Key {
     Key::from_parts(metric.name, labels)
 }
 
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Metrics" } else { "Metrics::off()" })
+        f.write_str("Metrics")
     }
 }

@@ -1,4 +1,4 @@
-//! One attempt: one POST to a receiver that is not to be trusted, and what its answer means.
+//! One attempt: one POST to an untrusted receiver, and the evaluation of its answer.
 
 use std::{error::Error, sync::Arc, time::Duration};
 
@@ -9,19 +9,23 @@ use reqwest::{
     header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER},
     redirect::Policy,
 };
+use serde::Serialize;
+use uuid::Uuid;
 
 use super::{
     guard::{Guard, admit},
-    message,
     signature::sign,
 };
-use crate::store::{Attempted, Delivery};
+use crate::{
+    http::answers::Ended,
+    store::{Attempted, Delivery},
+};
 
-/// How much of an answer's body is read, in bytes, and for how long: only so that the connection can be used again.
+/// How much of an answer's body is read, in bytes, and for how long, so that the connection can be reused.
 const BODY_MAX: usize = 64 * 1024;
 const BODY_WITHIN: Duration = Duration::from_millis(500);
 
-/// Two clients: connections to private addresses are never shared with hosts that may have none.
+/// Two clients, so that hosts without private addresses never share a connection to one.
 pub(super) struct Clients {
     public: Client,
     private: Client,
@@ -32,10 +36,13 @@ impl Clients {
         let client = |allow_private| {
             Client::builder()
                 .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
-                // A redirect names a host that nobody has allowed; a proxy would resolve names by itself.
+                // A redirect may name a host that is not allowed; a proxy would resolve names itself.
                 .redirect(Policy::none())
                 .no_proxy()
-                .dns_resolver(Arc::new(Guard::new(Arc::clone(resolver), allow_private)))
+                .dns_resolver(Arc::new(Guard {
+                    resolver: Arc::clone(resolver),
+                    allow_private,
+                }))
                 .pool_idle_timeout(Duration::from_secs(30))
                 .build()
         };
@@ -45,16 +52,11 @@ impl Clients {
         })
     }
 
-    /// Makes an attempt, which takes no longer than `within`.
+    /// Makes an attempt within this time.
     pub(super) async fn attempt(&self, delivery: &Delivery, within: Duration) -> Attempted {
         let url = match admit(&delivery.url, &delivery.host_port, delivery.allow_private) {
             Ok(url) => url,
-            Err(error) => {
-                return Attempted::Refused {
-                    status: None,
-                    error: error.to_string(),
-                };
-            }
+            Err(error) => return Attempted::Refused { status: None, error },
         };
         let again = |error: String| Attempted::Retry {
             status: None,
@@ -64,15 +66,15 @@ impl Clients {
         if delivery.secrets.is_empty() {
             return again("there is no signing secret: tidegate webhook secret rotate".to_owned());
         }
-        let body = match message::body(delivery) {
+        let body = match message(delivery) {
             Ok(body) => body,
-            Err(error) => return again(format!("the delivery cannot be written: {error}")),
+            Err(error) => return again(format!("failed to serialise the delivery: {error}")),
         };
         match tokio::time::timeout(within, self.post(url, delivery, body)).await {
             Err(_) => again(format!("no answer within {within:?}")),
             Ok(Err(error)) => again(reason(&error)),
             Ok(Ok(response)) => {
-                let attempted = meaning(response.status(), response.headers());
+                let attempted = evaluate(response.status(), response.headers());
                 drain(response).await;
                 attempted
             }
@@ -99,15 +101,38 @@ impl Clients {
     }
 }
 
-/// What an answer means: 2xx, it was taken; 410, never again; anything else, redirects among them, not yet.
-fn meaning(status: StatusCode, headers: &HeaderMap) -> Attempted {
+/// The body of a delivery: the answer to a poll of the ended request, and the delivery's id.
+#[derive(Serialize)]
+struct Message {
+    #[serde(flatten)]
+    ended: Ended,
+    kind: String,
+    finished_at: Option<DateTime<Utc>>,
+    delivery_id: Uuid,
+}
+
+/// The body of a delivery, the same at every attempt: receivers that store idempotency keys with their bodies must see
+/// a replay and not a conflict.
+fn message(delivery: &Delivery) -> serde_json::Result<Vec<u8>> {
+    let (response, error) = (delivery.response.clone(), delivery.error.clone());
+    serde_json::to_vec(&Message {
+        ended: Ended::new(delivery.request_id, delivery.status, response, error),
+        // In kebab case, as in paths.
+        kind: delivery.kind.replace('_', "-"),
+        finished_at: delivery.finished_at,
+        delivery_id: delivery.id,
+    })
+}
+
+/// Evaluates an answer: 2xx accepts, 410 refuses permanently; any other, a redirect too, is retried.
+fn evaluate(status: StatusCode, headers: &HeaderMap) -> Attempted {
     let number = status.as_u16();
     if status.is_success() {
         Attempted::Delivered { status: number }
     } else if status == StatusCode::GONE {
         Attempted::Refused {
             status: Some(number),
-            error: "the receiver wants no more: 410 Gone".to_owned(),
+            error: "the receiver refused permanently: 410 Gone".to_owned(),
         }
     } else {
         Attempted::Retry {
@@ -133,24 +158,23 @@ fn retry_after(text: &str, now: DateTime<Utc>) -> Option<Duration> {
 async fn drain(mut response: Response) {
     let reading = async {
         let mut read = 0;
-        while let Ok(Some(chunk)) = response.chunk().await {
+        while read <= BODY_MAX
+            && let Ok(Some(chunk)) = response.chunk().await
+        {
             read += chunk.len();
-            if read > BODY_MAX {
-                return;
-            }
         }
     };
-    // What is left unread goes with the connection.
+    // With an unread rest the connection is closed.
     let _ = tokio::time::timeout(BODY_WITHIN, reading).await;
 }
 
-/// The innermost reason, which is the one that says something.
+/// The innermost error, which is the most specific one.
 fn reason(error: &reqwest::Error) -> String {
     let mut innermost: &dyn Error = error;
     while let Some(source) = innermost.source() {
         innermost = source;
     }
-    format!("it cannot be sent: {innermost}")
+    format!("failed to send: {innermost}")
 }
 
 #[cfg(test)]
@@ -171,7 +195,7 @@ mod tests {
 
     #[test]
     fn only_2xx_is_taken_and_only_410_is_final() {
-        let of = |status| meaning(StatusCode::from_u16(status).unwrap(), &HeaderMap::new());
+        let of = |status| evaluate(StatusCode::from_u16(status).unwrap(), &HeaderMap::new());
 
         for status in [200, 201, 202, 204] {
             assert_eq!(of(status), Attempted::Delivered { status });

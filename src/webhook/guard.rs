@@ -1,7 +1,7 @@
-//! The one way to an address: names are resolved and judged here, and a connection is made to what was judged.
+//! Resolves names and checks the addresses; the client connects only to checked addresses.
 //!
-//! The client asks no other resolver, so a name that changes its addresses between two questions gains nothing: there is
-//! no second question.
+//! The client uses no other resolver and resolves once, so a name whose addresses change between two resolutions cannot
+//! evade the check.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -15,24 +15,10 @@ use reqwest::{
 
 use super::address::{Reach, reach};
 
-/// Why nothing is sent to an address or a URL.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct Forbidden(String);
-
-/// Resolves names, and lets nobody have an address that may not be reached.
+/// A resolver that returns only addresses that may be reached.
 pub(super) struct Guard {
-    resolver: Arc<dyn Resolve>,
-    allow_private: bool,
-}
-
-impl Guard {
-    pub(super) fn new(resolver: Arc<dyn Resolve>, allow_private: bool) -> Self {
-        Self {
-            resolver,
-            allow_private,
-        }
-    }
+    pub(super) resolver: Arc<dyn Resolve>,
+    pub(super) allow_private: bool,
 }
 
 impl Resolve for Guard {
@@ -42,46 +28,45 @@ impl Resolve for Guard {
         let allow_private = self.allow_private;
         Box::pin(async move {
             let addresses: Vec<SocketAddr> = resolving.await?.collect();
-            // One that may not be reached discredits the name: nobody honest has both.
+            // One forbidden address refuses the name: a legitimate name does not have both sorts.
             for address in &addresses {
-                judge(&host, address.ip(), allow_private)?;
+                check(&host, address.ip(), allow_private)?;
             }
             Ok(Box::new(addresses.into_iter()) as Box<dyn Iterator<Item = SocketAddr> + Send>)
         })
     }
 }
 
-fn judge(host: &str, address: IpAddr, allow_private: bool) -> Result<(), Forbidden> {
+/// Refuses an address that may not be reached, with the reason.
+fn check(host: &str, address: IpAddr, allow_private: bool) -> Result<(), String> {
     match reach(address) {
         Reach::Public => Ok(()),
         Reach::Private if allow_private => Ok(()),
-        Reach::Private => Err(Forbidden(format!(
+        Reach::Private => Err(format!(
             "{host} has the private address {address}, which its entry on the allow-list does not permit"
-        ))),
-        Reach::Never => Err(Forbidden(format!(
-            "{host} has the address {address}, where nothing is ever delivered"
-        ))),
+        )),
+        Reach::Never => Err(format!("{host} has the address {address}, which is never delivered to")),
     }
 }
 
-/// The URL, as the client will read it: it must name the host that the allow-list was asked about, and an address in its
-/// place must be one that may be reached, because no resolver is asked for it.
-pub(super) fn admit(url: &str, host_port: &str, allow_private: bool) -> Result<Url, Forbidden> {
-    let strange = || Forbidden(format!("the URL is not read as one of {host_port}"));
-    let url: Url = url.parse().map_err(|_| strange())?;
+/// Parses the URL as the client does: it must name the host that the allow-list was checked for. An address instead of
+/// a name is checked here, because the client does not resolve it.
+pub(super) fn admit(url: &str, host_port: &str, allow_private: bool) -> Result<Url, String> {
+    let misread = || format!("the URL does not parse as one of {host_port}");
+    let url: Url = url.parse().map_err(|_| misread())?;
     let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
-        return Err(strange());
+        return Err(misread());
     };
     if !matches!(url.scheme(), "http" | "https")
         || !url.username().is_empty()
         || url.password().is_some()
         || format!("{host}:{port}") != host_port
     {
-        return Err(strange());
+        return Err(misread());
     }
     let literal = host.trim_start_matches('[').trim_end_matches(']');
     if let Ok(address) = literal.parse() {
-        judge(host, address, allow_private)?;
+        check(host, address, allow_private)?;
     }
     Ok(url)
 }
@@ -124,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_in_the_url_is_judged_as_a_resolved_one_is() {
+    fn an_address_in_the_url_is_checked_as_a_resolved_one_is() {
         for (url, host_port, allow_private, admitted) in [
             ("http://127.0.0.1/", "127.0.0.1:80", false, false),
             ("http://127.0.0.1/", "127.0.0.1:80", true, true),

@@ -1,4 +1,4 @@
-//! How a receiver knows that a delivery is ours, and that it is not an old one sent again by somebody else.
+//! Signatures of deliveries: they prove the sender, and their time prevents a third party from replaying a delivery.
 
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
@@ -23,7 +23,7 @@ pub fn sign<'a>(secrets: impl IntoIterator<Item = &'a str>, at: i64, body: &[u8]
 
 /// Whether this is a signature of `body` under `secret`, made within [`TOLERANCE`] of `now` (seconds from 1970).
 ///
-/// Every `v1` is tried, in constant time: while a secret is being changed there are two.
+/// Every `v1` is checked, in constant time: during a rotation of the secret there are two.
 #[must_use]
 pub fn verify(signature: &str, body: &[u8], secret: &str, now: i64) -> bool {
     let mut parts = signature.split(',').filter_map(|part| part.split_once('='));
@@ -68,7 +68,7 @@ mod tests {
     const AT: i64 = 1_800_000_000;
 
     #[test]
-    fn a_signature_is_what_any_hmac_tool_computes() {
+    fn a_signature_equals_that_of_another_hmac_tool() {
         // printf '1800000000.{"a":1}' | openssl dgst -sha256 -hmac whsec_0123456789abcdef0123456789abcdef
         assert_eq!(
             sign([SECRET], AT, br#"{"a":1}"#),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_does_not_verify() {
+    fn malformed_signatures_do_not_verify() {
         for signature in [
             "",
             "t=",

@@ -213,7 +213,7 @@ impl QueueWorker {
             let sending = claimed.iter().map(|claimed| claimed.request.id);
             self.queue
                 .shared
-                .teller
+                .announcer
                 .note(sending.map(|id| (id, Status::TxInFlight)));
         }
         Ok((claimed, asked_at))

@@ -99,7 +99,7 @@ impl Settler {
                     self.wake(&settled.wake);
                     self.queue
                         .shared
-                        .teller
+                        .announcer
                         .note(settled.moved.iter().map(|moved| (moved.id, moved.status)));
                     // An ended check frees a place of its queue's concurrency limit.
                     if self.queue.stage == Stage::Readiness {

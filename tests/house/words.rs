@@ -53,7 +53,9 @@ fn texts() -> Vec<(String, String)> {
     }
     let one_line = |text: &str| {
         let text = text.to_lowercase();
-        let words = text.split_whitespace().filter(|word| !["//", "///", "//!", "--", "#"].contains(word));
+        let words = text
+            .split_whitespace()
+            .filter(|word| !["//", "///", "//!", "--", "#"].contains(word));
         words.collect::<Vec<_>>().join(" ")
     };
     texts.into_iter().map(|(name, text)| (name, one_line(&text))).collect()

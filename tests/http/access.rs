@@ -83,7 +83,7 @@ fn challenge(refused: &Answer) -> &str {
 const SOME_JOB: &str = "/v1/direct/01890000-0000-7000-8000-000000000000";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_any_key_nobody_has_to_show_one() {
+async fn without_any_key_calls_need_none() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
 
@@ -243,7 +243,7 @@ async fn a_key_and_its_revocation_hold_on_every_running_node_within_a_second() {
             assert_eq!(asked.status, 404);
             assert!(asked_after < Duration::from_secs(1));
         }
-        // No key is live, and still nobody may call without one.
+        // No key is live, and calls still need one.
         node.get(SOME_JOB).await.assert_problem(401, "unauthenticated");
     }
     let late = Api::of(&database).await;
@@ -276,7 +276,7 @@ async fn a_key_is_replaced_without_a_gap() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_is_there_for_its_submitters_keys_and_for_nobody_elses() {
+async fn a_request_is_visible_only_to_the_keys_of_its_submitter() {
     let database = TestDatabase::new().await;
     let alice = key(&database, "alice", &[Scope::Submit, Scope::Respond]).await;
     let other_alice = key_of(&database, "alice's phone", &[Scope::Submit], "alice").await;
@@ -440,10 +440,10 @@ async fn a_caller_who_leaves_does_not_stop_the_reading_for_the_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn when_nobody_can_tell_who_may_call_the_answer_is_503_and_not_401() {
+async fn when_the_keys_cannot_be_read_the_answer_is_503_and_not_401() {
     let pool = PgPoolOptions::new()
         .acquire_timeout(Duration::from_millis(100))
-        .connect_lazy("postgres://nobody@127.0.0.1:1/nowhere")
+        .connect_lazy("postgres://absent@127.0.0.1:1/nowhere")
         .unwrap();
     let api = Api::start(Store::new(pool), &HttpOptions::default()).await;
     let key = ApiKey::generate().unwrap();

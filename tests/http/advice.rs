@@ -198,7 +198,7 @@ async fn while_the_database_is_away_figures_are_shown_by_the_keys_that_were_know
     // A node that has to ask for keys, and never knew any, shows nothing.
     let pool = PgPoolOptions::new()
         .acquire_timeout(Duration::from_millis(100))
-        .connect_lazy("postgres://nobody@127.0.0.1:1/nowhere")
+        .connect_lazy("postgres://absent@127.0.0.1:1/nowhere")
         .unwrap();
     let options = HttpOptions {
         keys_required: true,

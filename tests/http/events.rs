@@ -158,7 +158,7 @@ async fn a_decrypt_is_followed_through_all_its_states() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_comes_back_hears_what_was_missed_and_nothing_twice() {
+async fn a_reader_that_reconnects_gets_the_missed_events_and_none_twice() {
     let database = TestDatabase::unlimited().await;
     let node = Listening::of(&database).await;
     let path = node.api.submit("public-decrypt").await;
@@ -194,7 +194,7 @@ async fn whoever_comes_back_hears_what_was_missed_and_nothing_twice() {
             "{text}"
         );
     }
-    // Whoever has the result has it all: browsers stop at 204.
+    // A reader with the result needs no more events: browsers stop at 204.
     let request = node.api.client.get(node.api.url(&format!("{path}/events")));
     let done = answer(request.header("last-event-id", "5")).await;
     assert_eq!(done.status, 204);

@@ -64,7 +64,7 @@ impl Member {
             tokio::spawn(listener::listen(
                 listened,
                 store.clone(),
-                node.hearers(),
+                node.subscribers(),
                 shutdown.clone(),
             ));
         }
@@ -197,11 +197,11 @@ async fn every_node_hears_of_a_flip_and_counts_the_others() {
     for member in fleet {
         member.stop().await;
     }
-    eventually("nobody listens", || async { nodes(&database).await == 0 }).await;
+    eventually("no node listens", || async { nodes(&database).await == 0 }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flip_that_nobody_was_told_of_is_known_within_the_interval() {
+async fn a_flip_without_notification_is_known_within_the_interval() {
     let database = stage().await;
     let mut fleet = fleet(&database, 2).await;
     fleet.push(Member::start(&database, false).await);

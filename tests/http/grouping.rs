@@ -97,7 +97,7 @@ async fn one_reused_key_among_two_hundred_costs_its_owner_only() {
         } else {
             assert_eq!(answer.status, 202, "{place}: {answer:?}");
             let id = answer.body["job_id"].as_str().unwrap();
-            // Nobody has got a neighbour's request.
+            // No caller got the request of another.
             let payload = format!("select payload ->> 'place' from tidegate.request where id = '{id}'");
             assert_eq!(database.text(&payload).await.unwrap(), place.to_string());
         }
@@ -174,7 +174,7 @@ async fn a_crowd_of_one_key_and_payload_is_one_request_and_the_rest_replays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn callers_who_leave_take_nobody_with_them() {
+async fn callers_that_leave_do_not_affect_the_others() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
     let held = hold_submissions(&database).await;

@@ -10,13 +10,13 @@ use crate::support::{TestDatabase, eventually};
 
 /// An API whose database is not there.
 pub(super) async fn without_a_database() -> Api {
-    // A port that was free a moment ago: nobody listens there now.
+    // A port that was free a moment ago: no process listens there now.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
     let pool = PgPoolOptions::new()
         .acquire_timeout(Duration::from_millis(200))
-        .connect_lazy(&format!("postgres://nobody@127.0.0.1:{port}/nothing"))
+        .connect_lazy(&format!("postgres://absent@127.0.0.1:{port}/nothing"))
         .unwrap();
     Api::start(Store::new(pool), &HttpOptions::default()).await
 }

@@ -166,7 +166,7 @@ async fn without_a_copy_the_answer_comes_all_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_waits_for_a_slow_copy_and_it_is_read_once() {
+async fn no_call_waits_for_a_slow_copy_and_it_is_read_once() {
     let database = TestDatabase::new().await;
     database
         .execute(

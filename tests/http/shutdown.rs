@@ -15,7 +15,7 @@ async fn a_shutdown_finishes_what_is_in_flight_and_takes_nothing_new() {
     until_submissions_wait(&database, 1).await;
 
     api.shutdown.cancel();
-    eventually("nobody listens any more", || async {
+    eventually("the port is closed", || async {
         TcpStream::connect(api.address).await.is_err()
     })
     .await;

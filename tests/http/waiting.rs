@@ -6,7 +6,7 @@ use serde_json::json;
 use tidegate::{
     http::{HttpOptions, Node, serve},
     listener,
-    news::Teller,
+    news::Announcer,
     request::{Request, RequestError, RequestId},
     stage::{Receipt, Sent, Transact},
     store::{Response, Store},
@@ -29,7 +29,7 @@ impl Listening {
         tokio::spawn(listener::listen(
             database.pool.clone(),
             database.store.clone(),
-            node.node.hearers(),
+            node.node.subscribers(),
             node.api.shutdown.clone(),
         ));
         until_listening(database, 1).await;
@@ -66,14 +66,14 @@ impl Listening {
     }
 
     fn looks(&self) -> u64 {
-        self.node.waiters().waiting().looks
+        self.node.waiters().waiting().polls
     }
 }
 
-/// Another process that moves requests: it tells, when it has heard that somebody wants to know.
+/// Another process that moves requests: it announces them when a node has asked for that.
 pub(super) struct Elsewhere {
     pub(super) store: Store,
-    pub(super) teller: Teller,
+    pub(super) teller: Announcer,
     _stop: tokio_util::sync::DropGuard,
 }
 
@@ -82,7 +82,7 @@ impl Elsewhere {
         let settings = tidegate::database::PoolSettings::default();
         let pool = tidegate::database::connect(&database.url, &settings).await.unwrap();
         let store = Store::new(pool.clone());
-        let teller = Teller::new(store.clone());
+        let teller = Announcer::new(store.clone());
         let stop = CancellationToken::new();
         tokio::spawn(listener::listen(
             pool,
@@ -148,7 +148,7 @@ pub(super) async fn awaiting(database: &TestDatabase, api: &Api) -> String {
     path
 }
 
-/// Ends a request as somebody with `psql` does, who tells nobody.
+/// Ends a request as an operator with `psql` does, without an announcement.
 async fn complete_by_sql(database: &TestDatabase, path: &str) {
     let id = id_of(path);
     database
@@ -186,7 +186,7 @@ async fn an_end_told_by_another_process_answers_before_anybody_looks() {
             break;
         }
     }
-    assert!(told, "nobody told, or nobody heard");
+    assert!(told, "no announcement was sent, or none was received");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -228,7 +228,7 @@ async fn a_submission_waits_for_its_result_and_so_does_its_replay() {
     assert_eq!(node.node.waiters().waiting().waiters, 0);
 }
 
-/// A downstream that takes its time: longer than it takes a node to look for somebody who has just come.
+/// A downstream that is slower than the poll of a node for a new waiter.
 struct Slow;
 
 impl Transact for Slow {
@@ -264,7 +264,7 @@ async fn a_worker_ends_what_a_caller_waits_for() {
         assert_eq!(answered.status, 200, "{answered:?}");
         assert_eq!(answered.body["result"], json!({"ok": true}));
     }
-    // Whoever is only looked for waits for the next look, each time.
+    // A waiter without announcements waits for the next poll, each time.
     assert!(node.looks() - looks < 15, "{} looks", node.looks() - looks);
     stop.cancel();
     worker.await.unwrap().unwrap();
@@ -454,7 +454,7 @@ async fn a_caller_who_leaves_leaves_no_waiter_behind() {
 
     node.until_waiting(0).await;
     assert_eq!(node.node.waiters().waiting().requests, 0);
-    // Whoever comes later is looked for again.
+    // The node polls for later waiters again.
     let path = node.api.submit("direct").await;
     let waiting = get_waiting(&node.api, &path, 60);
     node.until_waiting(1).await;

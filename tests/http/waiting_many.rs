@@ -28,7 +28,7 @@ fn over_http() -> usize {
     campaign(400, 2000)
 }
 
-/// Statements are transactions here, as nobody opens one. The server counts them with a delay of up to ten seconds.
+/// Statements are transactions here, because no client opens one. The server counts them with a delay of up to ten seconds.
 async fn statements(database: &TestDatabase) -> i64 {
     database
         .number("select xact_commit + xact_rollback from pg_stat_database where datname = current_database()")

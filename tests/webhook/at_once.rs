@@ -12,7 +12,7 @@ use crate::support::{
 
 const URL: &str = "https://hooks.example.com/done";
 
-/// What deliverers, callers and operators do about webhooks, and whoever removes old requests.
+/// The actions of deliverers, callers and operators on webhooks, and of retention.
 const WEBHOOK_ACTS: &[&str] = &[
     "select tidegate.webhook_settle(c.request_id, c.nonce, (array['delivered', 'refused', 'retry', 'unsent'])[1 + (random() * 3)::int])
      from tidegate.webhook_claim(5) as c",
@@ -81,7 +81,7 @@ fn one(shared: &Shared, random: &mut StdRng) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_happens_at_once_each_end_is_told_once_and_nobody_deadlocks() {
+async fn under_concurrent_actions_each_end_is_delivered_once_without_deadlocks() {
     let seed = rand::rng().random::<u32>();
     println!("seed {seed}");
     let database = stage().await;

@@ -153,7 +153,7 @@ async fn a_redirect_is_not_followed() {
 async fn an_answer_of_ten_megabytes_or_without_an_end_does_no_harm() {
     let database = TestDatabase::unlimited().await;
     let receiver = Receiver::allowed(&database).await;
-    // Whoever read to the end would be at it when this test gives up.
+    // Reading to the end would take longer than this test.
     database
         .execute("update tidegate.webhook_policy set timeout_ms = 60000")
         .await;
@@ -192,7 +192,7 @@ async fn a_receiver_that_does_not_answer_in_time_is_tried_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_receiver_that_nobody_answers_for_or_that_speaks_no_http_is_tried_again() {
+async fn a_receiver_that_does_not_answer_or_speaks_no_http_is_tried_again() {
     let database = TestDatabase::unlimited().await;
     database.no_backoff().await;
     database
@@ -220,7 +220,7 @@ async fn a_receiver_that_nobody_answers_for_or_that_speaks_no_http_is_tried_agai
         database.until_delivery_is(id, "failed").await;
         assert_eq!(column(&database, id, "attempt").await, "2");
         let error = column(&database, id, "last_error").await;
-        assert!(error.starts_with("it cannot be sent: "), "{error}");
+        assert!(error.starts_with("failed to send: "), "{error}");
     }
 }
 

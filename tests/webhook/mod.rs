@@ -1,4 +1,4 @@
-//! Does whoever wants to know that a request has ended hear of it, at least once, and nobody else ever?
+//! Webhooks: each receiver gets the ends of its requests at least once, and no other receiver gets them.
 
 mod allow_list;
 mod at_once;
@@ -65,7 +65,7 @@ struct Receiver {
     port: u16,
     received: Arc<Mutex<Vec<Received>>>,
     script: Arc<Mutex<VecDeque<Reply>>>,
-    /// While closed, nobody is answered.
+    /// While closed, no call is answered.
     hold: tokio::sync::watch::Sender<bool>,
     server: JoinHandle<()>,
 }

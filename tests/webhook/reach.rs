@@ -110,7 +110,7 @@ async fn a_name_that_changes_its_address_is_judged_by_the_one_that_is_connected_
     let host = format!("hooks.example.com:{}", receiver.port);
     database.store.webhook_host_add(&host, false).await.unwrap();
     let id = database.ended_telling(&format!("http://{host}/done")).await;
-    // Good to whoever looks first, bad to whoever looks again. Nobody listens at the good one.
+    // Allowed at the first resolution, forbidden at the second. No server listens at the allowed address.
     let (options, asked) = names(&[&["192.31.196.1"], &["127.0.0.1"]]);
     let _deliverer = Deliverer::with(&database, options);
 
@@ -155,6 +155,6 @@ async fn a_name_that_has_no_address_is_tried_again() {
     let (options, _) = names(&[&[]]);
     let _deliverer = Deliverer::with(&database, options);
 
-    until_error(&database, id, "it cannot be sent").await;
+    until_error(&database, id, "failed to send").await;
     assert_eq!(database.delivery(id, "state").await.unwrap(), "pending");
 }

@@ -133,7 +133,7 @@ async fn nothing_is_sent_unsigned() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_but_the_owner_reads_a_secret_and_only_operators_allow_hosts() {
+async fn only_the_owner_reads_a_secret_and_only_operators_allow_hosts() {
     let database = TestDatabase::unlimited().await;
     database
         .store

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use sqlx::postgres::PgListener;
 use tidegate::{
-    listener::Hear,
-    news::{Teller, Waiters},
+    listener::Subscriber,
+    news::{Announcer, Waiters},
     request::{RequestId, Status},
 };
 use uuid::Uuid;
@@ -44,7 +44,7 @@ async fn say_last(database: &TestDatabase) {
 async fn nothing_is_announced_without_a_watcher_and_then_only_new_moves() {
     let database = TestDatabase::new().await;
     let mut listener = listen(&database).await;
-    let teller = Teller::new(database.store.clone());
+    let teller = Announcer::new(database.store.clone());
     let ids = some_ids(3);
     teller.note([
         (ids[0], Status::Completed),
@@ -77,7 +77,7 @@ async fn nothing_is_announced_without_a_watcher_and_then_only_new_moves() {
 async fn a_flood_of_news_is_cut_to_what_is_bearable() {
     let database = TestDatabase::new().await;
     let mut listener = listen(&database).await;
-    let teller = Teller::new(database.store.clone());
+    let teller = Announcer::new(database.store.clone());
     teller.heard("ended");
 
     teller.note(some_ids(5000).into_iter().map(|id| (id, Status::Completed)));
@@ -159,10 +159,10 @@ async fn an_end_just_before_a_wait_and_a_removed_request_are_found() {
     let live = database.submit("direct").await;
     // One caller waits all the time, so that the node already asks when the others come.
     let other = waiters.wait_for(live).unwrap();
-    eventually("a look", || async { waiters.waiting().looks > 0 }).await;
+    eventually("a look", || async { waiters.waiting().polls > 0 }).await;
     database.execute(&format!("select tidegate.cancel('{ended}')")).await;
 
-    let looks = waiters.waiting().looks;
+    let looks = waiters.waiting().polls;
     waiters.wait_for(ended).unwrap().ended().await;
     waiters.wait_for(RequestId(Uuid::new_v4())).unwrap().ended().await;
     // A second caller, that comes after the first has its answer.
@@ -171,7 +171,7 @@ async fn an_end_just_before_a_wait_and_a_removed_request_are_found() {
     waiters.wait_for(ended).unwrap().ended().await;
 
     // At once, and not at the next look; this machine may stop for two seconds meanwhile.
-    assert!(waiters.waiting().looks <= looks + 2);
+    assert!(waiters.waiting().polls <= looks + 2);
     drop(other);
 }
 

@@ -1,7 +1,7 @@
 //! This node's copy of the API keys, so that a call costs no statement.
 //!
-//! It is read again only while calls come in, never twice at once, and not used beyond an age: a call that finds an
-//! older one waits for the next. A reading that fails fails all the calls that wait for it.
+//! It is read again only while calls arrive, by one statement at a time, and used up to an age: a call that finds an
+//! older copy waits for the next. A read that fails fails all the calls that wait for it.
 
 use std::{
     collections::HashMap,
@@ -12,125 +12,97 @@ use std::{
     time::{Duration, Instant},
 };
 
-use moka::{Expiry, future::Cache};
-
 use crate::{
-    api_key::{KeyHash, Scope},
     error::StoreError,
     store::{KeyChange, Store},
 };
 
-/// How long after its reading *began* a copy is used: a revoked key is refused after a second at the latest.
+/// How long a copy is used after its read *began*: a revoked key is refused after a second at the latest.
 const USABLE: Duration = Duration::from_secs(1);
 
-/// How long a failure is handed out without another attempt: what fails for good must not be tried for every call.
+/// How long a failure is returned without another attempt: a lasting failure must not cost a statement for each call.
 const FAILURE_HOLDS: Duration = Duration::from_millis(100);
 
-/// How often all keys are read instead of what has changed: a database that was restored may have gone back.
+/// How often all keys are read instead of the changes: a database that was restored may have gone back.
 const WHOLE_EVERY: Duration = Duration::from_secs(60);
 
 /// Keys in one statement.
 const BATCH: i32 = 1000;
 
-/// How long figures wait for the latest keys.
+/// How long metrics wait for the latest keys.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What a reading of the keys has come to. Those who wait for it share one error, which cannot be cloned.
+/// The result of a read. The calls that wait for it share one error, which cannot be cloned.
 type Reading = Result<Arc<Keys>, Arc<StoreError>>;
 
-/// The keys, and whether a caller has to show one.
+/// The keys, and whether calls need one.
 #[derive(Debug)]
 pub(super) struct KnownKeys {
     store: Store,
-    /// The latest reading, as long as it may be used.
-    latest: Cache<(), Reading>,
-    /// The last copy, however old.
-    last: Mutex<Option<Arc<Keys>>>,
-    /// Set for good by the first key seen.
+    state: Mutex<State>,
+    /// Held by the task that reads.
+    reading: tokio::sync::Mutex<()>,
+    /// Set permanently by the first key.
     required: AtomicBool,
 }
 
-/// How old the keys may be that a call is let in by.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Freshness {
-    /// A second.
-    Second,
-    /// However old, when the database cannot be asked.
-    Any,
+#[derive(Debug, Default)]
+struct State {
+    /// The last copy, however old.
+    copy: Option<Arc<Keys>>,
+    /// The failure of a later read, and its time.
+    failure: Option<(Instant, Arc<StoreError>)>,
+}
+
+impl State {
+    /// The reading for a call that arrived at `asked`; `None` when the keys have to be read.
+    fn usable(&self, asked: Instant, now: Instant) -> Option<Reading> {
+        if let Some((failed_at, error)) = &self.failure {
+            return (now < *failed_at + FAILURE_HOLDS).then(|| Err(Arc::clone(error)));
+        }
+        // A call may use a copy that began to be read after its arrival, however long that took.
+        let copy = self.copy.as_ref()?;
+        (now < copy.began + USABLE || copy.began >= asked).then(|| Ok(Arc::clone(copy)))
+    }
 }
 
 /// All keys, as of one moment.
 #[derive(Debug)]
 pub(super) struct Keys {
-    by_id: Arc<HashMap<String, Arc<Key>>>,
+    /// Each key with its latest change.
+    by_id: Arc<HashMap<String, Arc<KeyChange>>>,
     version: i64,
     read_whole_at: Instant,
-    /// When they began to be read: they are at least as young as that.
+    /// When the read began: the copy is no older than that.
     began: Instant,
 }
 
-/// One of them.
-#[derive(Debug)]
-pub(super) struct Key {
-    pub(super) id: String,
-    /// What the records of changes call its holder.
-    pub(super) actor: String,
-    pub(super) hash: KeyHash,
-    pub(super) scopes: Vec<Scope>,
-    pub(super) submitter: String,
-    pub(super) revoked: bool,
-}
-
-impl From<KeyChange> for Key {
-    fn from(change: KeyChange) -> Self {
-        Self {
-            actor: format!("key {}", change.id),
-            id: change.id,
-            hash: change.hash,
-            scopes: change.scopes,
-            submitter: change.submitter,
-            revoked: change.revoked,
-        }
-    }
-}
-
-/// How long a reading is used.
-struct Ages;
-
-impl Expiry<(), Reading> for Ages {
-    fn expire_after_create(&self, (): &(), reading: &Reading, at: Instant) -> Option<Duration> {
-        Some(match reading {
-            Ok(keys) => USABLE.saturating_sub(at.saturating_duration_since(keys.began)),
-            Err(_) => FAILURE_HOLDS,
-        })
-    }
-}
-
 impl KnownKeys {
-    /// Those of this store; `required` when one has to be shown even though there is none.
+    /// The keys of this store; `required` when calls need one even though none exists.
     pub(super) fn new(store: Store, required: bool) -> Self {
         Self {
             store,
-            latest: Cache::builder().expire_after(Ages).build(),
-            last: Mutex::default(),
+            state: Mutex::default(),
+            reading: tokio::sync::Mutex::default(),
             required: required.into(),
         }
     }
 
-    /// The keys; `None` when callers do not have to show one.
-    pub(super) async fn required(self: &Arc<Self>, freshness: Freshness) -> Result<Option<Arc<Keys>>, Arc<StoreError>> {
-        let read = match freshness {
-            Freshness::Second => self.latest().await,
-            Freshness::Any => tokio::time::timeout(PATIENCE, self.latest())
-                .await
-                .unwrap_or_else(|_| unavailable("the keys take too long to read")),
+    /// The keys; `None` when calls need none. They are at most a second old; with `accepts_old`, of any age when they
+    /// cannot be read.
+    pub(super) async fn required(self: &Arc<Self>, accepts_old: bool) -> Result<Option<Arc<Keys>>, Arc<StoreError>> {
+        let read = if accepts_old {
+            let read = tokio::time::timeout(PATIENCE, self.latest()).await;
+            read.unwrap_or_else(|_| unavailable("reading the keys takes too long"))
+        } else {
+            self.latest().await
         };
-        let keys = match (freshness, read, self.last().clone()) {
-            (_, Ok(keys), _) | (Freshness::Any, Err(_), Some(keys)) => keys,
-            (Freshness::Any, Err(_), None) if !self.required.load(Ordering::Relaxed) => {
-                return Ok(None);
-            }
-            (_, Err(error), _) => return Err(error),
+        let copy = self.state().copy.clone();
+        let keys = match (read, copy) {
+            (Ok(keys), _) => keys,
+            (Err(_), Some(keys)) if accepts_old => keys,
+            (Err(_), None) if accepts_old && !self.required.load(Ordering::Relaxed) => return Ok(None),
+            (Err(error), _) => return Err(error),
         };
         if !keys.by_id.is_empty() {
             self.required.store(true, Ordering::Relaxed);
@@ -141,39 +113,43 @@ impl KnownKeys {
     /// A copy no older than a second.
     async fn latest(self: &Arc<Self>) -> Reading {
         let asked = Instant::now();
-        loop {
-            let reading = match self.latest.get(&()).await {
-                Some(reading) => reading,
-                None => self.read_together().await,
-            };
-            match &reading {
-                // One that had begun before may have become too old meanwhile; the next one has not.
-                Ok(keys) if keys.began < asked && keys.began.elapsed() >= USABLE => {}
-                _ => return reading,
-            }
+        if let Some(reading) = self.state().usable(asked, asked) {
+            return reading;
         }
-    }
-
-    /// The reading that is under way, or one that begins. A task of its own waits for it, so that a caller who leaves
-    /// does not stop it for the others.
-    async fn read_together(self: &Arc<Self>) -> Reading {
+        // In its own task: a caller that leaves does not cancel the read for the others.
         let keys = Arc::clone(self);
-        let reading = async move { keys.latest.get_with((), keys.read()).await };
-        tokio::spawn(reading)
+        let reading = tokio::spawn(async move {
+            let _turn = keys.reading.lock().await;
+            let usable = keys.state().usable(asked, Instant::now());
+            match usable {
+                Some(reading) => reading,
+                None => keys.read().await,
+            }
+        });
+        reading
             .await
-            .unwrap_or_else(|_| unavailable("the reading of the keys broke down"))
+            .unwrap_or_else(|_| unavailable("reading the keys panicked"))
     }
 
     async fn read(&self) -> Reading {
         let began = Instant::now();
-        let before = self.last().clone();
+        let before = self.state().copy.clone();
         let read = self.read_since(before.as_deref(), began).await;
-        let keys = Arc::new(read.map_err(|error| {
-            tracing::debug!(%error, "cannot read the API keys");
-            Arc::new(error)
-        })?);
-        *self.last() = Some(Arc::clone(&keys));
-        Ok(keys)
+        let mut state = self.state();
+        match read {
+            Ok(keys) => {
+                let keys = Arc::new(keys);
+                state.copy = Some(Arc::clone(&keys));
+                state.failure = None;
+                Ok(keys)
+            }
+            Err(error) => {
+                tracing::debug!(%error, "failed to read the API keys");
+                let error = Arc::new(error);
+                state.failure = Some((Instant::now(), Arc::clone(&error)));
+                Err(error)
+            }
+        }
     }
 
     async fn read_since(&self, before: Option<&Keys>, began: Instant) -> Result<Keys, StoreError> {
@@ -198,23 +174,23 @@ impl KnownKeys {
             let by_id = Arc::make_mut(&mut keys.by_id);
             for change in changes {
                 keys.version = change.version;
-                by_id.insert(change.id.clone(), Arc::new(change.into()));
+                by_id.insert(change.id.clone(), Arc::new(change));
             }
         }
     }
 
-    fn last(&self) -> MutexGuard<'_, Option<Arc<Keys>>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn unavailable(why: &str) -> Reading {
-    Err(Arc::new(StoreError::Unavailable(why.to_owned())))
+fn unavailable(reason: &str) -> Reading {
+    Err(Arc::new(StoreError::Unavailable(reason.to_owned())))
 }
 
 impl Keys {
     /// The key of this id, revoked or not.
-    pub(super) fn get(&self, id: &str) -> Option<&Arc<Key>> {
+    pub(super) fn get(&self, id: &str) -> Option<&Arc<KeyChange>> {
         self.by_id.get(id)
     }
 }
@@ -235,7 +211,7 @@ mod tests {
         Arc::new(KnownKeys::new(Store::new(pool), required))
     }
 
-    /// A copy that began to be read so long ago.
+    /// A copy whose read began so long ago.
     fn read_before(age: Duration) -> Arc<Keys> {
         let began = Instant::now() - age;
         Arc::new(Keys {
@@ -249,27 +225,32 @@ mod tests {
     #[test]
     fn a_copy_is_used_for_a_second_from_the_beginning_of_its_reading_and_a_failure_for_a_moment() {
         let copy = read_before(Duration::ZERO);
-        let failure = unavailable("on purpose");
-        let used_for = |reading: &Reading, took_ms| {
-            let at = copy.began + Duration::from_millis(took_ms);
-            Ages.expire_after_create(&(), reading, at)
+        let after = |ms| copy.began + Duration::from_millis(ms);
+        let read = State {
+            copy: Some(Arc::clone(&copy)),
+            failure: None,
         };
+        let is_usable = |state: &State, now_ms| state.usable(after(now_ms), after(now_ms)).is_some();
 
-        let read = Ok(Arc::clone(&copy));
-        assert_eq!(used_for(&read, 300), Some(Duration::from_millis(700)));
-        assert_eq!(used_for(&read, 1500), Some(Duration::ZERO));
-        assert_eq!(used_for(&failure, 1500), Some(FAILURE_HOLDS));
+        assert!(is_usable(&read, 999) && !is_usable(&read, 1000) && !is_usable(&read, 1500));
+
+        let failed = State {
+            failure: Some((after(1500), Arc::new(StoreError::Unavailable("on purpose".to_owned())))),
+            ..read
+        };
+        assert!(failed.usable(after(1500), after(1599)).unwrap().is_err());
+        assert!(!is_usable(&failed, 1600));
     }
 
     #[tokio::test]
     async fn a_young_copy_is_used_and_an_old_one_read_again() {
         let known = cut_off(true);
         let young = read_before(Duration::ZERO);
-        known.latest.insert((), Ok(Arc::clone(&young))).await;
+        known.state().copy = Some(Arc::clone(&young));
         assert!(Arc::ptr_eq(&known.latest().await.unwrap(), &young));
 
-        // Its reading took too long for calls that came after it had begun.
-        known.latest.insert((), Ok(read_before(USABLE))).await;
+        // Its read took too long for calls that arrived after it had begun.
+        known.state().copy = Some(read_before(USABLE));
         assert!(known.latest().await.is_err());
     }
 
@@ -288,15 +269,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn figures_are_shown_by_the_last_copy_however_old_and_calls_are_not_let_in_by_it() {
-        assert!(matches!(cut_off(false).required(Freshness::Any).await, Ok(None)));
+    async fn metrics_are_served_by_the_last_copy_however_old_and_other_calls_are_not() {
+        assert!(matches!(cut_off(false).required(true).await, Ok(None)));
         let known = cut_off(true);
-        assert!(known.required(Freshness::Any).await.is_err());
+        assert!(known.required(true).await.is_err());
         let old = read_before(Duration::from_secs(3600));
-        *known.last() = Some(Arc::clone(&old));
+        known.state().copy = Some(Arc::clone(&old));
 
-        let shown_by = known.required(Freshness::Any).await.unwrap().unwrap();
-        assert!(Arc::ptr_eq(&shown_by, &old));
-        assert!(known.required(Freshness::Second).await.is_err());
+        let served_by = known.required(true).await.unwrap().unwrap();
+        assert!(Arc::ptr_eq(&served_by, &old));
+        assert!(known.required(false).await.is_err());
     }
 }

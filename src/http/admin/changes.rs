@@ -14,11 +14,11 @@ use utoipa::{
 
 use super::schemas::SettingValue;
 
-/// Settings to change, each named once: of two values for one name, nobody could say which counts.
+/// Settings to change, each named once: two values for one name would be ambiguous.
 #[derive(Debug)]
 pub(super) struct Changes(pub(super) BTreeMap<String, Box<RawValue>>);
 
-/// The settings that there are whatever queues and kinds there are.
+/// The settings that do not depend on queues and kinds.
 const EVERYWHERE: [&str; 7] = [
     "min_seconds",
     "max_seconds",
@@ -67,7 +67,7 @@ impl<'de> Visitor<'de> for EachOnce {
         let mut changes = BTreeMap::new();
         while let Some((name, value)) = members.next_entry::<String, Box<RawValue>>()? {
             if changes.contains_key(&name) {
-                return Err(A::Error::custom(format!("{name} is there twice")));
+                return Err(A::Error::custom(format!("{name} occurs twice")));
             }
             changes.insert(name, value);
         }

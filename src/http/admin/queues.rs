@@ -1,4 +1,4 @@
-//! Queues: how they stand, and stopping them.
+//! Queues: their state, pausing and resuming them.
 
 use std::sync::Arc;
 
@@ -6,15 +6,12 @@ use axum::{Json, extract::State};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{Acting, QueuePath, unknown_queue};
+use super::{AdminStore, GatePath, QueuePath};
 use crate::{
     error::StoreError,
     http::{
         Api,
-        openapi::{
-            parameters::QueueParameter,
-            refusals::{Call, OfQueue, Refusals},
-        },
+        openapi::refusals::{Call, OfQueue, Refusals},
         problem::Problem,
     },
     store::{QueueOverview, Store},
@@ -30,25 +27,21 @@ pub(super) struct Queues {
 #[utoipa::path(
     get,
     path = "/v1/admin/queues",
-    operation_id = "queues",
-    tag = "administration",
     summary = "Depth, holds, drain rates, limits and gate of every queue",
-    responses((status = 200, description = "How they stand", body = Queues), Refusals<(Call,)>),
-    security((), ("api_key" = ["admin"])),
+    responses((status = 200, description = "The queues", body = Queues), Refusals<(Call,)>),
 )]
-pub(super) async fn all(State(api): State<Arc<Api>>) -> Result<Json<Queues>, Problem> {
+pub(super) async fn queues(State(api): State<Arc<Api>>) -> Result<Json<Queues>, Problem> {
     let queues = api.store.queue_overview().await?;
     Ok(Json(Queues { queues }))
 }
 
-/// A queue that is paused, or not.
+/// A queue after it was paused or resumed.
 #[derive(Serialize, ToSchema)]
-#[schema(as = PausedQueue)]
-pub(super) struct Paused {
+pub(super) struct PausedQueue {
     queue: String,
     /// Whether claims are stopped.
     paused: bool,
-    /// Whether that was otherwise before.
+    /// Whether the call changed that.
     changed: bool,
 }
 
@@ -56,39 +49,33 @@ pub(super) struct Paused {
 #[utoipa::path(
     post,
     path = "/v1/admin/queues/{queue}/pause",
-    operation_id = "pause",
-    tag = "administration",
     summary = "Stop a queue's claims, everywhere",
-    params(QueueParameter),
-    responses((status = 200, description = "They are stopped", body = Paused), Refusals<(Call, OfQueue)>),
-    security((), ("api_key" = ["admin"])),
+    params(QueuePath),
+    responses((status = 200, description = "They are stopped", body = PausedQueue), Refusals<(Call, OfQueue)>),
 )]
-pub(super) async fn pause(Acting(store): Acting, QueuePath(queue): QueuePath) -> Result<Json<Paused>, Problem> {
-    set(&store, queue, true).await
+pub(super) async fn pause(AdminStore(store): AdminStore, path: QueuePath) -> Result<Json<PausedQueue>, Problem> {
+    set(&store, path, true).await
 }
 
-/// `POST /v1/admin/queues/{queue}/resume`: the opposite.
+/// `POST /v1/admin/queues/{queue}/resume`: lets claims go on; `changed` is false when they were not stopped.
 #[utoipa::path(
     post,
     path = "/v1/admin/queues/{queue}/resume",
-    operation_id = "resume",
-    tag = "administration",
     summary = "Let a queue's claims go on",
-    params(QueueParameter),
-    responses((status = 200, description = "They go on", body = Paused), Refusals<(Call, OfQueue)>),
-    security((), ("api_key" = ["admin"])),
+    params(QueuePath),
+    responses((status = 200, description = "They go on", body = PausedQueue), Refusals<(Call, OfQueue)>),
 )]
-pub(super) async fn resume(Acting(store): Acting, QueuePath(queue): QueuePath) -> Result<Json<Paused>, Problem> {
-    set(&store, queue, false).await
+pub(super) async fn resume(AdminStore(store): AdminStore, path: QueuePath) -> Result<Json<PausedQueue>, Problem> {
+    set(&store, path, false).await
 }
 
-async fn set(store: &Store, queue: String, paused: bool) -> Result<Json<Paused>, Problem> {
-    let changed = match store.pause(Some(&queue), paused).await {
-        Err(StoreError::UnknownQueue(_)) => return Err(unknown_queue(&queue)),
+async fn set(store: &Store, path: QueuePath, paused: bool) -> Result<Json<PausedQueue>, Problem> {
+    let changed = match store.pause(Some(&path.queue), paused).await {
+        Err(StoreError::UnknownQueue(_)) => return Err(path.unknown()),
         paused => paused?,
     };
-    Ok(Json(Paused {
-        queue,
+    Ok(Json(PausedQueue {
+        queue: path.queue,
         paused,
         changed: !changed.is_empty(),
     }))

@@ -1,7 +1,7 @@
-//! Counts every call by route, method and status, and takes its time.
+//! Counts every call by route, method and status, and measures its duration.
 //!
-//! Routes are those of the API's document, so what callers make up costs no memory. A call that is counted for the
-//! first time makes its counter; after that, counting it is a look into a small table and two atomic additions.
+//! Routes are those of the API's document, so invented paths cost no memory. The first call of a sort makes its
+//! counter; after that, counting is a lookup in a small table and two atomic additions.
 
 use std::{
     array,
@@ -13,7 +13,7 @@ use std::{
 use ::metrics::{Counter, Histogram};
 use axum::{
     extract::{MatchedPath, Request, State},
-    http::{Method, StatusCode},
+    http::StatusCode,
     middleware::Next,
     response::Response,
 };
@@ -24,7 +24,7 @@ use crate::telemetry::metrics::{
     catalogue::{HTTP_DURATION, HTTP_REQUESTS},
 };
 
-/// What stands for paths that lead nowhere.
+/// The label of all unknown paths.
 const UNMATCHED: &str = "unmatched";
 
 /// The page that shows the document, with all its files.
@@ -32,7 +32,7 @@ const PAGE: &str = "/docs";
 
 const METHODS: [&str; 8] = ["GET", "POST", "DELETE", "PATCH", "PUT", "HEAD", "OPTIONS", "other"];
 
-/// Each route's calls, by the place of their method in [`METHODS`].
+/// The calls of each route, by the index of their method in [`METHODS`].
 pub(super) struct Calls {
     metrics: Metrics,
     routes: HashMap<String, [OnceLock<ByMethod>; METHODS.len()]>,
@@ -41,7 +41,7 @@ pub(super) struct Calls {
 /// The calls of one route by one method.
 struct ByMethod {
     duration: Histogram,
-    /// By status, from 200 on. What is outside is not ours.
+    /// By status, from 200 on. The API sends no others.
     counts: Box<[OnceLock<Counter>; 400]>,
 }
 
@@ -79,24 +79,19 @@ impl Calls {
     }
 }
 
-fn place(method: &Method) -> usize {
-    METHODS
-        .iter()
-        .position(|word| *word == method.as_str())
-        .unwrap_or(METHODS.len() - 1)
-}
-
-/// Outermost of all: what it counts is what the caller gets.
+/// The outermost layer, so that it counts the answers that callers get.
 pub(in crate::http) async fn measure(
     State(metrics): State<Arc<NodeMetrics>>,
     request: Request,
     next: Next,
 ) -> Response {
     let began = Instant::now();
-    let method = place(request.method());
+    let known = METHODS.iter().position(|word| *word == request.method().as_str());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let response = next.run(request).await;
     let route = route.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
-    metrics.calls.count(route, method, response.status(), began);
+    metrics
+        .calls
+        .count(route, known.unwrap_or(METHODS.len() - 1), response.status(), began);
     response
 }

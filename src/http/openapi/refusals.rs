@@ -1,10 +1,10 @@
-//! How calls are refused: sets of problem classes that handlers name in their `responses(…)`.
+//! Sets of problem classes that handlers name in their `responses(…)`.
 //!
 //! ```text
 //! responses((status = 200, body = Thing), Refusals<(Call, OfKind, WithBody)>)
 //! ```
 //!
-//! The sets of one handler are joined, because a status is documented once however many classes share it.
+//! The sets of one handler are joined, because all classes with one status share its documentation.
 
 use std::{collections::BTreeMap, marker::PhantomData};
 
@@ -14,13 +14,7 @@ use utoipa::{
     openapi::{AllOfBuilder, ContentBuilder, ObjectBuilder, Ref, RefOr, Response, ResponseBuilder, Type},
 };
 
-use super::super::problem::{
-    BATCH_TOO_LARGE, CALLBACK_REFUSED, Class, DATABASE_UNAVAILABLE, FORBIDDEN, FOREIGN_ORIGIN, GATE_BUSY, GATE_CLOSED,
-    ILLEGAL_STATE, INCOMPLETE_BODY, INTERNAL, INVALID_BODY, INVALID_HEADER, INVALID_PARAMETER, INVALID_REQUEST,
-    KEY_REUSED, KIND_NOT_CONFIGURED, MALFORMED_JSON, NOT_CANCELLABLE, NOT_MIGRATED, NOT_PERMITTED, OVERLOADED,
-    PAYLOAD_TOO_LARGE, POLICY_REFUSED, RESPONSE_MISFIT, TIMED_OUT, TYPE_PREFIX, UNAUTHENTICATED, UNKNOWN_CAP,
-    UNKNOWN_KIND, UNKNOWN_QUEUE, UNKNOWN_REQUEST, UNKNOWN_SETTING, UNSTORABLE, UNSUPPORTED_MEDIA_TYPE,
-};
+use super::super::problem::*;
 
 /// A set of classes that a call may be refused with.
 pub(in crate::http) trait Refusing {
@@ -44,17 +38,12 @@ macro_rules! sets {
 }
 
 sets! {
-    /// Any call at all; overloaded: there are too many connections.
+    /// Any call; overloaded: too many connections are open.
     Anywhere = [INTERNAL, TIMED_OUT, OVERLOADED];
     /// A call that asks the database.
     Asking = [DATABASE_UNAVAILABLE, NOT_MIGRATED, NOT_PERMITTED];
     /// A call that may need a key.
     Guarded = [UNAUTHENTICATED, FORBIDDEN, FOREIGN_ORIGIN];
-    /// A call of `/v1`, whatever it is for.
-    Call = [
-        INTERNAL, TIMED_OUT, DATABASE_UNAVAILABLE, NOT_MIGRATED, NOT_PERMITTED, OVERLOADED, UNAUTHENTICATED, FORBIDDEN,
-        FOREIGN_ORIGIN,
-    ];
     /// A path that names a kind.
     OfKind = [UNKNOWN_KIND];
     /// A path that names a request.
@@ -75,17 +64,20 @@ sets! {
     Submitting = [INVALID_HEADER, INVALID_REQUEST, KEY_REUSED, GATE_CLOSED, GATE_BUSY, KIND_NOT_CONFIGURED];
     /// A submission of many.
     Batching = [BATCH_TOO_LARGE];
-    /// A submission that may name who is told of its end.
+    /// A submission that may have a callback URL.
     CallingBack = [CALLBACK_REFUSED];
     /// A change of the configuration.
     Changing = [INVALID_REQUEST];
-    /// A change of policies, or of what they have to fit.
+    /// A change of policies, or of the times that limit them.
     Budgeting = [POLICY_REFUSED];
     /// A cancellation.
     Cancelling = [NOT_CANCELLABLE, ILLEGAL_STATE];
     /// A response of the downstream.
     Responding = [UNKNOWN_REQUEST, RESPONSE_MISFIT, ILLEGAL_STATE];
 }
+
+/// Any call of `/v1`.
+pub(in crate::http) type Call = (Anywhere, Asking, Guarded);
 
 macro_rules! joined {
     ($($set:ident)+) => {
@@ -150,7 +142,7 @@ fn refusal(status: u16, classes: &[&'static Class]) -> Response {
             "type": format!("{TYPE_PREFIX}{}", class.code),
             "title": class.title,
             "status": status,
-            "detail": "what happened this time, and what to do about it",
+            "detail": "the cause of this occurrence, and the remedy",
             "code": class.code,
             "retryable": class.retryable,
         })

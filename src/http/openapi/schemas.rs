@@ -1,20 +1,17 @@
-//! What several answers hold.
+//! Schemas that several answers share, or that no type derives.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 use utoipa::{
     PartialSchema, ToSchema,
-    openapi::{ArrayBuilder, ObjectBuilder, OneOfBuilder, RefOr, Schema, Type, schema::SchemaType},
+    openapi::{ArrayBuilder, ObjectBuilder, RefOr, Schema, Type, schema::SchemaType},
 };
 
-use super::super::{
-    answers::Outcome,
-    problem::{self, Class},
-};
-use crate::request::{RequestError, Status};
+use super::super::problem::{self, Class};
+use crate::request::Status;
 
-/// What went wrong with a call (RFC 9457).
+/// The error of a call (RFC 9457).
 #[derive(ToSchema)]
 #[schema(as = Problem)]
 #[expect(dead_code, reason = "describes what `Problem::into_response` writes")]
@@ -27,12 +24,12 @@ pub(in crate::http) struct ProblemDocument {
     /// The status of the answer.
     #[schema(minimum = 400, maximum = 599)]
     status: u16,
-    /// What happened this time, and what to do about it.
+    /// The cause of this occurrence, and the remedy.
     detail: String,
     /// The class of problem, for programs: stable.
     #[schema(value_type = Code)]
     code: String,
-    /// Whether the same call may succeed later, with nobody doing anything about it.
+    /// Whether the same call may succeed later without any intervention.
     retryable: bool,
 }
 
@@ -71,47 +68,18 @@ fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> RefOr<Schema> {
 /// Any JSON value.
 pub(in crate::http) type Json = Value;
 
-impl PartialSchema for RequestError {
-    fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new()
-            .description(Some("Why a request has not succeeded"))
-            .property("code", about("For programs: stable, such as `rejected`"))
-            .required("code")
-            .property("message", about("For people"))
-            .required("message")
-            .property(
-                "retryable",
-                ObjectBuilder::new()
-                    .schema_type(Type::Boolean)
-                    .description(Some("Whether submitting the same again may succeed")),
-            )
-            .required("retryable")
-            .into()
-    }
+/// Why a request has not succeeded
+#[derive(ToSchema)]
+#[schema(as = RequestError)]
+#[expect(dead_code, reason = "describes `RequestError`")]
+pub(in crate::http) struct ErrorDocument {
+    /// For programs: stable, such as `rejected`
+    code: String,
+    /// For people
+    message: String,
+    /// Whether submitting the same again may succeed
+    retryable: bool,
 }
-
-impl ToSchema for RequestError {}
-
-impl PartialSchema for Outcome {
-    fn schema() -> RefOr<Schema> {
-        OneOfBuilder::new()
-            .item(
-                ObjectBuilder::new()
-                    .title(Some("Succeeded"))
-                    .property("result", Json::schema())
-                    .required("result"),
-            )
-            .item(
-                ObjectBuilder::new()
-                    .title(Some("Failed or timed out"))
-                    .property("error", RequestError::schema())
-                    .required("error"),
-            )
-            .into()
-    }
-}
-
-impl ToSchema for Outcome {}
 
 /// One of a stream's events: its fields, each on a line of its own.
 #[derive(ToSchema)]
@@ -122,11 +90,11 @@ pub(in crate::http) struct EventFields {
     /// The number of the request's latest transition, for `Last-Event-ID`.
     #[schema(pattern = "^[1-9][0-9]*$")]
     id: String,
-    /// What it says, as JSON.
+    /// The event's body, as JSON.
     data: String,
 }
 
-/// What an event is about.
+/// The sort of an event.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[expect(dead_code, reason = "describes what `events` writes")]
@@ -152,9 +120,3 @@ impl PartialSchema for Payloads {
 }
 
 impl ToSchema for Payloads {}
-
-fn about(description: &str) -> ObjectBuilder {
-    ObjectBuilder::new()
-        .schema_type(Type::String)
-        .description(Some(description))
-}

@@ -1,10 +1,9 @@
-//! Every figure there is: name, form, labels, meaning. `docs/operations.md` has the same as a table, and a test
-//! compares.
+//! Every metric: name, form, labels, meaning. `docs/operations.md` has the same as a table, and a test compares.
 //!
-//! Labels have few values, all of our own making or an operator's: routes, statuses, kinds, queues. What callers make
-//! up is counted as `unknown`, `unmatched` or `other`.
+//! Labels have few values, which the program or an operator defines: routes, statuses, kinds, queues. Names that
+//! callers invent are counted as `unknown`, `unmatched` or `other`.
 
-/// What a figure is made of.
+/// The form of a metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Form {
     /// Only grows, from zero at the start of the process.
@@ -15,16 +14,16 @@ pub enum Form {
     Histogram(&'static [f64]),
 }
 
-/// One figure.
+/// One metric.
 #[derive(Debug)]
 pub struct Metric {
     /// Its name.
     pub name: &'static str,
-    /// What it is made of.
+    /// Its form.
     pub form: Form,
     /// The names of its labels, in order.
     pub labels: &'static [&'static str],
-    /// What it means.
+    /// Its meaning.
     pub help: &'static str,
 }
 
@@ -40,12 +39,12 @@ macro_rules! metrics {
             };
         )+
 
-        /// Every figure.
+        /// Every metric.
         pub static ALL: &[&Metric] = &[$(&$id),+];
     };
 }
 
-/// Seconds, from what a node answers by itself to the longest it works on a call.
+/// Seconds, from an answer without the database to the time limit of a call.
 const CALL_SECONDS: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 ];
@@ -55,16 +54,16 @@ const STAGE_SECONDS: &[f64] = &[
     0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
 ];
 
-/// How often somebody polls for a request.
+/// Polls of one request.
 const POLL_COUNTS: &[f64] = &[1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0];
 
-/// Seconds for which an end waits to be asked for, from a caller who waits for it to one who is gone.
+/// Seconds between an end and the first poll that answers it, from a waiting caller to one that has left.
 const LATENESS_SECONDS: &[f64] = &[0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 300.0];
 
-/// Seconds by which an end is later than told: as the database counts them, in `finish_sample`.
+/// Seconds by which an end is later than its ETA; the database counts with the same bounds, in `finish_sample`.
 pub(super) const ETA_ERROR_SECONDS: &[f64] = &[-30.0, -5.0, -1.0, 0.0, 1.0, 5.0, 30.0];
 
-/// How many submissions share a statement.
+/// Submissions per statement.
 const GROUP_SIZES: &[f64] = &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0];
 
 use Form::{Counter, Gauge, Histogram};
@@ -87,7 +86,7 @@ metrics! {
     GATE_COPY_CLOSED = Gauge, "tidegate_gate_copy_closed" ["gate"],
         "Whether the gate is closed in this node's copy; gates of kinds and submitters, too";
     GATE_COPY_AGE = Gauge, "tidegate_gate_copy_age_seconds" [],
-        "Time since this node last read the gates; above 6, its copy refuses nobody";
+        "Time since this node last read the gates; above 6, its copy refuses no submission";
     SUBMISSION_GROUP_SIZE = Histogram(GROUP_SIZES), "tidegate_submission_group_size" [],
         "How many submissions shared one statement";
     POLLS = Counter, "tidegate_polls_total" ["kind", "answer"],

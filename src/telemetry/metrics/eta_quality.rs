@@ -1,24 +1,9 @@
-//! How good predictions were, from the database's own bins: a histogram of these can only be written out.
+//! The quality of ETAs. The database has counted the bins, so their histogram is written as text.
 
 use std::fmt::Write;
 
-use super::{
-    Metrics,
-    catalogue::{ETA_ERROR, ETA_ERROR_SECONDS, ETA_P90_HELD, ETA_P90_STATED, Metric},
-};
+use super::catalogue::{ETA_ERROR, ETA_ERROR_SECONDS, Metric};
 use crate::store::EtaQuality;
-
-/// Notes what is a counter.
-pub(super) fn note(metrics: &Metrics, quality: &[EtaQuality]) {
-    let count = |metric: &Metric, kind: &str, count: i64| {
-        let count = u64::try_from(count).unwrap_or_default();
-        metrics.counter(metric, &[("kind", kind)]).absolute(count);
-    };
-    for of in quality {
-        count(&ETA_P90_STATED, &of.kind, of.p90_stated);
-        count(&ETA_P90_HELD, &of.kind, of.p90_held);
-    }
-}
 
 /// The histogram of errors, as text. Kinds are plain words.
 pub(super) fn histogram(quality: &[EtaQuality]) -> String {
@@ -46,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bins_become_buckets_that_hold_those_before_them() {
+    fn bins_become_cumulative_buckets() {
         let text = histogram(&[EtaQuality {
             kind: "direct".to_owned(),
             error_seconds_sum: -2.5,

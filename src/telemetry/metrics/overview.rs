@@ -1,8 +1,8 @@
-//! What the database knows of queues, requests, predictions, webhooks, workers and duties.
+//! Metrics that are read from the database: queues, requests, ETAs, webhooks, workers, duties.
 //!
-//! Read when somebody asks, at most once a second however many ask, and no more than a fifth of the time: at a million
-//! messages the views take a while. Each reading stands alone, so that a queue that is gone, or a limit that was taken
-//! away, does not go on being reported; while the database is away nothing but that is.
+//! They are read on demand, at most once a second for any number of scrapes, and during a fifth of the time at most:
+//! with a million messages the views are slow. Each reading starts empty, so that a removed queue or limit disappears;
+//! while the database is unavailable only that is reported.
 
 use std::{
     sync::Arc,
@@ -14,10 +14,10 @@ use tokio::sync::Mutex;
 use super::{
     Metrics,
     catalogue::{
-        DATABASE_UP, GATE_CLOSED, GATE_HIGH_WATER, GATE_LOW_WATER, MAINTENANCE_LAG, Metric, QUEUE_BACKING_OFF,
-        QUEUE_CONCURRENCY_LIMIT, QUEUE_DEPTH, QUEUE_DRAIN_RATE, QUEUE_HELD, QUEUE_OLDEST_AGE, QUEUE_PAUSED,
-        QUEUE_RATE_LIMIT, QUEUE_UNSERVED, QUEUE_WAITING, RECOVERED, REQUESTS, RESPONSES_EXPIRED, WEBHOOK_OLDEST_AGE,
-        WEBHOOKS, WORKERS,
+        DATABASE_UP, ETA_P90_HELD, ETA_P90_STATED, GATE_CLOSED, GATE_HIGH_WATER, GATE_LOW_WATER, MAINTENANCE_LAG,
+        Metric, QUEUE_BACKING_OFF, QUEUE_CONCURRENCY_LIMIT, QUEUE_DEPTH, QUEUE_DRAIN_RATE, QUEUE_HELD,
+        QUEUE_OLDEST_AGE, QUEUE_PAUSED, QUEUE_RATE_LIMIT, QUEUE_UNSERVED, QUEUE_WAITING, RECOVERED, REQUESTS,
+        RESPONSES_EXPIRED, WEBHOOK_OLDEST_AGE, WEBHOOKS, WORKERS,
     },
     eta_quality, stages,
 };
@@ -32,17 +32,12 @@ const FRESH: Duration = Duration::from_secs(1);
 /// How long a reading may take.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Reads the database's figures.
+/// Reads these metrics.
 #[derive(Debug)]
 pub struct Overview {
     store: Store,
-    last: Mutex<Option<Reading>>,
-}
-
-#[derive(Debug)]
-struct Reading {
-    text: Arc<str>,
-    until: Instant,
+    /// The last reading, and until when it is used.
+    last: Mutex<Option<(Arc<str>, Instant)>>,
 }
 
 impl Overview {
@@ -55,33 +50,30 @@ impl Overview {
         }
     }
 
-    /// The figures, as text. Whoever asks while they are being read waits for the same reading.
+    /// The metrics, as text. Concurrent callers share one reading.
     pub async fn render(&self) -> Arc<str> {
         let mut last = self.last.lock().await;
-        if let Some(reading) = last.as_ref()
-            && Instant::now() < reading.until
+        if let Some((text, until)) = last.as_ref()
+            && Instant::now() < *until
         {
-            return Arc::clone(&reading.text);
+            return Arc::clone(text);
         }
         let began = Instant::now();
         let text = match tokio::time::timeout(PATIENCE, self.read()).await {
             Ok(Ok(text)) => text,
             outcome => {
-                let why = match outcome {
+                let reason = match outcome {
                     Ok(Err(error)) => error.to_string(),
                     _ => format!("no answer within {} s", PATIENCE.as_secs()),
                 };
-                tracing::debug!(error = why, "cannot read the database's figures");
+                tracing::debug!(error = reason, "failed to read the database's metrics");
                 let metrics = Metrics::empty();
                 metrics.gauge(&DATABASE_UP, &[]).set(0);
                 metrics.render()
             }
         };
         let text = Arc::from(text);
-        *last = Some(Reading {
-            text: Arc::clone(&text),
-            until: Instant::now() + FRESH.max(began.elapsed() * 4),
-        });
+        *last = Some((Arc::clone(&text), Instant::now() + FRESH.max(began.elapsed() * 4)));
         text
     }
 
@@ -112,26 +104,26 @@ impl Overview {
         for duty in self.store.maintenance_overview().await? {
             set(&MAINTENANCE_LAG, &[("duty", &duty.duty)], duty.overdue_seconds);
         }
-        for (what, count) in self.store.recovered().await? {
+        let count = |metric: &Metric, labels: &[(&'static str, &str)], count: i64| {
             let count = u64::try_from(count).unwrap_or_default();
-            metrics.counter(&RECOVERED, &[("what", &*what)]).absolute(count);
+            metrics.counter(metric, labels).absolute(count);
+        };
+        for (figure, recovered) in self.store.recovered().await? {
+            count(&RECOVERED, &[("what", &*figure)], recovered);
         }
         let webhooks = self.store.webhook_counts().await?;
-        for (state, count) in [
-            ("waiting", webhooks.waiting),
-            ("under_way", webhooks.under_way),
-            ("failed", webhooks.failed),
-        ] {
-            set(&WEBHOOKS, &[("state", state)], count as f64);
-        }
+        set(&WEBHOOKS, &[("state", "waiting")], webhooks.waiting as f64);
+        set(&WEBHOOKS, &[("state", "under_way")], webhooks.under_way as f64);
+        set(&WEBHOOKS, &[("state", "failed")], webhooks.failed as f64);
         set(&WEBHOOK_OLDEST_AGE, &[], webhooks.oldest_seconds);
-        let expired = self.store.expired_responses().await?;
-        let expired = u64::try_from(expired).unwrap_or_default();
-        metrics.counter(&RESPONSES_EXPIRED, &[]).absolute(expired);
+        count(&RESPONSES_EXPIRED, &[], self.store.expired_responses().await?);
         let quality = self.store.eta_quality().await?;
-        eta_quality::note(&metrics, &quality);
-        stages::note(&metrics, &self.store.stage_levels().await?);
-        stages::note_estimators(&metrics, &self.store.estimator_overview().await?);
+        for of in &quality {
+            count(&ETA_P90_STATED, &[("kind", &of.kind)], of.p90_stated);
+            count(&ETA_P90_HELD, &[("kind", &of.kind)], of.p90_held);
+        }
+        stages::record(&metrics, &self.store.stage_levels().await?);
+        stages::record_estimators(&metrics, &self.store.estimator_overview().await?);
         set(&DATABASE_UP, &[], 1.0);
         Ok(metrics.render() + &eta_quality::histogram(&quality))
     }

@@ -9,7 +9,7 @@ use metrics::Counter;
 
 use super::{Metrics, catalogue::Metric};
 
-/// What stands for every kind that nobody has.
+/// The label of all unknown kinds.
 const UNKNOWN: &str = "unknown";
 
 /// One counter for each kind and word, made when the kind is first met.
@@ -31,22 +31,18 @@ impl<const WORDS: usize> PerKind<WORDS> {
             words,
             known: RwLock::default(),
         };
-        let known = HashMap::from([(UNKNOWN.to_owned(), per_kind.counters(UNKNOWN))]);
-        *per_kind.known.write().unwrap_or_else(PoisonError::into_inner) = known;
+        per_kind.add(UNKNOWN);
         per_kind
     }
 
-    /// Counts for a kind that exists: the database has just answered for it.
+    /// Counts for a kind that exists, as an answer of the database has shown.
     pub fn count(&self, kind: &str, word: usize) {
         if !self.count_if_known(kind, word) {
-            let counters = self.counters(kind);
-            counters[word].increment(1);
-            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-            known.insert(kind.to_owned(), counters);
+            self.add(kind)[word].increment(1);
         }
     }
 
-    /// Counts for a kind that may be made up.
+    /// Counts for a kind that may not exist.
     pub fn count_unproven(&self, kind: &str, word: usize) {
         if !self.count_if_known(kind, word) {
             self.count_if_known(UNKNOWN, word);
@@ -62,9 +58,12 @@ impl<const WORDS: usize> PerKind<WORDS> {
         true
     }
 
-    fn counters(&self, kind: &str) -> [Counter; WORDS] {
+    fn add(&self, kind: &str) -> [Counter; WORDS] {
         let [of, by] = [self.metric.labels[0], self.metric.labels[1]];
-        self.words
-            .map(|word| self.metrics.counter(self.metric, &[(of, kind), (by, word)]))
+        let counter = |word| self.metrics.counter(self.metric, &[(of, kind), (by, word)]);
+        let counters = self.words.map(counter);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.insert(kind.to_owned(), counters.clone());
+        counters
     }
 }

@@ -1,4 +1,4 @@
-//! How the calls of each stage go: its indicators, also under the names of their source document, its policy, its adaptive
+//! Metrics of each stage: its indicators, also under the names of their source document, its policy, its adaptive
 //! timeout.
 
 use super::{
@@ -12,12 +12,12 @@ use super::{
 };
 use crate::store::{EstimatorOverview, StageLevel};
 
-/// Notes every stage.
-pub(super) fn note(metrics: &Metrics, stages: &[StageLevel]) {
+/// Sets the metrics of every stage.
+pub(super) fn record(metrics: &Metrics, stages: &[StageLevel]) {
     for stage in stages {
         let of = [("kind", &*stage.kind), ("stage", &*stage.stage)];
         let set = |metric: &Metric, value: Option<f64>| {
-            // What nothing is known of is left out: zero would say that all is well.
+            // An unknown value is left out: zero would look healthy.
             if let Some(value) = value {
                 metrics.gauge(metric, &of).set(value);
             }
@@ -71,8 +71,8 @@ pub(super) fn note(metrics: &Metrics, stages: &[StageLevel]) {
     }
 }
 
-/// Notes every adaptive timeout.
-pub(super) fn note_estimators(metrics: &Metrics, estimators: &[EstimatorOverview]) {
+/// Sets the metrics of every adaptive timeout.
+pub(super) fn record_estimators(metrics: &Metrics, estimators: &[EstimatorOverview]) {
     for estimator in estimators {
         let of = [("kind", &*estimator.kind), ("stage", &*estimator.stage)];
         for (metric, value) in [

@@ -1,0 +1,190 @@
+//! One stream of events.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use axum::{http::Extensions, response::sse::Event};
+use futures_util::{Stream, stream};
+use serde_json::json;
+use tokio::{sync::OwnedSemaphorePermit, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::Streams;
+use crate::{
+    http::{
+        access::{Caller, Refusal},
+        answers::{Ended, InProgress},
+        waiting::Shutdown,
+    },
+    news::Waiter,
+    request::RequestId,
+    retry_after::RetryAfter,
+    store::Progress,
+};
+
+/// How long a reader waits before it connects again.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// How often positions and ETAs are read again, of requests in a queue and of the others.
+const REFRESH: Duration = Duration::from_secs(2);
+const REFRESH_ELSEWHERE: Duration = Duration::from_secs(10);
+
+/// The state that the last event described.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct LastSent {
+    transition_no: i32,
+    position: Option<i64>,
+    eta_seconds: Option<RetryAfter>,
+}
+
+/// An open stream.
+pub(super) struct EventStream {
+    id: RequestId,
+    waiter: Waiter,
+    /// The reader has to reconnect after that: a request may live for years, a stream may not.
+    until: Instant,
+    caller: Option<Caller>,
+    shutdown: CancellationToken,
+    last_sent: Option<LastSent>,
+    events: VecDeque<Result<Event, axum::Error>>,
+    ended: bool,
+    streams: Arc<Streams>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl EventStream {
+    /// The stream of a call with these extensions.
+    pub(super) fn new(
+        id: RequestId,
+        waiter: Waiter,
+        extensions: &Extensions,
+        streams: Arc<Streams>,
+        permit: OwnedSemaphorePermit,
+    ) -> Self {
+        Self {
+            id,
+            waiter,
+            until: Instant::now() + streams.time,
+            caller: extensions.get().cloned(),
+            shutdown: Shutdown::of(extensions),
+            last_sent: None,
+            events: VecDeque::from([Ok(Event::default().retry(RETRY))]),
+            ended: false,
+            streams,
+            _permit: permit,
+        }
+    }
+
+    /// The events of the request from here on, for a reader that knows its transitions up to `known`.
+    pub(super) fn events(
+        mut self,
+        known: Option<i32>,
+        progress: Progress,
+    ) -> impl Stream<Item = Result<Event, axum::Error>> {
+        // A reader that knows the state gets only the other changes.
+        self.last_sent = known
+            .filter(|known| *known == progress.transition_no)
+            .map(|transition_no| LastSent {
+                transition_no,
+                position: None,
+                eta_seconds: None,
+            });
+        self.push_changes(progress);
+        stream::unfold(self, |mut this| async move {
+            let event = this.next().await?;
+            Some((event, this))
+        })
+    }
+
+    /// The next event; `None` at the end.
+    async fn next(&mut self) -> Option<Result<Event, axum::Error>> {
+        loop {
+            let may_send = self.may_send().await?;
+            if may_send && let Some(event) = self.events.pop_front() {
+                return Some(event);
+            }
+            if self.ended && self.events.is_empty() || self.shutdown.is_cancelled() {
+                return None;
+            }
+            let waits_in_queue = self.last_sent.is_none_or(|sent| sent.position.is_some());
+            let period = if waits_in_queue { REFRESH } else { REFRESH_ELSEWHERE };
+            let refresh = self.streams.next_refresh(period);
+            tokio::select! {
+                () = self.waiter.moved() => {}
+                () = tokio::time::sleep_until(refresh) => {}
+                () = tokio::time::sleep_until(self.until) => return None,
+                () = self.shutdown.cancelled() => return None,
+            }
+            // Pending events are sent before the outlook is read again.
+            if !self.events.is_empty() || !self.may_send().await? {
+                continue;
+            }
+            let known = self.last_sent.map(|sent| sent.transition_no);
+            match self.streams.outlooks.read(self.id, known).await {
+                Ok(Some(progress)) => self.push_changes(progress),
+                // The request was deleted: a reader that reconnects gets 404.
+                Ok(None) => self.ended = true,
+                // Read again at the next refresh.
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Whether events may be sent now; `None` when the reader has lost its access.
+    async fn may_send(&self) -> Option<bool> {
+        let Some(caller) = &self.caller else {
+            return Some(true);
+        };
+        let access = tokio::select! {
+            access = caller.check_access() => access,
+            () = self.shutdown.cancelled() => return Some(false),
+        };
+        match access {
+            Ok(()) => Some(true),
+            Err(Refusal::Unavailable(_)) => Some(false),
+            Err(_) => None,
+        }
+    }
+
+    /// Makes events of the changes since the last one.
+    fn push_changes(&mut self, progress: Progress) {
+        let Progress {
+            transition_no,
+            missed,
+            outlook,
+        } = progress;
+        for (number, status) in missed {
+            let body = json!({ "status": "queued", "job_id": self.id, "state": status });
+            self.push("state", number, body);
+        }
+        if outlook.status.is_terminal() {
+            self.ended = true;
+            return self.push("result", transition_no, Ended::of(outlook));
+        }
+        let position = outlook.position;
+        let eta_seconds = outlook.eta.map(|eta| eta.retry_after);
+        let now = LastSent {
+            transition_no,
+            position,
+            eta_seconds,
+        };
+        match self.last_sent.replace(now) {
+            Some(sent) if sent == now => {}
+            Some(sent) if sent.transition_no == transition_no && sent.position != position => {
+                let body = json!({ "position": position, "eta_seconds": eta_seconds });
+                self.push("position", transition_no, body);
+            }
+            Some(sent) if sent.transition_no == transition_no => {
+                self.push("eta", transition_no, json!({ "eta_seconds": eta_seconds }));
+            }
+            _ => self.push("state", transition_no, InProgress::of(&outlook)),
+        }
+    }
+
+    fn push(&mut self, event: &str, transition_no: i32, body: impl serde::Serialize) {
+        let event = Event::default().event(event).id(transition_no.to_string());
+        let event = event.json_data(body);
+        // After an error there is no consistent way on.
+        self.ended |= event.is_err();
+        self.events.push_back(event);
+    }
+}
