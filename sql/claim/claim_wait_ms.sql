@@ -104,4 +104,4 @@ begin
 end;
 $$;
 select tidegate_internal.allow('claim_wait_ms', '{reader,api,worker,admin}');
-select tidegate_internal.plan_along_indexes('claim_wait_ms', 'enable_sort');
+select tidegate_internal.plan_along_indexes('claim_wait_ms', 'sort');

@@ -41,4 +41,4 @@ begin
   from unnest(p_drained) as d(claimed);
 end;
 $$;
-select tidegate_internal.plan_along_indexes('end_leases', 'enable_hashjoin');
+select tidegate_internal.plan_along_indexes('end_leases', 'hashjoin');

@@ -19,4 +19,4 @@ begin
   );
 end;
 $$;
-select tidegate_internal.plan_along_indexes('held_count', 'enable_hashjoin');
+select tidegate_internal.plan_along_indexes('held_count', 'hashjoin');

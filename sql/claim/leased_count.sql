@@ -15,4 +15,4 @@ begin
   );
 end;
 $$;
-select tidegate_internal.plan_along_indexes('leased_count', 'enable_hashjoin');
+select tidegate_internal.plan_along_indexes('leased_count', 'hashjoin');

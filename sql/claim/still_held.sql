@@ -23,4 +23,4 @@ begin
 end;
 $$;
 select tidegate_internal.allow('still_held', '{worker,admin}');
-select tidegate_internal.plan_along_indexes('still_held', 'enable_hashjoin');
+select tidegate_internal.plan_along_indexes('still_held', 'hashjoin');

@@ -102,4 +102,4 @@ begin
   end case;
 end;
 $$;
-select tidegate_internal.plan_along_indexes('take_messages', 'enable_sort');
+select tidegate_internal.plan_along_indexes('take_messages', 'sort');

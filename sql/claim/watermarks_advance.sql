@@ -69,4 +69,4 @@ begin
   end if;
 end;
 $$;
-select tidegate_internal.plan_along_indexes('watermarks_advance', 'enable_sort');
+select tidegate_internal.plan_along_indexes('watermarks_advance', 'sort');

@@ -48,4 +48,4 @@ begin
   end case;
 end;
 $$;
-select tidegate_internal.plan_along_indexes('queue_count', 'enable_sort');
+select tidegate_internal.plan_along_indexes('queue_count', 'sort');

@@ -24,4 +24,4 @@ begin
   return v_waiting;
 end;
 $$;
-select tidegate_internal.plan_along_indexes('queue_has_waiting', 'enable_sort');
+select tidegate_internal.plan_along_indexes('queue_has_waiting', 'sort');

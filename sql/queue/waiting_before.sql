@@ -138,4 +138,4 @@ begin
   return v_head.below + v_head.near + least(v_surveyed + v_tail.waiting, v_end - v_next);
 end;
 $$;
-select tidegate_internal.plan_along_indexes('waiting_before', 'enable_sort');
+select tidegate_internal.plan_along_indexes('waiting_before', 'sort');

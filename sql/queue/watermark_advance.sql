@@ -96,4 +96,4 @@ begin
   end if;
 end;
 $$;
-select tidegate_internal.plan_along_indexes('watermark_advance', 'enable_sort');
+select tidegate_internal.plan_along_indexes('watermark_advance', 'sort');

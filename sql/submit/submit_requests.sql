@@ -267,4 +267,4 @@ begin
   return query select * from tidegate_internal.submit_answers(v_ids, v_own, p_each, v_new, v_etas, v_waiting, v_wait);
 end;
 $$;
-select tidegate_internal.plan_along_indexes('submit_requests', 'enable_sort');
+select tidegate_internal.plan_along_indexes('submit_requests', 'sort');
