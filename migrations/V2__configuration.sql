@@ -163,7 +163,7 @@ create table tidegate.setting (
   jitter          numeric not null default 0.1,
   heal_window     interval not null default '30 seconds',
   heal_pause      interval not null default '10 seconds',
-  -- How long events of gates, breakers and policies are kept; null: for good.
+  -- How long events of gates, breakers and policies are kept; null: forever.
   event_retention interval,
   constraint setting_has_one_row check (only_row),
   constraint setting_min_seconds_is_positive check (min_seconds >= 1),

@@ -59,7 +59,7 @@ create table tidegate.request_count (
   primary key (kind, req_status)
 );
 
--- One row a run of `recover`, or a batch of it by hand that found something. Kept for good: they are few.
+-- One row a run of `recover`, or a batch of it by hand that found something. Kept permanently: they are few.
 create table tidegate.recovery (
   id           bigint generated always as identity primary key,
   began_at     timestamptz not null default tidegate.clock(),

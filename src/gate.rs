@@ -9,7 +9,7 @@
 //!
 //! The larger epoch is newer: neither a late notification nor a reading that began before a notification restores an
 //! older state. A reading that began after the last change of the copy counts even with a smaller epoch, so no state is
-//! kept for good: a restored database goes back, and any session may notify.
+//! kept permanently: a restored database goes back, and any session may notify.
 //!
 //! A copy that could not be read for six seconds refuses no submission.
 

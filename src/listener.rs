@@ -96,7 +96,7 @@ pub async fn listen(pool: PgPool, store: Store, subscribers: Vec<Box<dyn Subscri
                 Ok(End::Pooled) => {
                     if !warned {
                         tracing::warn!(
-                            "no notification arrives, so this program only polls, with more delay: give it a connection \
+                            "LISTEN receives no notifications, so this program only polls, with more delay: give it a connection \
                              that no transaction pooler shares, with --listen-database-url"
                         );
                     }

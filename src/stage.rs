@@ -80,7 +80,7 @@ pub enum Sent {
         /// Whether the downstream may have seen the request: false only when it certainly has not.
         may_have_left: bool,
     },
-    /// The downstream refused it for good.
+    /// The downstream refused it permanently.
     Rejected(RequestError),
 }
 

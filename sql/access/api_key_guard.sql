@@ -21,7 +21,7 @@ begin
   end if;
   if tg_op = 'UPDATE' and old.revoked_at is not null and new.revoked_at is distinct from old.revoked_at then
     raise exception using
-      errcode = 'TG007', message = format('API key %s is revoked for good: create another key', old.id);
+      errcode = 'TG007', message = format('API key %s is revoked permanently: create another key', old.id);
   end if;
 
   perform pg_advisory_xact_lock(hashtextextended('tidegate.api_key', 0));

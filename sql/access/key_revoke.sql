@@ -1,4 +1,4 @@
--- key_revoke: Ends an API key, for good; every node refuses it within a second.
+-- key_revoke: Ends an API key, permanently; every node refuses it within a second.
 --
 -- Returns the key: `revoked`, or `already_revoked` by an earlier call, with its time. Raises TG007 for an unknown id.
 -- Calls that are under way finish.

@@ -1,6 +1,6 @@
 -- Comments on the tables of this folder's subject.
 
-comment on column tidegate.setting.event_retention is 'How long gate, breaker, policy events are kept; null: for good.';
+comment on column tidegate.setting.event_retention is 'How long gate, breaker, policy events are kept; null: forever.';
 
 comment on table tidegate.config_change is 'Append-only history of the configuration, one row per changed column.';
 comment on column tidegate.config_change.id is 'Ascends in the order in which changes were made.';
@@ -27,7 +27,7 @@ comment on column tidegate.kind.eta is 'Source of ETAs: nominal (configured time
 comment on column tidegate.kind.readiness_timeout is 'Longest time in queued before timed_out; applied at submit.';
 comment on column tidegate.kind.deadline is 'Longest time to the receipt before failure; applied at submit.';
 comment on column tidegate.kind.response_timeout is 'Longest wait from the receipt to the response before timed_out.';
-comment on column tidegate.kind.retention is 'How long ended requests are kept, at least dedup_window; null: for good.';
+comment on column tidegate.kind.retention is 'How long ended requests are kept, at least dedup_window; null: forever.';
 comment on column tidegate.kind.callback_url is 'URL to notify of ends, unless a request has its own; null: none.';
 comment on column tidegate.kind.key_mode is 'Missing key: caller (none), natural (key_paths) or proxy (payload).';
 comment on column tidegate.kind.key_paths is 'Natural keys: payload members that make the key, such as order.id.';

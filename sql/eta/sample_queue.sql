@@ -57,7 +57,7 @@ begin
   delete from tidegate.queue_sample as s where s.queue = p_queue.name and s.at < p_now - 2 * v_window;
 
   -- Numbers that a message come due again goes over a second time count once. A snoozed check leaves its queue
-  -- only to come back, so of a readiness queue what left it for good is counted.
+  -- only to come back, so of a readiness queue what left it permanently is counted.
   select
     case
       when p_queue.stage = 'tx' then sum(greatest(step.moved, 0))

@@ -30,7 +30,7 @@ begin
   where g.name = p_gate
   returning g.* into v_gate;
   perform tidegate_internal.gate_changed(
-    v_gate, case p_state when 'accepting' then 'low-water mark' else 'high-water mark' end, true
+    v_gate, case p_state when 'accepting' then 'low mark' else 'high mark' end, true
   );
   return true;
 end;

@@ -1,4 +1,4 @@
--- queue_has_waiting: Whether a message at or after the queue's low-water mark may be taken now.
+-- queue_has_waiting: Whether a message at or after the queue's watermark may be taken now.
 create or replace function tidegate_internal.queue_has_waiting(p_queue text, p_now timestamptz default tidegate.clock())
   returns boolean
   language plpgsql

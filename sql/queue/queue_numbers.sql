@@ -1,7 +1,7 @@
 -- queue_numbers: The last number that a queue has drawn, and how many up to it are known to be dead.
 --
 -- At most as many messages as lie between them are in the queue. An offset beyond the last number is that of another
--- sequence (this one was set back or made again): it is set to 0 before anything is drawn, promised work included, or
+-- sequence (this one was set back or made again): it is set to 0 before any draw, also with admission `accepted`, or
 -- the last number would grow up to it. Too small an offset is always safe, and the next refresh corrects it.
 create or replace function tidegate_internal.queue_numbers(p_queue text, out dead bigint, out last bigint)
   language plpgsql

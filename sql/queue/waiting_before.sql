@@ -17,7 +17,7 @@ create or replace function tidegate_internal.waiting_before(
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_lag      constant integer := 32;    -- blocks; by more the low-water mark does not lag behind the head
+  v_lag      constant integer := 32;    -- blocks; by more the watermark does not lag behind the head
   v_many     constant integer := 2000;  -- messages with a time that has come, counted one by one
   v_mark     bigint;
   v_due      timestamptz;

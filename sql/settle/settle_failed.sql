@@ -1,4 +1,4 @@
--- settle_failed: queued → failure, when the readiness check failed for good; returns the requests that moved.
+-- settle_failed: queued → failure, when the readiness check failed permanently; returns the requests that moved.
 --
 -- `errors` (one per lease): {"code", "message", "retryable"}. `took_ms` and `hedges` (one per lease, or null): how long
 -- the call took, and how many more were made for it. Returns the requests that moved; a missing one was not this

@@ -1,4 +1,4 @@
--- settle_rejected: tx_in_flight → failure, when the downstream refused for good; returns the requests that moved.
+-- settle_rejected: tx_in_flight → failure, when the downstream refused permanently; returns the requests that moved.
 --
 -- `errors` (one per lease): {"code", "message", "retryable"}. `took_ms` and `hedges` (one per lease, or null): how long
 -- the call took, and how many more were made for it. Returns the requests that moved; a missing one was not this

@@ -17,7 +17,7 @@ begin
   if p_fresh > v_least.high_water then
     raise exception using errcode = 'TG011',
       message = format(
-        'a batch of %s requests is larger than the high-water mark of gate "%s", %s: it would never be let in',
+        'a batch of %s requests is larger than the high mark of gate "%s", %s: it would never be let in',
         p_fresh, v_least.name, v_least.high_water
       ),
       hint = 'split the batch, or raise the mark with `tidegate gate set`';

@@ -31,7 +31,7 @@ pub(super) struct Gate {
 enum Action {
     /// Set the marks of a queue's gate, or of a cap, which is made if there is none
     ///
-    /// Marks that are not given stay. The low-water mark of a new cap is half of its high-water mark.
+    /// Marks that are not given stay. The low mark of a new cap is half of its high mark.
     Set {
         #[command(flatten)]
         which: Which,
@@ -200,8 +200,8 @@ async fn set(store: &Store, watched: &Watched, marks: QuotaMarks) -> anyhow::Res
 fn contradicted_mark(gate: &GateRow, marks: QuotaMarks) -> Option<String> {
     let (high, low) = (gate.high_water, gate.low_water);
     match (marks.high_water, marks.low_water) {
-        (Some(new), None) if new <= low => Some(format!("the low-water mark is {low}; set it as well, with --low")),
-        (None, Some(new)) if new >= high => Some(format!("the high-water mark is {high}; set it as well, with --high")),
+        (Some(new), None) if new <= low => Some(format!("the low mark is {low}; set it as well, with --low")),
+        (None, Some(new)) if new >= high => Some(format!("the high mark is {high}; set it as well, with --high")),
         _ => None,
     }
 }

@@ -44,7 +44,7 @@ struct Batch {
 
 /// `POST /v1/{kind}/batch`: an array of payloads in, their ids out, in order. 202 when all of them are stored, durably;
 /// anything else means that none is. `Retry-After` is when to ask for the last of them. 429 for the whole batch when
-/// the gate has no room for all of it; 422 when it never would, because the batch is larger than its high-water mark.
+/// the gate has no room for all of it; 422 when it never would, because the batch is larger than its high mark.
 ///
 /// `Idempotency-Key` stands for the whole batch: with the same payloads in the same order it is the same batch, marked
 /// `Idempotency-Replayed: true` when nothing of it is new; with others, or more or fewer, 422.

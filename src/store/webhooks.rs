@@ -87,7 +87,7 @@ pub enum Attempted {
         /// The status it answered with.
         status: u16,
     },
-    /// The receiver refuses it for good.
+    /// The receiver refuses it permanently.
     Refused {
         /// The status it answered with, if it did.
         status: Option<u16>,

@@ -1,4 +1,4 @@
-//! Is a key kept so that nobody can steal it, revive it or lose it?
+//! Is an API key safe from theft, revival and loss?
 
 use sqlx::PgConnection;
 use tidegate::api_key::{ApiKey, Scope};

@@ -32,7 +32,7 @@ pub(crate) async fn is_denied(session: &mut PgConnection, sql: &str) {
     assert_eq!(refusal.code, PERMISSION_DENIED, "{sql}: {refusal:?}");
 }
 
-/// Nobody but the owner writes what the engine keeps, or looks into the queues.
+/// Only the owner writes the engine's tables or reads the queues.
 async fn writes_nothing(session: &mut PgConnection) {
     for table in [
         "request",
@@ -66,7 +66,7 @@ async fn writes_nothing(session: &mut PgConnection) {
     is_denied(session, "set session_replication_role = replica").await;
 }
 
-/// Inner functions belong to nobody.
+/// No role may call inner functions.
 async fn calls_no_inner_function(session: &mut PgConnection) {
     for call in [
         "select tidegate_internal.end_requests('{}', '{queued}', 'failure', '{cancelled}', null)",
@@ -259,7 +259,7 @@ async fn an_api_submits_answers_cancels_and_maintains_and_nothing_else() {
     }
 }
 
-/// What everybody may read.
+/// The columns that every role may read.
 async fn reads_of(session: &mut PgConnection, relation: &str) {
     for what in ["count(*)", "min(t::text)"] {
         column(session, &format!("select {what} from tidegate.{relation} as t")).await;
@@ -414,7 +414,7 @@ async fn anybody_else_is_outside() {
     ] {
         is_denied(&mut session, sql).await;
     }
-    // No function is anybody's by default.
+    // No role may call a function by default.
     let mut owner = database.session().await;
     assert_eq!(
         column(

@@ -19,7 +19,7 @@ impl Queue {
     }
 }
 
-/// How long a request is put off.
+/// How long a request is snoozed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     None,
@@ -156,7 +156,7 @@ pub enum Command {
     Lapse {
         queue: Queue,
     },
-    /// Time passes: whatever was put off in a queue may be taken.
+    /// Time passes: snoozed messages become visible.
     ComesDue {
         queue: Queue,
     },

@@ -88,7 +88,7 @@ async fn lives_that_the_functions_led_are_sound_in_every_flow_and_status() {
 async fn whatever_the_functions_do_in_any_order_leaves_sound_lives() {
     let database = TestDatabase::unlimited().await;
     add_bucketed(&database).await;
-    // Nobody sweeps here: a deadline that passes would be missed.
+    // No maintenance runs here: a deadline that passes would be missed.
     database
         .execute(
             "update tidegate.kind set deadline = '1 hour', readiness_timeout = '15 minutes', response_timeout = '30 minutes'",
@@ -460,8 +460,8 @@ async fn what_is_not_there_cannot_be_replayed() {
         assert_eq!(refused.code, "TG006");
         refused.message
     };
-    let nobody = "00000000-0000-7000-8000-000000000000";
-    assert_eq!(replay(nobody).await, format!("there is no request {nobody}"));
+    let unknown = "00000000-0000-7000-8000-000000000000";
+    assert_eq!(replay(unknown).await, format!("there is no request {unknown}"));
 
     let id = database.request_in("direct", "failure").await.to_string();
     database

@@ -1,4 +1,4 @@
-//! Breakers: do they trip, hold for everybody, let a bounded number of probes through, and close again?
+//! Breakers: do they trip, hold for all workers, let a bounded number of probes through, and close again?
 
 use crate::support::{
     TestDatabase, eventually,
@@ -115,7 +115,7 @@ async fn while_it_is_open_nobody_claims_and_callers_are_told_to_stay_away() {
     let positions = "select array_agg(position order by id)::text from tidegate.request_eta";
     let before = database.value(positions).await;
 
-    // Of the queue's kinds one has no breaker, so this one's requests are put off; the others are claimed past them.
+    // Of the queue's kinds one has no breaker, so this one's requests are snoozed; the others are claimed past them.
     let proofs = submit_many(&database, "input_proof", 3).await;
     let held = session.claim("tx", 2).await;
     assert_eq!(held.iter().map(|held| held.id).collect::<Vec<_>>(), proofs[..2]);

@@ -68,7 +68,7 @@ async fn claims_cost_the_same_however_many_were_served_since_the_snapshot() {
     let costs = drain(&mut session, 100, 0).await;
     old.rollback().await;
 
-    // Dead entries between the low-water mark and the first message come and go like the teeth of a saw, about twenty
+    // Dead entries between the watermark and the first message come and go like the teeth of a saw, about twenty
     // claims long: whole teeth are compared.
     let first = average(&costs[2..24]);
     let last = average(&costs[78..]);

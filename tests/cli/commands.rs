@@ -12,7 +12,7 @@ use tokio::{
 use crate::support::TestDatabase;
 
 /// A port of loopback without a listener.
-const NO_SERVER: &str = "postgres://nobody@127.0.0.1:1/nowhere";
+const NO_SERVER: &str = "postgres://user@127.0.0.1:1/nowhere";
 
 pub fn tidegate(url: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));

@@ -80,11 +80,11 @@ async fn invalid_arguments_are_refused_with_a_reason() {
         (&["set", "nope", "--high", "4"][..], "no queue"),
         (
             &["set", "tx", "--high", "4"],
-            "; the low-water mark is 500000; set it as well, with --low",
+            "; the low mark is 500000; set it as well, with --low",
         ),
         (
             &["set", "tx", "--low", "1000000"],
-            "; the high-water mark is 1000000; set it as well, with --high",
+            "; the high mark is 1000000; set it as well, with --high",
         ),
         (&["set", "tx", "--high", "4"], "low water is below high water"),
         (&["set", "tx"], "--high"),
@@ -148,7 +148,7 @@ async fn what_is_held_by_hand_and_what_closed_is_told_first_and_remembered() {
     for (line, words) in history[1..].iter().zip([
         "kind direct TOO_MANY_REQUESTS 3 released",
         "kind direct TOO_MANY_REQUESTS 3 forced closed",
-        "kind direct TOO_MANY_REQUESTS 3 high-water mark",
+        "kind direct TOO_MANY_REQUESTS 3 high mark",
     ]) {
         assert!(line.contains(words), "{line}: {words}");
     }

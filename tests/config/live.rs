@@ -79,7 +79,7 @@ async fn since_change_after(database: &TestDatabase, last: i64) -> Option<f64> {
 async fn the_eta_of_a_waiting_request_follows_every_change_at_every_node_within_a_second() {
     let database = TestDatabase::new().await;
     let nodes = [Api::of(&database).await, Api::of(&database).await];
-    // Ten before it, and nobody claims: p = 10, P = 2 s, T = 0.1 s, M = 0.2 are 4 s.
+    // Ten before it, and no worker claims: p = 10, P = 2 s, T = 0.1 s, M = 0.2 are 4 s.
     submit_many(&database, "direct", 10).await;
     let waiting = nodes[0].submit("direct").await;
     // Four before it in the readiness queue, Q = 11.

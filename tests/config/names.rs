@@ -1018,7 +1018,7 @@ async fn many_who_change_many_settings_at_once_never_deadlock() {
     for task in tasks {
         task.await.unwrap();
     }
-    // Whoever was last, all of it is theirs.
+    // The row holds all settings of the last writer.
     assert_eq!(
         database
             .value(
@@ -1112,14 +1112,14 @@ async fn only_an_admin_configures_and_everybody_may_look() {
         for inner in [
             "config_set_backoff('\"0s=1\"')",
             "note_config_change('queue', 'tx', null, '{}', '{}')",
-            "set_actor('somebody')",
+            "set_actor('someone')",
         ] {
             let refusal = refused(&mut session, &format!("select tidegate_internal.{inner}")).await;
             assert_eq!(refusal.code, "42501", "{role}: {inner}");
         }
         for sql in [
             "insert into tidegate.config_change default values",
-            "update tidegate.config_change set actor = 'somebody'",
+            "update tidegate.config_change set actor = 'someone'",
             "delete from tidegate.config_change",
             "truncate tidegate.config_change",
         ] {

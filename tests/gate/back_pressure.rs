@@ -355,7 +355,7 @@ async fn a_decrypt_enters_by_its_first_queue_and_closes_the_second_by_passing() 
     session
         .texts(&format!("select id from tidegate.settle_passed({})", leases(&held)))
         .await;
-    // Promised work: never refused, so beyond the mark.
+    // Admission `accepted` is never refused, so beyond the mark.
     assert_eq!(session.text(STATE).await, "too_many_requests 34 1");
     for kind in ["public_decrypt", "direct"] {
         assert_eq!(

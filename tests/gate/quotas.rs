@@ -541,9 +541,9 @@ async fn a_removed_quota_refuses_no_submission() {
             )
             .await,
         [
-            "TOO_MANY_REQUESTS 6 high-water mark owner f",
+            "TOO_MANY_REQUESTS 6 high mark owner f",
             "ACCEPTING_REQUESTS 6 removed bob f",
-            "TOO_MANY_REQUESTS 16 high-water mark owner t"
+            "TOO_MANY_REQUESTS 16 high mark owner t"
         ]
     );
     session

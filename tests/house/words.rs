@@ -7,20 +7,14 @@ use super::tidy::{files, root};
 /// How often the whole project may use one of the words that name nothing ("whoever", …).
 const BANNED_MAX: usize = 20;
 
-/// The first cells of the rows below a heading of the glossary.
-fn first_cells(glossary: &str, heading: &str) -> Vec<String> {
-    let (_, section) = glossary.split_once(heading).expect(heading);
-    let rows = section.lines().skip_while(|line| !line.starts_with("|---"));
-    rows.skip(1)
+/// The first cells of the table below this header of the glossary.
+fn first_cells(glossary: &str, header: &str) -> Vec<String> {
+    let (_, rows) = glossary.split_once(header).expect(header);
+    let cells = rows.lines().skip(2);
+    cells
         .map_while(|row| row.strip_prefix('|')?.split('|').next())
-        .map(str::to_owned)
+        .map(|cell| cell.trim().to_owned())
         .collect()
-}
-
-/// The parts of cells between two of these marks.
-fn quoted(cells: &[String], mark: char) -> Vec<String> {
-    let parts = cells.iter().flat_map(|cell| cell.split(mark).skip(1).step_by(2));
-    parts.map(str::to_lowercase).collect()
 }
 
 /// How often a text has a word or phrase, whole.
@@ -31,7 +25,7 @@ fn occurrences(text: &str, word: &str) -> usize {
         .count()
 }
 
-/// Everything that people read, in lower case and with single spaces, so that a phrase is found across lines.
+/// All code and prose, with single spaces, so that a phrase is found across lines.
 fn texts() -> Vec<(String, String)> {
     let below = [
         ("src", "rs"),
@@ -52,7 +46,6 @@ fn texts() -> Vec<(String, String)> {
         texts.push((name.to_owned(), fs::read_to_string(root().join(name)).unwrap()));
     }
     let one_line = |text: &str| {
-        let text = text.to_lowercase();
         let words = text
             .split_whitespace()
             .filter(|word| !["//", "///", "//!", "--", "#"].contains(word));
@@ -64,26 +57,33 @@ fn texts() -> Vec<(String, String)> {
 #[test]
 fn names_and_sentences_use_the_words_of_the_glossary() {
     let glossary = fs::read_to_string(root().join("docs/glossary.md")).unwrap();
-    let replaced = first_cells(&glossary, "\n## Words that go\n");
-    let banned = first_cells(&glossary, "\n## Words that we do not use\n");
-    let names = quoted(&[replaced, banned.clone()].concat(), '`');
-    let words = quoted(&banned, '"');
-    assert!(names.len() > 8 && words.len() > 3, "{names:?}, {words:?}");
+    let words = first_cells(&glossary, "| banned | write instead |");
+    let names: Vec<_> = first_cells(&glossary, "| replaced name | name now |")
+        .iter()
+        .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+        .map(str::to_owned)
+        .collect();
+    assert!(names.len() > 20 && words.len() > 10, "{names:?}, {words:?}");
 
     let texts = texts();
-    let found = |word: &str| -> Vec<String> {
-        let counts = texts.iter().map(|(name, text)| (name, occurrences(text, word)));
-        counts
-            .filter(|(_, count)| *count > 0)
-            .map(|(name, count)| format!("{name}: {count} × {word}"))
-            .collect()
-    };
-    let old: Vec<_> = names.iter().flat_map(|name| found(name)).collect();
+    let old = found(&texts, &names);
     assert!(old.is_empty(), "names that the glossary has replaced: {old:#?}");
-    let count: usize = texts
+    let lower_case: Vec<_> = texts
         .iter()
-        .map(|(_, text)| words.iter().map(|word| occurrences(text, word)).sum::<usize>())
-        .sum();
-    let found: Vec<_> = words.iter().flat_map(|word| found(word)).collect();
-    assert!(count <= BANNED_MAX, "{count} words that name nothing: {found:#?}");
+        .map(|(name, text)| (name.clone(), text.to_lowercase()))
+        .collect();
+    let banned = found(&lower_case, &words);
+    let count: usize = banned.iter().map(|(_, _, count)| count).sum();
+    assert!(count <= BANNED_MAX, "{count} banned words: {banned:#?}");
+}
+
+/// Each file and word that occurs in it, with how often.
+fn found<'a>(texts: &'a [(String, String)], words: &'a [String]) -> Vec<(&'a str, &'a str, usize)> {
+    let pairs = texts
+        .iter()
+        .flat_map(|(name, text)| words.iter().map(move |word| (name, text, word)));
+    pairs
+        .map(|(name, text, word)| (name.as_str(), word.as_str(), occurrences(text, word)))
+        .filter(|(_, _, count)| *count > 0)
+        .collect()
 }

@@ -425,7 +425,7 @@ async fn those_beyond_the_room_are_told_later_with_a_key_or_without() {
         told.push(refused.retry_after());
     }
 
-    // 15 above the low-water mark at 1 per second, margin 0.2; less what has passed since.
+    // 15 above the low mark at 1 per second, margin 0.2; less what has passed since.
     assert!((1..=18).contains(&told[0]), "{told:?}");
     // 25 more than there is room for come one by one, in 1.2 s each, less what has passed since.
     assert!((35..=48).contains(&told[39]), "{told:?}");

@@ -55,7 +55,7 @@ async fn a_closed_gate_answers_429_and_when_to_come_back() {
         .await;
     close(&database).await;
 
-    // 100 above the low-water mark at 10 per second, margin 0.2; the decrypt will pass this queue too.
+    // 100 above the low mark at 10 per second, margin 0.2; the decrypt will pass this queue too.
     for kind in ["direct", "public-decrypt"] {
         let path = format!("/v1/{kind}");
         assert_refused(&api.post_with_key(&path, "k", &json!({})).await, 12);
@@ -144,7 +144,7 @@ async fn those_left_out_by_the_group_that_closes_the_gate_are_told_when_it_opens
         .await
         .unwrap();
 
-    // 15 above the low-water mark at 10 per second, margin 0.2.
+    // 15 above the low mark at 10 per second, margin 0.2.
     let retry_after = tidegate::retry_after::RetryAfter::seconds(2);
     for (place, submitted) in submitted.into_iter().enumerate() {
         if place < 30 {

@@ -73,7 +73,7 @@ impl Listening {
 /// Another process that moves requests: it announces them when a node has asked for that.
 pub(super) struct Elsewhere {
     pub(super) store: Store,
-    pub(super) teller: Announcer,
+    pub(super) announcer: Announcer,
     _stop: tokio_util::sync::DropGuard,
 }
 
@@ -82,18 +82,18 @@ impl Elsewhere {
         let settings = tidegate::database::PoolSettings::default();
         let pool = tidegate::database::connect(&database.url, &settings).await.unwrap();
         let store = Store::new(pool.clone());
-        let teller = Announcer::new(store.clone());
+        let announcer = Announcer::new(store.clone());
         let stop = CancellationToken::new();
         tokio::spawn(listener::listen(
             pool,
             store.clone(),
-            vec![Box::new(teller.clone())],
+            vec![Box::new(announcer.clone())],
             stop.clone(),
         ));
         until_listening(database, listening_before + 1).await;
         Self {
             store,
-            teller,
+            announcer,
             _stop: stop.drop_guard(),
         }
     }
@@ -112,7 +112,7 @@ impl Elsewhere {
             .await
             .unwrap();
         assert_eq!(responded.outcome, "completed");
-        self.teller.note([(id, responded.status.unwrap())]);
+        self.announcer.note([(id, responded.status.unwrap())]);
     }
 }
 
@@ -203,7 +203,7 @@ async fn a_submission_waits_for_its_result_and_so_does_its_replay() {
     let replay = posting(30);
     node.until_waiting(2).await;
 
-    // Committed, and anybody's to take, while its caller waits.
+    // Committed and free to be claimed while its caller waits.
     send_all(&database, "0x1").await;
     let id = database.text("select id from tidegate.request").await;
     let path = format!("/v1/direct/{}", id.unwrap());

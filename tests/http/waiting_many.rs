@@ -117,7 +117,7 @@ async fn thousands_who_wait_cost_a_few_statements_and_all_get_their_answer() {
         .unwrap();
     let ended = began.elapsed();
     // More than may be announced: the rest is found by looking.
-    elsewhere.teller.note(ids.iter().map(|id| (*id, Status::Failure)));
+    elsewhere.announcer.note(ids.iter().map(|id| (*id, Status::Failure)));
 
     join_all(waiters.into_iter().map(|mut waiter| async move {
         waiter.ended().await;

@@ -480,7 +480,7 @@ async fn a_submission_to_a_drained_queue_is_told_that_it_is_first_whatever_the_l
     let told = "select queue_position from tidegate.submit('direct', '{}')";
     assert!(session.text(told).await.parse::<i64>().unwrap() > 9_000);
     while !session.claim("tx", 5_000).await.is_empty() {}
-    // The low-water mark lags behind, by less than a step of claims.
+    // The watermark lags behind, by less than a step of claims.
     for waits in [0, 300, 1_000] {
         submit_many(&database, "direct", waits).await;
         while !session.claim("tx", 5_000).await.is_empty() {}

@@ -1,4 +1,4 @@
-//! Does the low-water mark of a queue, below which claims do not look, ever hide a message?
+//! Does the watermark of a queue, below which claims do not look, ever hide a message?
 
 use std::time::Duration;
 

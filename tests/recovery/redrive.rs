@@ -205,7 +205,7 @@ async fn one_that_cannot_be_submitted_any_more_says_why_and_keeps_none_from_its_
         database
             .execute("update tidegate.kind set key_mode = 'natural', key_paths = '{order}' where name = 'direct'")
             .await;
-        // A caller has corrected the second in vain, and brought a key of their own for the third.
+        // A caller's correction of the second failed, and it brought a key of their own for the third.
         for (payload, key) in [
             (r#"{"order": 0}"#, "null"),
             (r#"{"order": 1, "v": 1}"#, "null"),

@@ -206,7 +206,7 @@ async fn two_sweeps_at_once_end_each_request_once() {
         if sweep.status == "receipt_received" {
             until_blocked(&database, 1).await;
         } else {
-            assert_eq!(other.await.unwrap(), "0", "somebody else is at it");
+            assert_eq!(other.await.unwrap(), "0", "another transaction is at it");
             run(&mut first, "commit").await;
             continue;
         }

@@ -133,7 +133,7 @@ async fn a_deadline_is_enforced_though_the_request_changed_its_queue_just_then()
     let after = database.submit("public_decrypt").await;
     let mut checker = Session::open(&database).await;
     let held = checker.claim("readiness", 1).await;
-    // Long overdue: nobody swept for a minute.
+    // Long overdue: no sweep ran for a minute.
     database
         .execute(&format!(
             "update tidegate.request set deadline_at = clock_timestamp() - interval '1 minute'

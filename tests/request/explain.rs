@@ -231,7 +231,7 @@ async fn a_lost_send_is_told_its_end_where_the_next_claim_ends_it() {
         let said = sentence(&mut session, id).await;
         assert!(said.ends_with(words), "{said}");
     }
-    // Nobody claims from a queue that is paused.
+    // A paused queue is not claimed from.
     database.execute("select tidegate.pause('tx')").await;
     assert_eq!(reasons(&mut session, once).await, ["paused", "lost", "next"]);
 
@@ -302,7 +302,7 @@ async fn an_open_breaker_says_until_when() {
         sentence(&mut session, id).await,
         "the tx breaker of direct is open until 2100-01-01 12:00:07+00:00"
     );
-    // Put off by a claim that met the breaker, it is still the breaker that counts.
+    // Snoozed by a claim that met the breaker, it is still the breaker that counts.
     assert!(session.claim("tx", 1).await.is_empty());
     assert_eq!(reasons(&mut session, id).await[0], "breaker_open");
 

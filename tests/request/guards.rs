@@ -214,7 +214,7 @@ fn is_live(status: &str) -> bool {
 /// A request of each flow in each status it can have, driven there by the public functions.
 async fn requests(database: &TestDatabase) -> Vec<(&'static str, &'static str, &'static str, Uuid)> {
     let mut requests = Vec::new();
-    // The furthest first: what waits is claimed by nobody then.
+    // The furthest first: no worker claims waiting requests then.
     for status in STATUSES.iter().rev() {
         for (flow, kind) in FLOWS {
             if flow == "decrypt" || *status != "queued" {

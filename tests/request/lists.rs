@@ -134,7 +134,7 @@ async fn a_page_of_a_large_table_reads_little_more_than_it_shows() {
             100,
         ),
         ("'direct', since => '2000-01-01', page => 10", 100),
-        // Two of ten direct requests await a response; nobody has submitted any.
+        // Two of ten direct requests await a response; none has a submitter.
         ("'direct', '{receipt_received}', page => 10", 1500),
         ("'direct', submitter => 'alice'", 11_100),
         ("'direct', '{failure}', page => 10, examine => 2000", 3100),

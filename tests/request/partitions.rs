@@ -1,4 +1,4 @@
-//! Does the history of each day lie in a partition of its own, made without disturbing anybody?
+//! Does the history of each day lie in a partition of its own, made without blocking other sessions?
 
 use crate::support::{
     TestDatabase,

@@ -34,7 +34,7 @@ async fn an_old_holder_that_settles_during_a_new_claim_moves_nothing() {
                     [id.to_string()]
                 );
             } else {
-                // Its lease ran out, and nobody has taken over: it may still settle.
+                // Its lease ran out, and no other worker has claimed it: it may still settle.
                 assert_eq!(moved, [id.to_string()], "{function}");
             }
             sound(&database).await;

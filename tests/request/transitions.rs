@@ -1,4 +1,4 @@
-//! Which transitions does the database allow, whoever writes them, and what does it fill in?
+//! Which transitions does the database allow for any writer, and which columns does it fill in?
 
 use sqlx::PgConnection;
 

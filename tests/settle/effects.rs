@@ -1,4 +1,4 @@
-//! Does an effect that is written with its receipt's settle happen exactly once, whoever is killed meanwhile?
+//! Does an effect that is written with its receipt's settle happen exactly once, although processes are killed meanwhile?
 
 use std::{process::Stdio, time::Duration};
 

@@ -102,7 +102,7 @@ async fn a_send_begun_at_most_once_is_not_repeated_when_the_policy_changes_meanw
         database.execute(&semantics("at_most_once")).await;
         let id = database.submit("direct").await;
         assert_eq!(database.claim_tx(1).await.len(), 1);
-        // Its worker is killed, and somebody thinks better of the policy.
+        // Its worker is killed, and the policy changes.
         database.execute(&semantics("at_least_once")).await;
         expire_leases(&database, "tx").await;
         if recovered {

@@ -267,7 +267,7 @@ async fn a_submission_commits_and_vanishes_with_its_callers_transaction() {
     .await;
     assert!(
         before == everything(&mut other).await,
-        "nobody else sees it before the commit"
+        "no other session sees it before the commit"
     );
     assert_eq!(database.claim_tx(10).await.len(), 0);
     run(&mut caller, "rollback").await;

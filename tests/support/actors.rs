@@ -273,7 +273,7 @@ fn statement(act: &str, shared: &Shared, random: &mut StdRng) -> String {
     }
 }
 
-/// Does one act; what it got goes to everybody. An error is one too many, but for a response that does not fit.
+/// Does one act; its result goes to all actors. An error is one too many, but for a response that does not fit.
 pub async fn perform(act: &str, session: &mut Session, shared: &Shared, random: &mut StdRng) -> Option<String> {
     if let Some(queue) = act.strip_prefix("claim_") {
         let held = session

@@ -44,30 +44,30 @@ async fn say_last(database: &TestDatabase) {
 async fn nothing_is_announced_without_a_watcher_and_then_only_new_moves() {
     let database = TestDatabase::new().await;
     let mut listener = listen(&database).await;
-    let teller = Announcer::new(database.store.clone());
+    let announcer = Announcer::new(database.store.clone());
     let ids = some_ids(3);
-    teller.note([
+    announcer.note([
         (ids[0], Status::Completed),
         (ids[1], Status::Processing),
         (ids[2], Status::Queued),
     ]);
-    teller.finish().await;
+    announcer.finish().await;
     say_last(&database).await;
     assert_eq!(heard(&mut listener).await, "last");
 
     // Nonsense of another version asks for nothing.
-    teller.heard("everything");
-    teller.heard("");
-    teller.heard("ended");
-    teller.finish().await;
+    announcer.heard("everything");
+    announcer.heard("");
+    announcer.heard("ended");
+    announcer.finish().await;
     assert_eq!(heard(&mut listener).await, format!("ended {}", ids[0]));
 
     // Moves are announced to watchers of moves, and an end once only.
-    teller.heard("moved");
-    teller.finish().await;
+    announcer.heard("moved");
+    announcer.finish().await;
     assert_eq!(heard(&mut listener).await, format!("moved {}", ids[1]));
-    teller.note([(ids[2], Status::TxInFlight)]);
-    teller.finish().await;
+    announcer.note([(ids[2], Status::TxInFlight)]);
+    announcer.finish().await;
     say_last(&database).await;
     assert_eq!(heard(&mut listener).await, format!("moved {}", ids[2]));
     assert_eq!(heard(&mut listener).await, "last");
@@ -77,11 +77,11 @@ async fn nothing_is_announced_without_a_watcher_and_then_only_new_moves() {
 async fn a_flood_of_news_is_cut_to_what_is_bearable() {
     let database = TestDatabase::new().await;
     let mut listener = listen(&database).await;
-    let teller = Announcer::new(database.store.clone());
-    teller.heard("ended");
+    let announcer = Announcer::new(database.store.clone());
+    announcer.heard("ended");
 
-    teller.note(some_ids(5000).into_iter().map(|id| (id, Status::Completed)));
-    teller.finish().await;
+    announcer.note(some_ids(5000).into_iter().map(|id| (id, Status::Completed)));
+    announcer.finish().await;
     say_last(&database).await;
 
     let mut told = 0;

@@ -134,7 +134,7 @@ async fn workers_with_different_kinds_drain_one_queue_whatever_stands_in_front()
         submit_many(&database, "strange", 200).await;
         submit_many(&database, "direct", 20).await;
     }
-    // What is put off comes due for its own worker, too.
+    // A snoozed message comes due for its own worker, too.
     database
         .execute(
             "select tidegate.submit('strange', '1', not_before => clock_timestamp() + interval '10 ms'),

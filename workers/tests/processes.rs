@@ -281,7 +281,7 @@ async fn a_worker_that_cannot_work_says_what_to_do() {
         .await;
     for (url, arguments, word) in [
         (
-            "postgres://nobody@127.0.0.1:1/nowhere",
+            "postgres://user@127.0.0.1:1/nowhere",
             &["simulate"][..],
             "cannot be reached",
         ),

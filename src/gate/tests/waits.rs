@@ -10,7 +10,7 @@ async fn first_wait(row: GateRow) -> u64 {
 
 #[tokio::test(start_paused = true)]
 async fn the_wait_ends_when_the_gate_opens() {
-    // 15 above the low-water mark at 10 per second, margin 0.2.
+    // 15 above the low mark at 10 per second, margin 0.2.
     assert_eq!(first_wait(closed(1)).await, 2);
     let deep = |depth| GateRow { depth, ..closed(1) };
     assert_eq!(first_wait(deep(365)).await, 42);

@@ -1,4 +1,4 @@
-//! Whether the machine lets anybody work.
+//! Whether the machine has time for this process.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},

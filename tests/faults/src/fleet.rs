@@ -192,7 +192,7 @@ impl Fleet {
         self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Another server is the database from now on: the address that everybody knows leads there.
+    /// Another server is the database from now on: the shared address leads there.
     ///
     /// # Errors
     ///

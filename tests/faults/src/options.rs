@@ -35,7 +35,7 @@ pub struct Options {
     #[arg(long, value_name = "SORT")]
     pub only: Vec<String>,
 
-    /// Kill the database for good in the middle of the run, and go on with its synchronous standby
+    /// Kill the database permanently in the middle of the run, and go on with its synchronous standby
     #[arg(long)]
     pub failover: bool,
 

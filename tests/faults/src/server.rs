@@ -123,7 +123,7 @@ impl Server {
         Ok(())
     }
 
-    /// Ends it for good, even if it is in use; returns when it is gone.
+    /// Ends it permanently, even if it is in use; returns when it is gone.
     ///
     /// # Errors
     ///

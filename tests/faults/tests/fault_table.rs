@@ -152,7 +152,7 @@ async fn a_database_that_takes_no_writes_gets_submissions_503_with_retry_after_a
             .unwrap();
         };
         by_hand(begin.clone()).await;
-        eventually("submissions are put off", || async {
+        eventually("submissions are deferred", || async {
             let answer = post(&address, "refused").send().await.unwrap();
             let wait = answer.headers().get("retry-after").cloned();
             assert_eq!(answer.status(), 503, "{begin}");

@@ -77,7 +77,7 @@ impl Faults {
 pub(crate) enum Bug {
     /// A settle looks at the status only, not at the token of its lease.
     UnfencedSettle,
-    /// A claim that meets a lost sender hands its request out as it is.
+    /// A claim that meets a request of a lost worker hands its request out as it is.
     ReclaimWithoutRecovery,
     /// A check that passed moves the row and sends the message in two transactions.
     LostMessage,

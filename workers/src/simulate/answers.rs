@@ -30,7 +30,7 @@ pub enum Checked {
 pub enum SendAnswer {
     /// The request was taken, now or by an earlier send.
     Taken(Receipt),
-    /// It was refused for good.
+    /// It was refused permanently.
     Rejected,
     /// A server error: it may have been taken or not.
     Broken,

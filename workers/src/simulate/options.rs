@@ -52,7 +52,7 @@ pub struct SimulateOptions {
     #[arg(long, value_name = "CHANCE", default_value = "0")]
     pub drop_rate: Chance,
 
-    /// How often a request is refused for good
+    /// How often a request is refused permanently
     #[arg(long, value_name = "CHANCE", default_value = "0")]
     pub reject_rate: Chance,
 

@@ -51,7 +51,7 @@ counters! {
     taken,
     /// Sends of a request that was taken before; they have no further effect.
     duplicates,
-    /// Sends refused for good.
+    /// Sends refused permanently.
     rejected,
     /// Sends answered with a server error.
     send_errors,

@@ -67,7 +67,7 @@ impl Injector {
         Ok(())
     }
 
-    /// The primary dies for good under load, its standby takes over, and the address that everybody knows leads there.
+    /// The primary dies permanently under load, its standby takes over, and the shared address leads there.
     pub(super) async fn fail_over(&self, random: &mut StdRng) -> anyhow::Result<()> {
         let Some(standby) = &self.standby else {
             return Ok(());

@@ -16,7 +16,7 @@ pub(super) enum Reading {
 /// A way in which the gate could be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bug {
-    /// Promised work announces nothing.
+    /// A draw with admission `accepted` announces nothing.
     PromisedUnannounced,
     /// A transaction that has written announces nothing for its next draw.
     SecondUnannounced,

@@ -23,7 +23,7 @@ pub(super) fn count(numbers: Numbers) -> i8 {
 /// What a submission asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Want {
-    /// Whether the gate limits it; promised work draws without a limit.
+    /// Whether the gate limits it; with admission `accepted` it draws without a limit.
     pub(super) enforce: bool,
     pub(super) count: i8,
 }
