@@ -157,7 +157,7 @@ impl Scene {
                 state.row(place).in_window = false;
             }
             Step::LookAtGate(stage) => state.gate_evaluate(self, stage),
-            Step::Hear(stage, epoch) => {
+            Step::Receive(stage, epoch) => {
                 state.copies[stage as usize].notes &= !(1 << epoch);
                 learn(state, stage, epoch);
             }

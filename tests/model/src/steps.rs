@@ -63,7 +63,7 @@ pub(crate) enum Step {
     WindowPasses(usize),
     /// Maintenance looks at a gate.
     LookAtGate(Stage),
-    Hear(Stage, u8),
+    Receive(Stage, u8),
     LoseNote(Stage, u8),
     BeginReading(Stage),
     EndReading(Stage),
@@ -251,7 +251,7 @@ impl Scene {
         for stage in STAGES {
             let copy = state.copies[stage as usize];
             for epoch in (0..16).filter(|epoch| copy.notes & (1 << epoch) != 0) {
-                steps.push(Step::Hear(stage, epoch));
+                steps.push(Step::Receive(stage, epoch));
                 steps.push(Step::LoseNote(stage, epoch));
             }
             if self.is_broken(Bug::EdgeOnlySignal) {
