@@ -4,7 +4,7 @@ use std::fs;
 
 use super::tidy::{files, root};
 
-/// How often the whole project may use one of the words that name nothing ("whoever", …).
+/// The number of times that the project may use banned words, all together.
 const BANNED_MAX: usize = 20;
 
 /// The first cells of the table below this header of the glossary.

@@ -7,6 +7,15 @@ fn before_any_sample_the_timeout_is_max_or_a_second_without_max() {
 }
 
 #[test]
+fn the_first_sample_counts_three_times() {
+    let mut timeout = fresh(config());
+    answer(&mut timeout, milliseconds(100), milliseconds(100));
+    assert_eq!(timeout.srtt(), Some(milliseconds(100)));
+    assert_eq!(timeout.rttvar(), Some(milliseconds(50)));
+    assert_eq!(timeout.timeout(), milliseconds(300));
+}
+
+#[test]
 fn the_vectors_of_rfc_6298_are_exact() {
     let mut timeout = fresh(config());
     let mut seen = Vec::new();
