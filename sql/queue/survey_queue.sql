@@ -38,9 +38,8 @@ begin
   if not pg_try_advisory_xact_lock(tidegate.queue_lock_key(v_queue, 'survey')) then
     return null;
   end if;
-  -- After the lock, which the removal of a queue takes too.
+  -- After the lock, which the removal of a queue takes too; its storage may have been dropped by hand.
   perform tidegate_internal.require_queue(v_queue);
-  -- Its storage may have been dropped.
   if to_regclass(tidegate_internal.queue_table(v_queue)) is null then
     return 0;
   end if;
@@ -56,8 +55,7 @@ begin
       select
         (select count(*) from (select 1 from %1$s where vt > $1 and vt <= $2 order by vt limit $4) as due) as due,
         -- No further than a watermark lags behind: messages that are not due yet may reach far.
-        (select msg_id from %1$s where msg_id >= $3 and msg_id < $3 + 8192
-          and vt <= $2 order by msg_id limit 1) as first
+        (select msg_id from %1$s where msg_id between $3 and $3 + 8191 and vt <= $2 order by msg_id limit 1) as first
     $sql$, tidegate_internal.queue_table(v_queue)
   ) into v_seen using v_due, v_now, v_mark, v_many;
 

@@ -10,9 +10,9 @@ create or replace function tidegate_internal.request_history()
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_ends  constant tidegate.request_status[] := '{completed,timed_out,failure}';
-  v_in_row  constant text[] := '{claimed,receipt,response,threshold_reached,verdict_accepted}';
-  v_steps record;
+  v_ends   constant tidegate.request_status[] := '{completed,timed_out,failure}';
+  v_in_row constant text[] := '{claimed,receipt,response,threshold_reached,verdict_accepted}';
+  v_steps  record;
 begin
   -- One pass over all rows decides which of the other statements are needed.
   with step as materialized (
@@ -24,8 +24,8 @@ begin
     insert into tidegate.request_count_delta (kind, req_status, delta)
     select s.kind, change.req_status, change.delta
     from step as s
-    cross join lateral (values (s.req_status, s.requests), (s.previous_status, -s.requests)) as change(req_status,
-      delta)
+    cross join lateral (values (s.req_status, s.requests), (s.previous_status, -s.requests))
+      as change(req_status, delta)
   )
   select
     array_agg(s.previous_status) as old, array_agg(s.req_status) as new, bool_or(s.cause <> all(v_in_row)) as stored,
@@ -40,9 +40,8 @@ begin
   if v_steps.old is null then
     return null;
   elsif v_steps.illegal is not null then
-    raise exception using
-      errcode = 'TG001', message = v_steps.illegal,
-        hint = 'select * from tidegate.transition_rule shows what is possible';
+    raise exception using errcode = 'TG001', message = v_steps.illegal,
+      hint = 'select * from tidegate.transition_rule shows what is possible';
   end if;
 
   if v_steps.stored then
@@ -51,10 +50,8 @@ begin
     select
       r.id, r.transition_no, r.previous_status, r.req_status,
       case r.req_status
-        when 'processing' then r.processing_at
-        when 'tx_in_flight' then r.tx_in_flight_at
-        when 'receipt_received' then r.receipt_received_at
-        else r.finished_at
+        when 'processing' then r.processing_at when 'tx_in_flight' then r.tx_in_flight_at
+        when 'receipt_received' then r.receipt_received_at else r.finished_at
       end,
       case r.previous_status when 'queued' then r.readiness_attempt else r.tx_attempt end, r.cause, r.worker,
       case

@@ -1,18 +1,19 @@
-//! Does a function fit on a screen or two? 80 lines of Rust, 130 of SQL.
+//! Does a function fit on a screen or two? 80 lines of Rust, 120 of SQL.
 
 use std::collections::BTreeSet;
 
 use super::tidy::files;
 
 const RUST_MAX: usize = 80;
-const SQL_MAX: usize = 130;
+const SQL_MAX: usize = 120;
 
 /// SQL functions that are longer, and why.
-const LONGER: [(&str, &str); 10] = [
+const LONGER: [(&str, &str); 11] = [
     ("contract_observe", "a list: what each type of assertion asks"),
     ("explain_waiting", "a list: what each reason to wait says"),
     ("invariants_of_queues", "a list: one entry an invariant"),
     ("invariants_of_requests", "a list: one entry an invariant"),
+    ("observed_eta", "one query, whose steps share their windows"),
     ("recover", "one pass over the rows of a batch"),
     ("recover_deadlines", "one pass over the rows of a batch"),
     ("redrive", "one pass over the rows of a batch"),
