@@ -3,6 +3,7 @@
 //! Migrations hold the tables and run once each. `sql/` holds the objects without data (functions, triggers, views,
 //! rules, grants): each of its files has one home and is applied again whenever any of them has changed.
 
+mod comments;
 mod order;
 mod session;
 

@@ -21,10 +21,7 @@ end;
 $$;
 
 create or replace function tidegate_internal.allow(p_function text, p_roles text[])
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 declare
   v_role      text;
   v_signature regprocedure;

@@ -5,11 +5,7 @@
 -- when it reads the versions above n (`key_changes`). Because a key is never deleted, nodes that know one key never
 -- serve without keys again.
 create or replace function tidegate_internal.api_key_guard()
-  returns trigger
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns trigger language plpgsql security definer as $$
 begin
   if tg_op in ('DELETE', 'TRUNCATE') then
     raise exception using

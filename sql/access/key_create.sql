@@ -12,11 +12,7 @@ create or replace function tidegate.key_create(
   scopes      text[],
   submitter   text default null
 )
-  returns table (outcome text, key_submitter text)
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns table (outcome text, key_submitter text) language plpgsql security definer as $$
 #variable_conflict use_column
 declare
   v_submitter text := coalesce(key_create.submitter, key_create.name);

@@ -1,12 +1,13 @@
 -- key_list: Every API key ever made, revoked ones too, without its hash.
+--
+--   id: The part between the underscores of tg_ID_SECRET.
+--   name: Its name for people.
+--   scopes: Permissions: submit, respond, admin.
+--   submitter: The submitter of its requests.
+--   created_at: When it was made.
+--   created_by: The database user who made it.
+--   revoked_at: When it ended; null: it is live.
+--   revoked_by: The database user who ended it.
 create or replace view tidegate.key_list as
 select k.id, k.name, k.scopes, k.submitter, k.created_at, k.created_by, k.revoked_at, k.revoked_by
 from tidegate.api_key as k;
-comment on column tidegate.key_list.id is 'The part between the underscores of tg_ID_SECRET.';
-comment on column tidegate.key_list.name is 'Its name for people.';
-comment on column tidegate.key_list.scopes is 'Permissions: submit, respond, admin.';
-comment on column tidegate.key_list.submitter is 'The submitter of its requests.';
-comment on column tidegate.key_list.created_at is 'When it was made.';
-comment on column tidegate.key_list.created_by is 'The database user who made it.';
-comment on column tidegate.key_list.revoked_at is 'When it ended; null: it is live.';
-comment on column tidegate.key_list.revoked_by is 'The database user who ended it.';

@@ -3,11 +3,7 @@
 -- Returns the key: `revoked`, or `already_revoked` by an earlier call, with its time. Raises TG007 for an unknown id.
 -- Calls that are under way finish.
 create or replace function tidegate.key_revoke(id text)
-  returns table (outcome text, name text, revoked_at timestamptz)
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns table (outcome text, name text, revoked_at timestamptz) language plpgsql security definer as $$
 #variable_conflict use_column
 begin
   return query

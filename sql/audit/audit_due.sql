@@ -9,10 +9,7 @@ create or replace function tidegate_internal.audit_due(
   out at    timestamptz,
   out what  text
 )
-  language sql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  language sql stable as $$
   select
     case
       when p_status = 'queued' then least(p_request.readiness_deadline_at, p_request.deadline_at)

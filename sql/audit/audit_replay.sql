@@ -10,10 +10,7 @@ create or replace function tidegate.audit_replay(id uuid)
     transition_no integer, at timestamptz, after interval, from_status tidegate.request_status,
     to_status tidegate.request_status, cause text, attempt integer, worker text, detail jsonb, remark text, finding text
   )
-  language plpgsql
-  stable
-  security definer
-  set search_path = pg_catalog, pg_temp
+  language plpgsql stable security definer
   set jit = off
   set plan_cache_mode = force_generic_plan
 as $$

@@ -10,10 +10,7 @@ create or replace function tidegate_internal.audit_sends(p_request tidegate.requ
     place bigint, attempt integer, left_by text, in_flight numeric, call_max numeric, in_call numeric, waited numeric,
     backoff numeric, attempts_max integer, w_retry numeric, policy tidegate.policy_in_force
   )
-  language sql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  language sql stable as $$
   with sent as (
     select e.*, tidegate_internal.policy_at(p_request.kind, 'tx', e.at) as policy
     from (

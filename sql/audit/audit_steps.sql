@@ -9,10 +9,7 @@ create or replace function tidegate_internal.audit_steps(p_request tidegate.requ
     cause text,
     attempt integer, worker text, detail jsonb, remark text, finding text
   )
-  language sql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  language sql stable as $$
   with terms as (
     select interval '2 seconds' as slack, 30000 as lease_ms,
     '{completed,timed_out,failure}'::tidegate.request_status[] as ends

@@ -1,10 +1,6 @@
 -- audit_whole: Audits the row of a request against its history: one row with the totals, then one row per finding.
 create or replace function tidegate_internal.audit_whole(p_request tidegate.request, p_now timestamptz)
-  returns table (detail jsonb, remark text, finding text)
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns table (detail jsonb, remark text, finding text) language plpgsql stable as $$
 declare
   v_lease_ms constant integer := 30000;
   v_last  tidegate.request_event;

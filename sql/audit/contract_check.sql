@@ -9,10 +9,7 @@ create or replace function tidegate.contract_check(assertions jsonb)
   returns table (
     place integer, kind text, stage tidegate.stage, type text, holds boolean, observed text, bound text, detail text
   )
-  language plpgsql
-  stable
-  security definer
-  set search_path = pg_catalog, pg_temp
+  language plpgsql stable security definer
   set jit = off
   set plan_cache_mode = force_generic_plan
 as $$

@@ -12,10 +12,7 @@ create or replace function tidegate_internal.contract_history(
   out sent_twice      bigint,
   out sent_id         uuid
 )
-  language sql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  language sql stable as $$
   select
     count(*), count(*) filter (where h.completed > 1), (array_agg(h.id) filter (where h.completed > 1))[1],
     count(*) filter (where h.again), count(*) filter (where h.twice), (array_agg(h.id) filter (where h.twice))[1]

@@ -16,10 +16,7 @@ create or replace function tidegate_internal.contract_keys(
   out alive     bigint,
   out astray    bigint
 )
-  language sql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  language sql stable as $$
   select
     count(*), count(k.made), count(*) filter (where k.made <> k.fingerprint),
     (array_agg(k.request_id) filter (where k.made <> k.fingerprint))[1],

@@ -4,11 +4,7 @@
 -- the one stage that the member is about, null for both. Of the members that are not needed at least one is there.
 -- Source: the assertion templates of the policies' seed, and `sli` for its gates.
 create or replace function tidegate_internal.contract_members()
-  returns table (type text, member text, takes text, about tidegate.stage, needed boolean)
-  language sql
-  immutable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns table (type text, member text, takes text, about tidegate.stage, needed boolean) language sql immutable as $$
   values
     ('timeout_upper_bound', 'W_retry_le', 'time', null::tidegate.stage, true),
     ('retry_success_prob', 'p_ok_ge', 'share', null, true),

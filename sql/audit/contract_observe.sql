@@ -11,10 +11,7 @@ create or replace function tidegate_internal.contract_observe(
   out bound    text,
   out detail   text
 )
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql stable as $$
 declare
   v_unmeasured constant text := 'nothing was measured in the last 5 minutes';
   v_policy     tidegate.policy;

@@ -1,10 +1,6 @@
 -- contract_refusal: The reason why a value is not an assertion of a contract, or null when it is one.
 create or replace function tidegate_internal.contract_refusal(p_assertion jsonb)
-  returns text
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns text language plpgsql stable as $$
 declare
   v_type     constant text := p_assertion ->> 'type';
   v_kind     constant text := p_assertion ->> 'kind';

@@ -1,10 +1,6 @@
 -- contract_time: A time of a contract: a number is milliseconds, a text an interval such as "24 hours"; else null.
 create or replace function tidegate_internal.contract_time(p_value jsonb)
-  returns interval
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns interval language plpgsql stable as $$
 declare
   v_time interval;
 begin

@@ -3,6 +3,20 @@
 -- Rates are per request that began, ratios per call; null while there was none. Duplicates are dropped at submission,
 -- so their rate stands at the tx stage, which every kind has. The gates: of readiness a timeout rate of 0.5 percent, of
 -- sends a rate of duplicates of 1 percent.
+--
+--   kind: The kind.
+--   stage: The stage.
+--   requests: Requests whose first attempt was settled.
+--   calls: Calls settled.
+--   retry_rate: Retries per request.
+--   timeout_rate: Timeouts per request.
+--   error_ratio: Share of calls that failed.
+--   dup_drop_rate: Share of submissions over HTTP that were duplicates; at the tx stage.
+--   p50_ms: Median latency of calls, milliseconds.
+--   p99_ms: 99th percentile of their latency, milliseconds.
+--   hedges: Hedged calls.
+--   open_ratio: For what share of the time the breaker was not closed.
+--   within_gate: Whether readiness timeouts are ≤ 0.5 percent, duplicates ≤ 1 percent.
 create or replace view tidegate.sli as
 select
   s.*,
@@ -40,16 +54,3 @@ from (
   left join tidegate.breaker_overview as b on b.kind = p.kind and b.stage = p.stage
 ) as s
 order by s.kind, s.stage;
-comment on column tidegate.sli.kind is 'The kind.';
-comment on column tidegate.sli.stage is 'The stage.';
-comment on column tidegate.sli.requests is 'Requests whose first attempt was settled.';
-comment on column tidegate.sli.calls is 'Calls settled.';
-comment on column tidegate.sli.retry_rate is 'Retries per request.';
-comment on column tidegate.sli.timeout_rate is 'Timeouts per request.';
-comment on column tidegate.sli.error_ratio is 'Share of calls that failed.';
-comment on column tidegate.sli.dup_drop_rate is 'Share of submissions over HTTP that were duplicates; at the tx stage.';
-comment on column tidegate.sli.p50_ms is 'Median latency of calls, milliseconds.';
-comment on column tidegate.sli.p99_ms is '99th percentile of their latency, milliseconds.';
-comment on column tidegate.sli.hedges is 'Hedged calls.';
-comment on column tidegate.sli.open_ratio is 'For what share of the time the breaker was not closed.';
-comment on column tidegate.sli.within_gate is 'Whether readiness timeouts are ≤ 0.5 percent, duplicates ≤ 1 percent.';

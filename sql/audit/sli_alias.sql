@@ -1,4 +1,9 @@
 -- sli_alias: The indicators of `sli` under the names that the policies' source document gives them.
+--
+--   name: Such as Threads.retry.rate.
+--   kind: The kind.
+--   stage: The stage.
+--   value: As in sli.
 create or replace view tidegate.sli_alias as
 select a.name, s.kind, s.stage, a.value
 from tidegate.sli as s
@@ -11,7 +16,3 @@ cross join lateral (
     ('Threads.circuit.open_ratio', s.open_ratio)
 ) as a(name, value)
 order by a.name, s.kind, s.stage;
-comment on column tidegate.sli_alias.name is 'Such as Threads.retry.rate.';
-comment on column tidegate.sli_alias.kind is 'The kind.';
-comment on column tidegate.sli_alias.stage is 'The stage.';
-comment on column tidegate.sli_alias.value is 'As in sli.';

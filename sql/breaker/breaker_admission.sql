@@ -5,10 +5,7 @@
 -- all, null when a kind of the queue has no limit. An open breaker whose time is over is half open from here on. Holds
 -- the rows of half-open breakers to the end of the claim: while a settle holds one, no probe is taken.
 create or replace function tidegate_internal.breaker_admission(p_queue text, p_stage tidegate.stage, p_now timestamptz)
-  returns tidegate.breakers_seen
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns tidegate.breakers_seen language plpgsql as $$
 declare
   v_look    constant interval := '250 milliseconds';
   v_long    constant interval := '30 seconds';

@@ -3,11 +3,7 @@
 -- Not while it is due to be tried, or tried and a probe is free: then the next request is called. PL/pgSQL, because
 -- submissions ask each time and an SQL function with settings is planned at each call.
 create or replace function tidegate.breaker_blocks(p_kind text, p_stage tidegate.stage)
-  returns boolean
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns boolean language plpgsql stable as $$
 begin
   return exists (
     select from tidegate.breaker as b

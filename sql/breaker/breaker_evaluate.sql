@@ -4,10 +4,7 @@
 -- It opens on the share of calls that failed, or when at least half of them took too long. Calls from before its last
 -- change do not count.
 create or replace function tidegate_internal.breaker_evaluate(p_kind text, p_stage tidegate.stage, p_now timestamptz)
-  returns boolean
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns boolean language plpgsql as $$
 declare
   v_breaker tidegate.breaker;
   v_policy  tidegate.policy;

@@ -8,10 +8,7 @@ create or replace function tidegate_internal.breaker_flip(
   p_kind text, p_stage tidegate.stage, p_state text, p_epoch bigint, p_cause text, p_figures jsonb,
   p_now timestamptz
 )
-  returns boolean
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns boolean language plpgsql as $$
 declare
   v_breaker tidegate.breaker;
 begin

@@ -1,5 +1,23 @@
 -- breaker_overview: Every breaker, with the figures of its window, and the share of the last five minutes in which it
 -- was not closed.
+--
+--   kind: The kind.
+--   stage: The stage.
+--   state: closed, open or half_open.
+--   changed_at: When it last changed.
+--   open_until: When it becomes half open; null unless open.
+--   epoch: Counts its changes.
+--   probes_under_way_or_done: Half open: calls let through.
+--   probes_allowed: How many probes may be let through.
+--   window_calls: Calls in its window.
+--   window_failures: Those that failed.
+--   window_slow: Those that took longer than the latency limit.
+--   error_rate: Share that failed.
+--   trips_at_error_rate: The share of failures at which it opens.
+--   trips_at_latency_ms: It opens when half of the calls take longer.
+--   open_ratio: For what share of the last five minutes it was not closed.
+--   last_cause: Why it last changed.
+--   last_figures: The figures that the last change was based on.
 create or replace view tidegate.breaker_overview as
 select
   b.kind, b.stage, b.state, b.changed_at, b.open_until, b.epoch,
@@ -36,20 +54,3 @@ left join lateral (
   limit 1
 ) as e on true
 order by b.kind, b.stage;
-comment on column tidegate.breaker_overview.kind is 'The kind.';
-comment on column tidegate.breaker_overview.stage is 'The stage.';
-comment on column tidegate.breaker_overview.state is 'closed, open or half_open.';
-comment on column tidegate.breaker_overview.changed_at is 'When it last changed.';
-comment on column tidegate.breaker_overview.open_until is 'When it becomes half open; null unless open.';
-comment on column tidegate.breaker_overview.epoch is 'Counts its changes.';
-comment on column tidegate.breaker_overview.probes_under_way_or_done is 'Half open: calls let through.';
-comment on column tidegate.breaker_overview.probes_allowed is 'How many probes may be let through.';
-comment on column tidegate.breaker_overview.window_calls is 'Calls in its window.';
-comment on column tidegate.breaker_overview.window_failures is 'Those that failed.';
-comment on column tidegate.breaker_overview.window_slow is 'Those that took longer than the latency limit.';
-comment on column tidegate.breaker_overview.error_rate is 'Share that failed.';
-comment on column tidegate.breaker_overview.trips_at_error_rate is 'The share of failures at which it opens.';
-comment on column tidegate.breaker_overview.trips_at_latency_ms is 'It opens when half of the calls take longer.';
-comment on column tidegate.breaker_overview.open_ratio is 'For what share of the last five minutes it was not closed.';
-comment on column tidegate.breaker_overview.last_cause is 'Why it last changed.';
-comment on column tidegate.breaker_overview.last_figures is 'The figures that the last change was based on.';

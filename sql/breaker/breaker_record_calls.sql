@@ -7,10 +7,7 @@ create or replace function tidegate_internal.breaker_record_calls(
   p_stage tidegate.stage, p_kinds text[], p_outcomes text[], p_slow boolean[],
   p_claimed_at timestamptz[], p_now timestamptz
 )
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 declare
   v_breaker record;
   v_enough  boolean;

@@ -3,11 +3,7 @@
 -- A breaker that changed in the future saw a clock that has stepped back since, and would stay as it is until the clock
 -- gets there: it begins anew now.
 create or replace function tidegate.breakers_evaluate()
-  returns bigint
-  language sql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns bigint language sql security definer as $$
   update tidegate.breaker as b
   set
     changed_at = tidegate.clock(), probe_until = case when b.probe_until is not null then tidegate.clock() end,

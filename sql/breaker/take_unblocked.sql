@@ -12,9 +12,7 @@ create or replace function tidegate_internal.take_unblocked(
   out msg_ids bigint[], out ids uuid[], out reaped boolean, out mark bigint, out start bigint,
   out first bigint, out due_from timestamptz, out due_to timestamptz
 )
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql as $$
 declare
   v_at_once constant integer := 200;
   v_taken   record;

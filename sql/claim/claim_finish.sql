@@ -3,10 +3,7 @@
 create or replace function tidegate_internal.claim_finish(
   p_queue text, p_stage tidegate.stage, p_lease_for interval, p_claimed integer, p_taken record
 )
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 begin
   if (p_taken.breakers).probing <> '{}' then
     update tidegate.breaker as b

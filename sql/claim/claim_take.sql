@@ -12,9 +12,7 @@ create or replace function tidegate_internal.claim_take(
   out start bigint, out first bigint, out due_from timestamptz, out due_to timestamptz,
   out tat_ns bigint, out interval_ns bigint, out tolerance_ns bigint
 )
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql as $$
 declare
   v_queue  tidegate.queue := tidegate_internal.require_queue(p_queue, p_stage);
   v_pacing regclass;

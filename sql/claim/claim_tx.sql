@@ -19,10 +19,7 @@ create or replace function tidegate.claim_tx(
     paced boolean, hedge_after_ms integer, hedge_max integer, hedge_share numeric, connect_ms integer,
     first_byte_ms integer, body_ms integer, policy_version integer, probe boolean, adaptive boolean
   )
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql security definer as $$
 #variable_conflict use_column
 declare
   v_taken   record;

@@ -3,11 +3,7 @@
 -- At most 60000: then ask again. A new submission, a pause lifted or a limit raised can end the wait early. `kinds` as
 -- for a claim (null: all): while requests of other kinds wait, submissions notify no one, so at most 200.
 create or replace function tidegate.claim_wait_ms(queue text, kinds text[] default null)
-  returns integer
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns integer language plpgsql security definer as $$
 declare
   v_queue   tidegate.queue := tidegate_internal.require_queue(claim_wait_ms.queue);
   v_longest integer := 60000;

@@ -7,10 +7,7 @@
 create or replace function tidegate_internal.end_leases(
   p_queue text, p_ids uuid[], p_tokens bigint[], p_drained timestamptz[]
 )
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 declare
   v_now constant timestamptz := tidegate.clock();
 begin

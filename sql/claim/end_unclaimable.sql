@@ -3,10 +3,7 @@
 -- Their outcome must stay unknown (`unknown`: sent at most once, and lost), their attempts are used up (`exhausted`),
 -- or their deadline has passed (`expired`). The caller has locked the rows and taken their messages.
 create or replace function tidegate_internal.end_unclaimable(p_ids uuid[], p_fates text[])
-  returns void
-  language sql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language sql as $$
   update tidegate.request as r
   set
     req_status = 'failure', transition_no = r.transition_no + 1, queue = null, msg_id = null, lease = null,

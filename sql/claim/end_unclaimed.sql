@@ -7,10 +7,7 @@
 create or replace function tidegate_internal.end_unclaimed(
   p_queue text, p_stage tidegate.stage, p_msg_ids bigint[], p_ids uuid[], p_now timestamptz
 )
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 declare
   v_pause  constant interval := '250 ms';
   v_status constant tidegate.request_status := case p_stage when 'tx' then 'processing' else 'queued' end;

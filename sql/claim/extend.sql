@@ -3,11 +3,7 @@
 -- Returns the leases prolonged. A missing one has run out or was taken over: stop its call. Commit synchronously. What
 -- a claim took and is not named keeps its time: it becomes a part of its own.
 create or replace function tidegate.extend(leases tidegate.lease[], lease_for interval)
-  returns setof tidegate.lease
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns setof tidegate.lease language plpgsql security definer as $$
 #variable_conflict use_column
 declare
   v_claim tidegate.claim;

@@ -3,11 +3,7 @@
 -- Judged by one reading of the clock, taken after the snapshot: a lease prolonged between `p_now` and the snapshot
 -- reaches further than it could at `p_now`, and would count as none.
 create or replace function tidegate_internal.held_count(p_queue text, p_now timestamptz)
-  returns bigint
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns bigint language plpgsql stable as $$
 begin
   return (
     select count(*)

@@ -2,9 +2,6 @@
 --
 -- One that reaches further than it can has run out, too: the clock has stepped back since it was taken.
 create or replace function tidegate.is_held(p_until timestamptz, p_lease_ms bigint, p_now timestamptz)
-  returns boolean
-  language sql
-  stable
-  parallel safe
+  returns boolean language sql stable parallel safe
 return p_until > p_now and p_until <= p_now + p_lease_ms * interval '1 ms';
 select tidegate_internal.allow('is_held', '{reader,api,worker,admin}');

@@ -1,10 +1,6 @@
 -- kinds_left: The kinds of a claim; null if they are null, or all that a queue may hold.
 create or replace function tidegate_internal.kinds_left(p_queue text, p_stage tidegate.stage, p_kinds text[])
-  returns text[]
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns text[] language plpgsql stable as $$
 begin
   if p_kinds is not null
     and exists (select from tidegate_internal.kinds_of_queue(p_queue, p_stage) as k(name) where k.name <> all(p_kinds))

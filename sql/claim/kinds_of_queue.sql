@@ -2,11 +2,7 @@
 --
 -- Requests stay where they are when their kind is pointed elsewhere.
 create or replace function tidegate_internal.kinds_of_queue(p_queue text, p_stage tidegate.stage)
-  returns setof text
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns setof text language plpgsql stable as $$
 begin
   return query
     select k.name

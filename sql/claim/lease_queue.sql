@@ -2,11 +2,7 @@
 --
 -- Raises TG007 when they name more than one, and TG005 when there is no such queue.
 create or replace function tidegate_internal.lease_queue(p_leases tidegate.lease[])
-  returns text
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns text language plpgsql stable as $$
 declare
   v_first text;
   v_last  text;

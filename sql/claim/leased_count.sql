@@ -1,10 +1,6 @@
 -- leased_count: How many requests of a queue are under a lease, up to a number, whether it is in force or has run out.
 create or replace function tidegate_internal.leased_count(p_queue text, p_last bigint default null)
-  returns bigint
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns bigint language plpgsql stable as $$
 begin
   return (
     select count(*)

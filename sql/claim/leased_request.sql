@@ -1,6 +1,17 @@
 -- leased_request: The requests under a lease, whether it is in force or has run out.
 --
 -- The subquery is looked up for each id: joined, the planner might walk over all requests.
+--
+--   id: The request.
+--   req_status: Its status.
+--   queue: The queue that it was claimed from.
+--   msg_id: Its number in that queue.
+--   token: The token of the claim.
+--   worker: The worker that claimed it.
+--   claimed_at: When it was claimed.
+--   until: When its lease runs out.
+--   lease_ms: How long its lease lasts from its claim or last extension.
+--   in_force: Whether the lease has not run out.
 create or replace view tidegate.leased_request as
 select i.id, r.req_status, c.queue, r.msg_id, c.token, c.worker, c.claimed_at, c.until, c.lease_ms,
   tidegate.is_held(c.until, c.lease_ms, tidegate.clock()) as in_force
@@ -8,13 +19,3 @@ from tidegate.claim as c
 cross join lateral unnest(c.ids) as i(id)
 cross join lateral (select q.req_status, q.msg_id, q.lease from tidegate.request as q where q.id = i.id offset 0) as r
 where r.lease = c.token;
-comment on column tidegate.leased_request.id is 'The request.';
-comment on column tidegate.leased_request.req_status is 'Its status.';
-comment on column tidegate.leased_request.queue is 'The queue that it was claimed from.';
-comment on column tidegate.leased_request.msg_id is 'Its number in that queue.';
-comment on column tidegate.leased_request.token is 'The token of the claim.';
-comment on column tidegate.leased_request.worker is 'The worker that claimed it.';
-comment on column tidegate.leased_request.claimed_at is 'When it was claimed.';
-comment on column tidegate.leased_request.until is 'When its lease runs out.';
-comment on column tidegate.leased_request.lease_ms is 'How long its lease lasts from its claim or last extension.';
-comment on column tidegate.leased_request.in_force is 'Whether the lease has not run out.';

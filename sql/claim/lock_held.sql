@@ -9,9 +9,7 @@ create or replace function tidegate_internal.lock_held(
   out queue text, out msg_ids bigint[], out ids uuid[], out kinds text[], out places bigint[],
   out tokens bigint[], out claimed timestamptz[]
 )
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql as $$
 begin
   lock_held.queue := tidegate_internal.lease_queue(p_leases);
   select

@@ -9,9 +9,7 @@ create or replace function tidegate_internal.lock_lapsed(
   out held bigint, out ended uuid[], out fates text[], out lost uuid[], out freed uuid[],
   out ids uuid[], out msg_ids bigint[], out kinds text[]
 )
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql as $$
 declare
   v_claim tidegate.claim;
   v_all   uuid[];

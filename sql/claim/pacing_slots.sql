@@ -11,10 +11,7 @@ create or replace function tidegate_internal.pacing_slots(
   out slots integer, out tat_ns bigint, out interval_ns bigint, out tolerance_ns bigint,
   out wait_ms integer
 )
-  language plpgsql
-  immutable
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql immutable as $$
 declare
   v_reservation_ns constant bigint := 100000000;
   v_now_ns         bigint := (extract(epoch from p_now) * 1000000)::bigint * 1000;

@@ -10,9 +10,7 @@ create or replace function tidegate_internal.reap(
   p_queue text, p_limit integer, p_now timestamptz, p_kinds text[],
   out msg_ids bigint[], out ids uuid[], out reaped boolean
 )
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql as $$
 declare
   v_claim tidegate.claim;
   v_held  record;

@@ -3,11 +3,7 @@
 -- In PL/pgSQL, which keeps its plan: PostgreSQL cannot put the expression in place of the call, because reading a
 -- sequence is volatile.
 create or replace function tidegate_internal.reaped_until(p_queue text)
-  returns timestamptz
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns timestamptz language plpgsql stable as $$
 begin
   return to_timestamp(
     coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'reaped')), 0) / 1000000.0

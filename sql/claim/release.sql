@@ -3,11 +3,7 @@
 -- A queued request stays queued; one in flight goes back to processing. The attempt is given back too. Returns the
 -- requests given back; a missing one was not this holder's any more.
 create or replace function tidegate.release(leases tidegate.lease[])
-  returns table (id uuid, req_status tidegate.request_status)
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns table (id uuid, req_status tidegate.request_status) language plpgsql security definer as $$
 #variable_conflict use_column
 declare
   v_held  record;

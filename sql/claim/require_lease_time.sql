@@ -1,10 +1,6 @@
 -- require_lease_time: Raises TG007 unless a lease of this length is of use (10 ms to one day).
 create or replace function tidegate_internal.require_lease_time(p_lease_for interval)
-  returns void
-  language plpgsql
-  immutable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql immutable as $$
 begin
   if p_lease_for is null or p_lease_for < interval '10 milliseconds' or p_lease_for > interval '1 day' then
     raise exception using errcode = 'TG007',

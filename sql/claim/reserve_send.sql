@@ -8,10 +8,7 @@ create or replace function tidegate.reserve_send(
   queue text,
   out send_in interval, out wait_ms integer, out reserved_at timestamptz
 )
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql security definer as $$
 declare
   v_queue  tidegate.queue := tidegate_internal.require_queue(reserve_send.queue, 'tx');
   v_pacing regclass := tidegate_internal.queue_counter(reserve_send.queue, 'pacing');

@@ -4,12 +4,7 @@
 -- cancelled or has ended. Reads only and waits for no lock, so it promises nothing: the settle decides. Raises TG007
 -- when the leases name more than one queue.
 create or replace function tidegate.still_held(leases tidegate.lease[])
-  returns setof tidegate.lease
-  language plpgsql
-  stable
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns setof tidegate.lease language plpgsql stable security definer as $$
 begin
   perform tidegate_internal.lease_queue(leases);
   return query

@@ -19,9 +19,7 @@ create or replace function tidegate_internal.take_messages(
   out msg_ids bigint[], out ids uuid[], out reaped boolean, out mark bigint, out start bigint,
   out first bigint, out due_from timestamptz, out due_to timestamptz
 )
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql as $$
 declare
   v_due_limit constant integer := 2000;
 begin

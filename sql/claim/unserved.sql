@@ -2,6 +2,12 @@
 --
 -- `has_workers`: others do take requests of other kinds there. A worker that does not call `worker_seen` is not seen
 -- here.
+--
+--   queue: The queue.
+--   stage: The stage it serves.
+--   kind: The kind.
+--   requests: How many of its requests wait or are snoozed.
+--   has_workers: Whether live workers claim requests of other kinds there.
 create or replace view tidegate.unserved as
 select q.name as queue, q.stage, k.name as kind, c.requests, w.has_workers
 from tidegate.queue as q
@@ -15,8 +21,3 @@ cross join lateral (
   where v.stopped_at is null and v.last_seen_at > tidegate.clock() - interval '30 s' and q.name = any(v.queues)
 ) as w
 where not w.takes_kind;
-comment on column tidegate.unserved.queue is 'The queue.';
-comment on column tidegate.unserved.stage is 'The stage it serves.';
-comment on column tidegate.unserved.kind is 'The kind.';
-comment on column tidegate.unserved.requests is 'How many of its requests wait or are snoozed.';
-comment on column tidegate.unserved.has_workers is 'Whether live workers claim requests of other kinds there.';

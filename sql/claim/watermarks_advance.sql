@@ -9,10 +9,7 @@ create or replace function tidegate_internal.watermarks_advance(
   p_queue text, p_limit integer, p_kinds text[], p_now timestamptz, p_count integer, p_mark bigint,
   p_start bigint, p_first bigint, p_due_from timestamptz, p_due_to timestamptz
 )
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 declare
   v_step       constant bigint := 4000;
   v_due_step   constant interval := '200 milliseconds';

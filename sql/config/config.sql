@@ -1,5 +1,17 @@
 -- config: One row per setting, by its documented name, without those that a queue's stage or a kind's flow does not
 -- use.
+--
+--   name: The documented name, as config_set takes it.
+--   value: Its value, in its unit; null: none (no limit, or not set yet).
+--   unit: Unit of the value; null: not a quantity.
+--   type: number, boolean, text, interval, list (a,b) or backoff (from=seconds,…).
+--   subject: The row it belongs to, such as queue tx.
+--   is_default: Whether it has the value that a row comes with.
+--   default_value: The value that a row comes with; null: none.
+--   comment: Its description.
+--   table_name: The table that holds it.
+--   row_key: The row that holds it: its primary key, joined by dots.
+--   column_name: The column that holds it.
 create or replace view tidegate.config as
 with item as (
   select 1 as rank, 'setting' as table_name, '' as row_key, to_jsonb(s) as fields, '{}'::jsonb as own_defaults
@@ -50,14 +62,3 @@ select
   f.default_value, f.comment, f.table_name, f.row_key, f.column_name
 from found as f
 order by f.rank, f.row_key, f.place;
-comment on column tidegate.config.name is 'The documented name, as config_set takes it.';
-comment on column tidegate.config.value is 'Its value, in its unit; null: none (no limit, or not set yet).';
-comment on column tidegate.config.unit is 'Unit of the value; null: not a quantity.';
-comment on column tidegate.config.type is 'number, boolean, text, interval, list (a,b) or backoff (from=seconds,…).';
-comment on column tidegate.config.subject is 'The row it belongs to, such as queue tx.';
-comment on column tidegate.config.is_default is 'Whether it has the value that a row comes with.';
-comment on column tidegate.config.default_value is 'The value that a row comes with; null: none.';
-comment on column tidegate.config.comment is 'Its description.';
-comment on column tidegate.config.table_name is 'The table that holds it.';
-comment on column tidegate.config.row_key is 'The row that holds it: its primary key, joined by dots.';
-comment on column tidegate.config.column_name is 'The column that holds it.';

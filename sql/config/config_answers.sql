@@ -9,10 +9,7 @@ create or replace function tidegate_internal.config_answers(
   p_column text,
   p_whole  boolean default false
 )
-  returns boolean
-  language sql
-  immutable
-  parallel safe
+  returns boolean language sql immutable parallel safe
 return (
   p_name = tidegate.config_name(p_table, p_key, p_column)
     or (p_table = 'kind' and case p_column

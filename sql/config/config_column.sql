@@ -1,4 +1,15 @@
 -- config_column: The columns that are settings: those of the configuration tables, without keys and counters.
+--
+--   table_name: The table.
+--   column_name: The column.
+--   place: Where the column stands in its table.
+--   type: number, boolean, text, interval or list.
+--   whole: Whether it holds whole numbers only.
+--   nullable: Whether it may be none.
+--   factor: Column units per setting unit: 1000 for seconds kept as ms.
+--   unit: Unit of the setting's value; null: not a quantity.
+--   default_value: The column's default, as text; null: none.
+--   comment: The column's comment.
 create or replace view tidegate.config_column as
 select
   t.relname::text as table_name,
@@ -44,13 +55,3 @@ where t.relnamespace = 'tidegate'::regnamespace
   and a.attname not in ('only_row', 'initialised_at', 'name', 'created_at', 'kind', 'stage', 'flow', 'version')
   and not (t.relname = 'gate'
     and a.attname in ('queue', 'submitter', 'state', 'forced', 'depth', 'epoch', 'changed_at'));
-comment on column tidegate.config_column.table_name is 'The table.';
-comment on column tidegate.config_column.column_name is 'The column.';
-comment on column tidegate.config_column.place is 'Where the column stands in its table.';
-comment on column tidegate.config_column.type is 'number, boolean, text, interval or list.';
-comment on column tidegate.config_column.whole is 'Whether it holds whole numbers only.';
-comment on column tidegate.config_column.nullable is 'Whether it may be none.';
-comment on column tidegate.config_column.factor is 'Column units per setting unit: 1000 for seconds kept as ms.';
-comment on column tidegate.config_column.unit is 'Unit of the setting''s value; null: not a quantity.';
-comment on column tidegate.config_column.default_value is 'The column''s default, as text; null: none.';
-comment on column tidegate.config_column.comment is 'The column''s comment.';

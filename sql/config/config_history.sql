@@ -12,10 +12,7 @@ create or replace function tidegate.config_history(
     id bigint, at timestamptz, actor text, on_behalf_of text, operation text, subject text, setting text,
     old_value text, new_value text, type text
   )
-  language plpgsql
-  stable
-  security definer
-  set search_path = pg_catalog, pg_temp
+  language plpgsql stable security definer
   set jit = off
 as $$
 #variable_conflict use_column

@@ -2,9 +2,7 @@
 --
 -- Empty for a table with one row. An interval reads in seconds, so that equal ones have one name.
 create or replace function tidegate_internal.config_key(p_columns text[], p_row jsonb)
-  returns text
-  language sql
-  stable
+  returns text language sql stable
 return (
   case p_columns
     when array['only_row'] then ''

@@ -3,11 +3,7 @@
 -- Null stands for "none". A number is brought into the column's unit, and must get there whole where the column holds
 -- whole ones: nothing is rounded silently. Constraints decide the range of values.
 create or replace function tidegate_internal.config_literal(p_name text, p_column tidegate.config_column, p_value jsonb)
-  returns jsonb
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns jsonb language plpgsql stable as $$
 declare
   v_given    text := coalesce(btrim(p_value #>> '{}'), '');
   v_wants    text := case p_column.type

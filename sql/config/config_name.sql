@@ -1,9 +1,6 @@
 -- config_name: The documented name of the setting that is in a column of a row.
 create or replace function tidegate.config_name(p_table text, p_key text, p_column text)
-  returns text
-  language sql
-  immutable
-  parallel safe
+  returns text language sql immutable parallel safe
 return (
   case
     when p_table = 'response_backoff' then p_table

@@ -15,11 +15,7 @@
 -- before; raises TG010 for an unknown name, TG007 for an invalid value.
 create or replace function tidegate.config_set(name text, value text, actor text default null)
   returns table (subject text, setting text, old_value text, new_value text, type text)
-  language sql
-  volatile
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  language sql volatile security definer as $$
   select * from tidegate.config_set_many(jsonb_build_object(coalesce(config_set.name, ''), config_set.value),
     config_set.actor);
 $$;

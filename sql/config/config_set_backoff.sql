@@ -3,10 +3,7 @@
 -- Readers see the old rows or the new ones, and concurrent calls are serialised. Raises TG007 for what cannot
 -- be read; constraints say what the numbers may be.
 create or replace function tidegate_internal.config_set_backoff(p_value jsonb)
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 declare
   v_given text := coalesce(p_value #>> '{}', '');
   v_froms interval[];

@@ -9,9 +9,7 @@
 -- in one order, so that two at once come one after the other.
 create or replace function tidegate.config_set_many(changes jsonb, actor text default null)
   returns table (subject text, setting text, old_value text, new_value text, type text)
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
+  language plpgsql security definer
   set jit = off
   set intervalstyle = 'postgres'
 as $$

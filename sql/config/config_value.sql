@@ -1,9 +1,6 @@
 -- config_value: The stored value of a column as the value of its setting: in the setting's unit, lists with commas.
 create or replace function tidegate.config_value(p_type text, p_factor integer, p_stored text)
-  returns text
-  language sql
-  stable
-  parallel safe
+  returns text language sql stable parallel safe
 return (
   case
     when p_type = 'number' then trim_scale(p_stored::numeric / p_factor)::text

@@ -2,10 +2,7 @@
 --
 -- PostgreSQL has no `create or replace constraint trigger`. `p_action` is the rest of the statement.
 create or replace function tidegate_internal.constraint_trigger(p_name text, p_table text, p_events text, p_action text)
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 begin
   if not exists (
     select from pg_trigger as t where t.tgrelid = format('tidegate.%I', p_table)::regclass and t.tgname = p_name

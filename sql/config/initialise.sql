@@ -8,10 +8,7 @@
 -- `example` makes queues and kinds first: `relayer` has the queues `readiness` and `tx` and the kinds `public_decrypt`,
 -- `user_decrypt`, `input_proof` and `direct`. Existing ones stay as they are. Raises TG007 for an unknown example.
 create or replace function tidegate.initialise(example text default null)
-  returns table (subject text, name text, value text)
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
+  returns table (subject text, name text, value text) language plpgsql security definer
   set jit = off
   set plan_cache_mode = force_generic_plan
 as $$

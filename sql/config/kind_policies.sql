@@ -1,10 +1,8 @@
 -- kind_policies: A kind's queues serve the right stages, and a new kind gets a policy row for each stage.
+
+-- function kind_queues: Trigger on kind: queue stages (TG005), fixed name (TG002).
 create or replace function tidegate_internal.kind_queues()
-  returns trigger
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns trigger language plpgsql security definer as $$
 begin
   perform tidegate_internal.require_queue(new.tx_queue, 'tx');
   if new.readiness_queue is not null then
@@ -22,11 +20,7 @@ create or replace trigger kind_queues
   for each row execute function tidegate_internal.kind_queues();
 
 create or replace function tidegate_internal.kind_policies()
-  returns trigger
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns trigger language plpgsql security definer as $$
 begin
   insert into tidegate.policy (
     kind, stage, attempts, base_ms, factor, cap_ms, jitter_ms, timeout_ms, deadline_ms, margin_ms, hedge_safe,
@@ -59,13 +53,11 @@ create or replace trigger kind_policies
   after insert or update of flow, deadline, readiness_timeout on tidegate.kind
   for each row execute function tidegate_internal.kind_policies();
 
+-- function policy_removal: Trigger on policy: it stays while its kind does (TG002).
+--
 -- A kind without its policy could not be claimed: policies go with their kind, and not before.
 create or replace function tidegate_internal.policy_removal()
-  returns trigger
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns trigger language plpgsql security definer as $$
 begin
   if exists (select from tidegate.kind as k where k.name = old.kind) then
     raise exception using
@@ -81,11 +73,9 @@ create or replace trigger policy_removal
   before delete on tidegate.policy
   for each row execute function tidegate_internal.policy_removal();
 
+-- function kind_removal: Trigger on kind: a kind with requests is not deleted (TG002).
 create or replace function tidegate_internal.kind_removal()
-  returns trigger
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
+  returns trigger language plpgsql security definer
   set lock_timeout = '2s'
 as $$
 declare
@@ -120,7 +110,3 @@ create or replace trigger kind_removal
 select tidegate_internal.constraint_trigger(
   'kind_removal_at_commit', 'kind', 'delete', 'execute function tidegate_internal.kind_removal()'
 );
-
-comment on function tidegate_internal.policy_removal is 'Trigger on policy: it stays while its kind does (TG002).';
-comment on function tidegate_internal.kind_queues is 'Trigger on kind: queue stages (TG005), fixed name (TG002).';
-comment on function tidegate_internal.kind_removal is 'Trigger on kind: a kind with requests is not deleted (TG002).';

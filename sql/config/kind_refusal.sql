@@ -2,11 +2,7 @@
 --
 -- Its stages come one after the other, so their bounds add up (S75-5).
 create or replace function tidegate_internal.kind_refusal(p_kind text)
-  returns text
-  language sql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns text language sql stable as $$
   select format(
     'Σ W_retry ≤ deadline of the kind does not hold: %s = %s > %s ms',
     string_agg(format('%s (%s)', b.w_retry_ms, b.stage), ' + ' order by b.stage), sum(b.w_retry_ms), b.deadline_ms

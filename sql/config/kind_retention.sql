@@ -3,11 +3,7 @@
 -- Or a duplicate inside the window would find its request gone. At the end of the transaction, because a kind and its
 -- policy may change together; one after the other, because two that change at once see only their own half.
 create or replace function tidegate_internal.kind_retention()
-  returns trigger
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns trigger language plpgsql security definer as $$
 declare
   v_kind  text := case tg_table_name when 'kind' then to_jsonb(new) ->> 'name' else to_jsonb(new) ->> 'kind' end;
   v_found record;

@@ -9,10 +9,7 @@ create or replace function tidegate_internal.note_config_change(
   p_new   jsonb,
   p_skip  text[]
 )
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 begin
   insert into tidegate.config_change (on_behalf_of, operation, table_name, row_key, column_name, old_value, new_value)
   select

@@ -3,10 +3,7 @@
 -- One function for every table of configuration. Its arguments are the columns that are no configuration; the columns
 -- of the primary key, joined by dots, name the row. A table that joins them takes the triggers below.
 create or replace function tidegate_internal.record_config_change()
-  returns trigger
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
+  returns trigger language plpgsql security definer
   set intervalstyle = 'postgres'
 as $$
 declare
@@ -95,12 +92,11 @@ create or replace trigger record_gate_change
   )
   execute function tidegate_internal.record_config_change('queue', 'kind', 'submitter', 'depth', 'epoch', 'changed_at');
 
+-- function policy_version: Trigger on policy: counts its changes in version.
+--
 -- A decision made by a policy compares this version, to detect that the policy has changed since.
 create or replace function tidegate_internal.policy_version()
-  returns trigger
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns trigger language plpgsql as $$
 begin
   new.version := old.version;
   new.version := old.version + (new is distinct from old)::integer;
@@ -111,4 +107,3 @@ $$;
 create or replace trigger policy_version
   before update on tidegate.policy
   for each row execute function tidegate_internal.policy_version();
-comment on function tidegate_internal.policy_version is 'Trigger on policy: counts its changes in version.';

@@ -3,10 +3,7 @@
 -- The history has it beside the database user, to the end of the transaction or until the caller sets it back.
 -- Null leaves it as it is: a session may have set `tidegate.actor` by itself.
 create or replace function tidegate_internal.set_actor(p_actor text)
-  returns text
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns text language plpgsql as $$
 declare
   v_before text := coalesce(current_setting('tidegate.actor', true), '');
 begin

@@ -1,10 +1,6 @@
 -- unknown_setting: Raises TG010 for a name that no setting has, and says which names there are.
 create or replace function tidegate_internal.unknown_setting(p_name text)
-  returns void
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql stable as $$
 declare
   v_row   text := regexp_replace(p_name, '[.][^.]*$', '');
   v_known text;

@@ -4,9 +4,6 @@
 -- call.
 create or replace function tidegate.bounded_seconds(above numeric, below numeric, min_seconds integer,
   max_seconds integer)
-  returns integer
-  language sql
-  immutable
-  parallel safe
+  returns integer language sql immutable parallel safe
 return greatest(min_seconds, least(max_seconds, tidegate.whole_seconds(above, below)))::integer;
 select tidegate_internal.allow('bounded_seconds', '{reader,api,worker,admin}');

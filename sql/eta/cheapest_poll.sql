@@ -14,12 +14,7 @@ create or replace function tidegate.cheapest_poll(
   min_seconds  integer,
   max_seconds  integer
 )
-  returns integer
-  language plpgsql
-  immutable
-  parallel safe
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns integer language plpgsql immutable parallel safe as $$
 begin
   return (
     with candidate as (

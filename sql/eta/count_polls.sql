@@ -3,11 +3,7 @@
 --
 -- One element per kind; each node calls it every few seconds with the counts since the last call.
 create or replace function tidegate.count_polls(kinds text[], answered bigint[], polls bigint[], lateness_ms bigint[])
-  returns void
-  language sql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language sql security definer as $$
   insert into tidegate.poll_count as c (kind, answered, polls, lateness_ms)
   select n.kind, n.answered, n.polls, n.lateness_ms
   from unnest(count_polls.kinds, count_polls.answered, count_polls.polls, count_polls.lateness_ms)

@@ -9,11 +9,7 @@ create or replace function tidegate_internal.eta_inputs(
   p_status  tidegate.request_status,
   p_counted integer
 )
-  returns tidegate.eta_terms
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns tidegate.eta_terms language plpgsql stable as $$
 declare
   v_terms    tidegate.eta_terms;
   v_tx_queue text := case when p_status = 'queued' then p_kind.tx_queue else coalesce(p_queue, p_kind.tx_queue) end;

@@ -17,10 +17,7 @@ create or replace function tidegate.eta_line(
   tx_confirmation_ms integer,
   safety_margin      numeric
 )
-  returns table (first numeric, each numeric, below numeric)
-  language sql
-  immutable
-  parallel safe
+  returns table (first numeric, each numeric, below numeric) language sql immutable parallel safe
 begin atomic
   select
     -- Messages ahead are drained at drain_tps: those of the tx queue, or those before this one in it.

@@ -2,6 +2,20 @@
 --
 -- Every ended request counts. Errors are positive when the end came later than the ETA. Polls and lateness are of
 -- callers over HTTP.
+--
+--   kind: The kind.
+--   eta: How its ETAs are made at present: nominal or observed.
+--   requests: Finished requests.
+--   mean_error_seconds: Mean of end minus ETA; negative: earlier.
+--   mean_abs_error_seconds: The same without signs.
+--   p90_held_share: Share of 90 percent ETAs that held; 0.9 is right.
+--   polls_per_request: Mean number of HTTP polls until one returned the end.
+--   mean_lateness_seconds: Mean time from an end to the poll that returned it.
+--   predicted: Ended requests that had an ETA.
+--   error_seconds_sum: All errors together, in seconds: for a histogram's sum.
+--   error_bins: Ends up to -30, -5, -1, 0, 1, 5, 30 s after their ETA, and rest.
+--   p90_stated: Ended requests that had a 90 percent ETA.
+--   p90_held: How many of these ended within it.
 create or replace view tidegate.eta_quality as
 with finish as (
   select
@@ -38,16 +52,3 @@ select
 from tidegate.kind as k
 left join summed as s on s.kind = k.name
 left join tidegate.poll_count as p on p.kind = k.name;
-comment on column tidegate.eta_quality.kind is 'The kind.';
-comment on column tidegate.eta_quality.eta is 'How its ETAs are made at present: nominal or observed.';
-comment on column tidegate.eta_quality.requests is 'Finished requests.';
-comment on column tidegate.eta_quality.mean_error_seconds is 'Mean of end minus ETA; negative: earlier.';
-comment on column tidegate.eta_quality.mean_abs_error_seconds is 'The same without signs.';
-comment on column tidegate.eta_quality.p90_held_share is 'Share of 90 percent ETAs that held; 0.9 is right.';
-comment on column tidegate.eta_quality.polls_per_request is 'Mean number of HTTP polls until one returned the end.';
-comment on column tidegate.eta_quality.mean_lateness_seconds is 'Mean time from an end to the poll that returned it.';
-comment on column tidegate.eta_quality.predicted is 'Ended requests that had an ETA.';
-comment on column tidegate.eta_quality.error_seconds_sum is 'All errors together, in seconds: for a histogram''s sum.';
-comment on column tidegate.eta_quality.error_bins is 'Ends up to -30, -5, -1, 0, 1, 5, 30 s after their ETA, and rest.';
-comment on column tidegate.eta_quality.p90_stated is 'Ended requests that had a 90 percent ETA.';
-comment on column tidegate.eta_quality.p90_held is 'How many of these ended within it.';

@@ -16,12 +16,7 @@ create or replace function tidegate.eta_seconds(
   min_seconds        integer,
   max_seconds        integer
 )
-  returns integer
-  language plpgsql
-  immutable
-  parallel safe
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns integer language plpgsql immutable parallel safe as $$
 declare
   v_line record;
 begin

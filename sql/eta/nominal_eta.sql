@@ -9,11 +9,7 @@ create or replace function tidegate.nominal_eta(
   p_elapsed    interval,
   p_terms      tidegate.eta_terms
 )
-  returns integer
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns integer language plpgsql stable as $$
 begin
   if p_place = 'awaiting_response' then
     return tidegate.response_backoff_seconds(p_elapsed);

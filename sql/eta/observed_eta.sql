@@ -27,10 +27,7 @@ create or replace function tidegate_internal.observed_eta(
   out p50_ms    bigint,
   out p90_ms    bigint
 )
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql stable as $$
 declare
   v_fresh        constant interval := '10 seconds';
   v_poll_ms      constant float8 := 2750;

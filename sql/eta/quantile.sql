@@ -2,12 +2,7 @@
 --
 -- `times` ascend; each stands for the middle of its share, between them it is interpolated.
 create or replace function tidegate.quantile(times double precision[], share double precision)
-  returns double precision
-  language plpgsql
-  immutable
-  parallel safe
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns double precision language plpgsql immutable parallel safe as $$
 begin
   return (
     select times[least(n, greatest(1, floor(at)))::integer]

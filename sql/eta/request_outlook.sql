@@ -24,11 +24,7 @@ create or replace function tidegate.request_outlook(
   out error               jsonb,
   out submitter           text
 )
-  returns setof record
-  language plpgsql
-  stable
-  security definer
-  set search_path = pg_catalog, pg_temp
+  returns setof record language plpgsql stable security definer
   set jit = off
 as $$
 #variable_conflict use_column

@@ -2,12 +2,7 @@
 --
 -- From the rows of `response_backoff`: the last one that begins at or before the time elapsed. No margin, no clamp.
 create or replace function tidegate.response_backoff_seconds(elapsed interval)
-  returns integer
-  language plpgsql
-  stable
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns integer language plpgsql stable security definer as $$
 begin
   return (
     select coalesce(

@@ -8,10 +8,7 @@ create or replace function tidegate_internal.retry_after(
   p_p50_ms    bigint,
   p_p90_ms    bigint
 )
-  returns tidegate.retry_after
-  language sql
-  immutable
-  parallel safe
+  returns tidegate.retry_after language sql immutable parallel safe
 return (
   tidegate_internal.spread_seconds(p_seconds, p_spread_to,
     (uuid_hash_extended(p_id, 0) & 2147483647) / 2147483648.0::float8),

@@ -2,10 +2,7 @@
 --
 -- The latest thousand or so answers of the last ten minutes, as forty equally likely times; none when there are few.
 create or replace function tidegate_internal.sample_kind(p_kind tidegate.kind, p_now timestamptz)
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 declare
   v_enough   constant integer := 20;
   v_last     tidegate.kind_pace;

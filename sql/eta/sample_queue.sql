@@ -4,10 +4,7 @@
 -- messages does not count (an idle queue would look slow), nor does time in which nothing moved: that is a standstill,
 -- which has a column of its own.
 create or replace function tidegate_internal.sample_queue(p_queue tidegate.queue, p_now timestamptz)
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 declare
   v_window  constant interval := '30 seconds';
   v_enough  constant interval := '5 seconds';

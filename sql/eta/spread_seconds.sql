@@ -6,8 +6,5 @@ create or replace function tidegate_internal.spread_seconds(
   p_to    double precision,
   p_share double precision
 )
-  returns integer
-  language sql
-  immutable
-  parallel safe
+  returns integer language sql immutable parallel safe
 return p_from + floor(p_share * (greatest(p_to - p_from, 0) + 1))::integer;

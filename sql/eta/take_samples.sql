@@ -5,10 +5,7 @@
 -- answers of a kind into `answer_sample`. In bounded batches: returns how many samples it folded, 10000 when there may
 -- be more.
 create or replace function tidegate.take_samples()
-  returns bigint
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
+  returns bigint language plpgsql security definer
   set jit = off
 as $$
 declare

@@ -1,9 +1,6 @@
 -- gate_changed: Writes the event of a gate's change that was just made, and notifies every node when it flipped.
 create or replace function tidegate_internal.gate_changed(p_gate tidegate.gate, p_cause text, p_flipped boolean)
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 begin
   insert into tidegate.gate_event (gate, epoch, state, depth, cause, on_behalf_of)
   values (

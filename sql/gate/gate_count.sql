@@ -1,11 +1,7 @@
 -- gate_count: The depth behind a gate: requests of its queue, or its kind's or submitter's requests in queues; exact up
 -- to `p_counted`, which it returns when there are more.
 create or replace function tidegate_internal.gate_count(p_gate tidegate.gate, p_counted integer)
-  returns bigint
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns bigint language plpgsql stable as $$
 begin
   return case
     when p_gate.queue is not null

@@ -8,10 +8,7 @@
 create or replace function tidegate_internal.gate_evaluate(
   p_gate text, p_state text default null, p_wait interval default '500 milliseconds'
 )
-  returns boolean
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns boolean language plpgsql as $$
 declare
   v_near  constant integer := 100;
   v_few   constant integer := 4000;

@@ -7,10 +7,7 @@
 -- is one new epoch, one event and one notification.
 create or replace function tidegate_internal.gate_flip(p_gate text, p_state text, p_depth bigint,
   p_epoch bigint default null)
-  returns boolean
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns boolean language plpgsql as $$
 declare
   v_gate tidegate.gate;
 begin

@@ -7,11 +7,7 @@
 -- flip notifies every node. `actor` is recorded in the history. Raises TG005 for an unknown gate, TG007 for an unknown
 -- state.
 create or replace function tidegate.gate_force(queue text, state text, actor text default null)
-  returns boolean
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns boolean language plpgsql security definer as $$
 declare
   v_actor_before text := tidegate_internal.set_actor(gate_force.actor);
   v_depth        bigint;

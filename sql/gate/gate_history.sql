@@ -1,4 +1,16 @@
 -- gate_history: Every change of each gate, latest first.
+--
+--   at: When it changed.
+--   gate: The name of the gate: its queue, 'kind …' or 'submitter …'.
+--   epoch: Which change of this gate it was, from 1.
+--   signal: The signal sent to nodes: ACCEPTING_REQUESTS or TOO_MANY_REQUESTS.
+--   state: The state it changed to: accepting or too_many_requests.
+--   depth: The depth at the change, in messages.
+--   cause: Why: a mark, an operator's command, or its removal.
+--   lasted: How long it stayed in that state, until now for the current one.
+--   is_current: Whether this is the current state.
+--   actor: The actor named by the program, or the database user.
+--   id: Ascends in the order in which changes were made.
 create or replace view tidegate.gate_history as
 select
   e.at, e.gate, e.epoch,
@@ -9,14 +21,3 @@ select
   coalesce(e.on_behalf_of, e.actor) as actor, e.id
 from tidegate.gate_event as e
 order by e.at desc, e.gate, e.epoch desc;
-comment on column tidegate.gate_history.at is 'When it changed.';
-comment on column tidegate.gate_history.gate is 'The name of the gate: its queue, ''kind …'' or ''submitter …''.';
-comment on column tidegate.gate_history.epoch is 'Which change of this gate it was, from 1.';
-comment on column tidegate.gate_history.signal is 'The signal sent to nodes: ACCEPTING_REQUESTS or TOO_MANY_REQUESTS.';
-comment on column tidegate.gate_history.state is 'The state it changed to: accepting or too_many_requests.';
-comment on column tidegate.gate_history.depth is 'The depth at the change, in messages.';
-comment on column tidegate.gate_history.cause is 'Why: a mark, an operator''s command, or its removal.';
-comment on column tidegate.gate_history.lasted is 'How long it stayed in that state, until now for the current one.';
-comment on column tidegate.gate_history.is_current is 'Whether this is the current state.';
-comment on column tidegate.gate_history.actor is 'The actor named by the program, or the database user.';
-comment on column tidegate.gate_history.id is 'Ascends in the order in which changes were made.';

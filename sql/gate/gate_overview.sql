@@ -6,10 +6,7 @@ create or replace function tidegate.gate_overview(name text default null)
     name text, queue text, kind text, submitter text, state text, mode text, depth bigint, high_water integer,
     low_water integer, forced boolean, epoch bigint, depth_at_change bigint, changed_at timestamptz
   )
-  language sql
-  volatile
-  security definer
-  set search_path = pg_catalog, pg_temp
+  language sql volatile security definer
   set jit = off
 as $$
   select

@@ -4,11 +4,7 @@
 -- Of the messages of each queue it reads up to ten thousand at once; the rest come with the first round of
 -- `quota_reconcile`, which begins anew. Those requests stay in their queues until this commits.
 create or replace function tidegate_internal.gate_quota()
-  returns trigger
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns trigger language plpgsql security definer as $$
 declare
   v_batch constant integer := 10000;
   v_queue text;

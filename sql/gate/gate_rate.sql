@@ -4,11 +4,7 @@
 -- without a limit, its recent drain rate. The depth of a gate that closed at its mark some seconds ago gives a better
 -- rate, if it has fallen to `p_depth` more slowly than that by more than the safety margin.
 create or replace function tidegate_internal.gate_rate(p_gate tidegate.gate, p_queue tidegate.queue, p_depth bigint)
-  returns numeric
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns numeric language plpgsql stable as $$
 begin
   return (
     select case

@@ -6,11 +6,7 @@
 -- fall so far; of several gates the longest. While nothing moves, and at a gate that is forced, no less than the
 -- response backoff after the same time (see `response_backoff_seconds`), because the end of that is unknown.
 create or replace function tidegate_internal.gate_wait(p_kind tidegate.kind, p_submitter text, p_count bigint)
-  returns integer
-  language plpgsql
-  volatile
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns integer language plpgsql volatile as $$
 declare
   v_now     constant timestamptz := tidegate.clock();
   v_entry   constant text := coalesce(p_kind.readiness_queue, p_kind.tx_queue);

@@ -3,11 +3,7 @@
 --
 -- For concurrent removals, messages removed by hand and changed marks. Waits for no lock.
 create or replace function tidegate.gates_evaluate()
-  returns bigint
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns bigint language plpgsql security definer as $$
 declare
   v_gate    text;
   v_flipped bigint := 0;

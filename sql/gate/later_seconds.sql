@@ -2,11 +2,7 @@
 --
 -- Null when that many wait or are held now: then it depends on the queue's rate. Counted up to ten thousand messages.
 create or replace function tidegate_internal.later_seconds(p_queue text, p_depth bigint, p_above bigint)
-  returns integer
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns integer language plpgsql stable as $$
 declare
   v_now   constant timestamptz := tidegate.clock();
   v_times timestamptz[];

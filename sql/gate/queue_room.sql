@@ -10,9 +10,7 @@ create or replace function tidegate_internal.queue_room(
   p_queue text, p_high_water bigint, p_count integer, p_strict boolean,
   out room bigint, out depth bigint
 )
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql as $$
 declare
   v_counts_max constant integer := 5;
   v_pause      constant interval := '4 milliseconds';

@@ -4,10 +4,7 @@
 -- comes after the other has committed. A quota that is forced open lets everything in. `room` is null where no quota
 -- applies. Raises 55P03 when another transaction keeps a lock for too long.
 create or replace function tidegate_internal.quota_enter(p_kind text, p_submitter text)
-  returns tidegate.admission
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns tidegate.admission language plpgsql as $$
 declare
   v_wait_max  constant interval := '5 seconds';
   v_gate      tidegate.gate;

@@ -1,9 +1,6 @@
 -- quota_leave: Requests that are in no queue any more do not count at the gates of their kind and submitter.
 create or replace function tidegate_internal.quota_leave(p_ids uuid[])
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 declare
   v_gates text[];
 begin

@@ -5,11 +5,7 @@
 -- enough after that, because submissions and ends keep the count. A submission that began before the quota was made is
 -- found here.
 create or replace function tidegate.quota_reconcile(batch integer default 5000)
-  returns boolean
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns boolean language plpgsql security definer as $$
 declare
   v_round tidegate.gate_round;
   v_queue text;

@@ -3,11 +3,7 @@
 -- `name` is such as 'kind direct' or 'submitter ann'. `actor` is recorded in the history. Raises TG007 for a queue,
 -- whose gate stays as long as it does.
 create or replace function tidegate.quota_remove(name text, actor text default null)
-  returns boolean
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns boolean language plpgsql security definer as $$
 #variable_conflict use_column
 declare
   v_actor_before text := tidegate_internal.set_actor(quota_remove.actor);

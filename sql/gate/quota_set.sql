@@ -8,11 +8,7 @@ create or replace function tidegate.quota_set(
   kind text default null, submitter text default null, high_water integer default null,
   low_water integer default null, mode text default null, actor text default null
 )
-  returns boolean
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns boolean language plpgsql security definer as $$
 #variable_conflict use_column
 declare
   v_actor_before text := tidegate_internal.set_actor(quota_set.actor);

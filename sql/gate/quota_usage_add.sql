@@ -5,10 +5,7 @@
 -- end finds it counted. Waits for no lock: a request that another transaction is changing is found in the next round.
 create or replace function tidegate_internal.quota_usage_add(p_queue text, p_after bigint, p_batch integer,
   p_gate text default null)
-  returns bigint
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns bigint language plpgsql as $$
 declare
   v_msg_ids bigint[];
   v_ids     uuid[];

@@ -4,10 +4,7 @@
 -- A caller's own, shorter lock_timeout holds. Waiting transactions get the lock in their order; an exclusive wait is
 -- interrupted now and then, because behind it no transaction gets the lock shared.
 create or replace function tidegate_internal.try_lock(p_key bigint, p_shared boolean, p_wait interval)
-  returns boolean
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns boolean language plpgsql as $$
 declare
   v_interrupt_after constant interval := '200 milliseconds';
   v_before          constant text := current_setting('lock_timeout');

@@ -13,10 +13,7 @@ create or replace function tidegate.check_invariants(
   id_before uuid default null
 )
   returns table (place integer, name text, says text, violations bigint, samples text[], query text)
-  language plpgsql
-  stable
-  security definer
-  set search_path = pg_catalog, pg_temp
+  language plpgsql stable security definer
   set jit = off
   set work_mem = '64MB'
 as $$

@@ -10,10 +10,7 @@ create or replace function tidegate.invariant_slice(
   out id_from  uuid,
   out requests bigint
 )
-  language plpgsql
-  stable
-  security definer
-  set search_path = pg_catalog, pg_temp
+  language plpgsql stable security definer
   set jit = off
   set plan_cache_mode = force_custom_plan
 as $$

@@ -17,11 +17,7 @@ create or replace function tidegate.invariants(id_from uuid default null, id_bef
     row_id     text,
     condition  text
   )
-  language plpgsql
-  stable
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql stable security definer as $$
 #variable_conflict use_column
 declare
   v_message  text := (

@@ -2,11 +2,7 @@
 --
 -- As `invariants`. `{message}` stands for all messages of all queues.
 create or replace function tidegate_internal.invariants_of_queues()
-  returns table (name text, says text, subject text, query text)
-  language sql
-  immutable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns table (name text, says text, subject text, query text) language sql immutable as $$
   values
     ('live_request_without_message',
      'a request that is queued, processing or in flight waits in a queue of its stage, or is under the lease that its '

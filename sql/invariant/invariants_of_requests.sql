@@ -2,11 +2,7 @@
 --
 -- As `invariants`.
 create or replace function tidegate_internal.invariants_of_requests()
-  returns table (name text, says text, subject text, query text)
-  language sql
-  immutable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns table (name text, says text, subject text, query text) language sql immutable as $$
   values
     ('status_without_its_time',
      'a row has the time at which it came to its status, and an end if and only if it has ended', 'request', $q$

@@ -2,11 +2,7 @@
 --
 -- As `invariants`. The rules of the state machine are repeated here, because an edit of the table has to be detected.
 create or replace function tidegate_internal.invariants_of_schema()
-  returns table (name text, says text, subject text, query text)
-  language sql
-  immutable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns table (name text, says text, subject text, query text) language sql immutable as $$
   values
     ('transition_rule_edited', 'the rules of the state machine are those that it was made with', null, $q$
 with made as (

@@ -3,10 +3,7 @@
 -- Only where some kind has a retention, and only days that are over for a day. Returns null when there is none,
 -- or when another transaction holds a lock: waiting would block all later ones, so the next call tries again.
 create or replace function tidegate.drop_partitions()
-  returns text
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
+  returns text language plpgsql security definer
   set jit = off
   set lock_timeout = '200ms'
 as $$

@@ -3,11 +3,7 @@
 -- Takes the duty's lock to the end of the transaction. A duty that takes long runs less often: at most a twentieth of
 -- the time; surveys, without which nothing waits longer, a fiftieth.
 create or replace function tidegate.duty_begins(duty text)
-  returns boolean
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns boolean language plpgsql security definer as $$
 begin
   if not exists (
     select

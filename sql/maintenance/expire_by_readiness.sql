@@ -4,9 +4,7 @@
 -- Returns how many requests ended, and whether more may be due.
 create or replace function tidegate.expire_by_readiness(batch integer default 1000, out expired bigint,
   out more boolean)
-  language sql
-  security definer
-  set search_path = pg_catalog, pg_temp
+  language sql security definer
   set jit = off
   set plan_cache_mode = force_generic_plan
 as $$

@@ -5,10 +5,7 @@
 -- So do the versions of policies that requests which are still kept may have been tried under: they are judged by them.
 -- Returns how many it deleted. Null in the setting: none.
 create or replace function tidegate.expire_events(batch integer default 1000)
-  returns bigint
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
+  returns bigint language plpgsql security definer
   set jit = off
 as $$
 declare

@@ -1,10 +1,7 @@
 -- expire_webhooks: One batch of a maintenance duty: deletes deliveries that ended before the policy's retention;
 -- returns how many.
 create or replace function tidegate.expire_webhooks(batch integer default 1000)
-  returns bigint
-  language sql
-  security definer
-  set search_path = pg_catalog, pg_temp
+  returns bigint language sql security definer
   set jit = off
 as $$
   with expired_rows as (

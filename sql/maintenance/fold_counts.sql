@@ -3,10 +3,7 @@
 -- Also folds drains by the second, and deletes those older than ten minutes, the longest window in use. Returns how
 -- many deltas it folded.
 create or replace function tidegate.fold_counts()
-  returns bigint
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
+  returns bigint language plpgsql security definer
   set jit = off
   set plan_cache_mode = force_generic_plan
 as $$

@@ -3,8 +3,7 @@
 -- Every `serve` and worker process calls it each second; a duty runs in one of them at a time. `call
 -- tidegate.maintain()` from psql does the same for a fleet of none.
 create or replace procedure tidegate.maintain()
-  language plpgsql
-as $$
+  language plpgsql as $$
 declare
   v_time  constant interval := '500 ms';
   v_duty  text;

@@ -1,6 +1,12 @@
 -- maintenance_overview: Each maintenance duty, when it last ran, and for how long it has been overdue.
 --
 -- A duty that never ran counts from the time at which the schema was applied.
+--
+--   duty: The duty.
+--   period: How often it is to run.
+--   ran_at: When it last began; null: never.
+--   took_ms: How long it took, in milliseconds; null: it never ran.
+--   overdue: How long it has been overdue; 0: it is not.
 create or replace view tidegate.maintenance_overview as
 select
   m.duty, m.period, nullif(m.ran_at, '-infinity') as ran_at, m.took_ms,
@@ -13,8 +19,3 @@ select
   ) as overdue
 from tidegate.maintenance as m
 left join tidegate.schema_state as s on true;
-comment on column tidegate.maintenance_overview.duty is 'The duty.';
-comment on column tidegate.maintenance_overview.period is 'How often it is to run.';
-comment on column tidegate.maintenance_overview.ran_at is 'When it last began; null: never.';
-comment on column tidegate.maintenance_overview.took_ms is 'How long it took, in milliseconds; null: it never ran.';
-comment on column tidegate.maintenance_overview.overdue is 'How long it has been overdue; 0: it is not.';

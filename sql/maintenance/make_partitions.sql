@@ -4,10 +4,7 @@
 -- made in time, goes to the default one. Returns the names of those it made; gives up after 200 ms when
 -- another transaction holds a lock, because waiting would block all later ones; the next call tries again.
 create or replace function tidegate.make_partitions(days_ahead integer default 3)
-  returns setof text
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
+  returns setof text language plpgsql security definer
   set jit = off
   set plan_cache_mode = force_generic_plan
   set lock_timeout = '200ms'

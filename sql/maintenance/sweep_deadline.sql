@@ -13,9 +13,7 @@ create or replace function tidegate_internal.sweep_deadline(
   out expired bigint,
   out more    boolean
 )
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql as $$
 declare
   v_overlap constant interval := '5 seconds';
   v_no_id   constant uuid := '00000000-0000-0000-0000-000000000000';

@@ -3,11 +3,7 @@
 -- For a transaction of its own, after the one that moved them: a NOTIFY takes a cluster-wide lock at commit. A payload
 -- holds 200 ids, because it has less than 8000 bytes; of each list, ids beyond 10000 are left out.
 create or replace function tidegate.announce(ended uuid[], moved uuid[] default '{}')
-  returns bigint
-  language sql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns bigint language sql security definer as $$
   select count(pg_notify('tidegate_moved', n.payload))
   from (
     select n.event || ' ' || string_agg(n.id::text, ' ') as payload

@@ -4,11 +4,7 @@
 -- nothing has moved. One call serves all waiters of a node.
 create or replace function tidegate.moved_since(ids uuid[], known integer[])
   returns table (id uuid, transition_no integer, req_status tidegate.request_status)
-  language sql
-  stable
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  language sql stable security definer as $$
   select w.id, r.transition_no, r.req_status
   from unnest(moved_since.ids, moved_since.known) as w(id, transition_no)
   left join tidegate.request as r on r.id = w.id

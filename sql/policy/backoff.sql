@@ -10,10 +10,7 @@ create or replace function tidegate_internal.backoff(
   jitter_ms integer,
   random    float8
 )
-  returns interval
-  language sql
-  immutable
-  parallel safe
+  returns interval language sql immutable parallel safe
 return (
   make_interval(secs => greatest(0, least(cap_ms,
     case

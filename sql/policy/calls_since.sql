@@ -11,10 +11,7 @@ create or replace function tidegate.calls_since(
   out slow     bigint,
   out hedges   bigint
 )
-  language sql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  language sql stable as $$
   select
     coalesce(sum(c.requests), 0), coalesce(sum(c.calls), 0), coalesce(sum(c.failures), 0), coalesce(sum(c.timeouts), 0),
     coalesce(sum(c.retries), 0), coalesce(sum(c.slow), 0), coalesce(sum(c.hedges), 0)

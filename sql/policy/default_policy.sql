@@ -15,10 +15,7 @@ create or replace function tidegate.default_policy(
   out deadline_ms integer,
   out margin_ms   integer
 )
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql stable as $$
 declare
   v_most         constant numeric := 2147483647;
   v_attempts     constant integer := 400;

@@ -3,10 +3,7 @@
 -- `throttled` are the answers after which the same call may succeed later (408, 409, 425, 429); every other 4xx
 -- is a refusal. `other` are codes of a stage's own.
 create or replace function tidegate.error_class(code text)
-  returns text
-  language sql
-  immutable
-  parallel safe
+  returns text language sql immutable parallel safe
 return (
   case
     when code in ('timeout', 'connect') then code

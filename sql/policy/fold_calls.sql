@@ -3,10 +3,7 @@
 -- Seconds are kept for ten minutes, the longest window in use, and so are counts of submissions.
 -- Returns how many samples it folded.
 create or replace function tidegate.fold_calls()
-  returns bigint
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
+  returns bigint language plpgsql security definer
   set jit = off
   set plan_cache_mode = force_generic_plan
 as $$

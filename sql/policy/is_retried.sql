@@ -2,10 +2,7 @@
 --
 -- What the downstream has refused (4xx) is never sent again, whatever is listed.
 create or replace function tidegate.is_retried(retry_on text[], code text)
-  returns boolean
-  language sql
-  immutable
-  parallel safe
+  returns boolean language sql immutable parallel safe
 return (
   tidegate.error_class(code) <> '4xx'
     and array[tidegate.error_class(code), code, substring(code from '^http_(.*)$')] && retry_on

@@ -11,10 +11,7 @@ create or replace function tidegate_internal.policy_activate(
   p_figures   jsonb,
   p_now       timestamptz
 )
-  returns integer
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns integer language plpgsql as $$
 declare
   v_most   constant numeric := 2147483647;
   v_policy tidegate.policy;

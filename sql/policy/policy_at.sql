@@ -1,10 +1,6 @@
 -- policy_at: The policy in force for an attempt that began at `p_began`.
 create or replace function tidegate_internal.policy_at(p_kind text, p_stage tidegate.stage, p_began timestamptz)
-  returns tidegate.policy_in_force
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns tidegate.policy_in_force language plpgsql stable as $$
 declare
   v_policy tidegate.policy_in_force;
   v_before jsonb;

@@ -2,11 +2,7 @@
 --
 -- It runs after the constraints of the row, whose messages are simpler.
 create or replace function tidegate_internal.policy_budget()
-  returns trigger
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns trigger language plpgsql security definer as $$
 declare
   v_reason text := tidegate_internal.policy_refusal(new);
   v_was    tidegate.policy_in_force;
@@ -37,13 +33,11 @@ create or replace trigger policy_budget
   after insert or update on tidegate.policy
   for each row execute function tidegate_internal.policy_budget();
 
+-- function kind_budget: Trigger: the stages fit the deadline of their kind (TG013).
+--
 -- At the end of the transaction, because a kind and its policies may change together.
 create or replace function tidegate_internal.kind_budget()
-  returns trigger
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns trigger language plpgsql security definer as $$
 declare
   v_kind   text := case tg_table_name when 'kind' then to_jsonb(new) ->> 'name' else to_jsonb(new) ->> 'kind' end;
   v_reason text := tidegate_internal.kind_refusal(v_kind);
@@ -75,4 +69,3 @@ insert into tidegate.breaker (kind, stage)
 select p.kind, p.stage from tidegate.policy as p
 where num_nonnulls(p.breaker_error_rate, p.breaker_latency_ms) > 0
 on conflict do nothing;
-comment on function tidegate_internal.kind_budget is 'Trigger: the stages fit the deadline of their kind (TG013).';

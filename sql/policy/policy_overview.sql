@@ -3,6 +3,29 @@
 --
 -- p_drop is the share of calls that failed in the last five minutes; p_ok = 1 − p_drop^attempts, and the attempts
 -- expected are Σ p_drop^(k−1) for k = 1 … attempts. Null while no call was made.
+--
+--   kind: The kind.
+--   stage: The stage.
+--   semantics: As declared.
+--   attempts: As declared.
+--   timeout_mode: As declared.
+--   timeout_ms: As declared.
+--   w_retry_ms: Longest time of attempts and backoffs, milliseconds.
+--   budget_ms: deadline_ms - margin_ms: what W_retry must not exceed.
+--   p_drop: Share of calls that failed.
+--   p_ok: 1 - p_drop^attempts: probability that an attempt succeeds.
+--   expected_attempts: How many attempts a request takes on average.
+--   dedup_window: As declared.
+--   version: The version in force.
+--   since: Since when.
+--   stretch: By what backoffs are multiplied; 1: as declared.
+--   congested: Whether the queue is congested.
+--   attempts_in_force: The same: nothing takes an attempt away.
+--   timeout_ms_in_force: Timeout now, milliseconds; adaptive: the bound.
+--   base_ms_in_force: First backoff now, milliseconds.
+--   cap_ms_in_force: Longest backoff now, milliseconds.
+--   hedge_after_ms_in_force: Hedge delay now, milliseconds; null: none.
+--   calls_5m: How many calls these figures are of.
 create or replace view tidegate.policy_overview as
 select
   p.kind, p.stage, p.semantics, p.attempts, p.timeout_mode, p.timeout_ms,
@@ -20,25 +43,3 @@ join tidegate.policy_in_force as f on f.kind = p.kind and f.stage = p.stage
 cross join lateral tidegate.calls_since(p.kind, p.stage, tidegate.clock() - interval '5 minutes') as c
 cross join lateral (select round(c.failures::numeric / nullif(c.calls, 0), 6) as p_drop) as d
 order by p.kind, p.stage;
-comment on column tidegate.policy_overview.kind is 'The kind.';
-comment on column tidegate.policy_overview.stage is 'The stage.';
-comment on column tidegate.policy_overview.semantics is 'As declared.';
-comment on column tidegate.policy_overview.attempts is 'As declared.';
-comment on column tidegate.policy_overview.timeout_mode is 'As declared.';
-comment on column tidegate.policy_overview.timeout_ms is 'As declared.';
-comment on column tidegate.policy_overview.w_retry_ms is 'Longest time of attempts and backoffs, milliseconds.';
-comment on column tidegate.policy_overview.budget_ms is 'deadline_ms - margin_ms: what W_retry must not exceed.';
-comment on column tidegate.policy_overview.p_drop is 'Share of calls that failed.';
-comment on column tidegate.policy_overview.p_ok is '1 - p_drop^attempts: probability that an attempt succeeds.';
-comment on column tidegate.policy_overview.expected_attempts is 'How many attempts a request takes on average.';
-comment on column tidegate.policy_overview.dedup_window is 'As declared.';
-comment on column tidegate.policy_overview.version is 'The version in force.';
-comment on column tidegate.policy_overview.since is 'Since when.';
-comment on column tidegate.policy_overview.stretch is 'By what backoffs are multiplied; 1: as declared.';
-comment on column tidegate.policy_overview.congested is 'Whether the queue is congested.';
-comment on column tidegate.policy_overview.attempts_in_force is 'The same: nothing takes an attempt away.';
-comment on column tidegate.policy_overview.timeout_ms_in_force is 'Timeout now, milliseconds; adaptive: the bound.';
-comment on column tidegate.policy_overview.base_ms_in_force is 'First backoff now, milliseconds.';
-comment on column tidegate.policy_overview.cap_ms_in_force is 'Longest backoff now, milliseconds.';
-comment on column tidegate.policy_overview.hedge_after_ms_in_force is 'Hedge delay now, milliseconds; null: none.';
-comment on column tidegate.policy_overview.calls_5m is 'How many calls these figures are of.';

@@ -3,11 +3,7 @@
 -- The budget is W_retry ≤ deadline − margin. The semantics of a stage exclude some settings. Every change of a policy
 -- is checked here.
 create or replace function tidegate_internal.policy_refusal(p_policy tidegate.policy)
-  returns text
-  language plpgsql
-  immutable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns text language plpgsql immutable as $$
 declare
   v_budget bigint := p_policy.deadline_ms::bigint - p_policy.margin_ms;
   v_never  text;

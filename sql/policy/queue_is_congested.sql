@@ -4,10 +4,7 @@
 -- twenty arrivals are ignored. Without a rate, departures equal arrivals in a queue that keeps up, so it has to have
 -- grown.
 create or replace function tidegate_internal.queue_is_congested(p_queue tidegate.queue, p_now timestamptz)
-  returns boolean
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns boolean language plpgsql as $$
 declare
   v_span constant interval := '10 seconds';
   v_few  constant integer := 20;

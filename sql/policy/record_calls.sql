@@ -15,10 +15,7 @@ create or replace function tidegate_internal.record_calls(
   p_hedges     integer[],
   p_claimed_at timestamptz[]
 )
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 declare
   v_kept constant integer := 16;
   v_now  constant timestamptz := tidegate.clock();

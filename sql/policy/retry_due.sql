@@ -11,10 +11,7 @@ create or replace function tidegate_internal.retry_due(
   p_until   timestamptz,
   p_now     timestamptz
 )
-  returns timestamptz
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns timestamptz language plpgsql as $$
 declare
   v_longer constant numeric := p_policy.stretch * case when p_policy.congested then 2 else 1 end;
   v_wait     interval;

@@ -1,125 +1,127 @@
 -- Comments on the tables of this folder's subject.
 
-comment on table tidegate.policy is 'One row per kind and stage: attempts, backoff, timeouts; changed by operators.';
-comment on column tidegate.policy.kind is 'The kind.';
-comment on column tidegate.policy.stage is 'The stage.';
-comment on column tidegate.policy.attempts is 'Checks or sends in all, the first included.';
-comment on column tidegate.policy.base_ms is 'Backoff after the first attempt, milliseconds.';
-comment on column tidegate.policy.factor is 'By what each further backoff is multiplied.';
-comment on column tidegate.policy.cap_ms is 'The longest backoff, milliseconds, jitter included.';
-comment on column tidegate.policy.jitter_ms is 'Random part of a backoff, up to this many milliseconds more or less.';
-comment on column tidegate.policy.timeout_mode is 'Timeout from: fixed, percentile, phased or adaptive values.';
-comment on column tidegate.policy.timeout_ms is 'Longest time of one call, milliseconds; W_retry counts it.';
-comment on column tidegate.policy.percentile is 'Percentile mode: the share of latest calls, 0 to 1.';
-comment on column tidegate.policy.safety_factor is 'For timeout_mode percentile: by what the percentile is multiplied.';
-comment on column tidegate.policy.connect_ms is 'For timeout_mode phased: time to connect, milliseconds.';
-comment on column tidegate.policy.first_byte_ms is 'For timeout_mode phased: time to the first byte, milliseconds.';
-comment on column tidegate.policy.body_ms is 'For timeout_mode phased: time for the body, milliseconds.';
-comment on column tidegate.policy.deadline_ms is 'Time for all attempts, milliseconds: W_retry ≤ this less margin.';
-comment on column tidegate.policy.margin_ms is 'Part of deadline_ms kept in reserve, milliseconds.';
-comment on column tidegate.policy.retry_on is 'Retried: 5xx, timeout, connect, throttled, other, codes, HTTP statuses.';
-comment on column tidegate.policy.respect_retry_after is 'Whether a downstream Retry-After replaces the backoff.';
-comment on column tidegate.policy.semantics is 'at_most_once, at_least_once or exactly_once, of repeated sends.';
-comment on column tidegate.policy.dedup_window is 'How long an idempotency key is kept (stage tx).';
-comment on column tidegate.policy.span_reorder is 'By how much duplicates may arrive late; at most dedup_window.';
-comment on column tidegate.policy.hedge_safe is 'Whether a call may be made twice: checks, sends with a key.';
-comment on column tidegate.policy.hedge_after_ms is 'Hedge delay, milliseconds; null: 95th percentile of latencies.';
-comment on column tidegate.policy.hedge_max is 'How many further calls at most; 0: no hedging.';
-comment on column tidegate.policy.hedge_share is 'The largest share of extra calls, 0 to 1.';
-comment on column tidegate.policy.breaker_error_rate is 'Failed share that opens the breaker; null: not by errors.';
-comment on column tidegate.policy.breaker_latency_ms is 'Latency of half the calls that opens it; null: not by it.';
-comment on column tidegate.policy.breaker_samples_min is 'Calls in the window before the breaker judges.';
-comment on column tidegate.policy.breaker_window_ms is 'Length of the sliding window, milliseconds.';
-comment on column tidegate.policy.breaker_open_ms is 'How long the breaker stays open, milliseconds.';
-comment on column tidegate.policy.breaker_probes is 'Probes while half open, fleet-wide; it closes if all succeed.';
-comment on column tidegate.policy.heal_retry_rate is 'Retries per request that lengthen backoffs; null: never.';
-comment on column tidegate.policy.heal_timeout_rate is 'Timeouts per request that lengthen backoffs; null: never.';
-comment on column tidegate.policy.stretch_max is 'By what backoffs are multiplied at most while they are lengthened.';
-comment on column tidegate.policy.adaptive_min_ms is 'For timeout_mode adaptive: the shortest timeout, milliseconds.';
-comment on column tidegate.policy.adaptive_slo is 'Adaptive mode: share of calls that may time out; null: no target.';
-comment on column tidegate.policy.adaptive_interval_ms is 'Adaptive mode: interval, ms; null: 5 s or 2 timeouts.';
-comment on column tidegate.policy.adaptive_k_margin is 'Adaptive mode: initial margin, in fours of deviations.';
-comment on column tidegate.policy.version is 'Number of changes of the policy, plus one; set by a trigger.';
+-- table policy: One row per kind and stage: attempts, backoff, timeouts; changed by operators.
+--   kind: The kind.
+--   stage: The stage.
+--   attempts: Checks or sends in all, the first included.
+--   base_ms: Backoff after the first attempt, milliseconds.
+--   factor: By what each further backoff is multiplied.
+--   cap_ms: The longest backoff, milliseconds, jitter included.
+--   jitter_ms: Random part of a backoff, up to this many milliseconds more or less.
+--   timeout_mode: Timeout from: fixed, percentile, phased or adaptive values.
+--   timeout_ms: Longest time of one call, milliseconds; W_retry counts it.
+--   percentile: Percentile mode: the share of latest calls, 0 to 1.
+--   safety_factor: For timeout_mode percentile: by what the percentile is multiplied.
+--   connect_ms: For timeout_mode phased: time to connect, milliseconds.
+--   first_byte_ms: For timeout_mode phased: time to the first byte, milliseconds.
+--   body_ms: For timeout_mode phased: time for the body, milliseconds.
+--   deadline_ms: Time for all attempts, milliseconds: W_retry ≤ this less margin.
+--   margin_ms: Part of deadline_ms kept in reserve, milliseconds.
+--   retry_on: Retried: 5xx, timeout, connect, throttled, other, codes, HTTP statuses.
+--   respect_retry_after: Whether a downstream Retry-After replaces the backoff.
+--   semantics: at_most_once, at_least_once or exactly_once, of repeated sends.
+--   dedup_window: How long an idempotency key is kept (stage tx).
+--   span_reorder: By how much duplicates may arrive late; at most dedup_window.
+--   hedge_safe: Whether a call may be made twice: checks, sends with a key.
+--   hedge_after_ms: Hedge delay, milliseconds; null: 95th percentile of latencies.
+--   hedge_max: How many further calls at most; 0: no hedging.
+--   hedge_share: The largest share of extra calls, 0 to 1.
+--   breaker_error_rate: Failed share that opens the breaker; null: not by errors.
+--   breaker_latency_ms: Latency of half the calls that opens it; null: not by it.
+--   breaker_samples_min: Calls in the window before the breaker judges.
+--   breaker_window_ms: Length of the sliding window, milliseconds.
+--   breaker_open_ms: How long the breaker stays open, milliseconds.
+--   breaker_probes: Probes while half open, fleet-wide; it closes if all succeed.
+--   heal_retry_rate: Retries per request that lengthen backoffs; null: never.
+--   heal_timeout_rate: Timeouts per request that lengthen backoffs; null: never.
+--   stretch_max: By what backoffs are multiplied at most while they are lengthened.
+--   adaptive_min_ms: For timeout_mode adaptive: the shortest timeout, milliseconds.
+--   adaptive_slo: Adaptive mode: share of calls that may time out; null: no target.
+--   adaptive_interval_ms: Adaptive mode: interval, ms; null: 5 s or 2 timeouts.
+--   adaptive_k_margin: Adaptive mode: initial margin, in fours of deviations.
+--   version: Number of changes of the policy, plus one; set by a trigger.
 
-comment on table tidegate.policy_in_force is 'One row per policy: the version for attempts that begin now.';
-comment on column tidegate.policy_in_force.kind is 'The kind.';
-comment on column tidegate.policy_in_force.stage is 'The stage.';
-comment on column tidegate.policy_in_force.version is 'Counts what has been in force; policy_change has them all.';
-comment on column tidegate.policy_in_force.since is 'Since when this version holds.';
-comment on column tidegate.policy_in_force.stretch is 'Factor of the backoffs while the stage heals; 1: as declared.';
-comment on column tidegate.policy_in_force.congested is 'Whether the queue is congested: backoffs are doubled.';
-comment on column tidegate.policy_in_force.attempts is 'As declared.';
-comment on column tidegate.policy_in_force.base_ms is 'Backoff after the first attempt, milliseconds, lengthened.';
-comment on column tidegate.policy_in_force.factor is 'By what each further backoff is multiplied.';
-comment on column tidegate.policy_in_force.cap_ms is 'The longest backoff, milliseconds, lengthened.';
-comment on column tidegate.policy_in_force.jitter_ms is 'Random part of a backoff, milliseconds, lengthened.';
-comment on column tidegate.policy_in_force.timeout_mode is 'As declared.';
-comment on column tidegate.policy_in_force.timeout_ms is 'Timeout of a call, milliseconds; adaptive: the bound.';
-comment on column tidegate.policy_in_force.deadline_ms is 'As declared.';
-comment on column tidegate.policy_in_force.margin_ms is 'As declared.';
-comment on column tidegate.policy_in_force.retry_on is 'As declared.';
-comment on column tidegate.policy_in_force.respect_retry_after is 'As declared.';
-comment on column tidegate.policy_in_force.semantics is 'As declared.';
-comment on column tidegate.policy_in_force.hedge_after_ms is 'Hedge delay, milliseconds; null: no hedge.';
-comment on column tidegate.policy_in_force.hedge_max is 'As declared.';
-comment on column tidegate.policy_in_force.hedge_share is 'As declared.';
-comment on column tidegate.policy_in_force.connect_ms is 'For phased timeouts, milliseconds; null otherwise.';
-comment on column tidegate.policy_in_force.first_byte_ms is 'For phased timeouts, milliseconds; null otherwise.';
-comment on column tidegate.policy_in_force.body_ms is 'For phased timeouts, milliseconds; null otherwise.';
+-- table policy_in_force: One row per policy: the version for attempts that begin now.
+--   kind: The kind.
+--   stage: The stage.
+--   version: Counts what has been in force; policy_change has them all.
+--   since: Since when this version holds.
+--   stretch: Factor of the backoffs while the stage heals; 1: as declared.
+--   congested: Whether the queue is congested: backoffs are doubled.
+--   attempts: As declared.
+--   base_ms: Backoff after the first attempt, milliseconds, lengthened.
+--   factor: By what each further backoff is multiplied.
+--   cap_ms: The longest backoff, milliseconds, lengthened.
+--   jitter_ms: Random part of a backoff, milliseconds, lengthened.
+--   timeout_mode: As declared.
+--   timeout_ms: Timeout of a call, milliseconds; adaptive: the bound.
+--   deadline_ms: As declared.
+--   margin_ms: As declared.
+--   retry_on: As declared.
+--   respect_retry_after: As declared.
+--   semantics: As declared.
+--   hedge_after_ms: Hedge delay, milliseconds; null: no hedge.
+--   hedge_max: As declared.
+--   hedge_share: As declared.
+--   connect_ms: For phased timeouts, milliseconds; null otherwise.
+--   first_byte_ms: For phased timeouts, milliseconds; null otherwise.
+--   body_ms: For phased timeouts, milliseconds; null otherwise.
 
-comment on table tidegate.policy_change is 'Append-only: each version of a policy and its cause.';
-comment on column tidegate.policy_change.id is 'Counts changes.';
-comment on column tidegate.policy_change.at is 'When.';
-comment on column tidegate.policy_change.kind is 'The kind.';
-comment on column tidegate.policy_change.stage is 'The stage.';
-comment on column tidegate.policy_change.version is 'The version that holds from here on.';
-comment on column tidegate.policy_change.cause is 'declared, retry_rate, timeout_rate, congestion or recovered.';
-comment on column tidegate.policy_change.actor is 'The user who declared it; null: maintenance.';
-comment on column tidegate.policy_change.stretch is 'By what backoffs are multiplied in this version.';
-comment on column tidegate.policy_change.figures is 'calls, retry_rate, timeout_rate, congested at the change.';
-comment on column tidegate.policy_change.in_force is 'The whole version, as JSON.';
-comment on index tidegate.policy_change_kind_stage_version_idx is 'Serves the version that an attempt began under.';
+-- table policy_change: Append-only: each version of a policy and its cause.
+--   id: Counts changes.
+--   at: When.
+--   kind: The kind.
+--   stage: The stage.
+--   version: The version that holds from here on.
+--   cause: declared, retry_rate, timeout_rate, congestion or recovered.
+--   actor: The user who declared it; null: maintenance.
+--   stretch: By what backoffs are multiplied in this version.
+--   figures: calls, retry_rate, timeout_rate, congested at the change.
+--   in_force: The whole version, as JSON.
 
-comment on table tidegate.call_sample is 'Append-only: calls reported by a settle, one row a kind; folded later.';
-comment on column tidegate.call_sample.kind is 'The kind.';
-comment on column tidegate.call_sample.stage is 'The stage.';
-comment on column tidegate.call_sample.at is 'When they were settled.';
-comment on column tidegate.call_sample.requests is 'Calls that were the first attempt of their request.';
-comment on column tidegate.call_sample.calls is 'Calls reported: attempts, hedges not counted.';
-comment on column tidegate.call_sample.failures is 'Calls that failed: timeouts, no connection, 5xx; no refusals.';
-comment on column tidegate.call_sample.timeouts is 'Calls that took too long.';
-comment on column tidegate.call_sample.retries is 'Calls that will be made again.';
-comment on column tidegate.call_sample.slow is 'Calls that took longer than breaker_latency_ms.';
-comment on column tidegate.call_sample.hedges is 'Further calls made for the same attempts.';
-comment on column tidegate.call_sample.latency_ms is 'Latencies of some answered or cut off calls, milliseconds.';
-comment on index tidegate.call_sample_kind_stage_at_idx is 'Serves calls_since, past rows already folded.';
+-- index policy_change_kind_stage_version_idx: Serves the version that an attempt began under.
 
-comment on table tidegate.call_second is 'Calls by the second, for ten minutes; written by maintenance.';
-comment on column tidegate.call_second.kind is 'The kind.';
-comment on column tidegate.call_second.stage is 'The stage.';
-comment on column tidegate.call_second.at is 'The second.';
-comment on column tidegate.call_second.requests is 'Calls that were the first attempt of their request.';
-comment on column tidegate.call_second.calls is 'Calls reported: attempts, hedges not counted.';
-comment on column tidegate.call_second.failures is 'Calls that failed: timeouts, no connection, 5xx; no refusals.';
-comment on column tidegate.call_second.timeouts is 'Calls that took too long.';
-comment on column tidegate.call_second.retries is 'Calls that will be made again.';
-comment on column tidegate.call_second.slow is 'Calls that took longer than breaker_latency_ms.';
-comment on column tidegate.call_second.hedges is 'Further calls made for the same attempts.';
-comment on column tidegate.call_second.latency_ms is 'How long some of them took, milliseconds.';
+-- table call_sample: Append-only: calls reported by a settle, one row a kind; folded later.
+--   kind: The kind.
+--   stage: The stage.
+--   at: When they were settled.
+--   requests: Calls that were the first attempt of their request.
+--   calls: Calls reported: attempts, hedges not counted.
+--   failures: Calls that failed: timeouts, no connection, 5xx; no refusals.
+--   timeouts: Calls that took too long.
+--   retries: Calls that will be made again.
+--   slow: Calls that took longer than breaker_latency_ms.
+--   hedges: Further calls made for the same attempts.
+--   latency_ms: Latencies of some answered or cut off calls, milliseconds.
 
-comment on table tidegate.call_total is 'Calls in all, one row per kind and stage; written by maintenance.';
-comment on column tidegate.call_total.kind is 'The kind.';
-comment on column tidegate.call_total.stage is 'The stage.';
-comment on column tidegate.call_total.requests is 'Calls that were the first attempt of their request.';
-comment on column tidegate.call_total.calls is 'Calls reported: attempts, hedges not counted.';
-comment on column tidegate.call_total.failures is 'Calls that failed: timeouts, no connection, 5xx; no refusals.';
-comment on column tidegate.call_total.timeouts is 'Calls that took too long.';
-comment on column tidegate.call_total.retries is 'Calls that will be made again.';
-comment on column tidegate.call_total.hedges is 'Further calls made for the same attempts.';
+-- index call_sample_kind_stage_at_idx: Serves calls_since, past rows already folded.
 
-comment on table tidegate.queue_load is 'One row per queue: arrivals over departures; written by maintenance.';
-comment on column tidegate.queue_load.queue is 'The queue.';
-comment on column tidegate.queue_load.at is 'When it was last evaluated.';
-comment on column tidegate.queue_load.last_id is 'The number of its newest message then.';
-comment on column tidegate.queue_load.congested is 'Whether arrivals reach departures and messages wait.';
-comment on column tidegate.queue_load.rho is 'Arrivals since the last evaluation, over possible departures.';
+-- table call_second: Calls by the second, for ten minutes; written by maintenance.
+--   kind: The kind.
+--   stage: The stage.
+--   at: The second.
+--   requests: Calls that were the first attempt of their request.
+--   calls: Calls reported: attempts, hedges not counted.
+--   failures: Calls that failed: timeouts, no connection, 5xx; no refusals.
+--   timeouts: Calls that took too long.
+--   retries: Calls that will be made again.
+--   slow: Calls that took longer than breaker_latency_ms.
+--   hedges: Further calls made for the same attempts.
+--   latency_ms: How long some of them took, milliseconds.
+
+-- table call_total: Calls in all, one row per kind and stage; written by maintenance.
+--   kind: The kind.
+--   stage: The stage.
+--   requests: Calls that were the first attempt of their request.
+--   calls: Calls reported: attempts, hedges not counted.
+--   failures: Calls that failed: timeouts, no connection, 5xx; no refusals.
+--   timeouts: Calls that took too long.
+--   retries: Calls that will be made again.
+--   hedges: Further calls made for the same attempts.
+
+-- table queue_load: One row per queue: arrivals over departures; written by maintenance.
+--   queue: The queue.
+--   at: When it was last evaluated.
+--   last_id: The number of its newest message then.
+--   congested: Whether arrivals reach departures and messages wait.
+--   rho: Arrivals since the last evaluation, over possible departures.

@@ -10,12 +10,7 @@ create or replace function tidegate.w_retry_ms(
   cap_ms     integer,
   jitter_ms  integer
 )
-  returns numeric
-  language plpgsql
-  immutable
-  parallel safe
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns numeric language plpgsql immutable parallel safe as $$
 declare
   v_step numeric := base_ms;
   v_sum  numeric := attempts::numeric * timeout_ms;

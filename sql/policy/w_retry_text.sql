@@ -1,8 +1,6 @@
 -- w_retry_text: W_retry of a policy with its numbers: 5 · 10000 + (750 + 1250 + 2250 + 4250) = 58500 ms.
 create or replace function tidegate_internal.w_retry_text(p_policy tidegate.policy)
-  returns text
-  language sql
-  immutable
+  returns text language sql immutable
 return (
   format(
     '%s · %s%s = %s ms',

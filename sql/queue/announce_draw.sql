@@ -8,10 +8,7 @@
 -- announcement is at least as large as all before it: n draws take about log n locks. A setting of the transaction
 -- records how much was announced and drawn, and how often; if it is lost, more is announced than necessary.
 create or replace function tidegate_internal.announce_draw(p_queue text, p_count integer, p_last bigint)
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 declare
   v_fresh     constant boolean := pg_current_xact_id_if_assigned() is null;
   v_key       integer;

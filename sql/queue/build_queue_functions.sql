@@ -4,9 +4,7 @@
 -- Runs when a queue is made or deleted, at the end of `migrate` and from `recover`. A function that is up to date is
 -- left alone. One transaction at a time, which sees the queues of those before it.
 create or replace function tidegate_internal.build_queue_functions()
-  returns integer
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
+  returns integer language plpgsql
   set standard_conforming_strings = on
 as $$
 declare

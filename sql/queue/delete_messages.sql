@@ -1,9 +1,6 @@
 -- delete_messages: Removes messages from a queue.
 create or replace function tidegate_internal.delete_messages(p_queue text, p_msg_ids bigint[])
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 begin
   if coalesce(cardinality(p_msg_ids), 0) = 0 then
     return;

@@ -3,10 +3,7 @@
 --
 -- Nulls if there is none; the oldest is 0 if one of them has no transaction id yet: it may be the oldest.
 create or replace function tidegate_internal.drawing_transactions(p_queue text, out oldest bigint, out newest bigint)
-  language plpgsql
-  volatile
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql volatile as $$
 declare
   v_sequence constant oid := tidegate_internal.queue_sequence(p_queue);
   v_near     constant bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint + 2147483648;

@@ -5,11 +5,7 @@
 -- the markers `each queue` and `end of each queue`; its copies stand behind it. Copies that are there already are
 -- replaced.
 create or replace function tidegate_internal.each_queue(p_body text, p_queues text[])
-  returns text
-  language sql
-  immutable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns text language sql immutable as $$
   select string_agg(
     case p.number
       when 1 then p.part

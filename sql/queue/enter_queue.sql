@@ -17,9 +17,7 @@ create or replace function tidegate_internal.enter_queue(
   p_first boolean default false,
   out numbers bigint[], out waiting bigint, out fills boolean
 )
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql as $$
 declare
   v_count constant integer := cardinality(p_ids);
   v_few   constant integer := 256;   -- numbers; the messages among so many are counted one by one

@@ -4,10 +4,7 @@
 -- The counts may include earlier transactions of the session. So they are read only for tables that this transaction
 -- has written to, by its locks.
 create or replace function tidegate_internal.has_removed(p_queue text)
-  returns boolean
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns boolean language plpgsql as $$
 declare
   v_messages constant regclass := tidegate_internal.queue_table(p_queue)::regclass;
   v_deleted  constant boolean := pg_stat_get_xact_tuples_deleted(v_messages) > 0;

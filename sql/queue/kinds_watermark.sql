@@ -1,10 +1,6 @@
 -- kinds_watermark: The number from which a claim for some kinds looks for their messages.
 create or replace function tidegate_internal.kinds_watermark(p_queue text, p_kinds text[])
-  returns bigint
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns bigint language plpgsql stable as $$
 declare
   v_epoch constant bigint := coalesce(pg_sequence_last_value(tidegate_internal.queue_counter(p_queue, 'epoch')), 0);
 begin

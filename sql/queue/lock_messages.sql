@@ -3,10 +3,7 @@
 -- For cancel, deadlines, operators and recovery, which act on requests and hold no lease. A message that is gone is
 -- skipped, and so is a queue that does not exist (a row edited by hand); the caller's guard on the row decides.
 create or replace function tidegate_internal.lock_messages(p_queues text[], p_msg_ids bigint[])
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 declare
   v_queue   text;
   v_msg_ids bigint[];

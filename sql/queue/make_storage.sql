@@ -3,10 +3,8 @@
 -- The storage parameters suit a table whose rows all die young: vacuum after a few thousand dead rows, however large
 -- the table.
 create or replace function tidegate_internal.make_storage(p_queue text, p_stage tidegate.stage)
-  returns void
-  language plpgsql
+  returns void language plpgsql
   set client_min_messages = warning
-  set search_path = pg_catalog, pg_temp
   set standard_conforming_strings = on
 as $$
 declare

@@ -8,10 +8,7 @@ create or replace function tidegate_internal.message_place(
   p_queue text, p_msg_id bigint, p_id uuid, p_lease bigint, p_counted integer,
   out held boolean, out queue_position bigint, out visible_in interval
 )
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql stable as $$
 declare
   v_now     timestamptz := tidegate.clock();
   v_present boolean;

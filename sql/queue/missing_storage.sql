@@ -2,11 +2,7 @@
 --
 -- All queues when a queue function is out of date (see `each_queue`).
 create or replace function tidegate_internal.missing_storage()
-  returns setof tidegate.queue
-  language sql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns setof tidegate.queue language sql stable as $$
   select q.*
   from tidegate.queue as q
   where to_regclass(tidegate_internal.queue_table(q.name)) is null

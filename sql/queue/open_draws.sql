@@ -2,11 +2,7 @@
 --
 -- By the locks of `nextval` and `announce_draw`, prepared transactions included.
 create or replace function tidegate_internal.open_draws(p_queue text)
-  returns bigint
-  language plpgsql
-  volatile
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns bigint language plpgsql volatile as $$
 declare
   v_sequence constant oid := tidegate_internal.queue_sequence(p_queue);
 begin

@@ -2,11 +2,7 @@
 --
 -- Returns the queues whose state changed; null for `queue` means all of them. `actor` is recorded in the history.
 create or replace function tidegate.pause(queue text default null, paused boolean default true, actor text default null)
-  returns setof text
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns setof text language plpgsql security definer as $$
 #variable_conflict use_column
 declare
   v_actor_before text := tidegate_internal.set_actor(pause.actor);

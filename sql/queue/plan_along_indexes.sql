@@ -4,10 +4,7 @@
 -- The file of each function whose plans have to stay cheap on full tables ends with it. `p_also` is one more planner
 -- method to switch off. A function that roles call keeps one generic plan for all parameters, and compiles nothing.
 create or replace function tidegate_internal.plan_along_indexes(p_function text, p_also text default 'seqscan')
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 declare
   v_function pg_proc;
 begin

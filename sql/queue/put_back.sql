@@ -8,10 +8,7 @@
 -- has by now (the queue's table was made again) is replaced by a fresh one.
 create or replace function tidegate_internal.put_back(p_queue text, p_msg_ids bigint[], p_ids uuid[],
   p_visible timestamptz[])
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 declare
   v_there  bigint[];
   v_taken  record;

@@ -4,10 +4,7 @@
 -- Reads messages from the watermarks on, as a claim does: those served since the last vacuum lie before them.
 create or replace function tidegate_internal.queue_count(p_queue text, p_counted integer, out depth bigint,
   out waiting bigint)
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql stable as $$
 declare
   v_now  constant timestamptz := tidegate.clock();
   v_mark bigint;

@@ -14,7 +14,5 @@
 -- would walk over all of them while an old snapshot is held. `setval` is not undone by a rollback, so each caller
 -- orders its steps for that.
 create or replace function tidegate_internal.queue_counter(p_queue text, p_counter text)
-  returns regclass
-  language sql
-  stable
+  returns regclass language sql stable
 return ('tidegate.' || quote_ident(p_counter || '_' || p_queue))::regclass;

@@ -1,10 +1,6 @@
 -- queue_depth: How many messages a queue holds, whatever their state; beyond some thousands, those that wait.
 create or replace function tidegate_internal.queue_depth(p_queue text, p_counted integer default 4000)
-  returns bigint
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns bigint language plpgsql stable as $$
 declare
   v_depth bigint := (select c.depth from tidegate_internal.queue_count(p_queue, p_counted) as c);
 begin

@@ -1,4 +1,10 @@
 -- queue_drain_rate: How many messages per second each queue has drained over the last 10 seconds, minute and 5 minutes.
+--
+--   queue: The queue.
+--   per_second_10s: Messages per second over the last 10 seconds.
+--   per_second_1m: Messages per second over the last minute.
+--   per_second_5m: Messages per second over the last 5 minutes.
+--   last_drained_at: When a message last left; null: not within 5 minutes.
 create or replace view tidegate.queue_drain_rate as
 select
   q.name as queue, round(coalesce(sum(d.drained) filter (where d.at >= clock.now - interval '10 seconds'), 0) / 10.0, 2)
@@ -10,8 +16,3 @@ from (select tidegate.clock() as now) as clock
 cross join tidegate.queue as q
 left join tidegate.queue_drain as d on d.queue = q.name and d.at > clock.now - interval '5 minutes'
 group by q.name;
-comment on column tidegate.queue_drain_rate.queue is 'The queue.';
-comment on column tidegate.queue_drain_rate.per_second_10s is 'Messages per second over the last 10 seconds.';
-comment on column tidegate.queue_drain_rate.per_second_1m is 'Messages per second over the last minute.';
-comment on column tidegate.queue_drain_rate.per_second_5m is 'Messages per second over the last 5 minutes.';
-comment on column tidegate.queue_drain_rate.last_drained_at is 'When a message last left; null: not within 5 minutes.';

@@ -1,10 +1,6 @@
 -- queue_functions: The functions with a branch for each queue: their bodies, and the bodies that the queues require.
 create or replace function tidegate_internal.queue_functions()
-  returns table (signature regprocedure, body text, wanted text)
-  language sql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns table (signature regprocedure, body text, wanted text) language sql stable as $$
   select
     p.oid, p.prosrc,
     tidegate_internal.each_queue(p.prosrc, array(select q.name from tidegate.queue as q order by q.name))

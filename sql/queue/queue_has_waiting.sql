@@ -1,10 +1,6 @@
 -- queue_has_waiting: Whether a message at or after the queue's watermark may be taken now.
 create or replace function tidegate_internal.queue_has_waiting(p_queue text, p_now timestamptz default tidegate.clock())
-  returns boolean
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns boolean language plpgsql stable as $$
 declare
   v_mark    bigint;
   v_waiting boolean;

@@ -4,9 +4,7 @@
 -- sequence (this one was set back or made again): it is set to 0 before any draw, also with admission `accepted`, or
 -- the last number would grow up to it. Too small an offset is always safe, and the next refresh corrects it.
 create or replace function tidegate_internal.queue_numbers(p_queue text, out dead bigint, out last bigint)
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql as $$
 begin
   case p_queue
     -- each queue

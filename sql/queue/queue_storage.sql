@@ -2,11 +2,7 @@
 --
 -- Runs as its owner, as the kinds' triggers do: an operator who may write the row may not write schema pgmq.
 create or replace function tidegate_internal.queue_storage()
-  returns trigger
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns trigger language plpgsql security definer as $$
 begin
   perform tidegate_internal.make_storage(new.name, new.stage);
   insert into tidegate.gate (queue) values (new.name) on conflict do nothing;
@@ -20,12 +16,9 @@ create or replace trigger queue_storage
   for each row
   execute function tidegate_internal.queue_storage();
 
+-- function queue_branches: Trigger on queue: keeps a branch for each queue function.
 create or replace function tidegate_internal.queue_branches()
-  returns trigger
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns trigger language plpgsql security definer as $$
 begin
   perform tidegate_internal.build_queue_functions();
   return null;
@@ -40,11 +33,9 @@ create or replace trigger queue_branches
 -- Files with triggers come after all functions, and those that lock requests against writers after this one.
 select tidegate_internal.build_queue_functions();
 
+-- function queue_identity: Trigger on queue: its name and stage never change (TG005).
 create or replace function tidegate_internal.queue_identity()
-  returns trigger
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns trigger language plpgsql as $$
 begin
   if (new.name, new.stage) is distinct from (old.name, old.stage) then
     raise exception using errcode = 'TG005', message = format('queue "%s" keeps its name and stage', old.name),
@@ -59,12 +50,11 @@ create or replace trigger queue_identity
   for each row
   execute function tidegate_internal.queue_identity();
 
+-- function queue_wakes: Trigger on queue: wakes workers when a limit or a pause changes.
+--
 -- A limit or a pause holds at once: workers that sleep until the old limit allows more look again.
 create or replace function tidegate_internal.queue_wakes()
-  returns trigger
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns trigger language plpgsql as $$
 begin
   perform pg_notify('tidegate_queue', new.name);
   return null;
@@ -76,13 +66,11 @@ create or replace trigger queue_wakes
   for each row
   execute function tidegate_internal.queue_wakes();
 
+-- function queue_removal: Trigger on queue: drops its storage, if it is empty (TG005).
+--
 -- A queue goes with its storage, and only when nothing is in it: rows keep the queue they are in.
 create or replace function tidegate_internal.queue_removal()
-  returns trigger
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns trigger language plpgsql security definer as $$
 declare
   v_depth   bigint;
   v_counter text;
@@ -121,7 +109,3 @@ create or replace trigger queue_removal
   before delete on tidegate.queue
   for each row
   execute function tidegate_internal.queue_removal();
-comment on function tidegate_internal.queue_branches is 'Trigger on queue: keeps a branch for each queue function.';
-comment on function tidegate_internal.queue_wakes is 'Trigger on queue: wakes workers when a limit or a pause changes.';
-comment on function tidegate_internal.queue_removal is 'Trigger on queue: drops its storage, if it is empty (TG005).';
-comment on function tidegate_internal.queue_identity is 'Trigger on queue: its name and stage never change (TG005).';

@@ -16,10 +16,7 @@
 create or replace function tidegate_internal.refresh_offset(
   p_queue text, p_wait boolean, p_seen bigint default null, p_replace boolean default false
 )
-  returns bigint
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns bigint language plpgsql as $$
 declare
   v_key  constant bigint := tidegate.queue_lock_key(p_queue, 'offset');
   v_dead bigint;

@@ -2,10 +2,7 @@
 --
 -- Raises TG005 for an unknown queue; 40001 for one that is being made.
 create or replace function tidegate_internal.refuse_queue(p_queue text)
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 begin
   perform tidegate_internal.require_queue(p_queue);
   raise exception using errcode = '40001', message = format('queue "%s" is being made', p_queue),

@@ -5,12 +5,7 @@
 -- cancelled or came due in the last seconds may be missing from it (see `waiting_before`). Slow where maintenance has
 -- not run lately.
 create or replace function tidegate.request_position(id uuid)
-  returns bigint
-  language sql
-  stable
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns bigint language sql stable security definer as $$
   select p.queue_position
   from tidegate.request as r
   cross join lateral tidegate_internal.message_place(r.queue, r.msg_id, r.id, r.lease, null) as p

@@ -2,11 +2,7 @@
 --
 -- Raises TG005 for an unknown queue, and for one that serves the other stage.
 create or replace function tidegate_internal.require_queue(p_queue text, p_stage tidegate.stage default null)
-  returns tidegate.queue
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns tidegate.queue language plpgsql stable as $$
 declare
   v_queue tidegate.queue;
 begin

@@ -9,10 +9,7 @@
 -- It also raises the due mark, to the first message due: without claims nothing else does, and each count from the mark
 -- on would walk over every message that was settled since.
 create or replace function tidegate.rescan_queue(queue text)
-  returns bigint
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
+  returns bigint language plpgsql security definer
   set jit = off
 as $$
 declare

@@ -3,10 +3,7 @@
 -- Announced first, as a draw; then the offset is lowered by as many, under the lock of `refresh_offset`, which ends at
 -- once. The caller inserts afterwards.
 create or replace function tidegate_internal.revive_numbers(p_queue text, p_count integer)
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 declare
   v_numbers record;
 begin

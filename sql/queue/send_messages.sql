@@ -5,10 +5,7 @@
 create or replace function tidegate_internal.send_messages(
   p_queue text, p_ids uuid[], p_msg_ids bigint[], p_visible timestamptz default '-infinity'
 )
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 begin
   case p_queue
     -- each queue

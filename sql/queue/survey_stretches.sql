@@ -4,10 +4,8 @@
 -- counted, and only differences from the last count are written: a quiet queue writes nothing. A stretch without any
 -- message, waiting or not, has no row.
 create or replace function tidegate_internal.survey_stretches(p_queue text, p_stretches bigint[], p_end bigint)
-  returns bigint
-  language plpgsql
+  returns bigint language plpgsql
   set plan_cache_mode = force_generic_plan
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_counted record;

@@ -10,11 +10,8 @@
 create or replace function tidegate_internal.waiting_before(
   p_queue text, p_msg_id bigint, p_counted integer, p_now timestamptz default tidegate.clock()
 )
-  returns bigint
-  language plpgsql
-  stable
+  returns bigint language plpgsql stable
   set jit = off
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_lag      constant integer := 32;    -- blocks; by more the watermark does not lag behind the head

@@ -12,10 +12,7 @@
 create or replace function tidegate_internal.watermark_advance(
   p_queue text, p_first bigint, p_kinds text[] default null
 )
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 declare
   v_reach   constant bigint := 4000;
   v_ended   constant regclass := tidegate_internal.queue_counter(p_queue, 'ended');

@@ -3,10 +3,7 @@
 --
 -- Above READ COMMITTED it may not see the kinds' watermarks, so it makes all of them void.
 create or replace function tidegate_internal.watermark_lower(p_queue text, p_first bigint)
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 begin
   perform setval(q.mark, greatest(p_first, 1))
   from tidegate_internal.queue_counter(p_queue, 'watermark') as q(mark)

@@ -2,10 +2,7 @@
 --
 -- Figures of 0 are dropped.
 create or replace function tidegate_internal.record_recovery(p_run bigint, p_figures jsonb)
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 declare
   v_figures jsonb;
 begin

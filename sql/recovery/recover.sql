@@ -32,9 +32,7 @@ create or replace function tidegate.recover(
   out ids        uuid[],
   out next_after uuid
 )
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
+  language plpgsql security definer
   set jit = off
   set plan_cache_mode = force_generic_plan
 as $$

@@ -15,10 +15,7 @@ create or replace function tidegate_internal.recover_queue(
   p_missing_ids     uuid[],
   p_missing_msg_ids bigint[]
 )
-  returns bigint
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns bigint language plpgsql as $$
 declare
   v_sequence   regclass := tidegate_internal.queue_sequence(p_target_queue);
   v_greatest   bigint;

@@ -9,9 +9,7 @@ create or replace function tidegate.recover_responses(
   out applied bigint,
   out more    boolean
 )
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
+  language plpgsql security definer
   set jit = off
   set plan_cache_mode = force_generic_plan
 as $$

@@ -7,11 +7,7 @@
 -- `recover` makes the messages of a dropped table again from the rows. `dry_run` only names the queues; `run` is the
 -- record that counts them.
 create or replace function tidegate.recover_storage(dry_run boolean default false, run bigint default null)
-  returns setof text
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns setof text language plpgsql security definer as $$
 declare
   v_queue    tidegate.queue;
   v_sequence regclass;

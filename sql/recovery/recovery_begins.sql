@@ -2,11 +2,7 @@
 --
 -- `options` is what the run was asked for. `recovery_ends` closes it; a run that died half-way stays open.
 create or replace function tidegate.recovery_begins(options jsonb default null, actor text default null)
-  returns bigint
-  language sql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns bigint language sql security definer as $$
   insert into tidegate.recovery (on_behalf_of, options)
   values (
     left(coalesce(recovery_begins.actor, nullif(current_setting('tidegate.actor', true), '')), 200),

@@ -31,9 +31,7 @@ create or replace function tidegate.redrive(
   out unfit_reasons       text[],
   out next_after          uuid
 )
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
+  language plpgsql security definer
   set jit = off
   set plan_cache_mode = force_generic_plan
 as $$

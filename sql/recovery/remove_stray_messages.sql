@@ -13,9 +13,7 @@ create or replace function tidegate.remove_stray_messages(
   out removed    bigint,
   out next_after bigint
 )
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
+  language plpgsql security definer
   set jit = off
   set plan_cache_mode = force_generic_plan
 as $$

@@ -15,10 +15,8 @@ create or replace function tidegate_internal.requests_missing_message(
   out examined  bigint,
   out next_after uuid
 )
-  language plpgsql
-  stable
+  language plpgsql stable
   set jit = off
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_after    uuid := coalesce(p_after, '00000000-0000-0000-0000-000000000000');

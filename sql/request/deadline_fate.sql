@@ -7,10 +7,7 @@ create or replace function tidegate_internal.deadline_fate(
   p_due_at timestamptz,
   p_now timestamptz
 )
-  returns text
-  language sql
-  immutable
-  parallel safe
+  returns text language sql immutable parallel safe
 return (
   case
     when p_status = 'queued' and p_readiness_deadline_at <= p_now then 'unready'

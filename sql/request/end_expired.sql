@@ -1,10 +1,7 @@
 -- end_expired: Ends requests that a deadline has overtaken, by the fate that `deadline_fate` gives; returns the
 -- requests that moved.
 create or replace function tidegate_internal.end_expired(p_ids uuid[], p_fate text)
-  returns table (id uuid, req_status tidegate.request_status)
-  language sql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns table (id uuid, req_status tidegate.request_status) language sql as $$
   select e.id, e.req_status
   from (values
     ('unready', '{queued}', 'timed_out', 'readiness_timed_out', 'not ready in time'),

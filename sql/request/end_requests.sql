@@ -11,15 +11,13 @@ create or replace function tidegate_internal.end_requests(
   p_causes text[],
   p_error  jsonb
 )
-  returns table (id uuid, req_status tidegate.request_status)
-  language plpgsql
+  returns table (id uuid, req_status tidegate.request_status) language plpgsql
   -- A plan that is kept may have been made for empty tables: joined as written, along indexes, it serves full ones,
   -- too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_mergejoin = off
   set join_collapse_limit = 1
-  set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare

@@ -17,11 +17,7 @@
 --   redriven, redrive                  it has failed, and was submitted again; it is one that had failed (`redrive`)
 -- Raises TG006 when there is no such request.
 create or replace function tidegate.explain(id uuid)
-  returns table (reason text, sentence text, figures jsonb)
-  language plpgsql
-  stable
-  security definer
-  set search_path = pg_catalog, pg_temp
+  returns table (reason text, sentence text, figures jsonb) language plpgsql stable security definer
   set jit = off
 as $$
 #variable_conflict use_column

@@ -1,10 +1,6 @@
 -- explain_sent: `explain` for a request that is in no queue any more: it awaits its response, or has ended.
 create or replace function tidegate_internal.explain_sent(p_request tidegate.request, p_now timestamptz)
-  returns table (reason text, sentence text, figures jsonb)
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns table (reason text, sentence text, figures jsonb) language plpgsql stable as $$
 #variable_conflict use_column
 declare
   v_due_at timestamptz;

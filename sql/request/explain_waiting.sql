@@ -2,11 +2,7 @@
 --
 -- One snapshot, but for limits that are counted in sequences.
 create or replace function tidegate_internal.explain_waiting(p_request tidegate.request, p_now timestamptz)
-  returns table (reason text, sentence text, figures jsonb)
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns table (reason text, sentence text, figures jsonb) language plpgsql stable as $$
 #variable_conflict use_column
 declare
   v_stage    constant tidegate.stage := (case p_request.req_status when 'queued' then 'readiness' else 'tx' end);

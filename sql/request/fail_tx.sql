@@ -4,10 +4,7 @@
 -- By an operator: the send is refused before it left, or known to have been rejected. `error` is
 -- {"code", "message", "retryable"}. Returns the requests that moved.
 create or replace function tidegate.fail_tx(ids uuid[], error jsonb default null)
-  returns table (id uuid, req_status tidegate.request_status)
-  language sql
-  security definer
-  set search_path = pg_catalog, pg_temp
+  returns table (id uuid, req_status tidegate.request_status) language sql security definer
   set jit = off
   set plan_cache_mode = force_generic_plan
 as $$

@@ -18,10 +18,7 @@ create or replace function tidegate.list_requests(
     id uuid, req_status tidegate.request_status, submitted_by text, submitted_at timestamptz, finished_at timestamptz,
     next_before uuid
   )
-  language plpgsql
-  stable
-  security definer
-  set search_path = pg_catalog, pg_temp
+  language plpgsql stable security definer
   set jit = off
   -- How far a page reaches depends on where it begins: a plan for any page would be one for none.
   set plan_cache_mode = force_custom_plan

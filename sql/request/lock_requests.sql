@@ -3,10 +3,7 @@
 -- After `lock_messages`: such a row does not change while its message is locked, and all transactions lock rows in this
 -- order. A row that names another message by now has moved on, and is passed over.
 create or replace function tidegate_internal.lock_requests(p_ids uuid[], p_queues text[], p_msg_ids bigint[])
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 begin
   perform from (
     select 1

@@ -3,10 +3,7 @@
 --
 -- Refuses all of them if one has another flow than its kind, or enters where `transition_rule` lets none enter.
 create or replace function tidegate_internal.request_entered()
-  returns trigger
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns trigger language plpgsql as $$
 declare
   v_entered record;
 begin

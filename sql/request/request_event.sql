@@ -5,6 +5,16 @@
 -- downstream and completed. Every other transition is stored as it happens. The guard of requests stores the events of
 -- a row before the row loses them: when the request goes back to its queue, when its times are edited, when it is
 -- deleted.
+--
+--   request_id: The request.
+--   transition_no: Which of its transitions this was, from 1.
+--   from_status: The status before; null: it was submitted.
+--   to_status: The status after.
+--   at: When.
+--   attempt: Checks (into or out of queued) or sends begun by then.
+--   cause: Why; hand_edit: the row was updated by hand.
+--   worker: The worker that claimed it last.
+--   detail: Error of failures, timeouts and retries; or {"session_user"}.
 create or replace view tidegate.request_event as
 select e.request_id, e.transition_no, e.from_status, e.to_status, e.at, e.attempt, e.cause, e.worker, e.detail
 from tidegate.stored_event as e
@@ -47,12 +57,3 @@ where t.transition_no is not null
   and not exists (
     select from tidegate.stored_event as e where e.request_id = r.id and e.transition_no = t.transition_no
   );
-comment on column tidegate.request_event.request_id is 'The request.';
-comment on column tidegate.request_event.transition_no is 'Which of its transitions this was, from 1.';
-comment on column tidegate.request_event.from_status is 'The status before; null: it was submitted.';
-comment on column tidegate.request_event.to_status is 'The status after.';
-comment on column tidegate.request_event.at is 'When.';
-comment on column tidegate.request_event.attempt is 'Checks (into or out of queued) or sends begun by then.';
-comment on column tidegate.request_event.cause is 'Why; hand_edit: the row was updated by hand.';
-comment on column tidegate.request_event.worker is 'The worker that claimed it last.';
-comment on column tidegate.request_event.detail is 'Error of failures, timeouts and retries; or {"session_user"}.';

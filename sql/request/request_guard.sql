@@ -8,10 +8,7 @@
 -- the new status was entered, so that the history trigger reads nothing but the new rows. It also stores the events
 -- that the row no longer contains afterwards (see `request_event`).
 create or replace function tidegate_internal.request_guard()
-  returns trigger
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns trigger language plpgsql as $$
 declare
   v_now timestamptz;
 begin

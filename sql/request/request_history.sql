@@ -5,10 +5,7 @@
 -- costs five times the throughput: they have neither statistics nor an index.) Notes, too, whether a response is
 -- awaited; so a hand edit keeps its deadline.
 create or replace function tidegate_internal.request_history()
-  returns trigger
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns trigger language plpgsql as $$
 declare
   v_ends   constant tidegate.request_status[] := '{completed,timed_out,failure}';
   v_in_row constant text[] := '{claimed,receipt,response,threshold_reached,verdict_accepted}';

@@ -1,4 +1,8 @@
 -- request_overview: How many requests of each kind are in each status; from counts, never from a scan of the requests.
+--
+--   kind: The kind.
+--   req_status: The status.
+--   requests: How many.
 create or replace view tidegate.request_overview as
 select c.kind, c.req_status, sum(c.requests)::bigint as requests
 from (
@@ -8,6 +12,3 @@ from (
 ) as c
 group by c.kind, c.req_status
 having sum(c.requests) <> 0;
-comment on column tidegate.request_overview.kind is 'The kind.';
-comment on column tidegate.request_overview.req_status is 'The status.';
-comment on column tidegate.request_overview.requests is 'How many.';

@@ -1,9 +1,6 @@
 -- request_removal: Trigger on request: what belongs to a removed request goes with it; a truncate is refused (TG001).
 create or replace function tidegate_internal.request_removal()
-  returns trigger
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns trigger language plpgsql as $$
 begin
   if tg_op = 'TRUNCATE' then
     raise exception using

@@ -1,8 +1,6 @@
 -- store_history: Stores the events of a request that only its row contains.
 create or replace function tidegate_internal.store_history(p_id uuid)
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
+  returns void language plpgsql
   set plan_cache_mode = force_generic_plan
 as $$
 begin

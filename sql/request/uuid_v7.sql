@@ -3,10 +3,7 @@
 -- The 12 bits after the version hold the fraction of the millisecond, so ids of later microseconds ascend within the
 -- millisecond too. An expression, which PostgreSQL puts in place of the call where the instant is a variable.
 create or replace function tidegate_internal.uuid_v7(p_now timestamptz default tidegate.clock())
-  returns uuid
-  language sql
-  volatile
-  parallel safe
+  returns uuid language sql volatile parallel safe
 return encode(
   int8send(
     (((date_part('epoch', p_now) * 1000000)::bigint / 1000) << 16) | 28672

@@ -4,10 +4,7 @@
 -- them. A response that finds its request answered by an earlier one is kept and marked late, and so is one that
 -- does not fit.
 create or replace function tidegate_internal.apply_inbox(p_ids uuid[])
-  returns bigint
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns bigint language plpgsql as $$
 declare
   v_response record;
   v_outcome  text;

@@ -6,10 +6,7 @@
 -- are all visible to the count, which is a statement of its own: the threshold is reached exactly once, whatever the
 -- order.
 create or replace function tidegate_internal.apply_response(p_id uuid, p_response jsonb, p_part text, p_accept boolean)
-  returns text
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns text language plpgsql as $$
 declare
   v_request tidegate.request;
   v_parts   bigint;

@@ -5,10 +5,7 @@
 -- with the same stripes in another order would wait for each other. Made keys with time buckets need it, because two
 -- first arrivals on either side of a bucket's edge insert two rows, and would not meet at either.
 create or replace function tidegate_internal.lock_names(p_purpose text, p_names text[])
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 begin
   perform pg_advisory_xact_lock(hashtextextended('tidegate.' || p_purpose, 0) + s.stripe)
   from (

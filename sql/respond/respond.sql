@@ -12,10 +12,7 @@ create or replace function tidegate.respond(
   accept boolean default null
 )
   returns table (request_id uuid, req_status tidegate.request_status, outcome text)
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql security definer as $$
 #variable_conflict use_column
 declare
   v_id      uuid := respond.id;

@@ -2,9 +2,7 @@
 create or replace function tidegate_internal.response_refusal(
   p_flow tidegate.flow, p_threshold integer, p_part text, p_accept boolean
 )
-  returns text
-  language sql
-  immutable
+  returns text language sql immutable
 return (
   case
     when p_flow = 'proof' and p_accept is null then 'a proof is answered by a verdict: say accept => true or false'

@@ -5,10 +5,7 @@ create or replace function tidegate.settle_ended(
   p_leases tidegate.lease[], p_errors jsonb[], p_from tidegate.request_status, p_cause text,
   p_took_ms integer[], p_hedges integer[]
 )
-  returns table (id uuid, req_status tidegate.request_status)
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns table (id uuid, req_status tidegate.request_status) language plpgsql as $$
 #variable_conflict use_column
 declare
   v_held  record;

@@ -8,10 +8,7 @@ create or replace function tidegate.settle_passed(
   leases tidegate.lease[], took_ms integer[] default null, hedges integer[] default null
 )
   returns table (id uuid, req_status tidegate.request_status, queue text, wake boolean)
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql security definer as $$
 #variable_conflict use_column
 declare
   v_held     record;

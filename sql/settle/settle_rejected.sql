@@ -7,11 +7,7 @@ create or replace function tidegate.settle_rejected(
   leases tidegate.lease[], errors jsonb[], took_ms integer[] default null,
   hedges integer[] default null
 )
-  returns table (id uuid, req_status tidegate.request_status)
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns table (id uuid, req_status tidegate.request_status) language plpgsql security definer as $$
 begin
   return query select * from tidegate.settle_ended(leases, errors, 'tx_in_flight', 'rejected', took_ms, hedges);
 end;

@@ -15,11 +15,7 @@ create or replace function tidegate.settle_snooze(
   leases tidegate.lease[], after interval[] default null, errors jsonb[] default null,
   took_ms integer[] default null, hedges integer[] default null
 )
-  returns table (id uuid, req_status tidegate.request_status)
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns table (id uuid, req_status tidegate.request_status) language plpgsql security definer as $$
 #variable_conflict use_column
 declare
   v_held  record;

@@ -4,12 +4,7 @@
 -- fraction are removed from jsonb's own text, and strings are left alone. One pass and no recursion, however deep the
 -- JSON. The order of an array matters, unless `p_set_paths` names it (see `sort_sets`).
 create or replace function tidegate_internal.canonical(p_value jsonb, p_set_paths text[] default null)
-  returns text
-  language plpgsql
-  immutable
-  parallel safe
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns text language plpgsql immutable parallel safe as $$
 declare
   v_text text;
 begin

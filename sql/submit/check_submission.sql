@@ -5,11 +5,7 @@ create or replace function tidegate_internal.check_submission(
   p_payloads jsonb[], p_keys text[], p_submitters text[], p_admission text,
   p_not_before timestamptz, p_capped text
 )
-  returns void
-  language plpgsql
-  immutable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql immutable as $$
 declare
   v_count   constant integer := coalesce(cardinality(p_payloads), 0);
   v_refusal constant text := case

@@ -8,10 +8,7 @@ create or replace function tidegate_internal.dedup_claim(
   p_scope text, p_key text, p_fingerprint bytea, p_window interval, p_id uuid,
   p_bucket interval default null
 )
-  returns uuid
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns uuid language plpgsql as $$
 declare
   v_key   text := p_key;
   v_now   timestamptz;

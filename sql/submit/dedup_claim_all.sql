@@ -7,10 +7,7 @@ create or replace function tidegate_internal.dedup_claim_all(
   p_kind tidegate.kind, p_scopes text[], p_keys text[], p_made text[], p_prints bytea[],
   p_ids uuid[]
 )
-  returns uuid[]
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns uuid[] language plpgsql as $$
 declare
   v_window interval := (select p.dedup_window from tidegate.policy as p where p.kind = p_kind.name and p.stage = 'tx');
   v_known  uuid[];

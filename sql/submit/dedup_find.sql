@@ -7,10 +7,7 @@ create or replace function tidegate_internal.dedup_find(
   p_scope text, p_key text, p_fingerprint bytea, p_now timestamptz,
   out request_id uuid, out seen tidegate.dedup
 )
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql stable as $$
 begin
   select d.* into seen from tidegate.dedup as d where d.scope = p_scope and d.key = p_key;
   if seen.request_id is null or p_now >= seen.expires_at then

@@ -6,11 +6,7 @@
 create or replace function tidegate_internal.dedup_find_all(
   p_scopes text[], p_keys text[], p_made text[], p_prints bytea[]
 )
-  returns uuid[]
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns uuid[] language plpgsql stable as $$
 begin
   return (
     select array_agg(

@@ -3,11 +3,7 @@
 -- The rules are those of `dedup_find`. The last row of a scope stands for the request, if any does: a new one is stored
 -- only when none stands; after a change of `key_bucket` it may be one of the rows before.
 create or replace function tidegate_internal.dedup_find_made(p_scope text, p_fingerprint bytea, p_now timestamptz)
-  returns uuid
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns uuid language plpgsql stable as $$
 declare
   v_seen record;
 begin

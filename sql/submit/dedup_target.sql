@@ -3,11 +3,7 @@
 --
 -- Null when that has failed or timed out, too, or is gone: then the key stands for none.
 create or replace function tidegate_internal.dedup_target(p_id uuid)
-  returns uuid
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns uuid language plpgsql stable as $$
 declare
   v_id     uuid := p_id;
   v_failed boolean;

@@ -3,10 +3,7 @@
 -- An expression, which PostgreSQL inlines: only if it is declared stable, as `convert_to` is. Text without a dot is
 -- canonical already, unless it has sets.
 create or replace function tidegate_internal.fingerprint(p_payload jsonb, p_set_paths text[])
-  returns bytea
-  language sql
-  stable
-  parallel safe
+  returns bytea language sql stable parallel safe
 return sha256(
   convert_to(
     case

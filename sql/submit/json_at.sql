@@ -3,11 +3,7 @@
 -- Null where there is no such member. A path cannot name an element of an array: its index does not identify it for
 -- good.
 create or replace function tidegate_internal.json_at(p_value jsonb, p_path text)
-  returns jsonb
-  language plpgsql
-  immutable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns jsonb language plpgsql immutable as $$
 declare
   v_name text;
 begin

@@ -2,9 +2,7 @@
 --
 -- Without buckets always the same. Buckets are counted from 1970.
 create or replace function tidegate_internal.key_bucket(p_bucket interval, p_now timestamptz)
-  returns text
-  language sql
-  stable
+  returns text language sql stable
 return (
   select case
     when p_bucket is null then 'any time'

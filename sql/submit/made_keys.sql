@@ -6,11 +6,7 @@
 -- kind. Raises TG007 for a payload without one of the values; JSON null counts as none.
 create or replace function tidegate_internal.made_keys(p_kind tidegate.kind, p_payloads jsonb[], p_scopes text[],
   p_keys text[])
-  returns text[]
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns text[] language plpgsql stable as $$
 declare
   v_lacks record;
   v_made  text[];

@@ -4,11 +4,7 @@
 -- Submissions wait for none. The transaction of the change itself submits without the terms (see
 -- `record_config_change`).
 create or replace function tidegate_internal.refresh_terms()
-  returns trigger
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns trigger language plpgsql security definer as $$
 declare
   v_row  constant jsonb := to_jsonb(coalesce(new, old));
   -- Null: the change may concern any kind.

@@ -3,11 +3,7 @@
 -- For functions that take a lock and then count: above READ COMMITTED they would count in a snapshot that is older
 -- than the lock.
 create or replace function tidegate_internal.require_read_committed(p_function text)
-  returns void
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql stable as $$
 begin
   if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
     raise exception using errcode = 'TG007',

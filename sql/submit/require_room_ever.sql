@@ -1,9 +1,6 @@
 -- require_room_ever: Raises TG011 for a batch with more new requests than a gate can ever let in.
 create or replace function tidegate_internal.require_room_ever(p_kind tidegate.kind, p_submitter text, p_fresh bigint)
-  returns void
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql as $$
 declare
   v_least record;
 begin

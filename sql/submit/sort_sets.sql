@@ -3,11 +3,7 @@
 -- For arrays whose order has no meaning. Duplicates stay; a path that leads to no array changes nothing. No set is
 -- within another, because paths do not lead into arrays.
 create or replace function tidegate_internal.sort_sets(p_value jsonb, p_set_paths text[])
-  returns jsonb
-  language plpgsql
-  immutable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns jsonb language plpgsql immutable as $$
 declare
   v_path text;
   v_set  jsonb;

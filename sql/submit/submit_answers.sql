@@ -14,9 +14,7 @@ create or replace function tidegate_internal.submit_answers(
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
     retry_after_seconds integer, eta_p50_ms bigint, eta_p90_ms bigint
   )
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql as $$
 #variable_conflict use_column
 begin
   return query

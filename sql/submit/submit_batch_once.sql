@@ -13,9 +13,7 @@ create or replace function tidegate.submit_batch_once(
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
     retry_after_seconds integer
   )
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
+  language plpgsql security definer
   set jit = off
   set plan_cache_mode = force_generic_plan
 as $$

@@ -6,11 +6,7 @@ create or replace function tidegate_internal.submit_etas(
   p_kind tidegate.kind, p_queue text, p_waiting bigint, p_ids uuid[], p_visible_in interval,
   p_terms tidegate.eta_terms, p_now timestamptz
 )
-  returns tidegate.retry_after[]
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns tidegate.retry_after[] language plpgsql stable as $$
 declare
   v_count constant integer := cardinality(p_ids);
   v_place constant text := case when p_kind.flow = 'decrypt' then 'readiness_queue' else 'tx_queue' end;

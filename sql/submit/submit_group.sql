@@ -15,14 +15,12 @@ create or replace function tidegate.submit_group(
     id uuid, outcome text, req_status tidegate.request_status, queue text, queue_position bigint,
     retry_after_seconds integer, eta_p50_ms bigint, eta_p90_ms bigint
   )
-  language plpgsql
-  security definer
+  language plpgsql security definer
   -- A plan that is kept may have been made for empty tables: along indexes it serves full ones, too.
   set enable_seqscan = off
   set enable_bitmapscan = off
   set enable_sort = off
   set tidegate.submits = on
-  set search_path = pg_catalog, pg_temp
   set jit = off
   set plan_cache_mode = force_generic_plan
 as $$

@@ -15,9 +15,7 @@ create or replace function tidegate_internal.submit_plain(
   out id uuid, out req_status tidegate.request_status, out queue text, out queue_position bigint,
   out retry_after_seconds integer
 )
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql as $$
 #variable_conflict use_column
 declare
   v_now          timestamptz := tidegate.clock();

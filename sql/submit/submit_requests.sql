@@ -23,7 +23,6 @@ create or replace function tidegate_internal.submit_requests(
     retry_after_seconds integer, eta_p50_ms bigint, eta_p90_ms bigint
   )
   language plpgsql
-  set search_path = pg_catalog, pg_temp
   set tidegate.submits = on
 as $$
 #variable_conflict use_column

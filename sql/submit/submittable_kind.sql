@@ -2,11 +2,7 @@
 --
 -- Raises TG002 for an unknown kind, TG003 for one whose nominal times are not set.
 create or replace function tidegate_internal.submittable_kind(p_kind text)
-  returns tidegate.kind
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns tidegate.kind language plpgsql stable as $$
 declare
   v_kind tidegate.kind;
 begin

@@ -3,11 +3,7 @@
 -- A kind has a row if `submit_plain` serves it: no readiness check, no observed ETA, no quota of its own, a queue that
 -- is not paused and whose gate is strict and not forced.
 create or replace function tidegate_internal.wanted_terms(p_kind text)
-  returns setof tidegate.submit_terms
-  language sql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns setof tidegate.submit_terms language sql stable as $$
   select
     k.name, k.flow, k.tx_queue, e.name, e.high_water, k.deadline, k.response_threshold, k.set_paths,
     k.key_mode <> 'caller', p.dedup_window,

@@ -1,6 +1,30 @@
 -- estimator_overview: Every adaptive timeout as all processes share it: one row for each policy in that mode.
 --
 -- Before anything was folded there is no estimator: the timeout is the longest, and no time is known.
+--
+--   kind: The kind.
+--   stage: The stage.
+--   state: normal, or high_load (timeout held at the best case).
+--   srtt_ms: Smoothed latency, milliseconds; null: not measured.
+--   rttvar_ms: Its smoothed deviation, milliseconds.
+--   srto_ms: The smoothed timeout, milliseconds.
+--   k_margin: Margin above srtt_ms, in fours of deviations.
+--   timeout_ms: Timeout at the last fold, milliseconds.
+--   min_rtt_ms: Shortest answer of two windows, milliseconds.
+--   usual_rtt_ms: Shortest interval mean of two windows, ms.
+--   failure_rate: Share of timed-out calls, last judged interval.
+--   slo: Which share may: it steers the margin; null: no target.
+--   load_rps: Calls begun per second in the last closed interval.
+--   high_load_rps: Largest load since high load began; or null.
+--   high_load_intervals: For how many intervals high load has lasted.
+--   min_ms: The shortest timeout, milliseconds.
+--   max_ms: The longest timeout, milliseconds: the policy's timeout_ms.
+--   interval_ms: How long an interval is, milliseconds.
+--   intervals: How many are closed.
+--   processes: How many processes have reported within two intervals.
+--   in_flight: Calls that they had under way.
+--   updated_at: When something was last folded in; null: never.
+--   version: How many times.
 create or replace view tidegate.estimator_overview as
 select
   p.kind, p.stage, coalesce(e.state, 'normal') as state,
@@ -30,26 +54,3 @@ cross join lateral (
 ) as r
 where p.timeout_mode = 'adaptive'
 order by p.kind, p.stage;
-comment on column tidegate.estimator_overview.kind is 'The kind.';
-comment on column tidegate.estimator_overview.stage is 'The stage.';
-comment on column tidegate.estimator_overview.state is 'normal, or high_load (timeout held at the best case).';
-comment on column tidegate.estimator_overview.srtt_ms is 'Smoothed latency, milliseconds; null: not measured.';
-comment on column tidegate.estimator_overview.rttvar_ms is 'Its smoothed deviation, milliseconds.';
-comment on column tidegate.estimator_overview.srto_ms is 'The smoothed timeout, milliseconds.';
-comment on column tidegate.estimator_overview.k_margin is 'Margin above srtt_ms, in fours of deviations.';
-comment on column tidegate.estimator_overview.timeout_ms is 'Timeout at the last fold, milliseconds.';
-comment on column tidegate.estimator_overview.min_rtt_ms is 'Shortest answer of two windows, milliseconds.';
-comment on column tidegate.estimator_overview.usual_rtt_ms is 'Shortest interval mean of two windows, ms.';
-comment on column tidegate.estimator_overview.failure_rate is 'Share of timed-out calls, last judged interval.';
-comment on column tidegate.estimator_overview.slo is 'Which share may: it steers the margin; null: no target.';
-comment on column tidegate.estimator_overview.load_rps is 'Calls begun per second in the last closed interval.';
-comment on column tidegate.estimator_overview.high_load_rps is 'Largest load since high load began; or null.';
-comment on column tidegate.estimator_overview.high_load_intervals is 'For how many intervals high load has lasted.';
-comment on column tidegate.estimator_overview.min_ms is 'The shortest timeout, milliseconds.';
-comment on column tidegate.estimator_overview.max_ms is 'The longest timeout, milliseconds: the policy''s timeout_ms.';
-comment on column tidegate.estimator_overview.interval_ms is 'How long an interval is, milliseconds.';
-comment on column tidegate.estimator_overview.intervals is 'How many are closed.';
-comment on column tidegate.estimator_overview.processes is 'How many processes have reported within two intervals.';
-comment on column tidegate.estimator_overview.in_flight is 'Calls that they had under way.';
-comment on column tidegate.estimator_overview.updated_at is 'When something was last folded in; null: never.';
-comment on column tidegate.estimator_overview.version is 'How many times.';

@@ -18,10 +18,7 @@ create or replace function tidegate.fold_timeouts(
   report   jsonb,
   worker   text
 )
-  returns boolean
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
+  returns boolean language plpgsql security definer
   set jit = off
 as $$
 #variable_conflict use_column

@@ -4,10 +4,7 @@
 -- that was cut off counts with the time it had. Without enough latencies the declared times hold. Hedges start after
 -- the 95th percentile, or never while that is not known. Changes of less than a twentieth are ignored.
 create or replace function tidegate_internal.learn_times(p_policy tidegate.policy, p_now timestamptz)
-  returns boolean
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns boolean language plpgsql as $$
 declare
   v_enough  constant integer := 100;
   v_learned record;

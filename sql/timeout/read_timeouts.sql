@@ -20,9 +20,7 @@ create or replace function tidegate.read_timeouts(kinds text[], stage tidegate.s
     others_rps  float8,
     now_us      bigint
   )
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
+  language plpgsql security definer
   set jit = off
 as $$
 #variable_conflict use_column

@@ -1,45 +1,45 @@
 -- Comments on the tables of this folder's subject.
 
-comment on table tidegate.timeout_estimator is 'Learned timeouts, one row per adaptive policy; by fold_timeouts.';
-comment on column tidegate.timeout_estimator.kind is 'The kind.';
-comment on column tidegate.timeout_estimator.stage is 'The stage.';
-comment on column tidegate.timeout_estimator.version is 'Number of folds; a fold of another version is refused.';
-comment on column tidegate.timeout_estimator.state is 'normal, or high_load (timeout held at the best case).';
-comment on column tidegate.timeout_estimator.srtt_ns is 'Smoothed latency, nanoseconds; null: not measured.';
-comment on column tidegate.timeout_estimator.rttvar_ns is 'Its smoothed deviation, nanoseconds.';
-comment on column tidegate.timeout_estimator.srto_ns is 'The smoothed timeout, nanoseconds.';
-comment on column tidegate.timeout_estimator.k_margin is 'Margin above srtt_ns, in fours of deviations.';
-comment on column tidegate.timeout_estimator.timeout_ns is 'Initial timeout of a process, nanoseconds.';
-comment on column tidegate.timeout_estimator.failure_rate is 'Share of timed-out calls when last judged.';
-comment on column tidegate.timeout_estimator.load_rps is 'Fleet-wide calls per second of the last interval.';
-comment on column tidegate.timeout_estimator.min_ns is 'Shortest answer of this window, nanoseconds.';
-comment on column tidegate.timeout_estimator.min_before_ns is 'Shortest answer of the last window, ns.';
-comment on column tidegate.timeout_estimator.usual_ns is 'Shortest interval mean of this window, ns; or null.';
-comment on column tidegate.timeout_estimator.usual_before_ns is 'Likewise of the window before it, nanoseconds.';
-comment on column tidegate.timeout_estimator.min_age is 'How many intervals are in the current window.';
-comment on column tidegate.timeout_estimator.high_load_intervals is 'For how many intervals high load has lasted.';
-comment on column tidegate.timeout_estimator.high_load_rps is 'Largest load since high load began; or null.';
-comment on column tidegate.timeout_estimator.interval_no is 'How many intervals are closed.';
-comment on column tidegate.timeout_estimator.began_at is 'When the open interval began.';
-comment on column tidegate.timeout_estimator.requests is 'Calls begun in the open interval, as far as folded.';
-comment on column tidegate.timeout_estimator.responses is 'Calls ended since the failure rate was judged.';
-comment on column tidegate.timeout_estimator.failures is 'Those of them that timed out.';
-comment on column tidegate.timeout_estimator.late is 'Answered calls beyond the next narrower margin.';
-comment on column tidegate.timeout_estimator.sum_ns is 'How long they took together, nanoseconds.';
-comment on column tidegate.timeout_estimator.updated_at is 'When something was last folded in.';
+-- table timeout_estimator: Learned timeouts, one row per adaptive policy; by fold_timeouts.
+--   kind: The kind.
+--   stage: The stage.
+--   version: Number of folds; a fold of another version is refused.
+--   state: normal, or high_load (timeout held at the best case).
+--   srtt_ns: Smoothed latency, nanoseconds; null: not measured.
+--   rttvar_ns: Its smoothed deviation, nanoseconds.
+--   srto_ns: The smoothed timeout, nanoseconds.
+--   k_margin: Margin above srtt_ns, in fours of deviations.
+--   timeout_ns: Initial timeout of a process, nanoseconds.
+--   failure_rate: Share of timed-out calls when last judged.
+--   load_rps: Fleet-wide calls per second of the last interval.
+--   min_ns: Shortest answer of this window, nanoseconds.
+--   min_before_ns: Shortest answer of the last window, ns.
+--   usual_ns: Shortest interval mean of this window, ns; or null.
+--   usual_before_ns: Likewise of the window before it, nanoseconds.
+--   min_age: How many intervals are in the current window.
+--   high_load_intervals: For how many intervals high load has lasted.
+--   high_load_rps: Largest load since high load began; or null.
+--   interval_no: How many intervals are closed.
+--   began_at: When the open interval began.
+--   requests: Calls begun in the open interval, as far as folded.
+--   responses: Calls ended since the failure rate was judged.
+--   failures: Those of them that timed out.
+--   late: Answered calls beyond the next narrower margin.
+--   sum_ns: How long they took together, nanoseconds.
+--   updated_at: When something was last folded in.
 
-comment on table tidegate.timeout_report is 'Last report of each process; kept an hour or two intervals.';
-comment on column tidegate.timeout_report.kind is 'The kind.';
-comment on column tidegate.timeout_report.stage is 'The stage.';
-comment on column tidegate.timeout_report.worker is 'The process.';
-comment on column tidegate.timeout_report.sequence is 'The process''s number of its report, to detect lost replies.';
-comment on column tidegate.timeout_report.at is 'When it was folded.';
-comment on column tidegate.timeout_report.requests is 'Calls begun.';
-comment on column tidegate.timeout_report.responses is 'Calls that were answered or timed out.';
-comment on column tidegate.timeout_report.failures is 'Those of them that timed out.';
-comment on column tidegate.timeout_report.min_ns is 'The shortest answer, nanoseconds; null: there was none.';
-comment on column tidegate.timeout_report.mean_ns is 'Mean time of the calls, nanoseconds; null: no call.';
-comment on column tidegate.timeout_report.deviation_ns is 'Mean distance from the smoothed latency, ns.';
-comment on column tidegate.timeout_report.load_rps is 'Calls begun per second.';
-comment on column tidegate.timeout_report.in_flight is 'Calls under way.';
-comment on column tidegate.timeout_report.reported is 'Calls that were answered or timed out, in all of its reports.';
+-- table timeout_report: Last report of each process; kept an hour or two intervals.
+--   kind: The kind.
+--   stage: The stage.
+--   worker: The process.
+--   sequence: The process's number of its report, to detect lost replies.
+--   at: When it was folded.
+--   requests: Calls begun.
+--   responses: Calls that were answered or timed out.
+--   failures: Those of them that timed out.
+--   min_ns: The shortest answer, nanoseconds; null: there was none.
+--   mean_ns: Mean time of the calls, nanoseconds; null: no call.
+--   deviation_ns: Mean distance from the smoothed latency, ns.
+--   load_rps: Calls begun per second.
+--   in_flight: Calls under way.
+--   reported: Calls that were answered or timed out, in all of its reports.

@@ -1,10 +1,6 @@
 -- require_callback: Raises TG009 for a callback URL that is not allowed; null is none.
 create or replace function tidegate_internal.require_callback(p_url text)
-  returns void
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language plpgsql stable as $$
 declare
   v_target record;
 begin

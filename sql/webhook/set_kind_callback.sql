@@ -3,11 +3,7 @@
 -- It counts for every request that ends from now on and has no URL of its own. Raises TG002 for an unknown kind, TG009
 -- for a URL that is not allowed.
 create or replace function tidegate.set_kind_callback(kind text, url text)
-  returns text
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns text language plpgsql security definer as $$
 declare
   v_before text;
 begin

@@ -10,9 +10,7 @@ create or replace function tidegate.webhook_claim(batch integer)
     attempt integer, claimed_at timestamptz, lease_ms integer, timeout_ms integer, kind text,
     req_status tidegate.request_status, response jsonb, error jsonb, finished_at timestamptz
   )
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
+  language plpgsql security definer
   set jit = off
   set plan_cache_mode = force_generic_plan
 as $$

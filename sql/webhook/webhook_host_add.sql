@@ -4,11 +4,7 @@
 -- `allow_private` lets it have private and loopback addresses: for receivers of one's own network, and tests. Added
 -- again, a host takes the `allow_private` given last.
 create or replace function tidegate.webhook_host_add(host text, allow_private boolean default false)
-  returns boolean
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns boolean language plpgsql security definer as $$
 declare
   v_host text := lower(webhook_host_add.host);
 begin

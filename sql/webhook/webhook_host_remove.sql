@@ -2,11 +2,7 @@
 --
 -- Pending deliveries to it fail at their next attempt, and can be delivered again once the host is back.
 create or replace function tidegate.webhook_host_remove(host text)
-  returns boolean
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns boolean language plpgsql security definer as $$
 begin
   delete from tidegate.webhook_host as h where h.host = lower(webhook_host_remove.host);
   return found;

@@ -4,10 +4,7 @@
 -- request pays for one read of the new rows and one of the kinds. Nothing here raises: an invalid URL, written by hand,
 -- fails its delivery and not the request.
 create or replace function tidegate_internal.webhook_outbox()
-  returns trigger
-  language plpgsql
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns trigger language plpgsql as $$
 begin
   if not exists (select from tidegate.kind as k where k.callback_url is not null)
     and not exists (select from new_rows as r where r.callback_url is not null)
@@ -34,13 +31,11 @@ create or replace trigger webhook_outbox
   for each statement
   execute function tidegate_internal.webhook_outbox();
 
+-- function kind_callback: Trigger on kind: its callback URL is allowed (TG009).
+--
 -- A kind's callback is checked when it is set, so that the operator sees the error.
 create or replace function tidegate_internal.kind_callback()
-  returns trigger
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns trigger language plpgsql security definer as $$
 begin
   perform tidegate_internal.require_callback(new.callback_url);
   return null;
@@ -52,13 +47,11 @@ create or replace trigger kind_callback
   for each row
   execute function tidegate_internal.kind_callback();
 
+-- function webhook_host_secret: Trigger on webhook_host: the first host makes a secret.
+--
 -- Nothing is delivered unsigned: the first host makes the first secret.
 create or replace function tidegate_internal.webhook_host_secret()
-  returns trigger
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns trigger language plpgsql security definer as $$
 begin
   if not exists (select from tidegate.webhook_secret as s where s.host is null and s.expires_at is null) then
     insert into tidegate.webhook_secret (secret) values (tidegate_internal.webhook_new_secret());
@@ -71,5 +64,3 @@ create or replace trigger webhook_host_secret
   after insert on tidegate.webhook_host
   for each statement
   execute function tidegate_internal.webhook_host_secret();
-comment on function tidegate_internal.kind_callback is 'Trigger on kind: its callback URL is allowed (TG009).';
-comment on function tidegate_internal.webhook_host_secret is 'Trigger on webhook_host: the first host makes a secret.';

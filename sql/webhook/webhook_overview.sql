@@ -1,4 +1,11 @@
 -- webhook_overview: One row per host with deliveries that are pending, under way, or failed and still kept.
+--
+--   host_port: Host and port.
+--   waiting: Deliveries that wait for their next attempt.
+--   under_way: Deliveries under way, or left by a process that ended.
+--   failed: Deliveries that failed.
+--   oldest_age: The age of its oldest pending delivery; null: none.
+--   attempt_max: The most attempts begun for a pending delivery.
 create or replace view tidegate.webhook_overview as
 with open_delivery as (
   -- Two scans, one for each partial index: delivered ones are never read.
@@ -18,9 +25,3 @@ select
   max(o.attempt) filter (where o.state = 'pending') as attempt_max
 from open_delivery as o
 group by o.host_port;
-comment on column tidegate.webhook_overview.host_port is 'Host and port.';
-comment on column tidegate.webhook_overview.waiting is 'Deliveries that wait for their next attempt.';
-comment on column tidegate.webhook_overview.under_way is 'Deliveries under way, or left by a process that ended.';
-comment on column tidegate.webhook_overview.failed is 'Deliveries that failed.';
-comment on column tidegate.webhook_overview.oldest_age is 'The age of its oldest pending delivery; null: none.';
-comment on column tidegate.webhook_overview.attempt_max is 'The most attempts begun for a pending delivery.';

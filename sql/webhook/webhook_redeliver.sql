@@ -4,11 +4,7 @@
 -- Null: the request has no callback, or retention has removed the delivery. A delivery that is under way stays under
 -- way.
 create or replace function tidegate.webhook_redeliver(request_id uuid)
-  returns text
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns text language plpgsql security definer as $$
 declare
   v_before text;
 begin

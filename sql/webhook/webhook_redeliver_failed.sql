@@ -6,10 +6,7 @@ create or replace function tidegate.webhook_redeliver_failed(
   batch integer default 1000, after uuid default null,
   out redelivered bigint, out next_after uuid
 )
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql security definer as $$
 declare
   v_ids uuid[] := array(
     select d.request_id

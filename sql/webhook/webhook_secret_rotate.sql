@@ -8,10 +8,7 @@ create or replace function tidegate.webhook_secret_rotate(
   host text default null, overlap interval default '24 hours',
   out id bigint, out secret text
 )
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql security definer as $$
 declare
   v_host text := lower(webhook_secret_rotate.host);
   v_last bigint;

@@ -2,11 +2,7 @@
 --
 -- The host's own active secrets, or else those for all hosts; empty when these were deleted.
 create or replace function tidegate_internal.webhook_secrets(p_listed text)
-  returns text[]
-  language sql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns text[] language sql stable as $$
   select coalesce(array_agg(s.secret order by s.id desc) filter (where s.host is not null),
     array_agg(s.secret order by s.id desc), '{}')
   from tidegate.webhook_secret as s

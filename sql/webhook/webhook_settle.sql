@@ -9,11 +9,7 @@ create or replace function tidegate.webhook_settle(
   request_id uuid, nonce bigint, outcome text, status integer default null, error text default null,
   wait interval default null
 )
-  returns text
-  language plpgsql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns text language plpgsql security definer as $$
 declare
   v_policy tidegate.webhook_policy;
   v_now    timestamptz := tidegate.clock();

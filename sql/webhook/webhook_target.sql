@@ -7,10 +7,7 @@ create or replace function tidegate_internal.webhook_target(
   p_url text,
   out host_port text, out listed text, out allow_private boolean, out refusal text
 )
-  language plpgsql
-  stable
-  set search_path = pg_catalog, pg_temp
-as $$
+  language plpgsql stable as $$
 declare
   v_part  text[];
   v_names text[];

@@ -4,11 +4,7 @@
 create or replace function tidegate.worker_seen(
   name text, stages text[], queues text[], stopping boolean default false, kinds text[] default null
 )
-  returns void
-  language sql
-  security definer
-  set search_path = pg_catalog, pg_temp
-as $$
+  returns void language sql security definer as $$
   insert into tidegate.worker as w (name, stages, queues, stopped_at, kinds)
   values (name, stages, queues, case when stopping then tidegate.clock() end, kinds)
   on conflict on constraint worker_pkey do update

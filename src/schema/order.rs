@@ -23,22 +23,6 @@ pub(super) fn in_order(mut files: Vec<File>) -> Vec<File> {
     order.into_iter().map(|place| files[place]).collect()
 }
 
-/// The statement that makes the first paragraph of a file the comment of the object that it is named after.
-pub(super) fn comment(sql: &str) -> Option<String> {
-    let lines: Vec<_> = sql.lines().map_while(|line| line.strip_prefix("-- ")).collect();
-    let (object, text) = lines.split_first()?.0.split_once(": ")?;
-    let made = ["function", "procedure", "view"].into_iter().find_map(|sort| {
-        let schemas = ["tidegate", "tidegate_internal"].into_iter();
-        let mut names = schemas.map(|schema| format!("{sort} {schema}.{object}"));
-        names.find(|name| {
-            let code = sql.split(&format!("create or replace {name}")).nth(1);
-            code.is_some_and(|code| code.starts_with(['(', ' ']))
-        })
-    })?;
-    let text = [&[text], &lines[1..]].concat().join(" ").replace('\'', "''");
-    Some(format!("comment on {made} is '{text}'"))
-}
-
 fn visit(
     place: usize,
     read: &[Read],

@@ -12,7 +12,7 @@ use tokio_postgres::{
     types::{FromSql, ToSql},
 };
 
-use super::{HISTORY_TABLE, LOCK_KEY, MigrateError, fingerprint, order, runner, sql_files};
+use super::{HISTORY_TABLE, LOCK_KEY, MigrateError, comments, fingerprint, runner, sql_files};
 
 /// The time limit of a lock. Submissions wait behind `migrate` meanwhile, so it is short, and the lock is tried again.
 const LOCK_TIMEOUT: &str = "100ms";
@@ -209,7 +209,7 @@ impl Session {
             ))
             .await?;
         for (file, sql) in sql_files() {
-            let statements = [sql, &order::comment(sql).unwrap_or_default()].join("\n");
+            let statements = [sql, &comments::statements(sql)].join("\n");
             transaction
                 .batch_execute(&statements)
                 .await

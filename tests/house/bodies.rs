@@ -48,3 +48,31 @@ async fn every_body_is_valid() {
     assert!(wrong.contains("is_wrong(): syntax error"), "{wrong}");
     assert!(wrong_too.contains("is_wrong_too(): "), "{wrong_too}");
 }
+
+/// A function whose body is a text finds only qualified objects; other bodies were read once, by `migrate`.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_function_with_a_text_as_its_body_has_a_search_path() {
+    let database = TestDatabase::uninitialised().await;
+    // Functions with a branch for each queue are made again for a new queue.
+    database
+        .execute("insert into tidegate.queue (name, stage) values ('orders', 'tx')")
+        .await;
+
+    let (with, without): (i64, Vec<String>) = sqlx::query_as(
+        "select count(*) filter (where s.is_set),
+           coalesce(array_agg(s.name) filter (where not s.is_set), '{}')
+         from (
+           select p.oid::regprocedure::text as name,
+             coalesce('search_path=pg_catalog, pg_temp' = any(p.proconfig), false) as is_set
+           from pg_proc as p
+           where p.pronamespace in ('tidegate'::regnamespace, 'tidegate_internal'::regnamespace)
+             and p.prosqlbody is null and p.prokind = 'f'
+         ) as s",
+    )
+    .fetch_one(&database.pool)
+    .await
+    .unwrap();
+
+    assert!(without.is_empty(), "{without:?}");
+    assert!(with > 200, "{with}");
+}

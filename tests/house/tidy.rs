@@ -110,7 +110,7 @@ fn an_object_stands_in_a_file_of_its_name_that_begins_with_its_comment() {
 }
 
 #[test]
-fn no_function_depends_on_how_a_session_reads_backslashes_or_finds_functions() {
+fn no_function_depends_on_how_a_session_reads_backslashes() {
     for (name, text) in objects() {
         // A view is read once, by `migrate`.
         if text.contains("\ncreate or replace view ") {
@@ -119,10 +119,6 @@ fn no_function_depends_on_how_a_session_reads_backslashes_or_finds_functions() {
         for line in text.lines().filter(|line| line.contains('\\')) {
             assert!(line.contains("E'"), "{name}: a backslash outside of E'…': {line}");
         }
-        let made = text.matches("\ncreate or replace function ").count();
-        let pinned = text.matches("\n  set search_path = pg_catalog, pg_temp\n").count();
-        // A body that is no string is read once, by `migrate`.
-        let bound = text.matches("\nreturn ").count() + text.matches("\nbegin atomic\n").count();
         if text.contains("\ncreate or replace procedure ") {
             assert_eq!(
                 text.matches("set_config('search_path', 'pg_catalog, pg_temp', true)")
@@ -131,7 +127,6 @@ fn no_function_depends_on_how_a_session_reads_backslashes_or_finds_functions() {
                 "{name}: at its beginning and after each commit"
             );
         }
-        assert_eq!(made, pinned + bound, "{name}: a function without a search_path");
     }
 }
 
