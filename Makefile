@@ -27,11 +27,18 @@ setup: ## Install PostgreSQL's programs (on Debian, as root)
 	fi
 
 .PHONY: setup-tests
-setup-tests: setup ## Install PgBouncer, too, for the tests that go through it (on Debian, as root)
+setup-tests: setup ## Install PgBouncer and promtool, too, for the tests that use them (on Debian, as root)
 	@if command -v pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ] || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; \
 	then :; else \
 	  apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends pgbouncer \
 	  || echo "pgbouncer is missing: its tests check nothing" >&2; \
+	fi
+	@# The package's other programs are not installed: it would start a Prometheus.
+	@if command -v promtool >/dev/null || [ -x "$(TARGET)/promtool/usr/bin/promtool" ] || ! command -v apt-get >/dev/null; then :; \
+	else \
+	  mkdir -p "$(TARGET)/promtool" && cd "$(TARGET)/promtool" && rm -f prometheus_*.deb && \
+	  { [ "$$(id -u)" != 0 ] || apt-get update -q; } && apt-get download -q prometheus && dpkg-deb -x prometheus_*.deb . \
+	  || echo "promtool is missing: the expressions of the alert rules are not checked" >&2; \
 	fi
 
 .PHONY: demo

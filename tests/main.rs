@@ -57,6 +57,7 @@ mod gate {
     pub mod tickets;
 }
 mod house {
+    pub mod alerts;
     pub mod bodies;
     pub mod circles;
     pub mod comments;

@@ -1,0 +1,62 @@
+//! Do the alert rules work? Each names metrics that exist, a page of the documents that exists, and has an example.
+
+use std::{collections::BTreeSet, env, fs, path::PathBuf, process::Command};
+
+use super::tidy::root;
+
+const RULES: &str = include_str!("../../deploy/prometheus/alerts.yml");
+const EXAMPLES: &str = include_str!("../../deploy/prometheus/alerts_test.yml");
+const OPERATIONS: &str = include_str!("../../docs/operations.md");
+
+/// What follows `key` in each line that begins with it.
+fn values<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
+    text.lines().filter_map(move |line| line.trim().strip_prefix(key))
+}
+
+#[test]
+fn alert_rules_name_metrics_of_the_table_in_the_operations_document() {
+    let known: BTreeSet<_> = values(OPERATIONS, "| `").filter_map(|row| row.split('`').next()).collect();
+    let named: BTreeSet<_> = RULES
+        .lines()
+        .filter(|line| !line.trim_start().starts_with('#') && !line.contains("name:"))
+        .flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'))
+        .filter(|word| word.starts_with("tidegate_"))
+        .collect();
+
+    assert!(named.len() > 15, "{named:?}");
+    assert!(named.is_subset(&known), "no such metric: {:?}", named.difference(&known));
+}
+
+#[test]
+fn each_alert_names_a_part_of_the_documents() {
+    let pages: Vec<_> = values(RULES, "page: ").collect();
+    assert_eq!(pages.len(), values(RULES, "- alert: ").count());
+    for page in pages {
+        let (file, anchor) = page.split_once('#').unwrap();
+        let text = fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{page}: {error}"));
+        let heading = |line: &str| line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+        let is_there = text.lines().any(|line| line.starts_with('#') && heading(line) == anchor);
+        assert!(is_there, "{page}: no such heading");
+    }
+}
+
+#[test]
+fn each_alert_fires_in_an_example_and_none_for_a_healthy_fleet() {
+    for alert in values(RULES, "- alert: ") {
+        assert!(EXAMPLES.contains(&format!("alertname=\"{alert}\"")), "{alert} has no example");
+    }
+    // `make setup-tests` puts it beside the test programs on Debian.
+    let beside = env::current_exe().unwrap().ancestors().nth(3).map(PathBuf::from).unwrap();
+    let promtool = [beside.join("promtool/usr/bin/promtool"), PathBuf::from("promtool")];
+    let mut tries = promtool.iter().map(|program| {
+        Command::new(program)
+            .args(["test", "rules", "alerts_test.yml"])
+            .current_dir(root().join("deploy/prometheus"))
+            .output()
+    });
+    let Some(output) = tries.find_map(Result::ok) else {
+        eprintln!("promtool is missing: the expressions are not checked");
+        return;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
