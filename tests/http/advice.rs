@@ -105,7 +105,7 @@ async fn predictions_are_told_as_the_database_has_counted_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn those_who_wait_are_counted_while_they_do() {
+async fn waiting_callers_are_counted_while_they_wait() {
     let database = TestDatabase::unlimited().await;
     let options = HttpOptions {
         waiters_max: 7,
