@@ -183,23 +183,18 @@ impl Node {
         let at_gate = middleware::from_fn_with_state(Arc::clone(&api), rate_limit::at_gate);
         let submissions = Router::from(routes::submissions()).route_layer(at_gate);
         let submitters = submissions.merge(Router::from(routes::queries()));
+        let monitoring = access.with_old_keys();
         let calls = limited(Scope::Submit, &admission, submitters)
             .merge(limited(Scope::Respond, &admission, Router::from(routes::responses())))
-            .merge(
-                access
-                    .with_old_keys()
-                    .guard(Scope::Admin, Router::from(routes::monitoring())),
-            );
+            .merge(monitoring.guard(Scope::Admin, Router::from(routes::monitoring())));
         // Repairing a node must not wait for the calls that overload it.
         let admin = admin::nothing_else(Router::from(admin::routes()));
         let operations = limited(Scope::Admin, &Admission::new(ADMIN_CALLS), admin)
             .merge(Router::from(routes::health()))
             .merge(Router::from(routes::documents()))
             .merge(openapi::page());
-        let routes = calls
-            .with_state(api)
-            .merge(operations.with_state(Arc::new(operators_api)));
-        let routes = guarded(timely(routes, options.request_timeout));
+        let operations = operations.with_state(Arc::new(operators_api));
+        let routes = guarded(timely(calls.with_state(api).merge(operations), options.request_timeout));
         routes.layer(middleware::from_fn_with_state(metrics, metrics::measure))
     }
 }

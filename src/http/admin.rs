@@ -58,8 +58,7 @@ impl FromRequestParts<Arc<Api>> for AdminStore {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Infallible> {
-        let caller = parts.extensions.get::<Caller>();
-        let name = caller.and_then(Caller::name);
+        let name = parts.extensions.get().and_then(Caller::name);
         Ok(Self(api.store.clone().on_behalf_of(name.as_deref().unwrap_or("http"))))
     }
 }
@@ -140,11 +139,9 @@ impl QuotaPath {
     }
 
     fn watched(&self) -> Watched {
-        let name = self.name.clone();
-        if self.of == "kind" {
-            Watched::Kind(name)
-        } else {
-            Watched::Submitter(name)
+        match self.of.as_str() {
+            "kind" => Watched::Kind(self.name.clone()),
+            _ => Watched::Submitter(self.name.clone()),
         }
     }
 }
