@@ -146,11 +146,8 @@ impl Node {
     /// The subscribers of this node, for [`listen`](crate::listener::listen).
     #[must_use]
     pub fn subscribers(&self) -> Vec<Box<dyn Subscriber>> {
-        vec![
-            Box::new(self.waiters.clone()),
-            Box::new(self.announcer.clone()),
-            Box::new(self.gates.clone()),
-        ]
+        let (waiters, announcer, gates) = (self.waiters.clone(), self.announcer.clone(), self.gates.clone());
+        vec![Box::new(waiters), Box::new(announcer), Box::new(gates)]
     }
 
     /// The whole API.
@@ -162,20 +159,11 @@ impl Node {
         let routes = document.paths.paths.keys().cloned();
         let metrics = Arc::new(NodeMetrics::new(self.clone(), routes, admission.clone()));
         let api = Arc::new(Api {
-            submitter: Submitter::new(
-                store.clone(),
-                self.gates.clone(),
-                options.request_timeout,
-                metrics.group_sizes(),
-            ),
+            submitter: Submitter::new(self, options.request_timeout, metrics.group_sizes()),
             lookups: Arc::new(Semaphore::new((connections * 3 / 4).max(1))),
             metrics: Arc::clone(&metrics),
             body_limit: options.body_limit,
-            streams: Arc::new(Streams::new(
-                Outlooks::new(store.clone(), 1),
-                options.streams_max,
-                options.stream_time,
-            )),
+            streams: Arc::new(Streams::new(store.clone(), options)),
             // Requests that end at the same time leave most connections to the other calls.
             outlooks: Outlooks::new(store.clone(), (connections / 4).max(1)),
             wait_max: options.wait_max,
@@ -183,10 +171,8 @@ impl Node {
             store: store.clone(),
             node: self.clone(),
         });
-        let operators_api = Arc::new(Api {
-            store: self.operators.clone(),
-            ..Api::clone(&api)
-        });
+        let mut operators_api = Api::clone(&api);
+        operators_api.store = self.operators.clone();
 
         let access = Access::new(self.operators.clone(), options.keys_required);
         // The guard is the outer layer: calls without access take no permit.
@@ -197,21 +183,18 @@ impl Node {
         let at_gate = middleware::from_fn_with_state(Arc::clone(&api), rate_limit::at_gate);
         let submissions = Router::from(routes::submissions()).route_layer(at_gate);
         let submitters = submissions.merge(Router::from(routes::queries()));
+        let monitoring = access.with_old_keys();
         let calls = limited(Scope::Submit, &admission, submitters)
             .merge(limited(Scope::Respond, &admission, Router::from(routes::responses())))
-            .merge(
-                access
-                    .with_old_keys()
-                    .guard(Scope::Admin, Router::from(routes::monitoring())),
-            );
+            .merge(monitoring.guard(Scope::Admin, Router::from(routes::monitoring())));
         // Repairing a node must not wait for the calls that overload it.
         let admin = admin::nothing_else(Router::from(admin::routes()));
         let operations = limited(Scope::Admin, &Admission::new(ADMIN_CALLS), admin)
             .merge(Router::from(routes::health()))
             .merge(Router::from(routes::documents()))
             .merge(openapi::page());
-        let routes = calls.with_state(api).merge(operations.with_state(operators_api));
-        let routes = guarded(timely(routes, options.request_timeout));
+        let operations = operations.with_state(Arc::new(operators_api));
+        let routes = guarded(timely(calls.with_state(api).merge(operations), options.request_timeout));
         routes.layer(middleware::from_fn_with_state(metrics, metrics::measure))
     }
 }

@@ -15,7 +15,7 @@ use reqwest::dns::{Name, Resolve, Resolving};
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use self::attempt::Clients;
+use self::attempt::{Clients, again};
 pub use self::{
     address::{Reach, reach},
     signature::{TOLERANCE, sign, verify},
@@ -76,10 +76,11 @@ pub async fn run(store: Store, options: Options, shutdown: CancellationToken) {
             return;
         }
     };
+    let cut_off = CancellationToken::new();
     let process = Arc::new(Process {
         store,
         clients,
-        cut_off: CancellationToken::new(),
+        cut_off,
     });
     let mut under_way = JoinSet::new();
     let mut failing = false;
@@ -92,12 +93,9 @@ pub async fn run(store: Store, options: Options, shutdown: CancellationToken) {
             match process.store.webhook_claim(free).await {
                 Ok(deliveries) => {
                     failing = false;
+                    let stopping = shutdown.is_cancelled();
                     for delivery in deliveries {
-                        let process = Arc::clone(&process);
-                        let stopping = shutdown.is_cancelled();
-                        under_way.spawn(async move {
-                            process.deliver(delivery, began, stopping).await;
-                        });
+                        under_way.spawn(Arc::clone(&process).deliver(delivery, began, stopping));
                     }
                 }
                 Err(error) => {
@@ -134,21 +132,16 @@ struct Process {
 
 impl Process {
     /// Makes one attempt and settles it. `began` is the time of the claim's call: the lease began no earlier.
-    async fn deliver(&self, delivery: Delivery, began: Instant, stopping: bool) {
+    async fn deliver(self: Arc<Self>, delivery: Delivery, began: Instant, stopping: bool) {
         let lease_ends = began + delivery.lease;
-        let within = (lease_ends - MARGIN)
-            .saturating_duration_since(Instant::now())
-            .min(delivery.timeout);
+        let left = (lease_ends - MARGIN).saturating_duration_since(Instant::now());
+        let within = left.min(delivery.timeout);
         let attempted = if stopping || within.is_zero() {
             Attempted::Unsent
         } else {
             tokio::select! {
                 attempted = self.clients.attempt(&delivery, within) => attempted,
-                () = self.cut_off.cancelled() => Attempted::Retry {
-                    status: None,
-                    error: "the process stopped before the receiver answered".to_owned(),
-                    wait: None,
-                },
+                () = self.cut_off.cancelled() => again("the process stopped before the receiver answered".to_owned()),
             }
         };
         self.settle(&delivery, &attempted, lease_ends).await;

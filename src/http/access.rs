@@ -6,7 +6,7 @@
 //! metrics are served by the last copy, however old: monitoring must work during an outage of the database.
 //!
 //! As long as no key was ever created, every caller has every permission (and `tidegate serve` listens on loopback
-//! only). A node that has seen a key never serves without keys again.
+//! only). A node that has read a key never serves without keys again.
 
 mod keys;
 
@@ -16,7 +16,7 @@ use axum::{
     Router,
     extract::{FromRequestParts, Request, State},
     http::{
-        HeaderMap, HeaderValue,
+        HeaderMap,
         header::{AUTHORIZATION, WWW_AUTHENTICATE},
         request::Parts,
     },
@@ -70,12 +70,8 @@ impl Access {
     }
 
     async fn caller(&self, headers: &HeaderMap, scope: Scope) -> Result<Caller, Refusal> {
-        let keys = self
-            .keys
-            .required(self.accepts_old)
-            .await
-            .map_err(Refusal::Unavailable)?;
-        let key = match keys {
+        let keys = self.keys.required(self.accepts_old).await;
+        let key = match keys.map_err(Refusal::Unavailable)? {
             None if origin::is_local(headers) => None,
             None => return Err(Refusal::Foreign),
             Some(keys) => {
@@ -102,15 +98,13 @@ fn bearer_key(headers: &HeaderMap) -> Result<ApiKey, Refusal> {
     if values.next().is_some() {
         return Err(Refusal::Malformed);
     }
-    let (scheme, key) = value
-        .to_str()
-        .ok()
-        .and_then(|text| text.split_once(' '))
-        .ok_or(Refusal::Malformed)?;
-    if !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(Refusal::Malformed);
+    let scheme_and_key = value.to_str().ok().and_then(|text| text.split_once(' '));
+    match scheme_and_key.ok_or(Refusal::Malformed)? {
+        (scheme, key) if scheme.eq_ignore_ascii_case("bearer") => {
+            ApiKey::parse(key.trim_matches(' ')).map_err(|_| Refusal::Malformed)
+        }
+        _ => Err(Refusal::Malformed),
     }
-    ApiKey::parse(key.trim_matches(' ')).map_err(|_| Refusal::Malformed)
 }
 
 /// Why a call is refused.
@@ -128,29 +122,22 @@ pub(super) enum Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let mut challenge = String::new();
-        let problem = match self {
+        let problem = match &self {
             Self::Missing => UNAUTHENTICATED.because("send an API key: `Authorization: Bearer tg_…`"),
-            Self::Malformed | Self::Unknown => {
-                challenge.push_str(r#", error="invalid_token""#);
-                UNAUTHENTICATED.because(match self {
-                    Self::Malformed => "Authorization holds no API key: `Bearer tg_…`, once",
-                    _ => "this API key is unknown or was revoked",
-                })
-            }
-            Self::Lacks(scope) => {
-                challenge = format!(r#", error="insufficient_scope", scope="{scope}""#);
-                FORBIDDEN.because(format!("this call needs a key with the scope {scope}"))
-            }
+            Self::Malformed => UNAUTHENTICATED.because("Authorization has no API key: `Bearer tg_…`, once"),
+            Self::Unknown => UNAUTHENTICATED.because("this API key is unknown or was revoked"),
+            Self::Lacks(scope) => FORBIDDEN.because(format!("this call needs a key with the scope {scope}")),
             Self::Foreign => FOREIGN_ORIGIN
                 .because("without API keys this node serves only programs on its own machine, and no web pages"),
-            Self::Unavailable(error) => return Problem::from(&*error).into_response(),
+            Self::Unavailable(error) => return Problem::from(&**error).into_response(),
         };
-        let mut response = problem.into_response();
-        if let Ok(challenge) = HeaderValue::try_from(format!("Bearer realm=\"tidegate\"{challenge}")) {
-            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
-        }
-        response
+        let error = match self {
+            Self::Malformed | Self::Unknown => r#", error="invalid_token""#.to_owned(),
+            Self::Lacks(scope) => format!(r#", error="insufficient_scope", scope="{scope}""#),
+            _ => String::new(),
+        };
+        let challenge = format!("Bearer realm=\"tidegate\"{error}");
+        ([(WWW_AUTHENTICATE, challenge)], problem).into_response()
     }
 }
 
@@ -203,16 +190,16 @@ impl Caller {
         self.key.as_deref().map(|key| format!("key {}", key.id))
     }
 
-    /// The submitter whose requests this caller may see; `None`: all requests.
-    pub(super) fn sees_only(&self) -> Option<&str> {
+    /// The submitter whose requests this caller may read; `None`: all requests.
+    pub(super) fn reads_only(&self) -> Option<&str> {
         let key = self.key.as_deref()?;
-        let sees_all = self.scope == Scope::Respond || key.scopes.contains(&Scope::Admin);
-        (!sees_all).then_some(key.submitter.as_str())
+        let reads_all = self.scope == Scope::Respond || key.scopes.contains(&Scope::Admin);
+        (!reads_all).then_some(key.submitter.as_str())
     }
 
-    /// Whether this caller may see the requests of this submitter.
-    pub(super) fn sees(&self, submitter: Option<&str>) -> bool {
-        self.sees_only().is_none_or(|own| submitter == Some(own))
+    /// Whether this caller may read the requests of this submitter.
+    pub(super) fn may_read(&self, submitter: Option<&str>) -> bool {
+        self.reads_only().is_none_or(|own| submitter == Some(own))
     }
 }
 
@@ -222,7 +209,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         parts.extensions.get().cloned().ok_or_else(|| {
             tracing::error!(path = parts.uri.path(), "a route is not guarded");
-            INTERNAL.because("the server's log says what happened")
+            INTERNAL.because("the server's log has the cause")
         })
     }
 }

@@ -1,15 +1,15 @@
-//! The calls of operators: configuration, queues, gates and caps. One router, so that one layer guards all of it.
+//! The calls of operators: configuration, queues, gates and quotas. One router, so that one layer guards all of it.
 
-mod caps;
 mod changes;
 mod config;
 mod gates;
 mod queues;
+mod quotas;
 mod schemas;
 
 use std::{convert::Infallible, sync::Arc};
 
-use axum::{Router, extract::FromRequestParts, http::request::Parts, routing::any};
+use axum::{Json, Router, extract::FromRequestParts, http::request::Parts, routing::any};
 use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -17,7 +17,7 @@ use super::{
     Api,
     access::Caller,
     path::parameter,
-    problem::{Problem, UNKNOWN_CAP, UNKNOWN_QUEUE, UNKNOWN_SETTING},
+    problem::{Problem, UNKNOWN_QUEUE, UNKNOWN_QUOTA, UNKNOWN_SETTING},
     unknown_path,
 };
 use crate::store::{Store, Watched};
@@ -37,10 +37,11 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(gates::close_gate))
         .routes(routes!(gates::open_gate))
         .routes(routes!(gates::release_gate))
-        .routes(routes!(caps::cap, caps::put_cap, caps::mark_cap, caps::remove_cap))
-        .routes(routes!(caps::close_cap))
-        .routes(routes!(caps::open_cap))
-        .routes(routes!(caps::release_cap))
+        .routes(routes!(quotas::quota, quotas::put_quota))
+        .routes(routes!(quotas::mark_quota, quotas::remove_quota))
+        .routes(routes!(quotas::close_quota))
+        .routes(routes!(quotas::open_quota))
+        .routes(routes!(quotas::release_quota))
 }
 
 /// Answers every other path below `/v1/admin` with 404, because no kind is named `admin`.
@@ -57,11 +58,13 @@ impl FromRequestParts<Arc<Api>> for AdminStore {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Infallible> {
-        let caller = parts.extensions.get::<Caller>();
-        let name = caller.and_then(Caller::name);
+        let name = parts.extensions.get().and_then(Caller::name);
         Ok(Self(api.store.clone().on_behalf_of(name.as_deref().unwrap_or("http"))))
     }
 }
+
+/// The answer to a call of an operator.
+type Answer<T> = Result<Json<T>, Problem>;
 
 /// Reads the parameters of a path, which PostgreSQL has to be able to store as text.
 macro_rules! storable {
@@ -110,11 +113,11 @@ impl GatePath for QueuePath {
     }
 }
 
-/// A path that names a cap.
+/// A path that names a quota.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
-struct CapPath {
-    /// The sort of cap: `kind` or `submitter`.
+struct QuotaPath {
+    /// What it limits: `kind` or `submitter`.
     #[param(pattern = "^(kind|submitter)$", example = "kind")]
     of: String,
     /// The kind, as the database names it, or the submitter.
@@ -122,36 +125,34 @@ struct CapPath {
     name: String,
 }
 
-storable!(CapPath { of, name }, UNKNOWN_CAP, Self::check);
+storable!(QuotaPath { of, name }, UNKNOWN_QUOTA, Self::check);
 
-impl CapPath {
+impl QuotaPath {
     fn check(self) -> Result<Self, Problem> {
         if self.name.chars().count() > 200 {
-            return Err(UNKNOWN_CAP.because("kinds and submitters have at most 200 characters"));
+            return Err(UNKNOWN_QUOTA.because("kinds and submitters have at most 200 characters"));
         }
         if !matches!(self.of.as_str(), "kind" | "submitter") {
-            return Err(UNKNOWN_CAP.because("caps are of a kind or of a submitter"));
+            return Err(UNKNOWN_QUOTA.because("a quota is of a kind or of a submitter"));
         }
         Ok(self)
     }
 
     fn watched(&self) -> Watched {
-        let name = self.name.clone();
-        if self.of == "kind" {
-            Watched::Kind(name)
-        } else {
-            Watched::Submitter(name)
+        match self.of.as_str() {
+            "kind" => Watched::Kind(self.name.clone()),
+            _ => Watched::Submitter(self.name.clone()),
         }
     }
 }
 
-impl GatePath for CapPath {
+impl GatePath for QuotaPath {
     fn gate(&self) -> String {
         self.watched().gate()
     }
 
     fn unknown(&self) -> Problem {
-        UNKNOWN_CAP.because(format!("the {} \"{}\" has no cap", self.of, self.name))
+        UNKNOWN_QUOTA.because(format!("the {} \"{}\" has no quota", self.of, self.name))
     }
 }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::openapi::schemas::ErrorDocument;
+use super::openapi::schemas::{self, ErrorDocument};
 use crate::{
     request::{RequestError, RequestId, Status},
     retry_after::RetryAfter,
@@ -21,8 +21,8 @@ use crate::{
 /// A request that is under way.
 #[derive(Serialize, ToSchema)]
 pub(super) struct InProgress {
-    #[schema(inline)]
-    status: UnderWay,
+    #[schema(schema_with = schemas::queued)]
+    status: PublicStatus,
     #[schema(value_type = uuid::Uuid)]
     job_id: RequestId,
     /// Its status.
@@ -46,17 +46,11 @@ pub(super) struct InProgress {
     position: Option<i64>,
 }
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum UnderWay {
-    Queued,
-}
-
 /// A request that has ended.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Ended {
-    #[schema(inline)]
-    status: EndStatus,
+    #[schema(schema_with = schemas::ended)]
+    status: PublicStatus,
     #[schema(value_type = uuid::Uuid)]
     job_id: RequestId,
     /// Its status.
@@ -67,14 +61,6 @@ pub(crate) struct Ended {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = uuid::Uuid, nullable = false)]
     redriven_as: Option<RequestId>,
-}
-
-#[derive(Clone, Copy, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum EndStatus {
-    Succeeded,
-    Failed,
-    TimedOut,
 }
 
 /// The result of a request, or its error.
@@ -123,10 +109,7 @@ pub(super) fn answer(outlook: Outlook) -> Response {
 
 /// The answer to the submission of a new request.
 pub(super) fn accepted(ticket: &Ticket) -> Response {
-    in_progress(InProgress {
-        position: ticket.position,
-        ..InProgress::new(ticket.id, ticket.status, ticket.eta)
-    })
+    in_progress(InProgress::new(ticket.id, ticket.status, ticket.eta, ticket.position))
 }
 
 impl InProgress {
@@ -134,21 +117,20 @@ impl InProgress {
     pub(super) fn of(outlook: &Outlook) -> Self {
         Self {
             elapsed_seconds: Some(outlook.elapsed.as_secs()),
-            position: outlook.position,
-            ..Self::new(outlook.id, outlook.status, outlook.eta)
+            ..Self::new(outlook.id, outlook.status, outlook.eta, outlook.position)
         }
     }
 
-    fn new(job_id: RequestId, state: Status, eta: Option<Eta>) -> Self {
+    fn new(job_id: RequestId, state: Status, eta: Option<Eta>, position: Option<i64>) -> Self {
         Self {
-            status: UnderWay::Queued,
+            status: state.into(),
             job_id,
             state,
             eta_seconds: eta.map_or(RetryAfter::SOON, |eta| eta.retry_after),
             eta_p50: eta.and_then(|eta| eta.p50).map(tenths),
             eta_p90: eta.and_then(|eta| eta.p90).map(tenths),
             elapsed_seconds: None,
-            position: None,
+            position,
         }
     }
 }
@@ -168,18 +150,13 @@ impl Ended {
         response: Option<Box<RawValue>>,
         error: Option<RequestError>,
     ) -> Self {
-        let status = match state {
-            Status::Completed => EndStatus::Succeeded,
-            Status::TimedOut => EndStatus::TimedOut,
-            _ => EndStatus::Failed,
-        };
         let outcome = match error {
             None if state == Status::Completed => Outcome::Result(response),
             Some(error) => Outcome::Error(error),
             None => Outcome::Error(RequestError::new(state.as_str(), "no reason was recorded", false)),
         };
         Self {
-            status,
+            status: state.into(),
             job_id,
             state,
             outcome,

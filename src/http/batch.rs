@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use super::{
     Api,
     access::Caller,
-    answers::UnderWay,
+    answers::PublicStatus,
     body::JsonArray,
     openapi::{
         refusals::{Batching, Call, OfKind, Refusals, Submitting, WithBody},
@@ -32,8 +32,8 @@ const REQUESTS_MAX: usize = 10_000;
 /// The stored requests of a batch.
 #[derive(Serialize, ToSchema)]
 struct Batch {
-    #[schema(inline)]
-    status: UnderWay,
+    #[schema(schema_with = schemas::queued)]
+    status: PublicStatus,
     /// In the order of the payloads.
     #[schema(value_type = Vec<uuid::Uuid>, min_items = 1, max_items = 10_000)]
     job_ids: Vec<RequestId>,
@@ -42,16 +42,17 @@ struct Batch {
     eta_seconds: RetryAfter,
 }
 
-/// `POST /v1/{kind}/batch`: an array of payloads in, their ids out, in order. 202 when all of them are stored, durably;
-/// anything else means that none is. `Retry-After` is when to ask for the last of them. 429 for the whole batch when
-/// the gate has no room for all of it; 422 when it never would, because the batch is larger than its high mark.
+/// Submit many requests, all or none.
+///
+/// Takes an array of payloads; answers with their ids, in order. 202 when all of them are stored, durably; any other
+/// status means that none is. `Retry-After` is when to ask for the last of them. 429 for the whole batch when the gate
+/// has no room for all of it; 422 when it never would, because the batch is larger than its high mark.
 ///
 /// `Idempotency-Key` stands for the whole batch: with the same payloads in the same order it is the same batch, marked
 /// `Idempotency-Replayed: true` when nothing of it is new; with others, or more or fewer, 422.
 #[utoipa::path(
     post,
     path = "/v1/{kind}/batch",
-    summary = "Submit many requests, all or none",
     params(
         KindPath,
         (
@@ -82,14 +83,12 @@ pub(super) async fn submit_batch(
     }
     if headers.callback_url.is_some() {
         return Err(
-            INVALID_HEADER.because("a batch has no callback URL: leave out Tidegate-Callback-Url, or set the kind's")
+            INVALID_HEADER.because("a batch has no callback URL but its kind's: leave out Tidegate-Callback-Url")
         );
     }
     if payloads.is_empty() || payloads.len() > REQUESTS_MAX {
-        return Err(INVALID_BODY.because(format!(
-            "a batch has 1 to {REQUESTS_MAX} elements, not {}",
-            payloads.len()
-        )));
+        let detail = format!("a batch has 1 to {REQUESTS_MAX} elements, not {}", payloads.len());
+        return Err(INVALID_BODY.because(detail));
     }
     if let Some(index) = payloads.iter().position(|payload| payload.get() == "null") {
         return Err(INVALID_BODY.because(format!("element {index} is null")));
@@ -121,28 +120,22 @@ fn answer(submitted: Vec<Submitted>, in_turn: impl FnOnce(RetryAfter) -> RetryAf
     let mut last = None;
     let mut replayed = true;
     for one in submitted {
+        replayed &= matches!(one, Submitted::Replayed(_));
         let ticket = match one {
-            Submitted::Accepted(ticket) => {
-                replayed = false;
-                ticket
-            }
-            Submitted::Replayed(ticket) => ticket,
-            Submitted::Refused { retry_after } => {
-                return Err(gate_closed(in_turn(retry_after)));
-            }
+            Submitted::Accepted(ticket) | Submitted::Replayed(ticket) => ticket,
+            Submitted::Refused { retry_after } => return Err(gate_closed(in_turn(retry_after))),
         };
         job_ids.push(ticket.id);
         // With the jitter of the last request: the maximum over all jitters would be nearly the same for every batch.
         last = last.max(ticket.eta.map(|eta| (eta.p50, eta.retry_after)));
     }
-    let eta_seconds = last.map_or(RetryAfter::SOON, |(_, retry_after)| retry_after);
     let body = Batch {
-        status: UnderWay::Queued,
+        status: PublicStatus::Queued,
         job_ids,
-        eta_seconds,
+        eta_seconds: last.map_or(RetryAfter::SOON, |(_, retry_after)| retry_after),
     };
-    let replayed = replayed.then(|| [(REPLAYED.clone(), "true")]);
-    Ok((StatusCode::ACCEPTED, replayed, eta_seconds, Json(body)).into_response())
+    let replayed = replayed.then_some([(REPLAYED, "true")]);
+    Ok((StatusCode::ACCEPTED, replayed, body.eta_seconds, Json(body)).into_response())
 }
 
 #[cfg(test)]
@@ -171,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_told_when_to_ask_for_its_last_request_whatever_the_jitter_of_the_others() {
+    fn the_retry_after_of_a_batch_is_that_of_its_last_request_whatever_the_jitter_of_the_others() {
         let submitted = vec![accepted(1, 60, 90), accepted(2, 62, 70), accepted(3, 61, 80)];
         let answer = answer(submitted, |retry_after| retry_after).unwrap();
         assert_eq!(answer.headers()[RETRY_AFTER], "70");

@@ -42,7 +42,11 @@ impl<T: DeserializeOwned> FromRequest<Arc<Api>> for Json<T> {
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
         let bytes = read(request, api.body_limit).await?;
-        parse(&bytes).map(Self)
+        let value = deserialize(&bytes)?;
+        match json::objection(&bytes) {
+            None => Ok(Self(value)),
+            Some(objection) => Err(UNSTORABLE.because(objection)),
+        }
     }
 }
 
@@ -70,19 +74,14 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
     if let Some(coding) = text(CONTENT_ENCODING)
         && !coding.eq_ignore_ascii_case("identity")
     {
-        return Err(
-            UNSUPPORTED_MEDIA_TYPE.because(format!("the body is encoded as {coding}; send it without an encoding"))
-        );
+        let detail = format!("the body is encoded as {coding}; send it without an encoding");
+        return Err(UNSUPPORTED_MEDIA_TYPE.because(detail));
     }
     let Some(media_type) = text(CONTENT_TYPE) else {
         return Err(UNSUPPORTED_MEDIA_TYPE.because("set Content-Type: application/json"));
     };
-    let essence = media_type
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
+    let (essence, _parameters) = media_type.split_once(';').unwrap_or((media_type, ""));
+    let essence = essence.trim().to_ascii_lowercase();
     if essence == "application/json" || essence.ends_with("+json") {
         Ok(())
     } else {
@@ -94,10 +93,8 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
 async fn read(request: Request, limit: usize) -> Result<Vec<u8>, Problem> {
     require_json(request.headers())?;
     let too_large = || PAYLOAD_TOO_LARGE.because(format!("a body has at most {limit} bytes"));
-    let announced = request
-        .headers()
-        .get(CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    let length = request.headers().get(CONTENT_LENGTH);
+    let announced = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     if announced.is_some_and(|announced| announced > limit) {
         discard(request, DISCARD_MAX).await;
         return Err(too_large());
@@ -136,14 +133,6 @@ async fn discard_stream(mut stream: BodyDataStream, most: usize) -> bool {
         false
     };
     timeout(DISCARD_TIME, reading).await.unwrap_or(false)
-}
-
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    let value = deserialize(bytes)?;
-    match json::objection(bytes) {
-        None => Ok(value),
-        Some(objection) => Err(UNSTORABLE.because(objection)),
-    }
 }
 
 fn deserialize<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {

@@ -1,7 +1,7 @@
 //! `GET /v1/{kind}/{job_id}/events`: the moves of a request, as server-sent events.
 //!
 //! A stream reads the outlook only when its reader has taken the last event, so a slow reader accumulates no events.
-//! Before each event the key is looked up again in the node's copy: the stream of a revoked key ends.
+//! Before each event the key is checked again in the node's copy: the stream of a revoked key ends.
 
 mod stream;
 
@@ -9,17 +9,14 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     extract::{FromRequestParts, State},
-    http::{Extensions, HeaderName, StatusCode, request::Parts},
-    response::{
-        IntoResponse, Response,
-        sse::{KeepAlive, Sse},
-    },
+    http::{Extensions, StatusCode, request::Parts},
+    response::{IntoResponse, Response, Sse, sse::KeepAlive},
 };
 use tokio::{sync::Semaphore, time::Instant};
 
 use self::stream::EventStream;
 use super::{
-    Api,
+    Api, HttpOptions,
     openapi::{
         refusals::{Call, OfJob, Refusals},
         schemas::EventFields,
@@ -28,7 +25,7 @@ use super::{
     path::{JobPath, unknown},
     problem::{DATABASE_UNAVAILABLE, OVERLOADED, Problem},
 };
-static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+use crate::store::Store;
 
 /// The interval of comments that keep an idle connection open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -45,11 +42,11 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    pub(super) fn new(outlooks: Outlooks, streams_max: usize, time: Duration) -> Self {
+    pub(super) fn new(store: Store, options: &HttpOptions) -> Self {
         Self {
-            outlooks,
-            permits: Arc::new(Semaphore::new(streams_max.min(Semaphore::MAX_PERMITS))),
-            time,
+            outlooks: Outlooks::new(store, 1),
+            permits: Arc::new(Semaphore::new(options.streams_max.min(Semaphore::MAX_PERMITS))),
+            time: options.stream_time,
             began: Instant::now(),
         }
     }
@@ -62,14 +59,15 @@ impl Streams {
     }
 }
 
-/// `GET /v1/{kind}/{job_id}/events`: `state` at each change of status, `position` and `eta` when they change meanwhile,
-/// `result` at the end, and then the stream ends. The id of an event is the number of the request's latest transition;
-/// with `Last-Event-ID`, the states after it come first. 204 when that is the event of the result. A stream ends after
-/// some minutes in any case; its reader reconnects with `Last-Event-ID`.
+/// Follow a request, as server-sent events.
+///
+/// `state` at each change of status, `position` and `eta` when they change meanwhile, `result` at the end, and then the
+/// stream ends. The id of an event is the number of the request's latest transition; with `Last-Event-ID`, the states
+/// after it come first. 204 when that is the event of the result. A stream ends after some minutes in any case; its
+/// reader reconnects with `Last-Event-ID`.
 #[utoipa::path(
     get,
     path = "/v1/{kind}/{job_id}/events",
-    summary = "Follow a request, as server-sent events",
     params(JobPath, LastEvent),
     responses(
         (
@@ -91,10 +89,10 @@ pub(super) async fn follow(
 ) -> Result<Response, Problem> {
     job.authorise(&api.store).await?;
     let streams = Arc::clone(&api.streams);
-    let progress = streams.outlooks.read(job.id, known).await;
-    let progress = progress
-        .map_err(|_| DATABASE_UNAVAILABLE.because("the outlook of the request cannot be read"))?
-        .ok_or_else(|| unknown(job.id))?;
+    let progress = match streams.outlooks.read(job.id, known).await {
+        Ok(progress) => progress.ok_or_else(|| unknown(job.id))?,
+        Err(_) => return Err(DATABASE_UNAVAILABLE.because("the outlook of the request cannot be read")),
+    };
     if progress.outlook.status.is_terminal() && known == Some(progress.transition_no) {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
@@ -105,8 +103,8 @@ pub(super) async fn follow(
         .waiters
         .follow(job.id, progress.transition_no)
         .ok_or_else(full)?;
-    let stream = EventStream::new(job.id, waiter, &extensions, streams, permit);
-    let events = Sse::new(stream.events(known, progress)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
+    let events = EventStream::events(streams, permit, waiter, &extensions, known, progress);
+    let events = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
     Ok(([("x-accel-buffering", "no")], events).into_response())
 }
 
@@ -123,10 +121,8 @@ impl<S: Send + Sync> FromRequestParts<S> for LastEvent {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        let number = parts.headers.get(&LAST_EVENT_ID).and_then(|value| value.to_str().ok());
-        let number = number.and_then(|number| number.trim().parse().ok());
-        Ok(Self {
-            last_event_id: number.filter(|number| *number > 0),
-        })
+        let id = parts.headers.get("last-event-id").and_then(|value| value.to_str().ok());
+        let last_event_id = id.and_then(|id| id.trim().parse().ok()).filter(|id| *id > 0);
+        Ok(Self { last_event_id })
     }
 }

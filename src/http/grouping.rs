@@ -1,8 +1,9 @@
 //! Submissions that arrive at the same time share a statement and a commit, which is most of the cost of a submission.
 //!
-//! Each kind has a lane; in it, each submitter with a cap has its own, because the cap's lock would delay the others.
-//! The first submission of an idle lane is sent at once, alone; those that arrive while its statement runs are the next
-//! group (see [`coalescer`](crate::coalescer)). No submission waits for a group to fill.
+//! Each kind has a lane. In it, each submitter with a quota has its own, because the quota's lock would delay the
+//! others, and so has each delayed start, because a statement has one for all its requests. The first submission of an
+//! idle lane is sent at once, alone; those that arrive while its statement runs are the next group (see
+//! [`coalescer`](crate::coalescer)). No submission waits for a group to fill.
 //!
 //! - **A caller gets success only after the commit**, and only about its own request.
 //! - **One bad request does not fail the others.** `submit_group` stores all or none, so a group that is refused for a
@@ -20,10 +21,12 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
+use chrono::{DateTime, Utc};
 use metrics::Histogram;
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 
+use super::Node;
 use crate::{
     coalescer::{Coalescer, Rounds},
     error::StoreError,
@@ -47,8 +50,9 @@ const KEY_PATIENCE: Duration = Duration::from_millis(25);
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Lane {
     kind: String,
-    /// A submitter with a cap.
-    capped: Option<String>,
+    /// A submitter with a quota.
+    quota_of: Option<String>,
+    not_before: Option<DateTime<Utc>>,
 }
 
 struct Waiting {
@@ -87,33 +91,27 @@ impl Group {
     async fn submit(
         &self,
         store: &Store,
-        kind: &str,
+        lane: &Lane,
         patience: Option<Duration>,
     ) -> Result<Vec<Submitted>, StoreError> {
+        let Lane { kind, not_before, .. } = lane;
         let keys = self.keys.iter().any(Option::is_some).then_some(&*self.keys);
         let submitters = Some(&*self.submitters);
-        store
-            .submit_group(kind, &self.payloads, keys, submitters, None, patience)
-            .await
+        let group = store.submit_group(kind, &self.payloads, keys, submitters, *not_before, patience);
+        group.await
     }
 
     /// Answers each caller; sending fails for one that has left.
     fn answer(self, submitted: Result<Vec<Submitted>, StoreError>) {
-        match submitted {
-            Ok(submitted) => {
-                if submitted.len() != self.answers.len() {
-                    tracing::error!("submit_group returned a wrong number of rows");
-                }
-                for (answer, submitted) in self.answers.into_iter().zip(submitted) {
-                    let _ = answer.send(Ok(submitted));
-                }
-            }
-            Err(error) => {
-                let error = Arc::new(error);
-                for answer in self.answers {
-                    let _ = answer.send(Err(Arc::clone(&error)));
-                }
-            }
+        let results: Vec<SubmitResult> = match submitted {
+            Ok(submitted) => submitted.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(Arc::new(error)); self.answers.len()],
+        };
+        if results.len() != self.answers.len() {
+            tracing::error!("submit_group returned a wrong number of rows");
+        }
+        for (answer, result) in self.answers.into_iter().zip(results) {
+            let _ = answer.send(result);
         }
     }
 }
@@ -136,12 +134,12 @@ struct Lanes {
 }
 
 impl Submitter {
-    /// Over this store, for callers that wait no longer than `patience`.
-    pub(super) fn new(store: Store, gates: Gates, patience: Duration, sizes: Histogram) -> Self {
-        let connections = store.pool_options().get_max_connections() as usize;
+    /// Of this node, for callers that wait no longer than `patience`.
+    pub(super) fn new(node: &Node, patience: Duration, sizes: Histogram) -> Self {
+        let connections = node.store.pool_options().get_max_connections() as usize;
         Self(Coalescer::new(Lanes {
-            store,
-            gates,
+            store: node.store.clone(),
+            gates: node.gates.clone(),
             sizes,
             statements: Semaphore::new((connections / 2).max(1)),
             key_waits: Arc::new(Semaphore::new((connections / 4).max(1))),
@@ -149,18 +147,17 @@ impl Submitter {
         }))
     }
 
-    /// Submits a request, which has no `not_before`, together with others of its lane.
+    /// Submits a request, together with others of its lane.
     ///
     /// # Errors
     ///
     /// Those of [`Store::submit`]; [`StoreError::Unavailable`] also when its group took too long or panicked.
     pub(super) async fn submit(&self, submission: Submission) -> SubmitResult {
-        let capped = (submission.submitter.as_ref())
-            .filter(|submitter| self.0.rounds.gates.has_quota(submitter))
-            .cloned();
+        let submitter = submission.submitter.as_ref();
         let lane = Lane {
             kind: submission.kind,
-            capped,
+            quota_of: submitter.filter(|name| self.0.rounds.gates.has_quota(name)).cloned(),
+            not_before: submission.not_before,
         };
         let (answer, answered) = oneshot::channel();
         let waiting = Waiting {
@@ -176,11 +173,8 @@ impl Submitter {
             }
             queue.push_back(waiting);
         });
-        answered.await.unwrap_or_else(|_| {
-            Err(Arc::new(StoreError::Unavailable(
-                "the submission's group failed".to_owned(),
-            )))
-        })
+        let failed = || StoreError::Unavailable("the submission's group failed".to_owned());
+        answered.await.unwrap_or_else(|_| Err(Arc::new(failed())))
     }
 
     /// Submits a batch in its own statement, all or none. The key stands for the whole batch.
@@ -247,12 +241,11 @@ impl Lanes {
         let mut parts = vec![group];
         while let Some(mut part) = parts.pop() {
             self.sizes.record(part.keys.len() as f64);
-            let submitted = part.submit(&self.store, &lane.kind, Some(KEY_PATIENCE)).await;
+            let submitted = part.submit(&self.store, lane, Some(KEY_PATIENCE)).await;
             match &submitted {
                 Err(error) if part.answers.len() > 1 && may_concern_one_request(error) => {
                     let rest = part.split_off(part.answers.len() / 2);
-                    parts.push(rest);
-                    parts.push(part);
+                    parts.extend([rest, part]);
                 }
                 Err(error) if error.is_lock_timeout() => self.wait_for_key(lane, part),
                 _ => part.answer(submitted),
@@ -262,12 +255,12 @@ impl Lanes {
 
     /// Sends a request that waits for the key of another transaction, without delaying the lane.
     fn wait_for_key(&self, lane: &Lane, alone: Group) {
-        let kind = lane.kind.clone();
-        let (store, waits, patience) = (self.store.clone(), Arc::clone(&self.key_waits), self.patience);
+        let (lane, store) = (lane.clone(), self.store.clone());
+        let (waits, patience) = (Arc::clone(&self.key_waits), self.patience);
         tokio::spawn(async move {
             let sending = tokio::time::timeout(patience, async {
                 let _permit = waits.acquire().await;
-                alone.submit(&store, &kind, None).await
+                alone.submit(&store, &lane, None).await
             });
             // Without an answer the caller gets the error of a failed group.
             if let Ok(submitted) = sending.await {

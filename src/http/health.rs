@@ -12,53 +12,43 @@ use super::{
     problem::Problem,
 };
 
-/// A node that is up.
+/// A node that answers, or that can serve.
 #[derive(Serialize, ToSchema)]
-pub(super) struct Alive {
+pub(super) struct Health {
     #[schema(inline)]
-    status: Life,
+    status: HealthStatus,
 }
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum Life {
+enum HealthStatus {
     Alive,
-}
-
-/// A node that can serve.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Ready {
-    #[schema(inline)]
-    status: Readiness,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum Readiness {
     Ready,
 }
 
-/// `GET /livez`: the process answers. It does not check the database, because restarting a node does not repair that.
+/// Whether this node answers.
+///
+/// This call does not check the database, because restarting a node does not repair that.
 #[utoipa::path(
     get,
     path = "/livez",
-    summary = "Whether this node answers",
-    responses((status = 200, description = "It does", body = Alive), Refusals<Anywhere>),
+    responses((status = 200, description = "It does", body = Health), Refusals<Anywhere>),
 )]
-pub(super) async fn live() -> Json<Alive> {
-    Json(Alive { status: Life::Alive })
+pub(super) async fn live() -> Json<Health> {
+    let status = HealthStatus::Alive;
+    Json(Health { status })
 }
 
-/// `GET /readyz`: the database answers, is migrated and takes writes; otherwise 503 with the remedy.
+/// Whether this node can serve.
+///
+/// The database answers, is migrated and takes writes; otherwise 503 with the remedy.
 #[utoipa::path(
     get,
     path = "/readyz",
-    summary = "Whether this node can serve",
-    responses((status = 200, description = "It can", body = Ready), Refusals<(Anywhere, Asking)>),
+    responses((status = 200, description = "It can", body = Health), Refusals<(Anywhere, Asking)>),
 )]
-pub(super) async fn ready(State(api): State<Arc<Api>>) -> Result<Json<Ready>, Problem> {
+pub(super) async fn ready(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem> {
     api.store.check_writable().await?;
-    Ok(Json(Ready {
-        status: Readiness::Ready,
-    }))
+    let status = HealthStatus::Ready;
+    Ok(Json(Health { status }))
 }

@@ -4,7 +4,7 @@ use std::{future::pending, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     extract::{Request, State},
-    http::{Extensions, HeaderValue, header::CACHE_CONTROL},
+    http::{Extensions, header::CACHE_CONTROL},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -54,9 +54,8 @@ impl Idle {
 /// Refuses a call when all permits are taken: the caller can choose another node, which it could not do while queued.
 pub(super) async fn admit(State(admission): State<Admission>, request: Request, next: Next) -> Response {
     let Ok(place) = admission.free.try_acquire() else {
-        return OVERLOADED
-            .because("as many calls as this node serves are under way")
-            .into_response();
+        let problem = OVERLOADED.because("as many calls as this node serves are under way");
+        return problem.into_response();
     };
     let idle = Idle::of(request.extensions());
     let mut call = pin!(next.run(request));
@@ -87,9 +86,6 @@ pub(super) async fn in_time(State(limit): State<Duration>, mut request: Request,
 }
 
 /// Answers describe the state at the time of the call.
-pub(super) async fn never_cached(mut response: Response) -> Response {
-    response
-        .headers_mut()
-        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+pub(super) async fn never_cached(response: Response) -> impl IntoResponse {
+    ([(CACHE_CONTROL, "no-store")], response)
 }

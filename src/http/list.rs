@@ -1,6 +1,6 @@
 //! The requests of a kind, newest first, page by page.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use axum::{
     Json,
@@ -20,7 +20,7 @@ use super::{
     openapi::refusals::{Call, OfKind, Refusals, WithQuery},
     path::KindPath,
     problem::{INVALID_PARAMETER, Problem},
-    submit::refusal,
+    submit::{TIME_FORM, refusal},
 };
 use crate::{
     request::{RequestId, Status},
@@ -55,39 +55,37 @@ impl<S: Send + Sync> FromRequestParts<S> for ListQuery {
         let Query(pairs) = Query::<Vec<(String, String)>>::from_request_parts(parts, state)
             .await
             .map_err(|error| INVALID_PARAMETER.because(error.body_text()))?;
-        let mut statuses = Vec::new();
-        let (mut since, mut before, mut limit) = (None, None, None);
+        let mut query = Self {
+            statuses: Vec::new(),
+            since: None,
+            before: None,
+            limit: LIMIT_DEFAULT,
+        };
+        let mut names = HashSet::new();
         for (name, value) in &pairs {
+            let expected = |form: &str| INVALID_PARAMETER.because(format!("{name} has to be {form}"));
             match name.as_str() {
-                "state" => statuses.push(valid(value.parse().ok(), || {
-                    let known: Vec<_> = Status::ALL.iter().map(|status| status.as_str()).collect();
-                    format!("a state is one of {}; repeat it for several", known.join(", "))
-                })?),
-                "since" => once(&mut since, name, DateTime::parse_from_rfc3339(value).ok(), || {
-                    "since is a time in RFC 3339, such as 2030-01-31T12:00:00Z".to_owned()
-                })?,
+                "state" => query.statuses.push(value.parse().map_err(|_| expected(&state_form()))?),
+                "since" => {
+                    let since = DateTime::parse_from_rfc3339(value).map_err(|_| expected(TIME_FORM))?;
+                    query.since = Some(since.to_utc());
+                }
                 // Opaque to callers, so its form may change.
                 "cursor" => {
                     let cursor = Uuid::try_parse(value).ok().filter(|_| value.len() == 32);
-                    once(&mut before, name, cursor, || {
-                        "cursor is `next` of the page before".to_owned()
-                    })?;
+                    query.before = Some(cursor.ok_or_else(|| expected("`next` of the page before"))?);
                 }
                 "limit" => {
-                    let size = value.parse().ok().filter(|size| (1..=LIMIT_MAX).contains(size));
-                    once(&mut limit, name, size, || {
-                        format!("limit is a number from 1 to {LIMIT_MAX}")
-                    })?;
+                    let limit = value.parse().ok().filter(|limit| (1..=LIMIT_MAX).contains(limit));
+                    query.limit = limit.ok_or_else(|| expected("a number from 1 to 1000"))?;
                 }
                 _ => return Err(INVALID_PARAMETER.because("a list takes state, since, cursor and limit, nothing else")),
             }
+            if !names.insert(name) && name != "state" {
+                return Err(INVALID_PARAMETER.because(format!("{name} occurs twice")));
+            }
         }
-        Ok(Self {
-            statuses,
-            since: since.map(|since| since.to_utc()),
-            before,
-            limit: limit.unwrap_or(LIMIT_DEFAULT),
-        })
+        Ok(query)
     }
 }
 
@@ -107,20 +105,9 @@ impl ListQuery {
     }
 }
 
-fn once<T>(
-    slot: &mut Option<T>,
-    name: &str,
-    value: Option<T>,
-    expected: impl FnOnce() -> String,
-) -> Result<(), Problem> {
-    match slot.replace(valid(value, expected)?) {
-        None => Ok(()),
-        Some(_) => Err(INVALID_PARAMETER.because(format!("{name} occurs twice"))),
-    }
-}
-
-fn valid<T>(value: Option<T>, expected: impl FnOnce() -> String) -> Result<T, Problem> {
-    value.ok_or_else(|| INVALID_PARAMETER.because(expected()))
+fn state_form() -> String {
+    let states: Vec<_> = Status::ALL.iter().map(|status| status.as_str()).collect();
+    format!("one of {}; repeat it for several", states.join(", "))
 }
 
 /// A page of requests.
@@ -153,13 +140,14 @@ struct ListedJob {
     finished_at: Option<DateTime<Utc>>,
 }
 
-/// `GET /v1/{kind}`: the requests that the caller may see, newest first. `next`, also as a `Link` with `rel="next"`, is
-/// where to go on; null on the last page. A page looks at some ten thousand requests at most, so one may be short, or
-/// empty, and still not be the last.
+/// List requests, newest first.
+///
+/// The requests that the caller may read. `next`, also as a `Link` with `rel="next"`, is where to go on; null on the
+/// last page. A page reads some ten thousand requests at most, so one may be short, or empty, and still not be the
+/// last.
 #[utoipa::path(
     get,
     path = "/v1/{kind}",
-    summary = "List requests, newest first",
     params(KindPath, ListQuery),
     responses(
         (
@@ -177,35 +165,29 @@ pub(super) async fn list(
     caller: Caller,
     query: ListQuery,
 ) -> Result<Response, Problem> {
-    let wish = PageQuery {
+    let page_query = PageQuery {
         kind: kind.clone(),
         statuses: query.statuses.clone(),
         since: query.since,
         before: query.before,
-        submitter: caller.sees_only().map(str::to_owned),
+        submitter: caller.reads_only().map(str::to_owned),
         limit: query.limit,
     };
-    let Page { requests, next } = match api.store.list_requests(&wish).await {
-        Ok(page) => page,
-        Err(error) => return Err(refusal(&error, &kind)),
-    };
+    let page = api.store.list_requests(&page_query).await;
+    let Page { requests, next } = page.map_err(|error| refusal(&error, &kind))?;
     let link = next.map(|next| {
         let path = format!("/v1/{}", kind.replace('_', "-"));
         [(LINK, format!("<{path}?{}>; rel=\"next\"", query.next(next)))]
     });
-    let body = Json(ListPage {
-        requests: requests
-            .into_iter()
-            .map(|listed| ListedJob {
-                job_id: listed.id,
-                status: listed.status.into(),
-                state: listed.status,
-                submitter: listed.submitter,
-                submitted_at: listed.submitted_at,
-                finished_at: listed.finished_at,
-            })
-            .collect(),
-        next: next.map(|next| next.simple().to_string()),
+    let next = next.map(|next| next.simple().to_string());
+    let listed = requests.into_iter().map(|request| ListedJob {
+        job_id: request.id,
+        status: request.status.into(),
+        state: request.status,
+        submitter: request.submitter,
+        submitted_at: request.submitted_at,
+        finished_at: request.finished_at,
     });
-    Ok((link, body).into_response())
+    let requests = listed.collect();
+    Ok((link, Json(ListPage { requests, next })).into_response())
 }

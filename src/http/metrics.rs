@@ -1,15 +1,24 @@
 //! Metrics of this node, and `/metrics`, which exports them.
 
-mod calls;
 mod recent_polls;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
 
 use ::metrics::Histogram;
-use axum::{Router, extract::State, http::header::CONTENT_TYPE, response::IntoResponse, routing::get};
+use axum::{
+    Router,
+    extract::{MatchedPath, Request, State},
+    http::header::CONTENT_TYPE,
+    middleware::Next,
+    response::{IntoResponse, Response},
+    routing::get,
+};
 
-pub(super) use self::calls::measure;
-use self::{calls::Calls, recent_polls::RecentPolls};
+use self::recent_polls::RecentPolls;
 use super::{
     Api, Node,
     limits::Admission,
@@ -19,32 +28,30 @@ use super::{
 use crate::{
     error::StoreError,
     store::{Outlook, Store, Submitted},
-    telemetry::metrics::{
-        Metrics, PerKind,
-        catalogue::{
-            GATE_COPY_AGE, GATE_COPY_CLOSED, GATE_REFUSALS, HTTP_IN_FLIGHT, HTTP_IN_FLIGHT_MAX, POLL_LATENESS, POLLS,
-            POLLS_PER_REQUEST, SUBMISSION_GROUP_SIZE, SUBMISSIONS, WAITING_CALLERS, WAITING_CALLERS_MAX,
-        },
-        overview::Overview,
-    },
+    telemetry::metrics::{Metrics, PerKind, catalogue::*, one_if, overview::Overview},
 };
 
 /// The version of Prometheus' text format.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-const OUTCOMES: [&str; 4] = ["accepted", "replayed", "refused", "failed"];
-const REFUSED_BY: [&str; 2] = ["copy", "database"];
-const ANSWERS: [&str; 2] = ["in_progress", "ended"];
+/// The label of all unknown paths.
+const UNMATCHED: &str = "unmatched";
+
+/// The page that shows the document, with all its files.
+const PAGE: &str = "/docs";
+
+const METHODS: [&str; 7] = ["GET", "POST", "DELETE", "PATCH", "PUT", "HEAD", "OPTIONS"];
 
 /// The counters of a node, and the sources of its gauges.
 pub(super) struct NodeMetrics {
     metrics: Metrics,
-    calls: Calls,
-    submissions: PerKind<{ OUTCOMES.len() }>,
+    /// The paths of the API's document.
+    routes: HashSet<String>,
+    submissions: PerKind,
     statistics: Statistics,
-    polls: PerKind<{ ANSWERS.len() }>,
+    polls: PerKind,
     recent_polls: Mutex<RecentPolls>,
-    refusals: PerKind<{ REFUSED_BY.len() }>,
+    refusals: PerKind,
     overview: Overview,
     admission: Admission,
     node: Node,
@@ -54,12 +61,16 @@ impl NodeMetrics {
     pub(super) fn new(node: Node, routes: impl Iterator<Item = String>, admission: Admission) -> Self {
         let metrics = Metrics::new();
         Self {
-            calls: Calls::new(metrics.clone(), routes),
+            routes: routes.collect(),
             statistics: Statistics::new(node.store.clone()),
-            submissions: PerKind::new(metrics.clone(), &SUBMISSIONS, OUTCOMES),
-            polls: PerKind::new(metrics.clone(), &POLLS, ANSWERS),
+            submissions: PerKind::new(
+                metrics.clone(),
+                &SUBMISSIONS,
+                &["accepted", "replayed", "refused", "failed"],
+            ),
+            polls: PerKind::new(metrics.clone(), &POLLS, &["in_progress", "ended"]),
             recent_polls: Mutex::default(),
-            refusals: PerKind::new(metrics.clone(), &GATE_REFUSALS, REFUSED_BY),
+            refusals: PerKind::new(metrics.clone(), &GATE_REFUSALS, &["copy", "database"]),
             overview: Overview::new(&node.operators),
             admission,
             node,
@@ -74,30 +85,28 @@ impl NodeMetrics {
 
     pub(super) fn submitted(&self, kind: &str, submitted: &Submitted) {
         let outcome = match submitted {
-            Submitted::Accepted(_) => 0,
-            Submitted::Replayed(_) => 1,
-            Submitted::Refused { .. } => 2,
+            Submitted::Accepted(_) => "accepted",
+            Submitted::Replayed(_) => "replayed",
+            Submitted::Refused { .. } => "refused",
         };
         self.submissions.count(kind, outcome);
-        if outcome == 2 {
-            self.refusals.count(kind, 1);
+        if outcome == "refused" {
+            self.refusals.count(kind, "database");
         } else {
-            self.statistics.submitted(kind, outcome == 1);
+            self.statistics.submitted(kind, outcome == "replayed");
         }
     }
 
-    /// A submission was refused by this node's copy of the gates, which knows the kind.
+    /// A submission was refused by this node's copy of the gates, which has the kind.
     pub(super) fn refused_from_memory(&self, kind: &str) {
-        self.submissions.count(kind, 2);
-        self.refusals.count(kind, 0);
+        self.submissions.count(kind, "refused");
+        self.refusals.count(kind, "copy");
     }
 
     pub(super) fn submission_failed(&self, kind: &str, error: &StoreError) {
         match error {
-            StoreError::KeyReused(_) | StoreError::KindNotConfigured(_) => {
-                self.submissions.count(kind, 3);
-            }
-            _ => self.submissions.count_unproven(kind, 3),
+            StoreError::KeyReused(_) | StoreError::KindNotConfigured(_) => self.submissions.count(kind, "failed"),
+            _ => self.submissions.count_unproven(kind, "failed"),
         }
     }
 
@@ -105,7 +114,7 @@ impl NodeMetrics {
     pub(super) fn polled(&self, outlook: &Outlook) {
         let Outlook { id, kind, elapsed, .. } = outlook;
         let ended = outlook.status.is_terminal();
-        self.polls.count(kind, usize::from(ended));
+        self.polls.count(kind, if ended { "ended" } else { "in_progress" });
         let recent_polls = self.recent_polls.lock();
         // No panic leaves the counts inconsistent.
         let polls = recent_polls.unwrap_or_else(PoisonError::into_inner).count(*id, ended);
@@ -120,17 +129,21 @@ impl NodeMetrics {
     async fn render(&self, store: &Store) -> String {
         let overview = self.overview.render().await;
         self.metrics.record_database(store);
-        let set = |metric, labels: &[_], value: usize| {
-            self.metrics.gauge(metric, labels).set(value as f64);
-        };
         let (taken, places) = self.admission.taken();
-        set(&HTTP_IN_FLIGHT, &[], taken);
-        set(&HTTP_IN_FLIGHT_MAX, &[], places);
         let waiting = self.node.waiters.waiting();
-        let held = waiting.waiters.saturating_sub(waiting.following);
-        set(&WAITING_CALLERS, &[("how", "held")], held);
-        set(&WAITING_CALLERS, &[("how", "stream")], waiting.following);
-        set(&WAITING_CALLERS_MAX, &[], self.node.waiters.places());
+        for (metric, labels, value) in [
+            (&HTTP_IN_FLIGHT, None, taken),
+            (&HTTP_IN_FLIGHT_MAX, None, places),
+            (
+                &WAITING_CALLERS,
+                Some(("how", "held")),
+                waiting.waiters - waiting.following,
+            ),
+            (&WAITING_CALLERS, Some(("how", "stream")), waiting.following),
+            (&WAITING_CALLERS_MAX, None, self.node.waiters.places()),
+        ] {
+            self.metrics.set(metric, labels.as_slice(), value as f64);
+        }
         self.metrics.render() + &self.gate_copy() + &overview
     }
 
@@ -141,20 +154,41 @@ impl NodeMetrics {
         };
         let metrics = Metrics::empty();
         for gate in gates {
-            let closed = f64::from(u8::from(!gate.accepting));
-            metrics.gauge(&GATE_COPY_CLOSED, &[("gate", &gate.name)]).set(closed);
+            metrics.set(&GATE_COPY_CLOSED, &[("gate", &gate.name)], one_if(!gate.accepting));
         }
-        metrics.gauge(&GATE_COPY_AGE, &[]).set(age.as_secs_f64());
+        metrics.set(&GATE_COPY_AGE, &[], age.as_secs_f64());
         metrics.render()
     }
 }
 
-/// `GET /metrics`: metrics for Prometheus; `docs/operations.md` describes them. Without the database it answers with
-/// the metrics of this process only.
+/// Counts a call by route, method and status, and measures its duration. The outermost layer, so that it counts the
+/// answers that callers get. Invented paths and methods are counted together, so they cost no memory.
+pub(super) async fn measure(State(node): State<Arc<NodeMetrics>>, request: Request, next: Next) -> Response {
+    let began = Instant::now();
+    let method = METHODS.iter().find(|method| **method == request.method().as_str());
+    let path = request.extensions().get::<MatchedPath>().cloned();
+    let response = next.run(request).await;
+    let route = match path.as_ref().map_or(UNMATCHED, MatchedPath::as_str) {
+        route if node.routes.contains(route) => route,
+        route if route.starts_with(PAGE) => PAGE,
+        _ => UNMATCHED,
+    };
+    let labels = [("route", route), ("method", method.unwrap_or(&"other"))];
+    node.metrics.histogram(&HTTP_DURATION, &labels).record(began.elapsed());
+    let status = response.status();
+    let labels = [labels[0], labels[1], ("status", status.as_str())];
+    node.metrics.counter(&HTTP_REQUESTS, &labels).increment(1);
+    node.metrics.upkeep();
+    response
+}
+
+/// Metrics for monitoring.
+///
+/// In Prometheus' text format; `docs/operations.md` describes them. Without the database it answers with the metrics of
+/// this process only.
 #[utoipa::path(
     get,
     path = "/metrics",
-    summary = "Metrics for monitoring",
     responses(
         (status = 200, description = "Prometheus' text format", content_type = "text/plain", body = String),
         Refusals<(Anywhere, Asking, Guarded)>,
@@ -171,8 +205,6 @@ pub fn metrics_router(metrics: Metrics, store: Store) -> Router {
         metrics.record_database(&store);
         ([(CONTENT_TYPE, TEXT)], metrics.render())
     };
-    super::guarded(super::timely(
-        Router::new().route("/metrics", get(render)),
-        super::HttpOptions::default().request_timeout,
-    ))
+    let routes = Router::new().route("/metrics", get(render));
+    super::guarded(super::timely(routes, super::HttpOptions::default().request_timeout))
 }

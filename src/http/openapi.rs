@@ -27,7 +27,10 @@ use utoipa::{
 use utoipa_swagger_ui::Config;
 
 use self::refusals::{Anywhere, Refusals};
-use super::{Api, problem::UNKNOWN_PATH};
+use super::{
+    Api,
+    problem::{ProblemDocument, UNKNOWN_PATH},
+};
 use crate::api_key::Scope;
 
 /// The name of the security scheme.
@@ -39,15 +42,15 @@ const API_KEY: &str = "api_key";
     info(
         title = "Tidegate",
         description = "A request relay: takes requests, sends them on no faster than the downstream allows, keeps the \
-                       answers, and tells every caller when to come back.\n\n\
+                       answers, and gives every caller the time to come back.\n\n\
                        Every error is a problem document (RFC 9457) with a stable `code`. Every 202, 429 and 503 has a \
                        `Retry-After` in whole seconds, at least 1.",
     ),
-    components(schemas(schemas::ProblemDocument)),
+    components(schemas(ProblemDocument)),
     tags(
         (name = "requests", description = "Submitting, polling, listing and cancelling requests"),
         (name = "responses", description = "Responses of the downstream"),
-        (name = "administration", description = "Calls of operators: configuration, queues, gates"),
+        (name = "administration", description = "Calls of operators: configuration, queues, gates, quotas"),
         (name = "health", description = "Whether this node is up, and ready to serve"),
         (name = "documents", description = "This document, and metrics for monitoring"),
     ),
@@ -61,8 +64,8 @@ pub(super) fn begin() -> OpenApi {
 
 /// Adds a tag to the operations of a group of routes, and the scope that a key needs for them.
 pub(super) fn describe_group(document: &mut OpenApi, tag: &str, scope: Option<Scope>) {
-    let keyed = scope.map(|scope| SecurityRequirement::new(API_KEY, [scope.as_str()]));
-    let security: Vec<_> = [SecurityRequirement::default()].into_iter().chain(keyed).collect();
+    let mut security = vec![SecurityRequirement::default()];
+    security.extend(scope.map(|scope| SecurityRequirement::new(API_KEY, [scope.as_str()])));
     for operation in document.paths.paths.values_mut().flat_map(operations) {
         operation.tags = Some(vec![tag.to_owned()]);
         operation.security = Some(security.clone());
@@ -72,104 +75,77 @@ pub(super) fn describe_group(document: &mut OpenApi, tag: &str, scope: Option<Sc
 /// Adds the security scheme, and to every operation the headers of its answers.
 pub(super) fn finish(mut document: OpenApi) -> OpenApi {
     let components = document.components.get_or_insert_default();
-    components.add_security_scheme(
-        API_KEY,
-        SecurityScheme::Http(
-            HttpBuilder::new()
-                .scheme(HttpAuthScheme::Bearer)
-                .description(Some(
-                    "An API key. Operations name the scope that the key needs. Calls need no key as long as none has \
-                     been created.",
-                ))
-                .build(),
-        ),
-    );
+    let description =
+        "An API key. Operations name the scope that the key needs. Calls need no key as long as none has been created.";
+    let bearer = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some(description));
+    components.add_security_scheme(API_KEY, SecurityScheme::Http(bearer.build()));
     for operation in document.paths.paths.values_mut().flat_map(operations) {
         let parameters = operation.parameters.iter().flatten();
         let parameters: Vec<_> = parameters.map(|parameter| parameter.name.as_str()).collect();
         let gated = operation.responses.responses.contains_key("429");
         for (status, response) in &mut operation.responses.responses {
             if let RefOr::T(response) = response {
-                for (name, header) in headers(status, gated, &parameters) {
-                    response.headers.insert(name.to_owned(), header);
-                }
+                response.headers.extend(headers(status, gated, &parameters));
             }
         }
-        // The connection sends these without a body, before a handler sees the request.
-        for (status, description) in [
-            ("414", "The URI is too long"),
-            ("431", "The head of the request is too large"),
-        ] {
-            let response = Response::new(description).into();
-            operation.responses.responses.insert(status.to_owned(), response);
-        }
+        // The connection sends these without a body, before a handler gets the request.
+        let responses = &mut operation.responses.responses;
+        responses.insert("414".to_owned(), Response::new("The URI is too long").into());
+        responses.insert(
+            "431".to_owned(),
+            Response::new("The head of the request is too large").into(),
+        );
     }
     document
 }
 
+/// The operations of a path, by the methods that the API has.
 fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
-    [
-        &mut item.get,
-        &mut item.put,
-        &mut item.post,
-        &mut item.patch,
-        &mut item.delete,
-    ]
-    .into_iter()
-    .flatten()
+    let reading = [&mut item.get].into_iter();
+    let writing = [&mut item.put, &mut item.post, &mut item.patch, &mut item.delete];
+    reading.chain(writing).flatten()
 }
 
 /// The headers of an answer, by its status and the call's parameters; `gated`: a gate may refuse the call.
-fn headers(status: &str, gated: bool, parameters: &[&str]) -> Vec<(&'static str, Header)> {
+fn headers(status: &str, gated: bool, parameters: &[&str]) -> Vec<(String, Header)> {
     let accepted = matches!(status, "200" | "202");
     // With 200, too: the headers were added when the request was accepted, before the wait for its end.
     let gated = gated && (accepted || status == "429");
-    let text: RefOr<Schema> = ObjectBuilder::new().schema_type(Type::String).into();
-    let seconds: RefOr<Schema> = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).into();
     let repeated = matches!(status, "202" | "429" | "503");
     let waits = accepted && parameters.contains(&"Prefer");
     let keyed = accepted && parameters.contains(&"Idempotency-Key");
+    let needs_key = matches!(status, "401" | "403");
+    let repeat = "In how many seconds to repeat the call";
     let policy = "The gate: how many messages close it, and in how many seconds they are served";
+    let limit = "The room left, and in how many seconds the whole quota is free again";
     let replayed = "`true` when all of it was stored before, under this key";
+    let text: RefOr<Schema> = ObjectBuilder::new().schema_type(Type::String).into();
+    let seconds: RefOr<Schema> = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).into();
     [
-        (
-            "Retry-After",
-            &seconds,
-            repeated,
-            "In how many seconds to repeat the call",
-        ),
-        ("RateLimit-Policy", &text, gated, policy),
-        (
-            "RateLimit",
-            &text,
-            gated,
-            "The room left, and when the quota is whole again",
-        ),
-        ("Preference-Applied", &text, waits, "The wait in force"),
-        ("Idempotency-Replayed", &text, keyed, replayed),
-        (
-            "WWW-Authenticate",
-            &text,
-            matches!(status, "401" | "403"),
-            "The key that is needed",
-        ),
+        (repeated, "Retry-After", &seconds, repeat),
+        (gated, "RateLimit-Policy", &text, policy),
+        (gated, "RateLimit", &text, limit),
+        (waits, "Preference-Applied", &text, "The wait in force"),
+        (keyed, "Idempotency-Replayed", &text, replayed),
+        (needs_key, "WWW-Authenticate", &text, "The key that is needed"),
     ]
     .into_iter()
-    .filter(|(_, _, applies, _)| *applies)
-    .map(|(name, schema, _, description)| {
+    .filter(|(applies, ..)| *applies)
+    .map(|(_, name, schema, description)| {
         let header = HeaderBuilder::new()
             .schema(schema.clone())
             .description(Some(description));
-        (name, header.build())
+        (name.to_owned(), header.build())
     })
     .collect()
 }
 
-/// `GET /openapi.json`: this document.
+/// This document.
 #[utoipa::path(
     get,
     path = "/openapi.json",
-    summary = "This document",
     responses(
         (status = 200, description = "OpenAPI 3.1", content_type = "application/json", body = Object),
         Refusals<Anywhere>,

@@ -69,21 +69,17 @@ impl FromRequestParts<Arc<Api>> for JobPath {
     async fn from_request_parts(parts: &mut Parts, state: &Arc<Api>) -> Result<Self, Problem> {
         let KindPath { kind } = KindPath::from_request_parts(parts, state).await?;
         let id = parameter(parts, state, "job_id").await?;
-        let caller = Caller::from_request_parts(parts, state).await?;
-        match id.parse() {
-            Ok(id) => Ok(Self {
-                kind,
-                id,
-                caller,
-                lookups: Arc::clone(&state.lookups),
-            }),
-            Err(_) => Err(UNKNOWN_REQUEST.because("a job id is a UUID")),
-        }
+        Ok(Self {
+            kind,
+            caller: Caller::from_request_parts(parts, state).await?,
+            id: id.parse().map_err(|_| UNKNOWN_REQUEST.because("a job id is a UUID"))?,
+            lookups: Arc::clone(&state.lookups),
+        })
     }
 }
 
 impl JobPath {
-    /// The request, if the id and the kind are its own and the caller may see it.
+    /// The request, if the id and the kind are its own and the caller may read it.
     pub(super) async fn find(&self, store: &Store) -> Result<Outlook, Problem> {
         let _permit = self.lookup_permit(store).await?;
         match store.outlook(self.id).await? {
@@ -110,7 +106,7 @@ impl JobPath {
     }
 
     fn is_open(&self, kind: &str, submitter: Option<&str>) -> bool {
-        kind == self.kind && self.caller.sees(submitter)
+        kind == self.kind && self.caller.may_read(submitter)
     }
 }
 
@@ -126,10 +122,9 @@ pub(super) fn location(kind: &str, id: RequestId) -> String {
 
 /// A parameter of the path by its name in the route, decoded.
 pub(super) async fn parameter<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) -> Result<String, Problem> {
-    let not_text = || UNKNOWN_KIND.because("the path is not UTF-8");
-    let parameters = RawPathParams::from_request_parts(parts, state)
-        .await
-        .map_err(|_| not_text())?;
-    let value = parameters.iter().find(|(key, _)| *key == name);
-    value.map_or_else(|| Err(not_text()), |(_, value)| Ok(value.to_owned()))
+    let parameters = RawPathParams::from_request_parts(parts, state).await.ok();
+    let value = parameters.iter().flatten().find(|(key, _)| *key == name);
+    value
+        .map(|(_, value)| value.to_owned())
+        .ok_or_else(|| UNKNOWN_KIND.because("the path is not UTF-8"))
 }

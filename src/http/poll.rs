@@ -9,7 +9,10 @@ use utoipa::ToSchema;
 use super::{
     Api,
     answers::{self, Ended, InProgress},
-    openapi::refusals::{Call, Cancelling, OfJob, Refusals},
+    openapi::{
+        refusals::{Call, Cancelling, OfJob, Refusals},
+        schemas,
+    },
     path::{JobPath, unknown},
     problem::{NOT_CANCELLABLE, Problem},
     waiting::Wait,
@@ -19,12 +22,13 @@ use crate::{
     store::Cancelled,
 };
 
-/// `GET /v1/{kind}/{job_id}`: 202 while the request is in progress, 200 when it has ended; 404 for an unknown id, one
-/// of another kind, or an invalid id. With `Prefer: wait=N`, 202 comes only when N seconds have passed.
+/// Poll a request for its status or its result.
+///
+/// 202 while the request is in progress, 200 when it has ended; 404 for an unknown id, one of another kind, or an
+/// invalid id. With `Prefer: wait=N`, 202 comes only when N seconds have passed.
 #[utoipa::path(
     get,
     path = "/v1/{kind}/{job_id}",
-    summary = "Poll a request for its status or its result",
     params(JobPath, Wait),
     responses(
         (status = 202, description = "The request is under way: poll again", body = InProgress),
@@ -44,12 +48,13 @@ pub(super) async fn poll(
     Ok(wait.applied(answers::answer(outlook)))
 }
 
-/// `DELETE /v1/{kind}/{job_id}`: 200 when the request will not be sent (also when it was cancelled before, so that a
-/// repeated call gets the same answer), 409 when it was sent or has ended.
+/// Cancel a request that was not sent yet.
+///
+/// 200 when the request will not be sent (also when it was cancelled before, so that a repeated call gets the same
+/// answer), 409 when it was sent or has ended.
 #[utoipa::path(
     delete,
     path = "/v1/{kind}/{job_id}",
-    summary = "Cancel a request that was not sent yet",
     params(JobPath),
     responses(
         (status = 200, description = "The request will not be sent", body = CancelledJob),
@@ -64,12 +69,10 @@ pub(super) async fn cancel(State(api): State<Arc<Api>>, job: JobPath) -> Result<
         ))),
         Cancelled::Unknown => Err(unknown(job.id)),
         Cancelled::Cancelled => {
-            api.moved(job.id, Status::Failure);
-            Ok(Json(CancelledJob {
-                outcome: CancelOutcome::Cancelled,
-                job_id: job.id,
-                state: Status::Failure,
-            }))
+            let (job_id, state) = (job.id, Status::Failure);
+            api.moved(job_id, state);
+            let outcome = "cancelled";
+            Ok(Json(CancelledJob { outcome, job_id, state }))
         }
     }
 }
@@ -77,16 +80,10 @@ pub(super) async fn cancel(State(api): State<Arc<Api>>, job: JobPath) -> Result<
 /// A cancelled request.
 #[derive(Serialize, ToSchema)]
 pub(super) struct CancelledJob {
-    #[schema(inline)]
-    outcome: CancelOutcome,
+    #[schema(schema_with = schemas::cancelled)]
+    outcome: &'static str,
     #[schema(value_type = uuid::Uuid)]
     job_id: RequestId,
     /// Its status.
     state: Status,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum CancelOutcome {
-    Cancelled,
 }

@@ -5,17 +5,59 @@ mod classes;
 use std::any::Any;
 
 use axum::{
-    http::{HeaderValue, header::CONTENT_TYPE},
+    Json,
+    http::header::CONTENT_TYPE,
     response::{IntoResponse, Response},
 };
-use serde_json::json;
+use serde::Serialize;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{ObjectBuilder, RefOr, Schema, Type},
+};
 
 pub(super) use self::classes::*;
-use crate::error::warn_of;
-use crate::{error::StoreError, retry_after::RetryAfter};
+use crate::{
+    error::{StoreError, warn_of},
+    retry_after::RetryAfter,
+};
 
 /// The start of a problem's `type`, before its code.
 pub(super) const TYPE_PREFIX: &str = "urn:problem-type:tidegate:";
+
+/// The error of a call (RFC 9457).
+#[derive(Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(super) struct ProblemDocument {
+    /// The class of problem, as a URI.
+    #[schema(format = "uri", example = "urn:problem-type:tidegate:unknown_kind")]
+    r#type: String,
+    /// The class of problem, in words.
+    title: &'static str,
+    /// The status of the answer.
+    #[schema(minimum = 400, maximum = 599)]
+    status: u16,
+    /// The cause of this occurrence, and the remedy.
+    detail: String,
+    /// The class of problem, for programs: stable.
+    #[schema(value_type = Code)]
+    code: &'static str,
+    /// Whether the same call may succeed later without any intervention.
+    retryable: bool,
+}
+
+/// The codes of all classes.
+struct Code;
+
+impl PartialSchema for Code {
+    fn schema() -> RefOr<Schema> {
+        let mut codes: Vec<_> = ALL.iter().map(|class| class.code).collect();
+        codes.sort_unstable();
+        let text = ObjectBuilder::new().schema_type(Type::String);
+        text.enum_values(Some(codes)).into()
+    }
+}
+
+impl ToSchema for Code {}
 
 /// One error, as its caller receives it.
 #[derive(Debug)]
@@ -34,6 +76,18 @@ impl Class {
             retry_after: self.retry_after,
         }
     }
+
+    /// The body of an answer.
+    pub(super) fn document(&self, detail: String) -> ProblemDocument {
+        ProblemDocument {
+            r#type: format!("{TYPE_PREFIX}{}", self.code),
+            title: self.title,
+            status: self.status.as_u16(),
+            detail,
+            code: self.code,
+            retryable: self.retryable,
+        }
+    }
 }
 
 impl Problem {
@@ -46,24 +100,9 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let Class {
-            status,
-            code,
-            title,
-            retryable,
-            ..
-        } = self.class;
-        let body = json!({
-            "type": format!("{TYPE_PREFIX}{code}"),
-            "title": title,
-            "status": status.as_u16(),
-            "detail": self.detail,
-            "code": code,
-            "retryable": retryable,
-        });
-        let content_type = HeaderValue::from_static("application/problem+json");
-        let headers = [(CONTENT_TYPE, content_type)];
-        (*status, self.retry_after, headers, body.to_string()).into_response()
+        let headers = [(CONTENT_TYPE, "application/problem+json")];
+        let body = Json(self.class.document(self.detail));
+        (self.class.status, self.retry_after, headers, body).into_response()
     }
 }
 
@@ -84,8 +123,7 @@ impl From<&StoreError> for Problem {
             StoreError::Unstorable(_) => &UNSTORABLE,
             StoreError::NotPermitted(detail) => {
                 tracing::error!(error = detail, "the database user lacks a permission");
-                return NOT_PERMITTED
-                    .because("the database user of this node lacks a role for it, such as tidegate_admin");
+                return NOT_PERMITTED.because("this node's database user lacks a role, such as tidegate_admin");
             }
             StoreError::CallbackRefused(_) => &CALLBACK_REFUSED,
             StoreError::NotMigrated(detail) => {
@@ -104,7 +142,7 @@ impl From<&StoreError> for Problem {
             }
             error => {
                 tracing::error!(%error, "a call failed with an unexpected error");
-                return INTERNAL.because("the server's log says what happened");
+                return INTERNAL.because("the server's log has the cause");
             }
         };
         class.because(error.to_string())
@@ -126,5 +164,5 @@ pub(super) fn of_panic(panic: Box<dyn Any + Send>) -> Response {
         .or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("not a string");
     tracing::error!(message, "a handler panicked");
-    INTERNAL.because("the server's log says what happened").into_response()
+    INTERNAL.because("the server's log has the cause").into_response()
 }

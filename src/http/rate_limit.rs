@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::CONNECTION},
+    http::{HeaderMap, HeaderValue, StatusCode, header::CONNECTION},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -29,9 +29,6 @@ use super::{
 };
 use crate::{gate::Gate, retry_after::RetryAfter};
 
-static POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
-static LIMIT: HeaderName = HeaderName::from_static("ratelimit");
-
 /// Refuses submissions to a closed gate; adds the headers to the answers of the others.
 pub(super) async fn at_gate(
     State(api): State<Arc<Api>>,
@@ -42,7 +39,7 @@ pub(super) async fn at_gate(
 ) -> Result<Response, Problem> {
     let gates = &api.node.gates;
     let submitter = caller.submitter();
-    if !request.headers().contains_key(&IDEMPOTENCY_KEY)
+    if !request.headers().contains_key(IDEMPOTENCY_KEY)
         && let Some(refusal) = gates.refuse(&kind, submitter)
     {
         api.metrics.refused_from_memory(&kind);
@@ -51,8 +48,7 @@ pub(super) async fn at_gate(
         add_headers(response.headers_mut(), &refusal.gate, Some(opens_in));
         if !body::discard(request, api.body_limit).await {
             // The rest of the body would be read as the next request.
-            let close = HeaderValue::from_static("close");
-            response.headers_mut().insert(CONNECTION, close);
+            return Ok(([(CONNECTION, "close")], response).into_response());
         }
         return Ok(response);
     }
@@ -72,19 +68,18 @@ pub(super) async fn at_gate(
 
 /// `opens_in`: set when the gate refuses; when it is expected to open.
 fn add_headers(headers: &mut HeaderMap, gate: &Gate, opens_in: Option<RetryAfter>) {
-    // A submitter's name may have any characters, and the submitter knows it.
+    // Not by its name, which may have any characters.
     let name = if gate.of_submitter { "submitter" } else { &gate.name };
     let high_water = gate.high_water;
     let (room, whole_in) = match opens_in {
         Some(opens_in) => (0, Some(opens_in.as_secs())),
         None => (gate.room(), gate.seconds_to_drain(gate.depth)),
     };
-    let seconds =
-        |parameter, seconds: Option<u64>| seconds.map_or_else(String::new, |seconds| format!(";{parameter}={seconds}"));
-    let window = seconds("w", gate.seconds_to_drain(high_water));
-    let policy = format!("\"{name}\";q={high_water}{window}");
-    let limit = format!("\"{name}\";r={room}{}", seconds("t", whole_in));
-    for (header, value) in [(&POLICY, policy), (&LIMIT, limit)] {
+    let window = gate.seconds_to_drain(high_water).map(|seconds| format!(";w={seconds}"));
+    let time = whole_in.map(|seconds| format!(";t={seconds}"));
+    let policy = format!("\"{name}\";q={high_water}{}", window.unwrap_or_default());
+    let limit = format!("\"{name}\";r={room}{}", time.unwrap_or_default());
+    for (header, value) in [("ratelimit-policy", policy), ("ratelimit", limit)] {
         // Queues and kinds have plain names, so their headers are always valid.
         if let Ok(value) = HeaderValue::try_from(value) {
             headers.insert(header, value);

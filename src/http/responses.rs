@@ -29,10 +29,11 @@ use crate::{
     store::Response,
 };
 
-/// The body of `POST /v1/responses`.
+/// The body of a response. `POST /v1/responses` takes one of `job_id` and `reference`; elsewhere the path names the
+/// request.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Addressed {
+pub(super) struct ResponseBody {
     job_id: Option<Uuid>,
     reference: Option<String>,
     part: Option<String>,
@@ -44,7 +45,7 @@ pub(super) struct Addressed {
 #[derive(ToSchema)]
 #[serde(untagged)]
 #[schema(as = AddressedResponse)]
-#[expect(dead_code, reason = "describes what `Addressed` reads")]
+#[expect(dead_code, reason = "describes what `ResponseBody` reads")]
 enum EitherAddress {
     #[schema(title = "By job id")]
     JobId(ByJobId),
@@ -52,17 +53,16 @@ enum EitherAddress {
     Reference(ByReference),
 }
 
-/// Declares a body that names the request by one member.
-macro_rules! addressed {
-    ($(#[$doc:meta])* $name:ident $schema:ident, $(#[$member_doc:meta])* $member:ident: $type:ty) => {
+/// Declares the schema of a body, with the member that names the request.
+macro_rules! body {
+    ($(#[$doc:meta])* $name:ident $schema:ident $(, $(#[$member_doc:meta])* $member:ident: $type:ty)?) => {
         $(#[$doc])*
         #[derive(ToSchema)]
         #[serde(deny_unknown_fields)]
         #[schema(as = $schema)]
-        #[expect(dead_code, reason = "describes what `Addressed` reads")]
+        #[expect(dead_code, reason = "describes what `ResponseBody` reads")]
         struct $name {
-            $(#[$member_doc])*
-            $member: $type,
+            $($(#[$member_doc])* $member: $type,)?
             /// Which share this is, for kinds that collect several.
             part: Option<String>,
             /// The verdict, for proofs.
@@ -73,39 +73,29 @@ macro_rules! addressed {
     };
 }
 
-addressed!(
+body!(
     /// A response for the request with this id.
     ByJobId ResponseByJobId,
     /// The request.
     job_id: Uuid
 );
-addressed!(
+body!(
     /// A response for the request whose receipt has this reference.
     ByReference ResponseByReference,
     /// The downstream's reference, from the request's receipt.
     reference: String
 );
-
-/// A response for the request that the path names.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = Response)]
-pub(super) struct Unaddressed {
-    /// Which share this is, for kinds that collect several.
-    part: Option<String>,
-    /// The verdict, for proofs.
-    accept: Option<bool>,
-    /// Any JSON.
-    #[schema(value_type = schemas::Json)]
-    response: Box<RawValue>,
-}
+body!(
+    /// A response for the request that the path names.
+    ByPath Response
+);
 
 /// The outcome of a response.
 #[derive(Serialize, ToSchema)]
 struct Responded {
     /// `completed`, `rejected`, `stored`, `duplicate`, `early` or `late`.
     outcome: String,
-    /// The request, when it is known yet.
+    /// The request; null for an early response.
     #[schema(value_type = Option<Uuid>, required)]
     job_id: Option<RequestId>,
     /// That request's status.
@@ -113,7 +103,7 @@ struct Responded {
     state: Option<Status>,
 }
 
-/// `POST /v1/responses`: for the request with this `job_id`, or with this `reference` on its receipt.
+/// Deliver a response, share or verdict, by job id or reference.
 ///
 /// 200 with the outcome; 202 when it is early, that is, kept until the receipt is stored. 400 when the body is not one
 /// of these or not addressed by exactly one of them, 404 for a job id that no request has, 422 when the response does
@@ -121,7 +111,6 @@ struct Responded {
 #[utoipa::path(
     post,
     path = "/v1/responses",
-    summary = "Deliver a response, share or verdict, by job id or reference",
     request_body(content = EitherAddress),
     responses(
         (status = 200, description = "The response is stored", body = Responded),
@@ -129,28 +118,24 @@ struct Responded {
         Refusals<(Call, WithBody, Responding)>,
     ),
 )]
-pub(super) async fn respond(State(api): State<Arc<Api>>, Json(body): Json<Addressed>) -> Result<HttpResponse, Problem> {
+pub(super) async fn respond(
+    State(api): State<Arc<Api>>,
+    Json(body): Json<ResponseBody>,
+) -> Result<HttpResponse, Problem> {
     if body.job_id.is_some() == body.reference.is_some() {
         return Err(INVALID_BODY.because("name the request by job_id or by reference, one of them"));
     }
-    let response = Response {
-        id: body.job_id.map(RequestId),
-        reference: body.reference,
-        part: body.part,
-        accept: body.accept,
-        response: body.response,
-    };
-    store(&api, &response).await
+    store(&api, body.job_id.map(RequestId), body).await
 }
 
-/// `POST /v1/{kind}/{job_id}/responses`: as `POST /v1/responses`, addressed by the path; 404 also for an id of another
-/// kind.
+/// Deliver a response, share or verdict.
+///
+/// As `POST /v1/responses`, addressed by the path; 404 also for an id of another kind.
 #[utoipa::path(
     post,
     path = "/v1/{kind}/{job_id}/responses",
-    summary = "Deliver a response, share or verdict",
     params(JobPath),
-    request_body(content = Unaddressed),
+    request_body(content = ByPath),
     responses(
         (status = 200, description = "The response is stored", body = Responded),
         (status = 202, description = "The response is early: kept until the receipt is stored", body = Responded),
@@ -160,22 +145,25 @@ pub(super) async fn respond(State(api): State<Arc<Api>>, Json(body): Json<Addres
 pub(super) async fn respond_to_job(
     State(api): State<Arc<Api>>,
     job: JobPath,
-    Json(body): Json<Unaddressed>,
+    Json(body): Json<ResponseBody>,
 ) -> Result<HttpResponse, Problem> {
+    if body.job_id.is_some() || body.reference.is_some() {
+        return Err(INVALID_BODY.because("the path names the request: leave out job_id and reference"));
+    }
     // A request never changes its kind, so the check still holds when the response is stored.
     job.authorise(&api.store).await?;
+    store(&api, Some(job.id), body).await
+}
+
+async fn store(api: &Api, id: Option<RequestId>, body: ResponseBody) -> Result<HttpResponse, Problem> {
     let response = Response {
-        id: Some(job.id),
-        reference: None,
+        id,
+        reference: body.reference,
         part: body.part,
         accept: body.accept,
         response: body.response,
     };
-    store(&api, &response).await
-}
-
-async fn store(api: &Api, response: &Response) -> Result<HttpResponse, Problem> {
-    let responded = api.store.respond(response).await.map_err(|error| match error {
+    let responded = api.store.respond(&response).await.map_err(|error| match error {
         // The request exists, so the response does not fit it.
         StoreError::Misuse(detail) => RESPONSE_MISFIT.because(detail),
         error => error.into(),

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use axum::{
-    http::{HeaderValue, header::RETRY_AFTER},
+    http::header::RETRY_AFTER,
     response::{IntoResponseParts, ResponseParts},
 };
 
@@ -14,8 +14,7 @@ impl IntoResponseParts for RetryAfter {
     type Error = Infallible;
 
     fn into_response_parts(self, mut parts: ResponseParts) -> Result<ResponseParts, Infallible> {
-        let header = HeaderValue::from(self.as_secs());
-        parts.headers_mut().insert(RETRY_AFTER, header);
+        parts.headers_mut().insert(RETRY_AFTER, self.as_secs().into());
         parts.extensions_mut().insert(self);
         Ok(parts)
     }

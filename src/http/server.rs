@@ -5,10 +5,7 @@ use std::{io, sync::Arc, time::Duration};
 use axum::{
     Extension, Router,
     extract::Request,
-    http::{
-        HeaderValue,
-        header::{CACHE_CONTROL, CONNECTION},
-    },
+    http::header::{CACHE_CONTROL, CONNECTION},
     response::{IntoResponse, Response},
     serve::Listener,
 };
@@ -107,12 +104,12 @@ pub async fn serve_within(
             () = shutdown.cancelled() => break,
         };
         while connections.try_join_next().is_some() {}
-        let (permit, router, options) = match Arc::clone(&permits).try_acquire_owned() {
-            Ok(permit) => (permit, &router, options),
-            Err(_) => match Arc::clone(&refusals).try_acquire_owned() {
-                Ok(permit) => (permit, &refusing, &refusal_options),
-                Err(_) => continue,
-            },
+        let (permit, router, options) = if let Ok(permit) = Arc::clone(&permits).try_acquire_owned() {
+            (permit, &router, options)
+        } else if let Ok(permit) = Arc::clone(&refusals).try_acquire_owned() {
+            (permit, &refusing, &refusal_options)
+        } else {
+            continue;
         };
         let serving = connection(stream, router.clone(), options.clone(), shutdown.clone());
         connections.spawn(async move {
@@ -126,7 +123,7 @@ pub async fn serve_within(
     if tokio::time::timeout(options.grace, finished).await.is_err() {
         tracing::warn!(
             connections = connections.len(),
-            "closing connections whose requests did not finish in time"
+            "closing connections whose requests are unfinished"
         );
         connections.shutdown().await;
     }
@@ -135,10 +132,7 @@ pub async fn serve_within(
 
 async fn refuse(request: Request) -> Response {
     let _ = tokio::time::timeout(REFUSAL_TIME, body::discard(request, DISCARD_MAX)).await;
-    let headers = [
-        (CONNECTION, HeaderValue::from_static("close")),
-        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
-    ];
+    let headers = [(CONNECTION, "close"), (CACHE_CONTROL, "no-store")];
     let refusal = OVERLOADED.because("as many connections as this node serves are open");
     (headers, refusal).into_response()
 }

@@ -18,9 +18,7 @@ const GATHER: Duration = Duration::from_secs(2);
 /// The counts that are not stored yet.
 pub(super) struct Statistics(Arc<Coalescer<Gathering>>);
 
-struct Gathering {
-    store: Store,
-}
+struct Gathering(Store);
 
 /// By kind. Only kinds that exist are counted, so there are few.
 #[derive(Default)]
@@ -31,7 +29,7 @@ struct Counts {
 
 impl Statistics {
     pub(super) fn new(store: Store) -> Self {
-        Self(Coalescer::new(Gathering { store }))
+        Self(Coalescer::new(Gathering(store)))
     }
 
     /// Counts a request whose end was answered after so many polls, and so long after it.
@@ -73,12 +71,12 @@ impl Rounds for Gathering {
 
     async fn run(&self, (): &(), Counts { polls, submissions }: Counts) {
         if !polls.is_empty()
-            && let Err(error) = self.store.count_polls(&polls).await
+            && let Err(error) = self.0.count_polls(&polls).await
         {
             tracing::debug!(%error, "failed to store poll statistics");
         }
         if !submissions.is_empty()
-            && let Err(error) = self.store.count_submissions(&submissions).await
+            && let Err(error) = self.0.count_submissions(&submissions).await
         {
             tracing::debug!(%error, "failed to store submission statistics");
         }

@@ -1,11 +1,11 @@
 //! Submitting a request.
 
-use std::{slice, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     extract::{FromRequestParts, State},
-    http::{HeaderName, header::LOCATION, request::Parts},
-    response::{IntoResponse, Response},
+    http::{header::LOCATION, request::Parts},
+    response::Response,
 };
 use chrono::{DateTime, Utc};
 use serde_json::value::RawValue;
@@ -29,31 +29,26 @@ use crate::{
     store::{Admission, Submission, Submitted},
 };
 
-pub(super) static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-pub(super) static REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+pub(super) const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
+pub(super) const REPLAYED: &str = "Idempotency-Replayed";
+
+/// The form of a time in a header or a query.
+pub(super) const TIME_FORM: &str = "a time in RFC 3339, such as 2030-01-31T12:00:00Z";
 
 /// The headers of a submission.
 #[derive(Debug, utoipa::IntoParams)]
 #[into_params(parameter_in = Header)]
 pub(super) struct SubmissionHeaders {
     /// Makes repeating safe: the same key with the same payload is the same request. 1 to 255 visible characters.
-    #[param(
-        rename = "Idempotency-Key",
-        min_length = 1,
-        max_length = 255,
-        pattern = "^[!-~]+$",
-        nullable = false
-    )]
+    #[param(rename = "Idempotency-Key", nullable = false)]
+    #[param(min_length = 1, max_length = 255, pattern = "^[!-~]+$")]
     pub(super) idempotency_key: Option<String>,
     /// The earliest start, in RFC 3339.
     #[param(rename = "Tidegate-Not-Before", nullable = false, example = "2030-01-31T12:00:00Z")]
     pub(super) not_before: Option<DateTime<Utc>>,
     /// The URL that is called when the request ends; the operator has to allow its host first.
-    #[param(
-        rename = "Tidegate-Callback-Url",
-        nullable = false,
-        example = "https://hooks.example.com/done"
-    )]
+    #[param(rename = "Tidegate-Callback-Url", nullable = false)]
+    #[param(example = "https://hooks.example.com/done")]
     pub(super) callback_url: Option<String>,
 }
 
@@ -61,29 +56,17 @@ impl<S: Send + Sync> FromRequestParts<S> for SubmissionHeaders {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let owned = |text: &str| Some(text.to_owned());
         Ok(Self {
-            idempotency_key: header(
-                parts,
-                IDEMPOTENCY_KEY.as_str(),
-                "Idempotency-Key has 1 to 255 visible ASCII characters",
-                |key| {
-                    let valid = (1..=255).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
-                    valid.then(|| key.to_owned())
-                },
-            )?,
-            not_before: header(
-                parts,
-                "tidegate-not-before",
-                "Tidegate-Not-Before is a time in RFC 3339, such as 2030-01-31T12:00:00Z",
-                |text| Some(DateTime::parse_from_rfc3339(text).ok()?.to_utc()),
-            )?,
+            idempotency_key: header(parts, IDEMPOTENCY_KEY, "1 to 255 visible ASCII characters", |key| {
+                let valid = (1..=255).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
+                owned(key).filter(|_| valid)
+            })?,
+            not_before: header(parts, "Tidegate-Not-Before", TIME_FORM, |text| {
+                Some(DateTime::parse_from_rfc3339(text).ok()?.to_utc())
+            })?,
             // The database checks whether the URL is allowed.
-            callback_url: header(
-                parts,
-                "tidegate-callback-url",
-                "Tidegate-Callback-Url is a URL in visible ASCII characters",
-                |url| Some(url.to_owned()),
-            )?,
+            callback_url: header(parts, "Tidegate-Callback-Url", "a URL in visible ASCII", owned)?,
         })
     }
 }
@@ -96,27 +79,27 @@ fn header<T>(
     parse: impl FnOnce(&str) -> Option<T>,
 ) -> Result<Option<T>, Problem> {
     let mut values = parts.headers.get_all(name).iter();
-    let value = values.next();
+    let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
         return Err(INVALID_HEADER.because(format!("{name} occurs twice")));
     }
-    let parsed = value.map(|value| value.to_str().ok().and_then(parse));
-    parsed
-        .map(|parsed| parsed.ok_or_else(|| INVALID_HEADER.because(expected)))
-        .transpose()
+    match value.to_str().ok().and_then(parse) {
+        Some(parsed) => Ok(Some(parsed)),
+        None => Err(INVALID_HEADER.because(format!("{name} has to be {expected}"))),
+    }
 }
 
-/// `POST /v1/{kind}`: 202 when the request is stored, durably; a replay answers as a poll of the earlier request does,
-/// marked `Idempotency-Replayed: true`. With `Prefer: wait=N`, 202 comes only when N seconds have passed since then,
-/// and 200 with the result as soon as there is one. 429 when the gate is closed, 422 when the key stands for another
-/// payload.
+/// Submit a request.
+///
+/// 202 when the request is stored, durably; a replay answers as a poll of the earlier request does, marked
+/// `Idempotency-Replayed: true`. With `Prefer: wait=N`, 202 comes only when N seconds have passed since then, and 200
+/// with the result as soon as there is one. 429 when the gate is closed, 422 when the key stands for another payload.
 ///
 /// After 503, or without an answer, the request may or may not be stored: to submit it again under the same
 /// `Idempotency-Key` is safe.
 #[utoipa::path(
     post,
     path = "/v1/{kind}",
-    summary = "Submit a request",
     params(KindPath, SubmissionHeaders, Wait),
     request_body(content = schemas::Json, description = "The payload: any JSON"),
     responses(
@@ -155,9 +138,6 @@ pub(super) async fn submit(
         // Not in a group: the callback commits with its request.
         let submitted = api.store.submit_with_callback(&submission, callback_url);
         submitted.await.map_err(Arc::new)
-    } else if submission.not_before.is_some() {
-        // A statement has one start for all its requests.
-        submit_alone(&api, &submission).await.map_err(Arc::new)
     } else {
         api.submitter.submit(submission).await
     };
@@ -172,18 +152,16 @@ pub(super) async fn submit(
             let location = [(LOCATION, location(&kind, ticket.id))];
             let ended = wait.for_end(&api, ticket.id, ticket.status).await?;
             let answer = ended.map_or_else(|| answers::accepted(&ticket), answers::answer);
-            Ok(wait.applied((location, answer).into_response()))
+            Ok(wait.applied((location, answer)))
         }
         Submitted::Replayed(ticket) => {
-            let replayed = [
-                (REPLAYED.clone(), "true".to_owned()),
-                (LOCATION, location(&kind, ticket.id)),
-            ];
+            let replayed = [(REPLAYED, "true")];
+            let location = [(LOCATION, location(&kind, ticket.id))];
             let outlook = api.store.outlook(ticket.id).await;
             let outlook = outlook.map_err(Problem::from)?.ok_or_else(|| unknown(ticket.id))?;
             let ended = wait.for_end(&api, ticket.id, outlook.status).await?;
             let answer = answers::answer(ended.unwrap_or(outlook));
-            Ok(wait.applied((replayed, answer).into_response()))
+            Ok(wait.applied((replayed, location, answer)))
         }
         Submitted::Refused { retry_after } => {
             let submitter = caller.submitter();
@@ -191,20 +169,6 @@ pub(super) async fn submit(
             Err(gate_closed(retry_after).into())
         }
     }
-}
-
-/// Submits a request with its own start as a group of one.
-async fn submit_alone(api: &Api, submission: &Submission) -> Result<Submitted, StoreError> {
-    let payload = slice::from_ref(&submission.payload);
-    let key = Some(slice::from_ref(&submission.idempotency_key));
-    let submitter = Some(slice::from_ref(&submission.submitter));
-    let group = api
-        .store
-        .submit_group(&submission.kind, payload, key, submitter, submission.not_before, None);
-    group
-        .await?
-        .pop()
-        .ok_or_else(|| StoreError::NotMigrated("submit_group returned a wrong number of rows".to_owned()))
 }
 
 /// The answer of a closed gate, with the time to submit again.

@@ -8,8 +8,8 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     extract::FromRequestParts,
-    http::{Extensions, HeaderName, HeaderValue, request::Parts},
-    response::Response,
+    http::{Extensions, request::Parts},
+    response::{IntoResponse, Response},
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -25,8 +25,6 @@ use crate::{
     store::Outlook,
 };
 
-static PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
-
 /// In a call's extensions: cancelled when the server shuts down.
 #[derive(Debug, Clone)]
 pub(super) struct Shutdown(pub(super) CancellationToken);
@@ -35,8 +33,9 @@ impl Shutdown {
     /// The server's token; without a server, one that is never cancelled.
     pub(super) fn of(extensions: &Extensions) -> CancellationToken {
         extensions
-            .get::<Self>()
-            .map_or_else(CancellationToken::new, |shutdown| shutdown.0.clone())
+            .get()
+            .map(|Self(shutdown)| shutdown.clone())
+            .unwrap_or_default()
     }
 }
 
@@ -117,12 +116,10 @@ impl Wait {
     }
 
     /// Adds to an answer the wait in force.
-    pub(super) fn applied(&self, mut answer: Response) -> Response {
-        if let Some(time) = self.time
-            && let Ok(applied) = HeaderValue::try_from(format!("wait={}", time.as_secs()))
-        {
-            answer.headers_mut().insert(&PREFERENCE_APPLIED, applied);
-        }
-        answer
+    pub(super) fn applied(&self, answer: impl IntoResponse) -> Response {
+        let applied = self
+            .time
+            .map(|time| [("preference-applied", format!("wait={}", time.as_secs()))]);
+        (applied, answer).into_response()
     }
 }

@@ -15,8 +15,8 @@ use crate::{
 /// For how long moves are announced after a node has asked for that; it asks again sooner.
 const WATCHED_FOR: Duration = Duration::from_secs(15);
 
-/// How old moves may be that are announced to a node that has just asked: its request may have moved before the
-/// question arrived.
+/// How old moves may be that are announced to a node that has just asked: its request may have moved before the node
+/// asked.
 const STILL_NEW: Duration = Duration::from_secs(1);
 
 /// The least time between two announcements: the first is sent at once, the moves within the pause share the next.
@@ -31,9 +31,7 @@ const ANNOUNCED: usize = 1000;
 #[derive(Clone)]
 pub struct Announcer(Arc<Coalescer<Announcements>>);
 
-struct Announcements {
-    store: Store,
-}
+struct Announcements(Store);
 
 /// The pending moves: to a terminal status, and the others.
 #[derive(Default)]
@@ -75,10 +73,10 @@ impl Moves {
 }
 
 impl Announcer {
-    /// Over this store; a [listener](crate::listener::listen) passes on the questions of nodes.
+    /// Over this store; a [listener](crate::listener::listen) passes on the requests of nodes for announcements.
     #[must_use]
     pub fn new(store: Store) -> Self {
-        Self(Coalescer::new(Announcements { store }))
+        Self(Coalescer::new(Announcements(store)))
     }
 
     /// Notes requests that have moved, after the commit, with their new statuses.
@@ -119,7 +117,7 @@ impl Rounds for Announcements {
     }
 
     async fn run(&self, (): &(), (ended, moved): Self::Batch) {
-        if let Err(error) = self.store.announce(&ended, &moved).await {
+        if let Err(error) = self.0.announce(&ended, &moved).await {
             tracing::debug!(%error, "failed to announce moves");
         }
         tokio::time::sleep(PAUSE).await;

@@ -172,7 +172,7 @@ impl Waiters {
         });
         awaited.waiting += 1;
         if awaited.known != known {
-            // Another waiter knows another transition: the next poll reports to both.
+            // Another waiter has another transition: the next poll reports to both.
             awaited.known = None;
         }
         let reports = awaited.reports.subscribe();
@@ -223,20 +223,10 @@ impl Waiters {
 
     /// Asks for announcements, if that was not done recently. No process needs to receive it.
     async fn ask_for_announcements(&self) {
-        let now = Instant::now();
-        let moves = {
-            let mut state = self.state();
-            let moves = state.following > 0;
-            let recently = state
-                .asked
-                .is_some_and(|(at, of_moves)| at + ASK_PERIOD > now && of_moves >= moves);
-            if state.waiting == 0 || recently {
-                return;
-            }
-            state.asked = Some((now, moves));
-            moves
-        };
-        if let Err(error) = self.0.store.watch(moves).await {
+        let moves = self.state().announcements_to_ask_for(Instant::now());
+        if let Some(moves) = moves
+            && let Err(error) = self.0.store.watch(moves).await
+        {
             tracing::debug!(%error, "failed to ask for announcements");
         }
     }
@@ -254,13 +244,11 @@ impl Waiters {
         state.all_fresh = false;
         let fresh = std::mem::take(&mut state.fresh);
         let known = |(id, awaited): (&RequestId, &Awaited)| (*id, awaited.known);
-        let requests: Vec<_> = if all {
+        let requests = if all {
             state.awaited.iter().map(known).collect()
         } else {
-            fresh
-                .iter()
-                .filter_map(|id| state.awaited.get_key_value(id).map(known))
-                .collect()
+            let awaited = fresh.iter().filter_map(|id| state.awaited.get_key_value(id));
+            awaited.map(known).collect()
         };
         Some((requests, all))
     }
@@ -299,6 +287,18 @@ impl Waiters {
 }
 
 impl State {
+    /// Whether announcements of all moves are needed; `None` when no callers wait or they were asked for recently.
+    fn announcements_to_ask_for(&mut self, now: Instant) -> Option<bool> {
+        let moves = self.following > 0;
+        let asked = self
+            .asked
+            .filter(|(at, of_moves)| now < *at + ASK_PERIOD && *of_moves >= moves);
+        (self.waiting > 0 && asked.is_none()).then(|| {
+            self.asked = Some((now, moves));
+            moves
+        })
+    }
+
     fn report(&self, id: RequestId, ended: bool) {
         if let Some(awaited) = self.awaited.get(&id) {
             awaited.reports.send_modify(|reports| {

@@ -1,7 +1,7 @@
 //! Metrics of this process, in the text format of Prometheus. [`catalogue`] lists them.
 //!
 //! There is no recorder for the whole process: each component has its own [`Metrics`], so that several nodes in one
-//! process count separately. On frequent paths handles are made once and kept: counting is then one atomic addition.
+//! process count separately. Making a handle is a look-up by name and labels; counting with one is an atomic addition.
 
 pub mod catalogue;
 mod eta_quality;
@@ -21,7 +21,7 @@ use std::{
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 
-use self::catalogue::{Form, Metric};
+use self::catalogue::{ALL, BUILD_INFO, DATABASE_CONNECTIONS, DATABASE_CONNECTIONS_MAX, DATABASE_ERRORS, Form, Metric};
 pub use self::per_kind::PerKind;
 use crate::store::Store;
 
@@ -47,16 +47,14 @@ impl Metrics {
     #[must_use]
     pub fn new() -> Self {
         let metrics = Self::empty();
-        metrics
-            .gauge(&catalogue::BUILD_INFO, &[("version", env!("CARGO_PKG_VERSION"))])
-            .set(1);
+        metrics.set(&BUILD_INFO, &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
         metrics
     }
 
     /// Without any value.
     pub(crate) fn empty() -> Self {
         let mut builder = PrometheusBuilder::new();
-        for metric in catalogue::ALL {
+        for metric in ALL {
             if let Form::Histogram(buckets) = metric.form {
                 let matcher = Matcher::Full(metric.name.to_owned());
                 // Refused only without buckets.
@@ -64,7 +62,7 @@ impl Metrics {
             }
         }
         let recorder = builder.build_recorder();
-        for metric in catalogue::ALL {
+        for metric in ALL {
             let name = KeyName::from_const_str(metric.name);
             match metric.form {
                 Form::Counter => recorder.describe_counter(name, None, metric.help.into()),
@@ -79,7 +77,7 @@ impl Metrics {
         }))
     }
 
-    /// A counter, to be kept on frequent paths.
+    /// A counter.
     pub fn counter(&self, metric: &Metric, labels: &[(&'static str, &str)]) -> Counter {
         self.0.recorder.register_counter(&key(metric, labels), &METADATA)
     }
@@ -89,9 +87,22 @@ impl Metrics {
         self.0.recorder.register_gauge(&key(metric, labels), &METADATA)
     }
 
-    /// A histogram, to be kept on frequent paths; call [`upkeep`](Self::upkeep) from time to time.
+    /// A histogram; call [`upkeep`](Self::upkeep) from time to time.
     pub fn histogram(&self, metric: &Metric, labels: &[(&'static str, &str)]) -> Histogram {
         self.0.recorder.register_histogram(&key(metric, labels), &METADATA)
+    }
+
+    /// Sets a gauge. One without a value is left out, because zero would look healthy.
+    pub(crate) fn set(&self, metric: &Metric, labels: &[(&'static str, &str)], value: impl Into<Option<f64>>) {
+        if let Some(value) = value.into() {
+            self.gauge(metric, labels).set(value);
+        }
+    }
+
+    /// Sets a counter to a total from the database.
+    pub(crate) fn set_total(&self, metric: &Metric, labels: &[(&'static str, &str)], total: i64) {
+        let total = u64::try_from(total).unwrap_or_default();
+        self.counter(metric, labels).absolute(total);
     }
 
     /// Aggregates the observations of histograms, when that is due. Cheap when it is not.
@@ -110,16 +121,14 @@ impl Metrics {
     /// Records the errors and connections that the store has counted.
     pub fn record_database(&self, store: &Store) {
         for (error, count) in store.error_counts() {
-            self.counter(&catalogue::DATABASE_ERRORS, &[("error", error)])
-                .absolute(count);
+            self.counter(&DATABASE_ERRORS, &[("error", error)]).absolute(count);
         }
         let (size, idle) = store.connections_now();
-        let connections = |state| self.gauge(&catalogue::DATABASE_CONNECTIONS, &[("state", state)]);
-        connections("idle").set(idle as f64);
-        connections("in_use").set((size - idle) as f64);
+        for (state, count) in [("idle", idle), ("in_use", size - idle)] {
+            self.set(&DATABASE_CONNECTIONS, &[("state", state)], count as f64);
+        }
         let most = store.pool_options().get_max_connections();
-        self.gauge(&catalogue::DATABASE_CONNECTIONS_MAX, &[])
-            .set(f64::from(most));
+        self.set(&DATABASE_CONNECTIONS_MAX, &[], f64::from(most));
     }
 
     /// Everything, as text.
@@ -129,6 +138,11 @@ impl Metrics {
     }
 }
 
+/// The value of a gauge that shows whether a condition holds.
+pub(crate) fn one_if(holds: bool) -> f64 {
+    u8::from(holds).into()
+}
+
 fn key(metric: &Metric, labels: &[(&'static str, &str)]) -> Key {
     debug_assert!(
         labels.iter().map(|(name, _)| *name).eq(metric.labels.iter().copied()),
@@ -136,11 +150,10 @@ fn key(metric: &Metric, labels: &[(&'static str, &str)]) -> Key {
         metric.name,
         metric.labels
     );
-    let labels: Vec<_> = labels
+    let owned = labels
         .iter()
-        .map(|(name, value)| Label::new(*name, (*value).to_owned()))
-        .collect();
-    Key::from_parts(metric.name, labels)
+        .map(|(name, value)| Label::new(*name, (*value).to_owned()));
+    Key::from_parts(metric.name, owned.collect::<Vec<_>>())
 }
 
 impl Default for Metrics {

@@ -58,11 +58,6 @@ impl Clients {
             Ok(url) => url,
             Err(error) => return Attempted::Refused { status: None, error },
         };
-        let again = |error: String| Attempted::Retry {
-            status: None,
-            error,
-            wait: None,
-        };
         if delivery.secrets.is_empty() {
             return again("there is no signing secret: tidegate webhook secret rotate".to_owned());
         }
@@ -88,16 +83,14 @@ impl Clients {
             &self.public
         };
         let secrets = delivery.secrets.iter().map(String::as_str);
-        client
+        let post = client
             .post(url)
             .header(CONTENT_TYPE, "application/json")
             .header("idempotency-key", delivery.id.to_string())
             .header("tidegate-delivery", delivery.id.to_string())
             .header("tidegate-attempt", delivery.attempt)
-            .header("tidegate-signature", sign(secrets, delivery.claimed_at, &body))
-            .body(body)
-            .send()
-            .await
+            .header("tidegate-signature", sign(secrets, delivery.claimed_at, &body));
+        post.body(body).send().await
     }
 }
 
@@ -111,8 +104,8 @@ struct Message {
     delivery_id: Uuid,
 }
 
-/// The body of a delivery, the same at every attempt: receivers that store idempotency keys with their bodies must see
-/// a replay and not a conflict.
+/// The body of a delivery, the same at every attempt: a receiver that stores idempotency keys with their bodies must
+/// find a replay and not a conflict.
 fn message(delivery: &Delivery) -> serde_json::Result<Vec<u8>> {
     let (response, error) = (delivery.response.clone(), delivery.error.clone());
     serde_json::to_vec(&Message {
@@ -124,9 +117,19 @@ fn message(delivery: &Delivery) -> serde_json::Result<Vec<u8>> {
     })
 }
 
+/// A retry without an answer of the receiver.
+pub(super) fn again(error: String) -> Attempted {
+    Attempted::Retry {
+        status: None,
+        error,
+        wait: None,
+    }
+}
+
 /// Evaluates an answer: 2xx accepts, 410 refuses permanently; any other, a redirect too, is retried.
 fn evaluate(status: StatusCode, headers: &HeaderMap) -> Attempted {
     let number = status.as_u16();
+    let wait = headers.get(RETRY_AFTER);
     if status.is_success() {
         Attempted::Delivered { status: number }
     } else if status == StatusCode::GONE {
@@ -138,9 +141,7 @@ fn evaluate(status: StatusCode, headers: &HeaderMap) -> Attempted {
         Attempted::Retry {
             status: Some(number),
             error: format!("the receiver answered {status}"),
-            wait: headers
-                .get(RETRY_AFTER)
-                .and_then(|value| retry_after(value.to_str().ok()?, Utc::now())),
+            wait: wait.and_then(|value| retry_after(value.to_str().ok()?, Utc::now())),
         }
     }
 }
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn only_2xx_is_taken_and_only_410_is_final() {
+    fn only_2xx_accepts_and_only_410_refuses_permanently() {
         let of = |status| evaluate(StatusCode::from_u16(status).unwrap(), &HeaderMap::new());
 
         for status in [200, 201, 202, 204] {

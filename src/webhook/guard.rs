@@ -32,7 +32,7 @@ impl Resolve for Guard {
             for address in &addresses {
                 check(&host, address.ip(), allow_private)?;
             }
-            Ok(Box::new(addresses.into_iter()) as Box<dyn Iterator<Item = SocketAddr> + Send>)
+            Ok(Box::new(addresses.into_iter()) as _)
         })
     }
 }
@@ -57,11 +57,8 @@ pub(super) fn admit(url: &str, host_port: &str, allow_private: bool) -> Result<U
     let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
         return Err(misread());
     };
-    if !matches!(url.scheme(), "http" | "https")
-        || !url.username().is_empty()
-        || url.password().is_some()
-        || format!("{host}:{port}") != host_port
-    {
+    let has_credentials = !url.username().is_empty() || url.password().is_some();
+    if !matches!(url.scheme(), "http" | "https") || has_credentials || format!("{host}:{port}") != host_port {
         return Err(misread());
     }
     let literal = host.trim_start_matches('[').trim_end_matches(']');

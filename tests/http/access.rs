@@ -145,7 +145,7 @@ async fn each_call_needs_its_scope_and_admin_has_them_all() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn health_is_open_to_everybody() {
+async fn health_needs_no_key() {
     let database = TestDatabase::new().await;
     key(&database, "any", &[Scope::Admin]).await;
     let api = Api::of(&database).await;
@@ -198,7 +198,7 @@ async fn strange_credentials_are_refused_and_never_echoed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_refused_while_sending_a_body_hears_why() {
+async fn a_caller_that_is_refused_while_it_sends_a_body_gets_the_answer() {
     let database = TestDatabase::new().await;
     key(&database, "any", &[Scope::Submit]).await;
     let api = Api::of(&database).await;

@@ -265,7 +265,7 @@ async fn gates_are_shown_marked_held_and_released() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn caps_are_made_changed_held_and_removed() {
+async fn quotas_are_made_changed_held_and_removed() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
     api.submit("direct").await;

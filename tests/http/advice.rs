@@ -51,11 +51,11 @@ async fn the_polls_of_a_request_are_told_once_when_its_end_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn predictions_are_told_as_the_database_has_counted_them() {
+async fn eta_errors_are_cumulative_buckets_of_what_the_database_has_counted() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
-    // Told 3 s each, and ended 2 s early, half a second late, 10 s late.
-    for (seconds, p90_ms) in [(1.0, 2000), (3.5, 3000), (13.0, 20_000)] {
+    // The ETA of each is 3 s; they end 2 s early, half a second late, 10 s late, 40 s late.
+    for (seconds, p90_ms) in [(1.0, 2000), (3.5, 3000), (13.0, 20_000), (43.0, 3000)] {
         let job = api.submit("direct").await;
         let id = job.rsplit('/').next().unwrap();
         database
@@ -76,26 +76,27 @@ async fn predictions_are_told_as_the_database_has_counted_them() {
     };
     eventually("they are counted", || async {
         let sample = of("direct", "tidegate_eta_error_seconds_count{}");
-        Figures::of(&api).await.get(&sample) == Some(3.0)
+        Figures::of(&api).await.get(&sample) == Some(4.0)
     })
     .await;
     let figures = Figures::of(&api).await;
     let error = |sample: &str| figures.get(&of("direct", &format!("tidegate_eta_{sample}")));
     for (bound, count) in [
+        ("-30", 0.0),
         ("-5", 0.0),
         ("-1", 1.0),
         ("0", 1.0),
         ("1", 2.0),
         ("5", 2.0),
         ("30", 3.0),
-        ("+Inf", 3.0),
+        ("+Inf", 4.0),
     ] {
         let sample = format!("error_seconds_bucket{{le=\"{bound}\"}}");
         assert_eq!(error(&sample), Some(count), "{bound}");
     }
     let sum = error("error_seconds_sum{}").unwrap();
-    assert!((8.5..10.0).contains(&sum), "{sum}");
-    assert_eq!(error("p90_stated_total{}"), Some(3.0));
+    assert!((48.5..50.0).contains(&sum), "{sum}");
+    assert_eq!(error("p90_stated_total{}"), Some(4.0));
     assert_eq!(error("p90_held_total{}"), Some(2.0));
     // A kind without any is there from the start, so that rates are right.
     for sample in ["error_seconds_count{}", "p90_stated_total{}"] {
@@ -105,7 +106,7 @@ async fn predictions_are_told_as_the_database_has_counted_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn those_who_wait_are_counted_while_they_do() {
+async fn waiting_callers_are_counted_while_they_wait() {
     let database = TestDatabase::unlimited().await;
     let options = HttpOptions {
         waiters_max: 7,

@@ -41,7 +41,7 @@ async fn a_batch_is_stored_in_order_and_told_when_its_last_is_ready() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_batch_is_refused_and_nothing_of_it_stored() {
+async fn an_invalid_batch_is_refused_and_stores_nothing() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
     let too_many = vec![0; 10_001];

@@ -103,7 +103,7 @@ async fn a_connection_that_says_nothing_or_half_a_head_or_nothing_more_is_closed
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_http_is_refused_and_the_next_connection_served() {
+async fn invalid_http_is_refused_and_the_next_connection_is_served() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
 

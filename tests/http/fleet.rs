@@ -347,7 +347,7 @@ async fn a_closed_gate_costs_no_statement_without_a_key_and_replays_are_answered
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_slow_or_sends_much_at_a_closed_gate_hears_so_all_the_same() {
+async fn a_slow_or_large_submission_to_a_closed_gate_gets_its_429() {
     let database = stage().await;
     let member = Member::start(&database, false).await;
     fill(&database).await;
@@ -379,7 +379,7 @@ async fn who_is_slow_or_sends_much_at_a_closed_gate_hears_so_all_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn figures_say_who_has_refused_and_which_gates_are_closed() {
+async fn metrics_count_refusals_by_copy_and_database_and_show_closed_gates() {
     let database = stage().await;
     let fleet = fleet(&database, 1).await;
     let api = &fleet[0].api;
@@ -453,7 +453,7 @@ async fn a_batch_that_never_fits_is_refused_for_good_and_one_that_will_until_it_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cap_whose_lock_is_kept_is_a_503_that_says_when_to_come_back() {
+async fn a_quota_whose_lock_is_kept_is_a_503_with_retry_after() {
     let database = stage().await;
     // Who waits for less gives up sooner.
     database

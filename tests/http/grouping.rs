@@ -57,7 +57,7 @@ async fn crowd(database: &TestDatabase, size: usize, key: fn(usize) -> String) -
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_arrives_during_a_statement_shares_the_next() {
+async fn submissions_that_arrive_during_a_statement_share_the_next() {
     let database = TestDatabase::new().await;
     let (_api, crowd) = crowd(&database, 200, |place| format!("k{place}")).await;
 
@@ -320,7 +320,7 @@ async fn a_key_of_an_open_transaction_keeps_only_its_request_waiting() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cap_that_is_locked_keeps_only_its_submitter_waiting() {
+async fn a_locked_quota_delays_only_its_submitter() {
     let database = TestDatabase::new().await;
     database
         .execute("select tidegate.quota_set(submitter => 's7', high_water => 10, low_water => 5)")

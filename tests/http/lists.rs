@@ -115,7 +115,7 @@ async fn a_list_is_narrowed_by_states_and_time_on_every_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_list_does_not_take_is_refused() {
+async fn an_unknown_parameter_or_an_invalid_value_of_a_list_is_refused() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
 
@@ -167,7 +167,7 @@ async fn a_rare_match_is_found_page_by_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_shows_the_callers_own_requests_and_everybodys_to_an_admin() {
+async fn a_list_has_the_submitters_own_requests_and_all_for_an_admin() {
     let database = TestDatabase::new().await;
     let alice = key(&database, "alice", &[Scope::Submit]).await;
     let bob = key(&database, "bob", &[Scope::Submit]).await;

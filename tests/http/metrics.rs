@@ -253,7 +253,7 @@ async fn adaptive_timeouts_are_told_in_seconds_as_they_were_last_folded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_callers_make_up_makes_no_new_figures() {
+async fn invented_paths_kinds_and_methods_add_no_metrics() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
     let make_up = async |name: String| {

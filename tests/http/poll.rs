@@ -112,7 +112,7 @@ async fn a_request_whose_response_is_overdue_is_timed_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_a_request_of_the_kind_is_unknown() {
+async fn a_job_id_that_is_no_request_of_the_kind_is_unknown() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
     let path = api.submit("direct").await;
@@ -166,7 +166,7 @@ async fn a_request_that_was_sent_cannot_be_cancelled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_who_cancel_at_once_hear_the_same() {
+async fn concurrent_cancellations_get_the_same_answer() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
 
@@ -262,7 +262,7 @@ async fn a_request_that_was_submitted_again_says_as_what() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_may_cancel_or_answer_is_found_out_without_an_eta() {
+async fn authorising_a_cancellation_or_a_response_computes_no_eta() {
     let database = TestDatabase::unlimited().await;
     let api = Api::of(&database).await;
     let (cancelled, answered) = (api.submit("direct").await, api.submit("direct").await);

@@ -55,7 +55,7 @@ async fn a_body_that_is_not_plain_json_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_postgres_or_a_stage_could_not_hold_is_refused() {
+async fn json_that_postgresql_or_a_stage_cannot_hold_is_refused() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
@@ -191,7 +191,7 @@ async fn a_body_that_is_announced_too_large_is_refused_before_it_comes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_asks_before_sending_too_much_is_told_at_once() {
+async fn a_caller_that_expects_100_continue_gets_the_refusal_of_its_body_at_once() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
 

@@ -153,7 +153,7 @@ async fn a_later_start_counts_in_the_eta() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn headers_that_make_no_sense_are_refused() {
+async fn invalid_headers_are_refused() {
     let database = TestDatabase::new().await;
     let api = Api::of(&database).await;
     let long = "x".repeat(256);

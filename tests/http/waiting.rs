@@ -157,7 +157,7 @@ async fn complete_by_sql(database: &TestDatabase, path: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_end_told_by_another_process_answers_before_anybody_looks() {
+async fn an_end_announced_by_another_process_is_answered_before_the_next_poll() {
     let database = TestDatabase::unlimited().await;
     let node = Listening::of(&database).await;
     let elsewhere = Elsewhere::start(&database, 1).await;
@@ -271,7 +271,7 @@ async fn a_worker_ends_what_a_caller_waits_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn when_nothing_is_heard_the_end_is_found_by_looking() {
+async fn an_end_without_notification_is_found_by_polling() {
     let database = TestDatabase::unlimited().await;
     let node = Listening::deaf(&database.store, &HttpOptions::default()).await;
     let path = awaiting(&database, &node.api).await;
@@ -362,7 +362,7 @@ async fn a_wait_that_is_over_answers_where_the_request_stands_then() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_does_not_want_to_wait_or_asks_for_nothing_known_is_answered_at_once() {
+async fn a_poll_without_a_wait_or_of_an_unknown_request_is_answered_at_once() {
     let database = TestDatabase::unlimited().await;
     let node = Listening::of(&database).await;
     let path = node.api.submit("direct").await;
@@ -388,7 +388,7 @@ async fn who_does_not_want_to_wait_or_asks_for_nothing_known_is_answered_at_once
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn those_who_wait_take_no_place_of_other_calls() {
+async fn waiting_callers_take_no_permit_of_other_calls() {
     let database = TestDatabase::unlimited().await;
     let options = HttpOptions {
         concurrency_limit: 1,

@@ -59,7 +59,7 @@ async fn poll(mut stream: TcpStream) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn thousands_who_wait_cost_a_few_statements_and_all_get_their_answer() {
+async fn thousands_of_waiting_callers_cost_a_few_statements_and_all_get_their_answer() {
     let database = TestDatabase::unlimited().await;
     let options = HttpOptions {
         wait_max: Duration::from_secs(600),

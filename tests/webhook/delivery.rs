@@ -249,7 +249,7 @@ async fn a_deliverer_that_may_not_wait_any_longer_gives_back_what_is_under_way()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_claimed_and_not_sent_is_given_back_with_its_attempt() {
+async fn a_claimed_delivery_that_was_not_sent_is_released_with_its_attempt() {
     let database = TestDatabase::unlimited().await;
     let receiver = Receiver::allowed(&database).await;
     let id = database.ended_telling(&receiver.url()).await;

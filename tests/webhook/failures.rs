@@ -16,7 +16,7 @@ async fn column(database: &TestDatabase, id: RequestId, name: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_taken_is_tried_again_until_it_is() {
+async fn a_delivery_is_repeated_until_the_receiver_accepts() {
     let database = TestDatabase::unlimited().await;
     database.no_backoff().await;
     let receiver = Receiver::allowed(&database).await;

@@ -91,12 +91,9 @@ impl KnownKeys {
     /// The keys; `None` when calls need none. They are at most a second old; with `accepts_old`, of any age when they
     /// cannot be read.
     pub(super) async fn required(self: &Arc<Self>, accepts_old: bool) -> Result<Option<Arc<Keys>>, Arc<StoreError>> {
-        let read = if accepts_old {
-            let read = tokio::time::timeout(PATIENCE, self.latest()).await;
-            read.unwrap_or_else(|_| unavailable("reading the keys takes too long"))
-        } else {
-            self.latest().await
-        };
+        let time_limit = if accepts_old { PATIENCE } else { Duration::MAX };
+        let read = tokio::time::timeout(time_limit, self.latest()).await;
+        let read = read.unwrap_or_else(|_| unavailable("reading the keys takes too long"));
         let copy = self.state().copy.clone();
         let keys = match (read, copy) {
             (Ok(keys), _) => keys,
@@ -159,12 +156,7 @@ impl KnownKeys {
                 began,
                 ..*before
             },
-            _ => Keys {
-                by_id: Arc::default(),
-                version: 0,
-                read_whole_at: began,
-                began,
-            },
+            _ => Keys::none(began),
         };
         loop {
             let changes = self.store.key_changes(keys.version, BATCH).await?;
@@ -189,6 +181,16 @@ fn unavailable(reason: &str) -> Reading {
 }
 
 impl Keys {
+    /// Before the first key is read.
+    fn none(began: Instant) -> Self {
+        Self {
+            by_id: Arc::default(),
+            version: 0,
+            read_whole_at: began,
+            began,
+        }
+    }
+
     /// The key of this id, revoked or not.
     pub(super) fn get(&self, id: &str) -> Option<&Arc<KeyChange>> {
         self.by_id.get(id)
@@ -213,13 +215,7 @@ mod tests {
 
     /// A copy whose read began so long ago.
     fn read_before(age: Duration) -> Arc<Keys> {
-        let began = Instant::now() - age;
-        Arc::new(Keys {
-            by_id: Arc::default(),
-            version: 0,
-            read_whole_at: began,
-            began,
-        })
+        Arc::new(Keys::none(Instant::now() - age))
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Gates: their state, their marks, holding them by hand, their history.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     Json as JsonAnswer,
@@ -8,13 +8,10 @@ use axum::{
     http::request::Parts,
 };
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
-use serde_json::{
-    Number,
-    value::{RawValue, to_raw_value},
-};
+use serde_json::{Number, json, value::to_raw_value};
 use utoipa::ToSchema;
 
-use super::{AdminStore, GatePath, PAGE, PAGE_MAX, QueuePath, history, schemas::ChangedSetting};
+use super::{AdminStore, Answer, GatePath, PAGE, PAGE_MAX, QueuePath, history, schemas::ChangedSetting};
 use crate::{
     http::{
         Api,
@@ -31,14 +28,13 @@ pub(super) struct Gates {
     gates: Vec<Gate>,
 }
 
-/// `GET /v1/admin/gates`: every gate, caps included.
+/// Every gate, those of queues and the quotas of kinds and submitters.
 #[utoipa::path(
     get,
     path = "/v1/admin/gates",
-    summary = "Every gate, those of queues and the caps of kinds and submitters",
-    responses((status = 200, description = "The gates", body = Gates), Refusals<(Call,)>),
+    responses((status = 200, description = "The gates", body = Gates), Refusals<Call>),
 )]
-pub(super) async fn gates(State(api): State<Arc<Api>>) -> Result<JsonAnswer<Gates>, Problem> {
+pub(super) async fn gates(State(api): State<Arc<Api>>) -> Answer<Gates> {
     let gates = api.store.gates(None).await?;
     Ok(JsonAnswer(Gates { gates }))
 }
@@ -108,23 +104,17 @@ pub(super) struct MarkedGate {
 }
 
 impl GateMarks {
-    /// The marks as settings of the gate of this name.
-    fn settings(&self, gate: &str) -> serde_json::Result<BTreeMap<String, Box<RawValue>>> {
-        let high = self.high_water.map(|mark| to_raw_value(&mark));
-        let low = self.low_water.map(|mark| to_raw_value(&mark));
-        let mode = self.mode.map(|mode| to_raw_value(&mode));
-        [("high_water", high), ("low_water", low), ("mode", mode)]
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, value?)))
-            .map(|(name, value)| Ok((format!("{gate}.{name}"), value?)))
-            .collect()
-    }
-
     /// Sets the marks of an existing gate; answers with the gate as it is afterwards.
-    pub(super) async fn set(&self, store: &Store, path: &impl GatePath) -> Result<JsonAnswer<MarkedGate>, Problem> {
-        find(store, path).await?;
-        let settings = self.settings(&path.gate()).unwrap_or_default();
-        let changed = store.config_set_many(&settings).await?;
+    pub(super) async fn set(&self, store: &Store, path: &impl GatePath) -> Answer<MarkedGate> {
+        let gate = find(store, path).await?.name;
+        let marks = [
+            ("high_water", json!(self.high_water)),
+            ("low_water", json!(self.low_water)),
+            ("mode", json!(self.mode)),
+        ];
+        let given = marks.iter().filter(|(_, mark)| !mark.is_null());
+        let settings = given.filter_map(|(name, mark)| Some((format!("{gate}.{name}"), to_raw_value(mark).ok()?)));
+        let changed = store.config_set_many(&settings.collect()).await?;
         let gate = find(store, path).await?;
         Ok(JsonAnswer(MarkedGate { gate, changed }))
     }
@@ -155,11 +145,8 @@ macro_rules! gate_calls {
             params($path),
             responses((status = 200, description = "The gate", body = Gate), Refusals<(Call, $unknown)>),
         )]
-        pub(in crate::http::admin) async fn $get(
-            State(api): State<Arc<Api>>,
-            path: $path,
-        ) -> Result<JsonAnswer<Gate>, Problem> {
-            $crate::http::admin::gates::find(&api.store, &path).await.map(JsonAnswer)
+        pub(super) async fn $get(State(api): State<Arc<Api>>, path: $path) -> Answer<Gate> {
+            find(&api.store, &path).await.map(JsonAnswer)
         }
 
         /// Sets marks and mode of an existing gate, as far as the body names them. Answers with the gate and the
@@ -175,11 +162,11 @@ macro_rules! gate_calls {
                 Refusals<(Call, $unknown, WithBody, Changing)>,
             ),
         )]
-        pub(in crate::http::admin) async fn $patch(
+        pub(super) async fn $patch(
             AdminStore(store): AdminStore,
             path: $path,
             Json(marks): Json<GateMarks>,
-        ) -> Result<JsonAnswer<MarkedGate>, Problem> {
+        ) -> Answer<MarkedGate> {
             marks.set(&store, &path).await
         }
 
@@ -193,11 +180,8 @@ macro_rules! gate_calls {
                 params($path),
                 responses((status = 200, description = "The gate", body = ForcedGate), Refusals<(Call, $unknown)>),
             )]
-            pub(in crate::http::admin) async fn $call(
-                AdminStore(store): AdminStore,
-                path: $path,
-            ) -> Result<JsonAnswer<ForcedGate>, Problem> {
-                $crate::http::admin::gates::force(&store, &path, $crate::store::GateHold::$hold).await
+            pub(super) async fn $call(AdminStore(store): AdminStore, path: $path) -> Answer<ForcedGate> {
+                force(&store, &path, GateHold::$hold).await
             }
         )+
     };
@@ -210,15 +194,11 @@ gate_calls! {
     patch mark_gate "Set a gate's marks and mode";
     post close_gate "/v1/admin/gates/{queue}/close" Close "Hold a gate closed";
     post open_gate "/v1/admin/gates/{queue}/open" Open "Hold a gate open";
-    post release_gate "/v1/admin/gates/{queue}/release" Release "Let a gate go by its marks again";
+    post release_gate "/v1/admin/gates/{queue}/release" Release "Let a gate follow its marks again";
 }
 
 /// Holds an existing gate, or releases it; answers with the gate as it is afterwards.
-pub(super) async fn force(
-    store: &Store,
-    path: &impl GatePath,
-    hold: GateHold,
-) -> Result<JsonAnswer<ForcedGate>, Problem> {
+pub(super) async fn force(store: &Store, path: &impl GatePath, hold: GateHold) -> Answer<ForcedGate> {
     find(store, path).await?;
     let changed = store.gate_force(&path.gate(), hold).await?;
     let gate = find(store, path).await?;
@@ -237,22 +217,19 @@ history!(
     gate = "tx"
 );
 
-/// `GET /v1/admin/gates/history`: when gates closed and opened, and why, the latest first. `next_before` is where the
-/// next page begins, null on the last one.
+/// When gates closed and opened, and why, the latest first.
+///
+/// `next_before` is where the next page begins, null on the last one.
 #[utoipa::path(
     get,
     path = "/v1/admin/gates/history",
-    summary = "When gates closed and opened, and why, the latest first",
     params(HistoryQuery),
     responses(
         (status = 200, description = "A page of changes", body = History),
         Refusals<(Call, WithQuery)>,
     ),
 )]
-pub(super) async fn gates_history(
-    State(api): State<Arc<Api>>,
-    query: HistoryQuery,
-) -> Result<JsonAnswer<History>, Problem> {
+pub(super) async fn gates_history(State(api): State<Arc<Api>>, query: HistoryQuery) -> Answer<History> {
     let limit = query.limit.unwrap_or(PAGE);
     let changes = api.store.gate_history(query.gate.as_deref(), limit, query.before);
     Ok(JsonAnswer(History::page(changes.await?, limit)))

@@ -6,13 +6,12 @@ use axum::{Json, extract::State};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{AdminStore, GatePath, QueuePath};
+use super::{AdminStore, Answer, GatePath, QueuePath};
 use crate::{
     error::StoreError,
     http::{
         Api,
         openapi::refusals::{Call, OfQueue, Refusals},
-        problem::Problem,
     },
     store::{QueueOverview, Store},
 };
@@ -23,14 +22,13 @@ pub(super) struct Queues {
     queues: Vec<QueueOverview>,
 }
 
-/// `GET /v1/admin/queues`: depth, holds, drain rates, limits and gate of every queue.
+/// Depth, holds, drain rates, limits and gate of every queue.
 #[utoipa::path(
     get,
     path = "/v1/admin/queues",
-    summary = "Depth, holds, drain rates, limits and gate of every queue",
-    responses((status = 200, description = "The queues", body = Queues), Refusals<(Call,)>),
+    responses((status = 200, description = "The queues", body = Queues), Refusals<Call>),
 )]
-pub(super) async fn queues(State(api): State<Arc<Api>>) -> Result<Json<Queues>, Problem> {
+pub(super) async fn queues(State(api): State<Arc<Api>>) -> Answer<Queues> {
     let queues = api.store.queue_overview().await?;
     Ok(Json(Queues { queues }))
 }
@@ -45,31 +43,33 @@ pub(super) struct PausedQueue {
     changed: bool,
 }
 
-/// `POST /v1/admin/queues/{queue}/pause`: stops claims, everywhere; `changed` is false when they were stopped before.
+/// Stop a queue's claims, everywhere.
+///
+/// `changed` is false when they were stopped before.
 #[utoipa::path(
     post,
     path = "/v1/admin/queues/{queue}/pause",
-    summary = "Stop a queue's claims, everywhere",
     params(QueuePath),
     responses((status = 200, description = "They are stopped", body = PausedQueue), Refusals<(Call, OfQueue)>),
 )]
-pub(super) async fn pause(AdminStore(store): AdminStore, path: QueuePath) -> Result<Json<PausedQueue>, Problem> {
+pub(super) async fn pause(AdminStore(store): AdminStore, path: QueuePath) -> Answer<PausedQueue> {
     set(&store, path, true).await
 }
 
-/// `POST /v1/admin/queues/{queue}/resume`: lets claims go on; `changed` is false when they were not stopped.
+/// Let a queue's claims go on.
+///
+/// `changed` is false when they were not stopped.
 #[utoipa::path(
     post,
     path = "/v1/admin/queues/{queue}/resume",
-    summary = "Let a queue's claims go on",
     params(QueuePath),
     responses((status = 200, description = "They go on", body = PausedQueue), Refusals<(Call, OfQueue)>),
 )]
-pub(super) async fn resume(AdminStore(store): AdminStore, path: QueuePath) -> Result<Json<PausedQueue>, Problem> {
+pub(super) async fn resume(AdminStore(store): AdminStore, path: QueuePath) -> Answer<PausedQueue> {
     set(&store, path, false).await
 }
 
-async fn set(store: &Store, path: QueuePath, paused: bool) -> Result<Json<PausedQueue>, Problem> {
+async fn set(store: &Store, path: QueuePath, paused: bool) -> Answer<PausedQueue> {
     let changed = match store.pause(Some(&path.queue), paused).await {
         Err(StoreError::UnknownQueue(_)) => return Err(path.unknown()),
         paused => paused?,

@@ -6,6 +6,8 @@ use utoipa::{
     openapi::{ArrayBuilder, ObjectBuilder, OneOfBuilder, RefOr, Schema, Type},
 };
 
+use crate::http::openapi::schemas::words;
+
 /// A setting's value: a number, a text, `true` or `false`, a list of texts, or null for none.
 pub(super) struct SettingValue;
 
@@ -27,9 +29,17 @@ impl utoipa::PartialSchema for SettingValue {
 
 impl ToSchema for SettingValue {}
 
+fn types() -> RefOr<Schema> {
+    words(["number", "boolean", "text", "interval", "list", "backoff"])
+}
+
+fn operations() -> RefOr<Schema> {
+    words(["insert", "update", "delete"])
+}
+
 /// A setting.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "describes what `ConfigSetting` is shown as")]
+#[expect(dead_code, reason = "describes what `ConfigSetting` is serialised as")]
 pub(super) struct Setting {
     /// Its documented name, such as `tx.per_seconds`.
     name: String,
@@ -38,8 +48,8 @@ pub(super) struct Setting {
     /// The unit of the value.
     #[schema(required)]
     unit: Option<String>,
-    #[schema(inline)]
-    r#type: SettingType,
+    #[schema(schema_with = types)]
+    r#type: String,
     /// Its subject, such as `queue tx`.
     subject: String,
     /// Whether it has the value that its row came with.
@@ -51,22 +61,9 @@ pub(super) struct Setting {
     comment: Option<String>,
 }
 
-/// The type of a value.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[expect(dead_code, reason = "describes words of the database's")]
-enum SettingType {
-    Number,
-    Boolean,
-    Text,
-    Interval,
-    List,
-    Backoff,
-}
-
 /// A setting that has changed.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "describes what `ConfigChange` is shown as")]
+#[expect(dead_code, reason = "describes what `ConfigChange` is serialised as")]
 pub(super) struct ChangedSetting {
     /// Its documented name.
     name: String,
@@ -80,7 +77,7 @@ pub(super) struct ChangedSetting {
 
 /// A change of the configuration.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "describes what `ConfigRecord` is shown as")]
+#[expect(dead_code, reason = "describes what `ConfigRecord` is serialised as")]
 pub(super) struct ConfigurationChange {
     /// Ascends with time.
     id: i64,
@@ -91,8 +88,8 @@ pub(super) struct ConfigurationChange {
     /// The actor that the program named.
     #[schema(required)]
     on_behalf_of: Option<String>,
-    #[schema(inline)]
-    operation: Operation,
+    #[schema(schema_with = operations)]
+    operation: String,
     /// The setting's subject, such as `queue tx`.
     subject: String,
     /// Its documented name.
@@ -101,14 +98,4 @@ pub(super) struct ConfigurationChange {
     old: SettingValue,
     /// The new value.
     new: SettingValue,
-}
-
-/// The change of a setting's row.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[expect(dead_code, reason = "describes words of the database's")]
-enum Operation {
-    Insert,
-    Update,
-    Delete,
 }

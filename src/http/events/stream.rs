@@ -52,46 +52,39 @@ pub(super) struct EventStream {
 }
 
 impl EventStream {
-    /// The stream of a call with these extensions.
-    pub(super) fn new(
-        id: RequestId,
-        waiter: Waiter,
-        extensions: &Extensions,
+    /// The events of a request from here on, for a reader that has its transitions up to `known`, as the answer to a
+    /// call with these extensions.
+    pub(super) fn events(
         streams: Arc<Streams>,
         permit: OwnedSemaphorePermit,
-    ) -> Self {
-        Self {
-            id,
+        waiter: Waiter,
+        extensions: &Extensions,
+        known: Option<i32>,
+        progress: Progress,
+    ) -> impl Stream<Item = Result<Event, axum::Error>> + use<> {
+        // A reader that has the state gets only the other changes.
+        let known = known.filter(|known| *known == progress.transition_no);
+        let last_sent = known.map(|transition_no| LastSent {
+            transition_no,
+            position: None,
+            eta_seconds: None,
+        });
+        let mut stream = Self {
+            id: progress.outlook.id,
             waiter,
             until: Instant::now() + streams.time,
             caller: extensions.get().cloned(),
             shutdown: Shutdown::of(extensions),
-            last_sent: None,
+            last_sent,
             events: VecDeque::from([Ok(Event::default().retry(RETRY))]),
             ended: false,
             streams,
             _permit: permit,
-        }
-    }
-
-    /// The events of the request from here on, for a reader that knows its transitions up to `known`.
-    pub(super) fn events(
-        mut self,
-        known: Option<i32>,
-        progress: Progress,
-    ) -> impl Stream<Item = Result<Event, axum::Error>> {
-        // A reader that knows the state gets only the other changes.
-        self.last_sent = known
-            .filter(|known| *known == progress.transition_no)
-            .map(|transition_no| LastSent {
-                transition_no,
-                position: None,
-                eta_seconds: None,
-            });
-        self.push_changes(progress);
-        stream::unfold(self, |mut this| async move {
-            let event = this.next().await?;
-            Some((event, this))
+        };
+        stream.push_changes(progress);
+        stream::unfold(stream, |mut stream| async move {
+            let event = stream.next().await?;
+            Some((event, stream))
         })
     }
 

@@ -8,13 +8,12 @@
 
 use std::{collections::BTreeMap, marker::PhantomData};
 
-use serde_json::json;
 use utoipa::{
     IntoResponses,
-    openapi::{AllOfBuilder, ContentBuilder, ObjectBuilder, Ref, RefOr, Response, ResponseBuilder, Type},
+    openapi::{AllOfBuilder, Content, ObjectBuilder, Ref, RefOr, Response, ResponseBuilder, Type},
 };
 
-use super::super::problem::*;
+use super::{super::problem::*, schemas::words};
 
 /// A set of classes that a call may be refused with.
 pub(in crate::http) trait Refusing {
@@ -40,7 +39,7 @@ macro_rules! sets {
 sets! {
     /// Any call; overloaded: too many connections are open.
     Anywhere = [INTERNAL, TIMED_OUT, OVERLOADED];
-    /// A call that asks the database.
+    /// A call that reads the database.
     Asking = [DATABASE_UNAVAILABLE, NOT_MIGRATED, NOT_PERMITTED];
     /// A call that may need a key.
     Guarded = [UNAUTHENTICATED, FORBIDDEN, FOREIGN_ORIGIN];
@@ -50,8 +49,8 @@ sets! {
     OfJob = [UNKNOWN_KIND, UNKNOWN_REQUEST];
     /// A path that names a queue.
     OfQueue = [UNKNOWN_QUEUE];
-    /// A path that names a cap.
-    OfCap = [UNKNOWN_CAP];
+    /// A path that names a quota.
+    OfQuota = [UNKNOWN_QUOTA];
     /// A call that names settings.
     OfSetting = [UNKNOWN_SETTING];
     /// A query.
@@ -89,12 +88,10 @@ macro_rules! joined {
     };
 }
 
-joined!(A);
 joined!(A B);
 joined!(A B C);
 joined!(A B C D);
 joined!(A B C D E);
-joined!(A B C D E F);
 
 /// The problem documents of a set, or of a tuple of sets.
 pub(in crate::http) struct Refusals<T>(PhantomData<T>);
@@ -117,41 +114,22 @@ impl<T: Refusing> IntoResponses for Refusals<T> {
 
 /// The problem document with one of these classes.
 fn refusal(status: u16, classes: &[&'static Class]) -> Response {
-    let says: Vec<_> = classes
-        .iter()
-        .map(|class| format!("`{}`: {}", class.code, class.title))
-        .collect();
-    let words = |word: fn(&Class) -> String| {
-        ObjectBuilder::new()
-            .schema_type(Type::String)
-            .enum_values(Some(classes.iter().map(|class| word(class))))
-    };
+    let titles = classes.iter().map(|class| format!("`{}`: {}", class.code, class.title));
+    let types = classes.iter().map(|class| format!("{TYPE_PREFIX}{}", class.code));
+    let status = ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .enum_values(Some([status]));
     let own = ObjectBuilder::new()
-        .property("code", words(|class| class.code.to_owned()))
-        .property("type", words(|class| format!("{TYPE_PREFIX}{}", class.code)))
-        .property("title", words(|class| class.title.to_owned()))
-        .property(
-            "status",
-            ObjectBuilder::new()
-                .schema_type(Type::Integer)
-                .enum_values(Some([status])),
-        );
+        .property("code", words(classes.iter().map(|class| class.code)))
+        .property("type", words(types))
+        .property("title", words(classes.iter().map(|class| class.title)))
+        .property("status", status);
     let schema = AllOfBuilder::new().item(Ref::from_schema_name("Problem")).item(own);
-    let example = classes.first().map(|class| {
-        json!({
-            "type": format!("{TYPE_PREFIX}{}", class.code),
-            "title": class.title,
-            "status": status,
-            "detail": "the cause of this occurrence, and the remedy",
-            "code": class.code,
-            "retryable": class.retryable,
-        })
-    });
+    let mut content = Content::new(Some(schema));
+    let document = classes[0].document("the cause of this occurrence, and the remedy".to_owned());
+    content.example = serde_json::to_value(document).ok();
     ResponseBuilder::new()
-        .description(says.join("; "))
-        .content(
-            "application/problem+json",
-            ContentBuilder::new().schema(Some(schema)).example(example).build(),
-        )
+        .description(titles.collect::<Vec<_>>().join("; "))
+        .content("application/problem+json", content)
         .build()
 }

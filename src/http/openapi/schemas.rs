@@ -8,43 +8,7 @@ use utoipa::{
     openapi::{ArrayBuilder, ObjectBuilder, RefOr, Schema, Type, schema::SchemaType},
 };
 
-use super::super::problem::{self, Class};
 use crate::request::Status;
-
-/// The error of a call (RFC 9457).
-#[derive(ToSchema)]
-#[schema(as = Problem)]
-#[expect(dead_code, reason = "describes what `Problem::into_response` writes")]
-pub(in crate::http) struct ProblemDocument {
-    /// The class of problem, as a URI.
-    #[schema(format = "uri", example = "urn:problem-type:tidegate:unknown_kind")]
-    r#type: String,
-    /// The class of problem, in words.
-    title: String,
-    /// The status of the answer.
-    #[schema(minimum = 400, maximum = 599)]
-    status: u16,
-    /// The cause of this occurrence, and the remedy.
-    detail: String,
-    /// The class of problem, for programs: stable.
-    #[schema(value_type = Code)]
-    code: String,
-    /// Whether the same call may succeed later without any intervention.
-    retryable: bool,
-}
-
-/// The codes of all classes.
-struct Code;
-
-impl PartialSchema for Code {
-    fn schema() -> RefOr<Schema> {
-        let mut codes: Vec<_> = problem::ALL.iter().map(|class: &&Class| class.code).collect();
-        codes.sort_unstable();
-        words(codes)
-    }
-}
-
-impl ToSchema for Code {}
 
 impl PartialSchema for Status {
     fn schema() -> RefOr<Schema> {
@@ -58,11 +22,27 @@ impl ToSchema for Status {
     }
 }
 
-fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> RefOr<Schema> {
+/// One of these words.
+pub(in crate::http) fn words(words: impl IntoIterator<Item = impl Into<Value>>) -> RefOr<Schema> {
     ObjectBuilder::new()
         .schema_type(Type::String)
         .enum_values(Some(words))
         .into()
+}
+
+/// The public status of a request that is under way.
+pub(in crate::http) fn queued() -> RefOr<Schema> {
+    words(["queued"])
+}
+
+/// The public statuses of requests that have ended.
+pub(in crate::http) fn ended() -> RefOr<Schema> {
+    words(["succeeded", "failed", "timed_out"])
+}
+
+/// The outcome of a cancellation.
+pub(in crate::http) fn cancelled() -> RefOr<Schema> {
+    words(["cancelled"])
 }
 
 /// Any JSON value.
@@ -86,7 +66,8 @@ pub(in crate::http) struct ErrorDocument {
 #[schema(as = Event)]
 #[expect(dead_code, reason = "describes what `events` writes")]
 pub(in crate::http) struct EventFields {
-    event: EventName,
+    #[schema(schema_with = events)]
+    event: String,
     /// The number of the request's latest transition, for `Last-Event-ID`.
     #[schema(pattern = "^[1-9][0-9]*$")]
     id: String,
@@ -94,15 +75,8 @@ pub(in crate::http) struct EventFields {
     data: String,
 }
 
-/// The sort of an event.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[expect(dead_code, reason = "describes what `events` writes")]
-enum EventName {
-    State,
-    Position,
-    Eta,
-    Result,
+fn events() -> RefOr<Schema> {
+    words(["state", "position", "eta", "result"])
 }
 
 /// The payloads of a batch.

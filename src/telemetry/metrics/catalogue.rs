@@ -69,39 +69,35 @@ const GROUP_SIZES: &[f64] = &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500
 use Form::{Counter, Gauge, Histogram};
 
 metrics! {
-    BUILD_INFO = Gauge, "tidegate_build_info" ["version"], "Always 1; the label says which version runs";
+    BUILD_INFO = Gauge, "tidegate_build_info" ["version"], "Always 1; the label has the version";
 
     HTTP_REQUESTS = Counter, "tidegate_http_requests_total" ["route", "method", "status"],
         "Answered HTTP requests; route `unmatched`: no such path";
     HTTP_DURATION = Histogram(CALL_SECONDS), "tidegate_http_request_duration_seconds" ["route", "method"],
         "Time from a request's head to the answer's";
     HTTP_IN_FLIGHT = Gauge, "tidegate_http_requests_in_flight" [], "Requests of /v1 that are under way";
-    HTTP_IN_FLIGHT_MAX = Gauge, "tidegate_http_requests_in_flight_max" [],
-        "How many may be; one more gets 503 (`overloaded`)";
+    HTTP_IN_FLIGHT_MAX = Gauge, "tidegate_http_requests_in_flight_max" [], "The most at once; one more gets 503";
 
     SUBMISSIONS = Counter, "tidegate_submissions_total" ["kind", "outcome"],
         "Submissions over HTTP: `accepted`, `replayed`, `refused` (gate closed), `failed` (any other error)";
     GATE_REFUSALS = Counter, "tidegate_gate_refusals_total" ["kind", "by"],
-        "Submissions over HTTP that a closed or full gate has refused, by who knew: this node's `copy`, which counts a batch as one, or the `database`, which counts its requests";
+        "Submissions over HTTP that a closed or full gate has refused, by what decided: this node's `copy`, which counts a batch as one, or the `database`, which counts its requests";
     GATE_COPY_CLOSED = Gauge, "tidegate_gate_copy_closed" ["gate"],
         "Whether the gate is closed in this node's copy; gates of kinds and submitters, too";
     GATE_COPY_AGE = Gauge, "tidegate_gate_copy_age_seconds" [],
         "Time since this node last read the gates; above 6, its copy refuses no submission";
-    SUBMISSION_GROUP_SIZE = Histogram(GROUP_SIZES), "tidegate_submission_group_size" [],
-        "How many submissions shared one statement";
-    POLLS = Counter, "tidegate_polls_total" ["kind", "answer"],
-        "Polls over HTTP that found their request: `in_progress` or `ended`";
+    SUBMISSION_GROUP_SIZE = Histogram(GROUP_SIZES), "tidegate_submission_group_size" [], "Submissions per statement";
+    POLLS = Counter, "tidegate_polls_total" ["kind", "answer"], "Polls that found a request: `in_progress`, `ended`";
     POLLS_PER_REQUEST = Histogram(POLL_COUNTS), "tidegate_polls_per_request" ["kind"],
-        "Polls of a request, until one has told its end";
+        "Polls of a request up to its end";
     POLL_LATENESS = Histogram(LATENESS_SECONDS), "tidegate_poll_lateness_seconds" ["kind"],
-        "For how long an end had been there when a poll first told it";
+        "Time from a request's end to the first poll that returned it";
     WAITING_CALLERS = Gauge, "tidegate_waiting_callers" ["how"],
-        "Callers who wait here: `held` (`Prefer: wait`), `stream` (server-sent events)";
+        "Callers that wait here: `held` (`Prefer: wait`), `stream` (server-sent events)";
     WAITING_CALLERS_MAX = Gauge, "tidegate_waiting_callers_max" [],
         "How many may; one more is answered at once, or gets 503 instead of a stream";
 
-    DATABASE_UP = Gauge, "tidegate_database_up" [],
-        "Whether the database answered the last reading of the figures it has, in time";
+    DATABASE_UP = Gauge, "tidegate_database_up" [], "Whether the database answered the last reading in time";
     DATABASE_ERRORS = Counter, "tidegate_database_errors_total" ["error"],
         "Statements that failed: `unavailable` (no database, or too slow), `busy` (deadlock, lock or statement timeout), \
          `not_migrated`, `other`";
@@ -112,8 +108,7 @@ metrics! {
     QUEUE_DEPTH = Gauge, "tidegate_queue_depth" ["queue"], "All messages";
     QUEUE_WAITING = Gauge, "tidegate_queue_waiting" ["queue"], "Messages that may be taken now";
     QUEUE_HELD = Gauge, "tidegate_queue_held" ["queue"], "Messages under a lease";
-    QUEUE_BACKING_OFF = Gauge, "tidegate_queue_backing_off" ["queue"],
-        "Messages that come due later: a backoff or a delayed start";
+    QUEUE_BACKING_OFF = Gauge, "tidegate_queue_backing_off" ["queue"], "Snoozed messages: a backoff or a delayed start";
     QUEUE_OLDEST_AGE = Gauge, "tidegate_queue_oldest_age_seconds" ["queue"],
         "How long its oldest message has been in the queue; 0: empty";
     QUEUE_UNSERVED = Gauge, "tidegate_queue_unserved" ["queue", "kind"],
@@ -129,9 +124,8 @@ metrics! {
     GATE_HIGH_WATER = Gauge, "tidegate_gate_high_water" ["queue"], "The depth at which the gate closes";
     GATE_LOW_WATER = Gauge, "tidegate_gate_low_water" ["queue"], "The depth at which it opens again";
     ETA_ERROR = Histogram(ETA_ERROR_SECONDS), "tidegate_eta_error_seconds" ["kind"],
-        "How much later than told at submit a request has ended; negative: earlier";
-    ETA_P90_STATED = Counter, "tidegate_eta_p90_stated_total" ["kind"],
-        "Ended requests whose callers were told a time for 90 percent";
+        "How much later than stated at submit a request has ended; negative: earlier";
+    ETA_P90_STATED = Counter, "tidegate_eta_p90_stated_total" ["kind"], "Ended requests that had a stated p90 time";
     ETA_P90_HELD = Counter, "tidegate_eta_p90_held_total" ["kind"], "Those of them that ended within it; nine in ten is right";
     WEBHOOKS = Gauge, "tidegate_webhook_deliveries" ["state"],
         "Deliveries to callback URLs, counted up to 100,000: `waiting` (for an attempt), `under_way`, `failed` (given up)";
@@ -140,15 +134,13 @@ metrics! {
     WEBHOOK_OLDEST_AGE = Gauge, "tidegate_webhook_oldest_age_seconds" [],
         "Age of the oldest delivery that is neither made nor given up; 0: there is none";
     SLI_RETRY_RATE = Gauge, "tidegate_sli_retry_rate" ["kind", "stage"],
-        "Retries per request over the last five minutes; absent: no request";
-    SLI_TIMEOUT_RATE = Gauge, "tidegate_sli_timeout_rate" ["kind", "stage"],
-        "Timeouts per request over the last five minutes";
-    SLI_ERROR_RATIO = Gauge, "tidegate_sli_error_ratio" ["kind", "stage"],
-        "Share of calls that failed over the last five minutes";
+        "Retries per request over five minutes; absent: no request";
+    SLI_TIMEOUT_RATE = Gauge, "tidegate_sli_timeout_rate" ["kind", "stage"], "Timeouts per request over five minutes";
+    SLI_ERROR_RATIO = Gauge, "tidegate_sli_error_ratio" ["kind", "stage"], "Share of failed calls over five minutes";
     SLI_DUP_DROP_RATE = Gauge, "tidegate_sli_dup_drop_rate" ["kind", "stage"],
-        "Share of submissions over HTTP that were duplicates, over the last five minutes";
+        "Share of submissions over HTTP that were duplicates, over five minutes";
     SLI_LATENCY = Gauge, "tidegate_sli_latency_seconds" ["kind", "stage", "quantile"],
-        "Latency of calls over the last five minutes: quantiles 0.5 and 0.99";
+        "Latency of calls over five minutes: quantiles 0.5 and 0.99";
     SLI_CIRCUIT_OPEN_RATIO = Gauge, "tidegate_sli_circuit_open_ratio" ["kind", "stage"],
         "For what share of the last five minutes the breaker was not closed";
     THREADS_RETRY_RATE = Gauge, "Threads_retry_rate" ["kind", "stage"],
@@ -163,10 +155,8 @@ metrics! {
         "`Threads.circuit.open_ratio`: another name of `tidegate_sli_circuit_open_ratio`";
     CALLS = Counter, "tidegate_calls_total" ["kind", "stage", "outcome"],
         "Calls settled, whole fleet: `answered`, `failed`, `timed_out`";
-    RETRIES = Counter, "tidegate_retries_total" ["kind", "stage"],
-        "Calls that were to be made again, whole fleet";
-    HEDGES = Counter, "tidegate_hedges_total" ["kind", "stage"],
-        "Hedged calls, whole fleet";
+    RETRIES = Counter, "tidegate_retries_total" ["kind", "stage"], "Calls that were to be made again, whole fleet";
+    HEDGES = Counter, "tidegate_hedges_total" ["kind", "stage"], "Hedged calls, whole fleet";
     BREAKER_STATE = Gauge, "tidegate_breaker_state" ["kind", "stage", "state"],
         "1 for the state the breaker is in: `closed`, `half_open`, `open`; absent: there is none";
     POLICY_STRETCH = Gauge, "tidegate_policy_stretch" ["kind", "stage"],
@@ -185,13 +175,12 @@ metrics! {
         "Workers known: `alive`, `stopped` (by themselves), `lost` (not seen for 30 s)";
     MAINTENANCE_LAG = Gauge, "tidegate_maintenance_lag_seconds" ["duty"], "For how long a maintenance duty has been overdue";
     RECOVERED = Counter, "tidegate_recovered_total" ["what"],
-        "What `tidegate recover` has put right, by figure: `reset`, `rebuilt`, `expired` and the others of its summary";
+        "What `tidegate recover` has corrected, by figure: `reset`, `rebuilt`, `expired` and the others of its summary";
 
     WORKER_CLAIMED = Counter, "tidegate_worker_claimed_total" ["queue"], "Requests claimed by this worker";
     WORKER_CALL_DURATION = Histogram(STAGE_SECONDS), "tidegate_worker_call_duration_seconds" ["queue"],
         "Time from a request's claim to its outcome; a send's wait for its time included";
-    WORKER_HEDGES = Counter, "tidegate_worker_hedges_total" ["queue"],
-        "Calls made beyond the first of a request, because that was slow";
+    WORKER_HEDGES = Counter, "tidegate_worker_hedges_total" ["queue"], "Calls beyond the first of a slow request";
     WORKER_SETTLED = Counter, "tidegate_worker_settled_total" ["queue", "outcome"],
         "Outcomes stored: `passed`, `snoozed`, `check_failed`, `receipt`, `retry`, `rejected`, `released`";
     WORKER_LEASES_LOST = Counter, "tidegate_worker_leases_lost_total" ["queue"],

@@ -11,16 +11,7 @@ use std::{
 
 use tokio::sync::Mutex;
 
-use super::{
-    Metrics,
-    catalogue::{
-        DATABASE_UP, ETA_P90_HELD, ETA_P90_STATED, GATE_CLOSED, GATE_HIGH_WATER, GATE_LOW_WATER, MAINTENANCE_LAG,
-        Metric, QUEUE_BACKING_OFF, QUEUE_CONCURRENCY_LIMIT, QUEUE_DEPTH, QUEUE_DRAIN_RATE, QUEUE_HELD,
-        QUEUE_OLDEST_AGE, QUEUE_PAUSED, QUEUE_RATE_LIMIT, QUEUE_UNSERVED, QUEUE_WAITING, RECOVERED, REQUESTS,
-        RESPONSES_EXPIRED, WEBHOOK_OLDEST_AGE, WEBHOOKS, WORKERS,
-    },
-    eta_quality, stages,
-};
+use super::{Metrics, catalogue::*, eta_quality, one_if, stages};
 use crate::{
     error::StoreError,
     store::{QueueOverview, Store},
@@ -59,19 +50,16 @@ impl Overview {
             return Arc::clone(text);
         }
         let began = Instant::now();
-        let text = match tokio::time::timeout(PATIENCE, self.read()).await {
-            Ok(Ok(text)) => text,
-            outcome => {
-                let reason = match outcome {
-                    Ok(Err(error)) => error.to_string(),
-                    _ => format!("no answer within {} s", PATIENCE.as_secs()),
-                };
-                tracing::debug!(error = reason, "failed to read the database's metrics");
-                let metrics = Metrics::empty();
-                metrics.gauge(&DATABASE_UP, &[]).set(0);
-                metrics.render()
-            }
-        };
+        let read = tokio::time::timeout(PATIENCE, self.read());
+        let read = read
+            .await
+            .unwrap_or_else(|_| Err(StoreError::Unavailable("no answer in time".to_owned())));
+        let text = read.unwrap_or_else(|error| {
+            tracing::debug!(%error, "failed to read the database's metrics");
+            let metrics = Metrics::empty();
+            metrics.set(&DATABASE_UP, &[], 0.0);
+            metrics.render()
+        });
         let text = Arc::from(text);
         *last = Some((Arc::clone(&text), Instant::now() + FRESH.max(began.elapsed() * 4)));
         text
@@ -79,15 +67,12 @@ impl Overview {
 
     async fn read(&self) -> Result<String, StoreError> {
         let metrics = Metrics::empty();
-        let set = |metric: &Metric, labels: &[(&'static str, &str)], value: f64| {
-            metrics.gauge(metric, labels).set(value);
-        };
         for count in self.store.request_overview().await? {
             let labels = [("kind", &*count.kind), ("status", &*count.status)];
-            set(&REQUESTS, &labels, count.requests as f64);
+            metrics.set(&REQUESTS, &labels, count.requests as f64);
         }
         for queue in self.store.queue_overview().await? {
-            set_queue(&queue, set);
+            set_queue(&metrics, &queue);
         }
         let mut workers = [("alive", 0.0), ("stopped", 0.0), ("lost", 0.0)];
         for worker in self.store.worker_overview().await? {
@@ -99,65 +84,57 @@ impl Overview {
             workers[state].1 += 1.0;
         }
         for (state, count) in workers {
-            set(&WORKERS, &[("state", state)], count);
+            metrics.set(&WORKERS, &[("state", state)], count);
         }
         for duty in self.store.maintenance_overview().await? {
-            set(&MAINTENANCE_LAG, &[("duty", &duty.duty)], duty.overdue_seconds);
+            metrics.set(&MAINTENANCE_LAG, &[("duty", &duty.duty)], duty.overdue_seconds);
         }
-        let count = |metric: &Metric, labels: &[(&'static str, &str)], count: i64| {
-            let count = u64::try_from(count).unwrap_or_default();
-            metrics.counter(metric, labels).absolute(count);
-        };
         for (figure, recovered) in self.store.recovered().await? {
-            count(&RECOVERED, &[("what", &*figure)], recovered);
+            metrics.set_total(&RECOVERED, &[("what", &*figure)], recovered);
         }
         let webhooks = self.store.webhook_counts().await?;
-        set(&WEBHOOKS, &[("state", "waiting")], webhooks.waiting as f64);
-        set(&WEBHOOKS, &[("state", "under_way")], webhooks.under_way as f64);
-        set(&WEBHOOKS, &[("state", "failed")], webhooks.failed as f64);
-        set(&WEBHOOK_OLDEST_AGE, &[], webhooks.oldest_seconds);
-        count(&RESPONSES_EXPIRED, &[], self.store.expired_responses().await?);
+        for (state, count) in [
+            ("waiting", webhooks.waiting),
+            ("under_way", webhooks.under_way),
+            ("failed", webhooks.failed),
+        ] {
+            metrics.set(&WEBHOOKS, &[("state", state)], count as f64);
+        }
+        metrics.set(&WEBHOOK_OLDEST_AGE, &[], webhooks.oldest_seconds);
+        metrics.set_total(&RESPONSES_EXPIRED, &[], self.store.expired_responses().await?);
         let quality = self.store.eta_quality().await?;
         for of in &quality {
-            count(&ETA_P90_STATED, &[("kind", &of.kind)], of.p90_stated);
-            count(&ETA_P90_HELD, &[("kind", &of.kind)], of.p90_held);
+            metrics.set_total(&ETA_P90_STATED, &[("kind", &of.kind)], of.p90_stated);
+            metrics.set_total(&ETA_P90_HELD, &[("kind", &of.kind)], of.p90_held);
         }
         stages::record(&metrics, &self.store.stage_levels().await?);
         stages::record_estimators(&metrics, &self.store.estimator_overview().await?);
-        set(&DATABASE_UP, &[], 1.0);
+        metrics.set(&DATABASE_UP, &[], 1.0);
         Ok(metrics.render() + &eta_quality::histogram(&quality))
     }
 }
 
-fn set_queue(queue: &QueueOverview, set: impl Fn(&Metric, &[(&'static str, &str)], f64)) {
+fn set_queue(metrics: &Metrics, queue: &QueueOverview) {
     let name = ("queue", queue.queue.as_str());
-    let truth = |holds: bool| f64::from(u8::from(holds));
-    let figures = [
-        (&QUEUE_DEPTH, Some(queue.depth as f64)),
-        (&QUEUE_WAITING, Some(queue.waiting as f64)),
-        (&QUEUE_HELD, Some(queue.held as f64)),
-        (&QUEUE_BACKING_OFF, Some(queue.backing_off as f64)),
-        (&QUEUE_OLDEST_AGE, Some(queue.oldest_seconds)),
-        (&QUEUE_RATE_LIMIT, queue.per_seconds),
-        (&QUEUE_CONCURRENCY_LIMIT, queue.max_concurrency.map(f64::from)),
-        (&QUEUE_PAUSED, Some(truth(queue.paused))),
-        (&GATE_CLOSED, Some(truth(queue.gate != "accepting"))),
-        (&GATE_HIGH_WATER, Some(f64::from(queue.high_water))),
-        (&GATE_LOW_WATER, Some(f64::from(queue.low_water))),
-    ];
-    for (metric, value) in figures {
-        if let Some(value) = value {
-            set(metric, &[name], value);
-        }
-    }
+    metrics.set(&QUEUE_DEPTH, &[name], queue.depth as f64);
+    metrics.set(&QUEUE_WAITING, &[name], queue.waiting as f64);
+    metrics.set(&QUEUE_HELD, &[name], queue.held as f64);
+    metrics.set(&QUEUE_BACKING_OFF, &[name], queue.backing_off as f64);
+    metrics.set(&QUEUE_OLDEST_AGE, &[name], queue.oldest_seconds);
+    metrics.set(&QUEUE_RATE_LIMIT, &[name], queue.per_seconds);
+    metrics.set(&QUEUE_CONCURRENCY_LIMIT, &[name], queue.max_concurrency.map(f64::from));
+    metrics.set(&QUEUE_PAUSED, &[name], one_if(queue.paused));
+    metrics.set(&GATE_CLOSED, &[name], one_if(queue.gate != "accepting"));
+    metrics.set(&GATE_HIGH_WATER, &[name], f64::from(queue.high_water));
+    metrics.set(&GATE_LOW_WATER, &[name], f64::from(queue.low_water));
     for kind in &queue.unserved {
-        set(&QUEUE_UNSERVED, &[name, ("kind", kind)], 1.0);
+        metrics.set(&QUEUE_UNSERVED, &[name, ("kind", kind)], 1.0);
     }
     for (window, rate) in [
         ("10s", queue.per_second_10s),
         ("1m", queue.per_second_1m),
         ("5m", queue.per_second_5m),
     ] {
-        set(&QUEUE_DRAIN_RATE, &[name, ("window", window)], rate);
+        metrics.set(&QUEUE_DRAIN_RATE, &[name, ("window", window)], rate);
     }
 }

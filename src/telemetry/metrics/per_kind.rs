@@ -1,7 +1,7 @@
-//! Counters by kind, for kinds that the database is known to have.
+//! Counters by kind, for kinds that exist in the database.
 
 use std::{
-    collections::HashMap,
+    collections::HashSet,
     sync::{PoisonError, RwLock},
 };
 
@@ -12,19 +12,19 @@ use super::{Metrics, catalogue::Metric};
 /// The label of all unknown kinds.
 const UNKNOWN: &str = "unknown";
 
-/// One counter for each kind and word, made when the kind is first met.
+/// One counter for each kind and word; those of a kind begin at zero together, when it is first counted.
 #[derive(Debug)]
-pub struct PerKind<const WORDS: usize> {
+pub struct PerKind {
     metrics: Metrics,
     metric: &'static Metric,
-    words: [&'static str; WORDS],
-    known: RwLock<HashMap<String, [Counter; WORDS]>>,
+    words: &'static [&'static str],
+    known: RwLock<HashSet<String>>,
 }
 
-impl<const WORDS: usize> PerKind<WORDS> {
-    /// A metric with a kind and a word as its labels.
+impl PerKind {
+    /// A metric with a kind and one of these words as its labels.
     #[must_use]
-    pub fn new(metrics: Metrics, metric: &'static Metric, words: [&'static str; WORDS]) -> Self {
+    pub fn new(metrics: Metrics, metric: &'static Metric, words: &'static [&'static str]) -> Self {
         let per_kind = Self {
             metrics,
             metric,
@@ -36,34 +36,33 @@ impl<const WORDS: usize> PerKind<WORDS> {
     }
 
     /// Counts for a kind that exists, as an answer of the database has shown.
-    pub fn count(&self, kind: &str, word: usize) {
-        if !self.count_if_known(kind, word) {
-            self.add(kind)[word].increment(1);
+    pub fn count(&self, kind: &str, word: &str) {
+        if !self.is_known(kind) {
+            self.add(kind);
         }
+        self.counter(kind, word).increment(1);
     }
 
     /// Counts for a kind that may not exist.
-    pub fn count_unproven(&self, kind: &str, word: usize) {
-        if !self.count_if_known(kind, word) {
-            self.count_if_known(UNKNOWN, word);
+    pub fn count_unproven(&self, kind: &str, word: &str) {
+        let kind = if self.is_known(kind) { kind } else { UNKNOWN };
+        self.counter(kind, word).increment(1);
+    }
+
+    fn is_known(&self, kind: &str) -> bool {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).contains(kind)
+    }
+
+    fn add(&self, kind: &str) {
+        for word in self.words {
+            self.counter(kind, word).increment(0);
         }
-    }
-
-    fn count_if_known(&self, kind: &str, word: usize) -> bool {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(counters) = known.get(kind) else {
-            return false;
-        };
-        counters[word].increment(1);
-        true
-    }
-
-    fn add(&self, kind: &str) -> [Counter; WORDS] {
-        let [of, by] = [self.metric.labels[0], self.metric.labels[1]];
-        let counter = |word| self.metrics.counter(self.metric, &[(of, kind), (by, word)]);
-        let counters = self.words.map(counter);
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        known.insert(kind.to_owned(), counters.clone());
-        counters
+        known.insert(kind.to_owned());
+    }
+
+    fn counter(&self, kind: &str, word: &str) -> Counter {
+        let labels = [(self.metric.labels[0], kind), (self.metric.labels[1], word)];
+        self.metrics.counter(self.metric, &labels)
     }
 }
