@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::error::warn_of;
-use crate::store::Store;
+use crate::{error::warn_of, store::Store};
 
 /// How often a process asks whether a duty is due.
 const PERIOD: Duration = Duration::from_secs(1);

@@ -6,7 +6,7 @@ use serde_json::{Value, value::RawValue};
 use sqlx::FromRow;
 
 use super::Store;
-use crate::{error::StoreError, request::RequestId};
+use crate::{error::Result, request::RequestId};
 
 /// One assertion of a contract for one stage of one kind, with the observed figure.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
@@ -62,7 +62,7 @@ impl Store {
     /// # Errors
     ///
     /// An invalid contract, a database error.
-    pub async fn contract_check(&self, assertions: &RawValue) -> Result<Vec<ContractRow>, StoreError> {
+    pub async fn contract_check(&self, assertions: &RawValue) -> Result<Vec<ContractRow>> {
         run!(self, fetch_all query_as "contract_check.sql"(assertions.get()))
     }
 
@@ -71,7 +71,7 @@ impl Store {
     /// # Errors
     ///
     /// Unknown request, or one without a history; a database error.
-    pub async fn audit_replay(&self, id: RequestId) -> Result<Vec<AuditStep>, StoreError> {
+    pub async fn audit_replay(&self, id: RequestId) -> Result<Vec<AuditStep>> {
         run!(self, fetch_all query_as "audit_replay.sql"(id.0))
     }
 }

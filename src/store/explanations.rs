@@ -5,7 +5,7 @@ use serde_json::Value;
 use sqlx::FromRow;
 
 use super::Store;
-use crate::{error::StoreError, request::RequestId};
+use crate::{error::Result, request::RequestId};
 
 /// One reason: a code for programs, a sentence for people, and the figures in it.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
@@ -23,8 +23,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::UnknownRequest`], a database error.
-    pub async fn explain(&self, id: RequestId) -> Result<Vec<Reason>, StoreError> {
+    /// [`StoreError::UnknownRequest`](crate::error::StoreError::UnknownRequest), a database error.
+    pub async fn explain(&self, id: RequestId) -> Result<Vec<Reason>> {
         run!(self, fetch_all query_as "explain.sql"(id.0))
     }
 }

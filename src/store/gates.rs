@@ -6,7 +6,7 @@ use sqlx::FromRow;
 use utoipa::ToSchema;
 
 use super::Store;
-use crate::error::StoreError;
+use crate::error::Result;
 
 /// A gate: a queue's, or the quota of a kind or a submitter.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, ToSchema)]
@@ -124,7 +124,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn gates(&self, name: Option<&str>) -> Result<Vec<Gate>, StoreError> {
+    pub async fn gates(&self, name: Option<&str>) -> Result<Vec<Gate>> {
         run!(self, fetch_all query_as "gates.sql"(name))
     }
 
@@ -133,7 +133,7 @@ impl Store {
     /// # Errors
     ///
     /// Unknown gate, a database error.
-    pub async fn gate_force(&self, name: &str, hold: GateHold) -> Result<bool, StoreError> {
+    pub async fn gate_force(&self, name: &str, hold: GateHold) -> Result<bool> {
         let state = match hold {
             GateHold::Open => Some("accepting"),
             GateHold::Close => Some("too_many_requests"),
@@ -147,7 +147,7 @@ impl Store {
     /// # Errors
     ///
     /// A queue, an unknown kind, invalid marks, a database error.
-    pub async fn quota_set(&self, capped: &Watched, marks: QuotaMarks) -> Result<bool, StoreError> {
+    pub async fn quota_set(&self, capped: &Watched, marks: QuotaMarks) -> Result<bool> {
         let (kind, submitter) = match capped {
             Watched::Queue(_) => (None, None),
             Watched::Kind(kind) => (Some(kind), None),
@@ -163,7 +163,7 @@ impl Store {
     /// # Errors
     ///
     /// The gate of a queue, a database error.
-    pub async fn quota_remove(&self, name: &str) -> Result<bool, StoreError> {
+    pub async fn quota_remove(&self, name: &str) -> Result<bool> {
         run!(self, fetch_one query_scalar "quota_remove.sql"(name, self.actor.as_deref()))
     }
 
@@ -173,12 +173,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn gate_history(
-        &self,
-        name: Option<&str>,
-        limit: i32,
-        before: Option<i64>,
-    ) -> Result<Vec<GateChange>, StoreError> {
+    pub async fn gate_history(&self, name: Option<&str>, limit: i32, before: Option<i64>) -> Result<Vec<GateChange>> {
         run!(self, fetch_all query_as "gate_history.sql"(name, limit, before))
     }
 }

@@ -6,7 +6,7 @@ use sqlx::{Connection as _, FromRow};
 use uuid::Uuid;
 
 use super::{Store, columns::milliseconds};
-use crate::error::StoreError;
+use crate::error::Result;
 
 /// A condition that holds at any moment.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
@@ -47,7 +47,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn invariants(&self) -> Result<Vec<Invariant>, StoreError> {
+    pub async fn invariants(&self) -> Result<Vec<Invariant>> {
         run!(self, fetch_all query_as "invariants.sql"())
     }
 
@@ -62,7 +62,7 @@ impl Store {
         names: &[&str],
         slice: Slice,
         within: Duration,
-    ) -> Result<Option<Vec<Violation>>, StoreError> {
+    ) -> Result<Option<Vec<Violation>>> {
         let mut connection = self.connection().await?;
         let mut transaction = connection.get().begin().await?;
         sqlx::query(statement!("statement_timeout.sql"))
@@ -88,7 +88,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn invariant_slice(&self, before: Option<Uuid>, span: Duration) -> Result<(Slice, i64), StoreError> {
+    pub async fn invariant_slice(&self, before: Option<Uuid>, span: Duration) -> Result<(Slice, i64)> {
         let (from, requests) = run!(self, fetch_one query_as "invariant_slice.sql"(before, milliseconds(span)))?;
         Ok((Slice { from, before }, requests))
     }

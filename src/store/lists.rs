@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::Store;
 use crate::{
-    error::StoreError,
+    error::Result,
     request::{RequestId, Status},
 };
 
@@ -58,7 +58,7 @@ impl Store {
     /// # Errors
     ///
     /// Unknown kind, a database error.
-    pub async fn list_requests(&self, query: &PageQuery) -> Result<Page, StoreError> {
+    pub async fn list_requests(&self, query: &PageQuery) -> Result<Page> {
         let statuses: Vec<_> = query.statuses.iter().map(|status| status.as_str()).collect();
         let rows: Vec<PgRow> = run!(self, fetch_all query "list_requests.sql"(
             &query.kind, (!statuses.is_empty()).then_some(statuses), query.since, query.before, &query.submitter,

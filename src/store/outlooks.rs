@@ -6,12 +6,9 @@ use chrono::{DateTime, Utc};
 use serde_json::value::RawValue;
 use sqlx::{FromRow, Row, postgres::PgRow, types::Json};
 
-use super::{
-    Store,
-    columns::{from_milliseconds, stored_error},
-};
+use super::{Store, columns::from_milliseconds};
 use crate::{
-    error::StoreError,
+    error::Result,
     request::{RequestError, RequestId, Status},
     retry_after::RetryAfter,
 };
@@ -91,9 +88,7 @@ impl FromRow<'_, PgRow> for Outlook {
             predicted: row.try_get("predicted_seconds")?,
             submitted_at: row.try_get("submitted_at")?,
             response: row.try_get::<Option<Json<_>>, _>("response")?.map(|Json(json)| json),
-            error: row
-                .try_get::<Option<Json<_>>, _>("error")?
-                .map(|Json(error)| stored_error(&error)),
+            error: row.try_get("error")?,
             submitter: row.try_get("submitter")?,
             redriven_as: row.try_get("redriven_as")?,
         })
@@ -115,7 +110,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn outlook(&self, id: RequestId) -> Result<Option<Outlook>, StoreError> {
+    pub async fn outlook(&self, id: RequestId) -> Result<Option<Outlook>> {
         run!(self, fetch_optional query_as "request_outlook.sql"(id.0))
     }
 
@@ -124,7 +119,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn owner(&self, id: RequestId) -> Result<Option<Owner>, StoreError> {
+    pub async fn owner(&self, id: RequestId) -> Result<Option<Owner>> {
         run!(self, fetch_optional query_as "request_owner.sql"(id.0))
     }
 }

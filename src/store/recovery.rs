@@ -6,7 +6,7 @@ use sqlx::FromRow;
 use uuid::Uuid;
 
 use super::Store;
-use crate::error::StoreError;
+use crate::error::Result;
 
 /// The history of a set of requests in figures, read from rows and events alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow, Serialize)]
@@ -113,7 +113,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn lives(&self, ids: &[Uuid]) -> Result<Lives, StoreError> {
+    pub async fn lives(&self, ids: &[Uuid]) -> Result<Lives> {
         run!(self, fetch_one query_as "lives.sql"(ids))
     }
 
@@ -122,7 +122,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn recovery_begins(&self, options: &Value) -> Result<i64, StoreError> {
+    pub async fn recovery_begins(&self, options: &Value) -> Result<i64> {
         run!(self, fetch_one query_scalar "recovery_begins.sql"(options, self.actor.as_deref()))
     }
 
@@ -131,7 +131,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn recovery_ends(&self, run: i64) -> Result<Option<Value>, StoreError> {
+    pub async fn recovery_ends(&self, run: i64) -> Result<Option<Value>> {
         run!(self, fetch_one query_scalar "recovery_ends.sql"(run))
     }
 
@@ -140,7 +140,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn recovered(&self) -> Result<Vec<(String, i64)>, StoreError> {
+    pub async fn recovered(&self) -> Result<Vec<(String, i64)>> {
         run!(self, fetch_all query_as "recovered.sql"())
     }
 
@@ -150,7 +150,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn recover_storage(&self, dry_run: bool, run: Option<i64>) -> Result<Vec<String>, StoreError> {
+    pub async fn recover_storage(&self, dry_run: bool, run: Option<i64>) -> Result<Vec<String>> {
         run!(self, fetch_all query_scalar "recover_storage.sql"(dry_run, run))
     }
 
@@ -159,7 +159,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn recover(&self, step: &Recover<'_>, after: Option<Uuid>) -> Result<RecoverStep, StoreError> {
+    pub async fn recover(&self, step: &Recover<'_>, after: Option<Uuid>) -> Result<RecoverStep> {
         run!(self, fetch_one query_as "recover.sql"(
             step.batch, after, step.dry_run, step.kind, step.reset_all, step.force, step.run
         ))
@@ -170,7 +170,7 @@ impl Store {
     /// # Errors
     ///
     /// Unknown kind, a database error.
-    pub async fn recover_deadlines(&self, step: &Recover<'_>, after: Option<Uuid>) -> Result<DeadlineStep, StoreError> {
+    pub async fn recover_deadlines(&self, step: &Recover<'_>, after: Option<Uuid>) -> Result<DeadlineStep> {
         run!(self, fetch_one query_as "recover_deadlines.sql"(step.batch, after, step.dry_run, step.kind, step.run))
     }
 
@@ -184,7 +184,7 @@ impl Store {
         queue: &str,
         step: &Recover<'_>,
         after: Option<i64>,
-    ) -> Result<StrayStep, StoreError> {
+    ) -> Result<StrayStep> {
         run!(self, fetch_one query_as "remove_stray_messages.sql"(queue, step.batch, after, step.dry_run, step.run))
     }
 
@@ -193,7 +193,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn recover_responses(&self, step: &Recover<'_>) -> Result<ResponseStep, StoreError> {
+    pub async fn recover_responses(&self, step: &Recover<'_>) -> Result<ResponseStep> {
         run!(self, fetch_one query_as "recover_responses.sql"(step.batch, step.dry_run, step.run))
     }
 
@@ -202,7 +202,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn recover_counts(&self, dry_run: bool, run: Option<i64>) -> Result<Vec<WrongCount>, StoreError> {
+    pub async fn recover_counts(&self, dry_run: bool, run: Option<i64>) -> Result<Vec<WrongCount>> {
         run!(self, fetch_all query_as "recover_counts.sql"(dry_run, run))
     }
 
@@ -211,7 +211,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn recover_gates(&self, dry_run: bool, run: Option<i64>) -> Result<i64, StoreError> {
+    pub async fn recover_gates(&self, dry_run: bool, run: Option<i64>) -> Result<i64> {
         run!(self, fetch_one query_scalar "recover_gates.sql"(dry_run, run))
     }
 }

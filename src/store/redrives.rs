@@ -8,7 +8,7 @@ use sqlx::FromRow;
 use uuid::Uuid;
 
 use super::Store;
-use crate::error::StoreError;
+use crate::error::Result;
 
 /// The options of `redrive`.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +53,7 @@ impl Store {
     /// # Errors
     ///
     /// Unknown kind, a gate that is too busy to count, a database error.
-    pub async fn redrive(&self, step: &Redrive<'_>, after: Option<Uuid>) -> Result<RedriveStep, StoreError> {
+    pub async fn redrive(&self, step: &Redrive<'_>, after: Option<Uuid>) -> Result<RedriveStep> {
         run!(self, fetch_one query_as "redrive.sql"(
             step.batch, after, step.kind, step.since, step.code, step.dry_run, self.actor.as_deref()
         ))
@@ -64,7 +64,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error, a time before its calendar.
-    pub async fn time_ago(&self, ago: Duration) -> Result<DateTime<Utc>, StoreError> {
+    pub async fn time_ago(&self, ago: Duration) -> Result<DateTime<Utc>> {
         run!(self, fetch_one query_scalar "seconds_ago.sql"(ago.as_secs_f64()))
     }
 }

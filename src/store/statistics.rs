@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use sqlx::FromRow;
 
 use super::Store;
-use crate::error::StoreError;
+use crate::error::Result;
 
 /// Polls of requests whose end was answered to a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,7 +48,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn eta_quality(&self) -> Result<Vec<EtaQuality>, StoreError> {
+    pub async fn eta_quality(&self) -> Result<Vec<EtaQuality>> {
         run!(self, fetch_all query_as "eta_quality.sql"())
     }
 
@@ -57,7 +57,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn count_polls(&self, counts: &HashMap<String, PollCount>) -> Result<(), StoreError> {
+    pub async fn count_polls(&self, counts: &HashMap<String, PollCount>) -> Result<()> {
         let column = |of: fn(&PollCount) -> u128| -> Vec<i64> {
             let clamp = |count| i64::try_from(count).unwrap_or(i64::MAX);
             counts.values().map(|count| clamp(of(count))).collect()
@@ -75,7 +75,7 @@ impl Store {
     /// # Errors
     ///
     /// A database error.
-    pub async fn count_submissions(&self, counts: &HashMap<String, SubmissionCount>) -> Result<(), StoreError> {
+    pub async fn count_submissions(&self, counts: &HashMap<String, SubmissionCount>) -> Result<()> {
         let column = |of: fn(&SubmissionCount) -> u32| -> Vec<i32> {
             let clamp = |count| i32::try_from(count).unwrap_or(i32::MAX);
             counts.values().map(|count| clamp(of(count))).collect()

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -22,9 +22,9 @@ use super::{
     outcome::Outcome,
     settler::{self, Settler},
 };
-use crate::error::warn_of;
 use crate::{
-    error::StoreError,
+    error::{StoreError, warn_of},
+    lock::lock,
     request::{Stage, Status},
     store::{Claimed, Settle},
 };
@@ -251,7 +251,7 @@ impl QueueWorker {
             let Ok(permit) = Arc::clone(&self.slots).acquire_owned().await else {
                 break;
             };
-            let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut shares = lock(&self.shares);
             let share = Arc::clone(shares.entry(kind.clone()).or_default());
             drop(shares);
             let call = Call {

@@ -9,9 +9,8 @@ use super::{
     batch::{self, Batch},
     outcome::{Outcome, Unsettled},
 };
-use crate::error::warn_of;
 use crate::{
-    error::StoreError,
+    error::{StoreError, warn_of},
     request::Stage,
     store::{Settle, Store},
 };

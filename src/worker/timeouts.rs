@@ -3,17 +3,17 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::warn_of;
 use crate::{
     adaptive_timeout::Estimator,
-    error::StoreError,
+    error::{StoreError, warn_of},
+    lock::lock,
     request::Stage,
     store::{Claimed, KnownTimeout, Store},
 };
@@ -88,7 +88,7 @@ impl LearnedTimeouts {
             .map(|claimed| (claimed.request.kind.clone(), claimed.policy_version))
             .collect();
         let missing: Vec<_> = {
-            let learned = self.learned();
+            let learned = lock(&self.learned);
             adaptive
                 .keys()
                 .filter(|kind| !learned.contains_key(&(stage, String::clone(kind))))
@@ -98,7 +98,7 @@ impl LearnedTimeouts {
         if !missing.is_empty() {
             self.load(stage, &missing).await;
         }
-        let learned = self.learned();
+        let learned = lock(&self.learned);
         let of_kind = |(kind, version)| {
             let found = Arc::clone(learned.get(&(stage, String::clone(&kind)))?);
             found.note_policy(version);
@@ -136,7 +136,7 @@ impl LearnedTimeouts {
                             policy_version: None,
                         }),
                     });
-                    self.learned().entry((stage, known.kind)).or_insert(learned);
+                    lock(&self.learned).entry((stage, known.kind)).or_insert(learned);
                     // The next report may be due before the one that the reporting task waits for.
                     self.early.notify_one();
                 }
@@ -150,7 +150,7 @@ impl LearnedTimeouts {
     /// Reports at the end of each interval, until `end`; then the rest.
     pub(super) async fn run(self: Arc<Self>, end: CancellationToken) {
         loop {
-            let next = self.all().iter().map(|learned| learned.inner().due).min();
+            let next = self.all().iter().map(|learned| lock(&learned.inner).due).min();
             tokio::select! {
                 () = end.cancelled() => break,
                 () = self.early.notified() => {}
@@ -199,7 +199,7 @@ impl LearnedTimeouts {
                 }
             }
         }
-        learned.inner().due = Instant::now() + ERROR_PAUSE;
+        lock(&learned.inner).due = Instant::now() + ERROR_PAUSE;
     }
 
     /// Whether the report was folded, or none is needed.
@@ -209,11 +209,11 @@ impl LearnedTimeouts {
         let mut known = self.store.read_timeouts(&kinds, stage, &self.worker).await?;
         let Some(known) = known.pop().filter(|known| known.adaptive) else {
             // Its policy is not adaptive any more.
-            self.learned().remove(&(stage, kinds.concat()));
+            lock(&self.learned).remove(&(stage, kinds.concat()));
             return Ok(true);
         };
         let (report, estimate) = {
-            let mut inner = learned.inner();
+            let mut inner = lock(&learned.inner);
             if let Err(error) = inner.estimator.configure(known.config.clone()) {
                 tracing::warn!(%error, "invalid configuration of a learned timeout; the one before is kept");
             }
@@ -232,16 +232,16 @@ impl LearnedTimeouts {
             .fold_timeouts(&known, stage, &estimate, &report, &self.worker);
         let is_folded = folded.await?;
         if is_folded {
-            learned.reported(learned.inner(), &KnownTimeout { estimate, ..known });
+            learned.reported(lock(&learned.inner), &KnownTimeout { estimate, ..known });
         }
         Ok(is_folded)
     }
 
     /// Forgets a timeout that no call has used for an interval: the next call loads the estimate of the fleet.
     fn forget_idle(&self, learned: &Arc<LearnedTimeout>) -> bool {
-        let mut all = self.learned();
+        let mut all = lock(&self.learned);
         // The map has one reference and the caller another; a call would have a third.
-        let is_idle = Arc::strong_count(learned) <= 2 && learned.inner().estimator.is_idle();
+        let is_idle = Arc::strong_count(learned) <= 2 && lock(&learned.inner).estimator.is_idle();
         if is_idle {
             all.remove(&(learned.stage, learned.kind.clone()));
         }
@@ -249,18 +249,14 @@ impl LearnedTimeouts {
     }
 
     fn all(&self) -> Vec<Arc<LearnedTimeout>> {
-        self.learned().values().cloned().collect()
-    }
-
-    fn learned(&self) -> MutexGuard<'_, HashMap<(Stage, String), Arc<LearnedTimeout>>> {
-        self.learned.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.learned).values().cloned().collect()
     }
 }
 
 impl LearnedTimeout {
     /// Takes the policy version of a claim. A new version is read soon.
     fn note_policy(&self, version: i32) {
-        let mut inner = self.inner();
+        let mut inner = lock(&self.inner);
         let before = inner.policy_version.replace(version);
         if before.is_some_and(|before| before != version) {
             inner.due = Instant::now();
@@ -272,14 +268,14 @@ impl LearnedTimeout {
     /// A call begins.
     pub(super) fn begin(self: &Arc<Self>) -> TimedCall {
         TimedCall {
-            timeout: self.inner().estimator.begin(),
+            timeout: lock(&self.inner).estimator.begin(),
             learned: Arc::clone(self),
             has_ended: false,
         }
     }
 
     fn is_due(&self) -> bool {
-        let inner = self.inner();
+        let inner = lock(&self.inner);
         inner.due <= Instant::now() || inner.estimator.is_early(self.began.elapsed())
     }
 
@@ -298,17 +294,13 @@ impl LearnedTimeout {
 
     fn ended(&self, how: impl FnOnce(&mut Estimator)) {
         let is_early = {
-            let estimator = &mut self.inner().estimator;
+            let estimator = &mut lock(&self.inner).estimator;
             how(estimator);
             estimator.is_early(self.began.elapsed())
         };
         if is_early {
             self.early.notify_one();
         }
-    }
-
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,14 +1,11 @@
 //! The outcomes of a stage's answers. An `Err` is an outcome that a hedge may improve.
 
-use std::{
-    panic::AssertUnwindSafe,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{panic::AssertUnwindSafe, sync::Mutex, time::Duration};
 
 use futures_util::FutureExt;
 
 use crate::{
+    lock::lock,
     request::{Request, RequestError},
     stage::{AnyReadiness, AnyTransact, Check, Receipt, Sent},
     store::{Retry, Snooze},
@@ -22,7 +19,7 @@ pub(super) struct Failed(Mutex<(bool, Option<Duration>)>);
 impl Failed {
     /// Adds a failed call.
     pub(super) fn note(&self, outcome: &Outcome) {
-        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut noted = lock(&self.0);
         match outcome {
             Outcome::Retry(retry) => {
                 noted.0 |= retry.may_have_left;
@@ -35,7 +32,7 @@ impl Failed {
 
     /// The failure that stands for all.
     pub(super) fn merge_into(&self, mut outcome: Outcome) -> Outcome {
-        let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let noted = lock(&self.0);
         match &mut outcome {
             Outcome::Retry(retry) => (retry.may_have_left, retry.after) = *noted,
             Outcome::Snooze(snooze) => snooze.after = noted.1,
