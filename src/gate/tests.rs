@@ -8,35 +8,36 @@ use std::{
 use tokio::{sync::Semaphore, task::yield_now, time::advance};
 
 use super::{copy::USABLE, *};
+use crate::error::StoreError;
 
 mod waits;
 
 /// The gate of a queue with marks 30 and 15, at 10 messages per second.
-fn row(name: &str, state: &str, depth: i64, epoch: i64) -> GateRow {
+fn row(name: &str, accepting: bool, depth: i64, epoch: i64) -> GateRow {
     GateRow {
         name: name.to_owned(),
         queue: Some(name.to_owned()),
         kinds: vec!["direct".to_owned()],
-        state: state.to_owned(),
+        accepting,
         high_water: 30,
         low_water: 15,
         depth,
         epoch,
         drain_rate: Some(10.0),
         safety_margin: 0.2,
-        min_seconds: 1,
-        max_seconds: 300,
-        nodes: 1,
+        min_seconds: 1.0,
+        max_seconds: 300.0,
+        nodes: 1.0,
         ..GateRow::default()
     }
 }
 
 fn open(epoch: i64) -> GateRow {
-    row("tx", "accepting", 0, epoch)
+    row("tx", true, 0, epoch)
 }
 
 fn closed(epoch: i64) -> GateRow {
-    row("tx", "too_many_requests", 30, epoch)
+    row("tx", false, 30, epoch)
 }
 
 fn told(signal: &str, epoch: i64) -> String {
@@ -84,7 +85,7 @@ impl Script {
 }
 
 impl Source for Script {
-    async fn read(&self) -> Result<Vec<GateRow>, StoreError> {
+    async fn read(&self) -> Result<Vec<GateRow>> {
         self.0.begun.fetch_add(1, Ordering::SeqCst);
         if let Some(permits) = &self.0.permits {
             permits.acquire().await.unwrap().forget();
@@ -327,22 +328,22 @@ async fn any_closed_gate_on_the_way_refuses() {
     let all = || {
         let entered = GateRow {
             kinds: vec!["public".to_owned()],
-            ..row("readiness", "accepting", 0, 0)
+            ..row("readiness", true, 0, 0)
         };
         let later = GateRow {
             passed_by: vec!["public".to_owned()],
-            ..row("tx", "accepting", 0, 0)
+            ..row("tx", true, 0, 0)
         };
         let of_kind = GateRow {
             queue: None,
             kinds: vec!["public".to_owned()],
-            ..row("kind public", "accepting", 0, 0)
+            ..row("kind public", true, 0, 0)
         };
         let of_submitter = GateRow {
             queue: None,
             submitter: Some("ann".to_owned()),
             kinds: vec!["public".to_owned(), "direct".to_owned()],
-            ..row("submitter ann", "accepting", 0, 0)
+            ..row("submitter ann", true, 0, 0)
         };
         // The gate of the queue comes first, in whatever order they are read.
         [of_kind, later, of_submitter, entered]
@@ -354,7 +355,7 @@ async fn any_closed_gate_on_the_way_refuses() {
         (3, [true, true, false, false]),
     ] {
         let mut rows = all();
-        rows[place].state = "too_many_requests".to_owned();
+        rows[place].accepting = false;
         let name = rows[place].name.clone();
         let gates = reading(&Script::of([Some(rows.to_vec())])).await;
         for (nth, (kind, submitter)) in [

@@ -26,7 +26,7 @@ async fn the_wait_ends_when_the_gate_opens() {
     assert_eq!(first_wait(at(Some(0.0), 15)).await, 1);
     assert_eq!(first_wait(at(Some(f64::NAN), 1000)).await, 1);
     let least = GateRow {
-        min_seconds: 7,
+        min_seconds: 7.0,
         ..closed(1)
     };
     assert_eq!(first_wait(least).await, 7);
@@ -35,18 +35,18 @@ async fn the_wait_ends_when_the_gate_opens() {
 #[tokio::test(start_paused = true)]
 async fn a_gate_that_is_held_or_does_not_move_sends_callers_away_for_longer() {
     let forced = GateRow {
-        forced_wait: Some(30),
+        forced_wait: Some(30.0),
         depth: 0,
         ..closed(1)
     };
     assert_eq!(first_wait(forced.clone()).await, 30);
     let most = GateRow {
-        max_seconds: 20,
+        max_seconds: 20.0,
         ..forced
     };
     assert_eq!(first_wait(most).await, 20);
     let still = GateRow {
-        still_wait: Some(60),
+        still_wait: Some(60.0),
         ..closed(1)
     };
     assert_eq!(first_wait(still.clone()).await, 60);
@@ -69,7 +69,10 @@ async fn the_depth_goes_on_falling_in_the_copy() {
 
 #[tokio::test(start_paused = true)]
 async fn submissions_beyond_the_room_come_back_one_after_the_other_wherever_they_are_refused() {
-    let of_three = GateRow { nodes: 3, ..closed(1) };
+    let of_three = GateRow {
+        nodes: 3.0,
+        ..closed(1)
+    };
     let gates = reading(&Script::of([Some(vec![of_three])])).await;
     let mut told = Vec::new();
     for nth in 0..15 {
