@@ -81,19 +81,14 @@ impl Outcome {
 /// A receipt that is settled only together with its effect.
 pub(super) struct WithEffect {
     pub(super) receipt: Receipt,
-    pub(super) effect: EffectToWrite,
+    pub(super) stage: Arc<dyn AnyEffect>,
+    pub(super) request: Request,
 }
 
 impl Borrow<Receipt> for &WithEffect {
     fn borrow(&self) -> &Receipt {
         &self.receipt
     }
-}
-
-/// The stage that writes the effect of one request's receipt.
-pub(super) struct EffectToWrite {
-    pub(super) stage: Arc<dyn AnyEffect>,
-    pub(super) request: Request,
 }
 
 /// Why a batch was not settled.

@@ -87,14 +87,8 @@ impl LearnedTimeouts {
             .filter(|claimed| claimed.adaptive)
             .map(|claimed| (claimed.request.kind.clone(), claimed.policy_version))
             .collect();
-        let missing: Vec<_> = {
-            let learned = lock(&self.learned);
-            adaptive
-                .keys()
-                .filter(|kind| !learned.contains_key(&(stage, String::clone(kind))))
-                .cloned()
-                .collect()
-        };
+        let is_missing = |kind: &&String| !lock(&self.learned).contains_key(&(stage, String::clone(kind)));
+        let missing: Vec<_> = adaptive.keys().filter(is_missing).cloned().collect();
         if !missing.is_empty() {
             self.load(stage, &missing).await;
         }
@@ -122,28 +116,30 @@ impl LearnedTimeouts {
         };
         for known in known.into_iter().filter(|known| known.adaptive) {
             let due = Instant::now() + next_report(&known);
-            let estimator = Estimator::new(known.config, known.estimate, known.sequence, self.began.elapsed());
-            match estimator {
-                Ok(estimator) => {
-                    let learned = Arc::new(LearnedTimeout {
-                        stage,
-                        kind: known.kind.clone(),
-                        early: Arc::clone(&self.early),
-                        began: self.began,
-                        inner: Mutex::new(Inner {
-                            estimator,
-                            due,
-                            policy_version: None,
-                        }),
-                    });
-                    lock(&self.learned).entry((stage, known.kind)).or_insert(learned);
-                    // The next report may be due before the one that the reporting task waits for.
-                    self.early.notify_one();
-                }
+            let estimator = match Estimator::new(known.config, known.estimate, known.sequence, self.began.elapsed()) {
+                Ok(estimator) => estimator,
                 Err(error) => {
                     tracing::warn!(%error, "invalid configuration of a learned timeout; calls have that of their policy");
+                    continue;
                 }
-            }
+            };
+            let inner = Inner {
+                estimator,
+                due,
+                policy_version: None,
+            };
+            let learned = LearnedTimeout {
+                stage,
+                kind: known.kind.clone(),
+                early: Arc::clone(&self.early),
+                began: self.began,
+                inner: Mutex::new(inner),
+            };
+            lock(&self.learned)
+                .entry((stage, known.kind))
+                .or_insert(Arc::new(learned));
+            // The next report may be due before the one that the reporting task waits for.
+            self.early.notify_one();
         }
     }
 
@@ -227,10 +223,8 @@ impl LearnedTimeouts {
             estimate.fold(inner.estimator.config(), &report, known.others_rps, known.now_us);
             (report, estimate)
         };
-        let folded = self
-            .store
-            .fold_timeouts(&known, stage, &estimate, &report, &self.worker);
-        let is_folded = folded.await?;
+        let Self { store, worker, .. } = self;
+        let is_folded = store.fold_timeouts(&known, stage, &estimate, &report, worker).await?;
         if is_folded {
             learned.reported(lock(&learned.inner), &KnownTimeout { estimate, ..known });
         }
@@ -305,14 +299,10 @@ impl LearnedTimeout {
 }
 
 impl TimedCall {
-    pub(super) fn answered(mut self, took: Duration) {
+    /// The call ends with a sample.
+    pub(super) fn end(mut self, sample: impl FnOnce(&mut Estimator)) {
         self.has_ended = true;
-        self.learned.ended(|estimator| estimator.answered(took));
-    }
-
-    pub(super) fn timed_out(mut self, after: Duration) {
-        self.has_ended = true;
-        self.learned.ended(|estimator| estimator.timed_out(after));
+        self.learned.ended(sample);
     }
 }
 
