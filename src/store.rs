@@ -50,21 +50,15 @@ mod claims;
 mod columns;
 mod configuration;
 mod connections;
-mod effects;
 mod errors;
-mod explanations;
-mod gate_copy;
 mod gates;
-mod invariants;
 mod keys;
-mod leases;
 mod lists;
 mod news;
 mod operations;
 mod outlooks;
 mod policies;
 mod recovery;
-mod redrives;
 mod settles;
 mod statistics;
 mod submissions;
@@ -80,29 +74,9 @@ use sqlx::{
 };
 
 pub use self::{
-    answers::{Cancelled, Responded, Response},
-    audits::{AuditStep, ContractRow},
-    claims::{Claimed, Hedging, Slot},
-    configuration::{ConfigChange, ConfigRecord, ConfigSetting},
-    explanations::Reason,
-    gate_copy::GateRow,
-    gates::{Gate, GateChange, GateHold, QuotaMarks, Watched},
-    invariants::{Invariant, Slice, Violation},
-    keys::{CreatedKey, KeyChange, ListedKey, RevokedKey},
-    leases::Lease,
-    lists::{ListedRequest, Page, PageQuery},
-    news::{Progress, Seen},
-    operations::{KindOfQueue, MaintenanceOverview, QueueOverview, RequestCount, Setting, WorkerOverview},
-    outlooks::{Eta, Outlook, Owner},
-    policies::{EstimatorOverview, StageLevel},
-    recovery::{DeadlineStep, Lives, Recover, RecoverStep, ResponseStep, StrayStep, WrongCount},
-    redrives::{Redrive, RedriveStep},
-    settles::{Moved, Passed, Retry, Settle, Snooze},
-    statistics::{EtaQuality, PollCount, SubmissionCount},
-    submissions::{Admission, Submission, Submitted, Ticket},
-    timeouts::KnownTimeout,
-    webhook_operations::{CallbackHost, DeliveryRecord, SigningSecret, WebhookCounts},
-    webhooks::{Attempted, Delivery},
+    answers::*, audits::*, claims::*, configuration::*, gates::*, keys::*, lists::*, news::*, operations::*,
+    outlooks::*, policies::*, recovery::*, settles::*, statistics::*, submissions::*, timeouts::*,
+    webhook_operations::*, webhooks::*,
 };
 use self::{
     connections::{Connection, Connections},

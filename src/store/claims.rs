@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use sqlx::{FromRow, Row, postgres::PgRow, types::Json};
+use uuid::Uuid;
 
 use super::{
-    Lease, Moved, Store,
+    Moved, Store,
     columns::{count, from_milliseconds, milliseconds},
-    leases::columns,
 };
 use crate::{
     error::Result,
@@ -98,6 +98,20 @@ impl Slot {
             send_in,
         })
     }
+}
+
+/// A lease on one request, under the token of its claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, FromRow)]
+pub struct Lease {
+    /// The claim's random number.
+    pub token: i64,
+    /// The request.
+    pub id: Uuid,
+}
+
+/// Tokens and ids, as two arrays.
+fn columns(leases: &[Lease]) -> (Vec<i64>, Vec<Uuid>) {
+    leases.iter().map(|lease| (lease.token, lease.id)).unzip()
 }
 
 impl Store {

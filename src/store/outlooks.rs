@@ -1,9 +1,10 @@
-//! Outlooks: the status and place of a request, and when to ask again.
+//! Outlooks: the status and place of a request with their reasons, and when to ask again.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use serde_json::value::RawValue;
+use serde::Serialize;
+use serde_json::{Value, value::RawValue};
 use sqlx::{FromRow, Row, postgres::PgRow, types::Json};
 
 use super::{Store, columns::from_milliseconds};
@@ -104,6 +105,17 @@ pub struct Owner {
     pub submitter: Option<String>,
 }
 
+/// One reason: a code for programs, a sentence for people, and the figures in it.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
+pub struct Reason {
+    /// Such as `paused`.
+    pub reason: String,
+    /// A sentence for people.
+    pub sentence: String,
+    /// The figures of the sentence, by name.
+    pub figures: Value,
+}
+
 impl Store {
     /// Where a request stands: `tidegate.request_outlook`; `None` for an unknown id.
     ///
@@ -121,5 +133,14 @@ impl Store {
     /// A database error.
     pub async fn owner(&self, id: RequestId) -> Result<Option<Owner>> {
         run!(self, fetch_optional query_as "request_owner.sql"(id.0))
+    }
+
+    /// The reasons of a request's status and place, the decisive one first: `tidegate.explain`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::UnknownRequest`](crate::error::StoreError::UnknownRequest), a database error.
+    pub async fn explain(&self, id: RequestId) -> Result<Vec<Reason>> {
+        run!(self, fetch_all query_as "explain.sql"(id.0))
     }
 }
