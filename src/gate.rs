@@ -48,17 +48,6 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The time limit of a reading.
 const READ_LIMIT: Duration = Duration::from_secs(5);
 
-/// The source of readings.
-trait Source: Clone + Send + Sync + 'static {
-    fn read(&self) -> impl Future<Output = Result<Vec<GateRow>>> + Send;
-}
-
-impl Source for Store {
-    async fn read(&self) -> Result<Vec<GateRow>> {
-        self.gate_copy().await
-    }
-}
-
 /// The gates, as one node knows them. Cheap to clone; clones share their copy.
 #[derive(Debug, Clone)]
 pub struct Gates(Arc<Shared>);
@@ -76,10 +65,17 @@ impl Gates {
     /// The gates of this database, read by a task until the last clone is dropped. For callers within a runtime.
     #[must_use]
     pub fn of(store: Store) -> Self {
-        Self::read_from(store.with_time_limit(READ_LIMIT))
+        let store = store.with_time_limit(READ_LIMIT);
+        Self::read_by(move || {
+            let store = store.clone();
+            async move { store.gate_copy().await }
+        })
     }
 
-    fn read_from(source: impl Source) -> Self {
+    fn read_by<F>(read: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<Vec<GateRow>>> + Send + 'static,
+    {
         let stop = CancellationToken::new();
         let read_now = Arc::new(Notify::new());
         let gates = Self(Arc::new(Shared {
@@ -87,7 +83,8 @@ impl Gates {
             read_now: Arc::clone(&read_now),
             _reading: stop.clone().drop_guard(),
         }));
-        tokio::spawn(keep_reading(Arc::downgrade(&gates.0), source, read_now, stop));
+        let reading = keep_reading(Arc::downgrade(&gates.0), read, read_now);
+        tokio::spawn(stop.run_until_cancelled_owned(reading));
         gates
     }
 
@@ -130,20 +127,16 @@ impl Gates {
     }
 }
 
-/// Reads the gates repeatedly until `stop`.
-async fn keep_reading(gates: Weak<Shared>, source: impl Source, read_now: Arc<Notify>, stop: CancellationToken) {
+/// Reads the gates repeatedly.
+async fn keep_reading<F>(gates: Weak<Shared>, read: impl Fn() -> F, read_now: Arc<Notify>)
+where
+    F: Future<Output = Result<Vec<GateRow>>> + Send + 'static,
+{
     loop {
         let began = Instant::now();
-        let reading = {
-            let source = source.clone();
-            // A task of its own: its panic fails this reading only.
-            tokio::spawn(async move { tokio::time::timeout(READ_LIMIT, source.read()).await })
-        };
-        let read = tokio::select! {
-            () = stop.cancelled() => return,
-            read = reading => read,
-        };
-        match (read, gates.upgrade()) {
+        // A task of its own: its panic fails this reading only.
+        let reading = tokio::spawn(tokio::time::timeout(READ_LIMIT, read()));
+        match (reading.await, gates.upgrade()) {
             (_, None) => return,
             (Ok(Ok(Ok(rows))), Some(gates)) => lock(&gates.copy).read(rows, began),
             (Ok(Ok(Err(error))), _) => warn_of!(error, "failed to read the gates"),
@@ -151,7 +144,6 @@ async fn keep_reading(gates: Weak<Shared>, source: impl Source, read_now: Arc<No
             (Err(error), _) => tracing::error!(%error, "a reading of the gates panicked"),
         }
         tokio::select! {
-            () = stop.cancelled() => return,
             () = tokio::time::sleep(READ_EVERY) => {}
             () = read_now.notified() => tokio::time::sleep(PAUSE).await,
         }

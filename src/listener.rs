@@ -86,27 +86,26 @@ pub async fn listen(pool: PgPool, store: Store, subscribers: Vec<Box<dyn Subscri
     let mut pause = Duration::from_millis(100);
     let mut warned = false;
     loop {
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            end = listen_once(&pool, &store, &subscribers) => match end {
-                Ok(End::Lost) => pause = Duration::from_millis(100),
-                Ok(End::Pooled) => {
-                    if !warned {
-                        tracing::warn!(
-                            "LISTEN receives no notifications, so this program only polls, with more delay: give it a connection \
-                             that no transaction pooler shares, with --listen-database-url"
-                        );
-                    }
-                    warned = true;
-                    pause = POOLED_PAUSE;
+        match shutdown
+            .run_until_cancelled(listen_once(&pool, &store, &subscribers))
+            .await
+        {
+            None => return,
+            Some(Ok(End::Lost)) => pause = Duration::from_millis(100),
+            Some(Ok(End::Pooled)) => {
+                if !warned {
+                    tracing::warn!(
+                        "LISTEN receives no notifications, so this program only polls, with more delay: give it a connection \
+                         that no transaction pooler shares, with --listen-database-url"
+                    );
                 }
-                Err(error) => warn_of!(error, pause_ms = pause.as_millis(), "not listening; polling goes on"),
-            },
+                warned = true;
+                pause = POOLED_PAUSE;
+            }
+            Some(Err(error)) => warn_of!(error, pause_ms = pause.as_millis(), "not listening; polling goes on"),
         }
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
-        }
+        shutdown.run_until_cancelled(tokio::time::sleep(pause)).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 

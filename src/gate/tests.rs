@@ -88,10 +88,8 @@ impl Script {
     fn begun(&self) -> u32 {
         self.0.begun.load(Ordering::SeqCst)
     }
-}
 
-impl Source for Script {
-    async fn read(&self) -> Result<Vec<GateRow>> {
+    async fn read(self) -> Result<Vec<GateRow>> {
         self.0.begun.fetch_add(1, Ordering::SeqCst);
         self.0.permits.acquire().await.unwrap().forget();
         let mut readings = self.0.readings.lock().unwrap();
@@ -121,7 +119,8 @@ async fn pass(time: Duration) {
 }
 
 async fn reading(script: &Script) -> Gates {
-    let gates = Gates::read_from(script.clone());
+    let script = script.clone();
+    let gates = Gates::read_by(move || script.clone().read());
     settle().await;
     gates
 }

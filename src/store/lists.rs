@@ -64,10 +64,11 @@ impl Store {
             &query.kind, (!statuses.is_empty()).then_some(statuses), query.since, query.before, &query.submitter,
             query.limit
         ))?;
-        let next = match rows.first() {
-            Some(row) => row.try_get("next_before")?,
-            None => None,
-        };
+        let next = rows
+            .first()
+            .map(|row| row.try_get("next_before"))
+            .transpose()?
+            .flatten();
         // A row without an id carries only the beginning of the next page.
         let requests = rows.iter().filter(|row| !matches!(row.try_get("id"), Ok(None::<Uuid>)));
         Ok(Page {

@@ -226,11 +226,8 @@ impl Call {
             if ends.is_some_and(|ends| start >= ends) {
                 return false;
             }
-            tokio::select! {
-                () = self.stop.cancelled() => return false,
-                () = tokio::time::sleep_until(start) => {}
-            }
-            if slot.take().is_some() {
+            let waited = self.stop.run_until_cancelled(tokio::time::sleep_until(start)).await;
+            if waited.is_some() && slot.take().is_some() {
                 if start.elapsed() <= LATE {
                     return true;
                 }

@@ -1,11 +1,10 @@
 //! Receipts whose effects are written in the transaction that settles them.
 
-use std::{collections::HashSet, panic::AssertUnwindSafe};
+use std::collections::HashSet;
 
-use futures_util::FutureExt;
 use sqlx::{Connection, PgConnection};
 
-use super::outcome::{Unsettled, WithEffect, panicked};
+use super::outcome::{Unsettled, WithEffect, caught};
 use crate::{
     error::StoreError,
     request::Status,
@@ -74,9 +73,8 @@ async fn write(transaction: &mut PgConnection, outcome: &WithEffect) -> Result<(
         stage,
         request,
     } = outcome;
-    let written = AssertUnwindSafe(async { stage.write(transaction, request, receipt).await });
-    match written.catch_unwind().await {
+    match caught(async { stage.write(transaction, request, receipt).await }).await {
         Ok(written) => written.map_err(StoreError::from),
-        Err(panic) => Err(StoreError::Misuse(panicked(panic.as_ref()).message)),
+        Err(panic) => Err(StoreError::Misuse(panic.message)),
     }
 }

@@ -99,11 +99,7 @@ impl Leases {
     /// Extends leases and drops calls until `end`.
     pub(super) async fn extend_until(self: Arc<Self>, store: Store, end: CancellationToken) {
         let period = (self.length / 10).min(Duration::from_secs(1));
-        loop {
-            tokio::select! {
-                () = end.cancelled() => return,
-                () = tokio::time::sleep(period) => {}
-            }
+        while end.run_until_cancelled(tokio::time::sleep(period)).await.is_some() {
             // Leases that have used up a third of their time.
             let fresh = Instant::now() + self.length * 2 / 3;
             let ageing = self.those(|hold| hold.until < fresh);

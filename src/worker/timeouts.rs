@@ -145,30 +145,21 @@ impl LearnedTimeouts {
 
     /// Reports at the end of each interval, until `end`; then the rest.
     pub(super) async fn run(self: Arc<Self>, end: CancellationToken) {
-        loop {
+        let round = async || {
             let next = self.all().iter().map(|learned| lock(&learned.inner).due).min();
             tokio::select! {
-                () = end.cancelled() => break,
                 () = self.early.notified() => {}
                 () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
             }
-            let round = async {
-                for learned in self.all() {
-                    if learned.is_due() && !self.forget_idle(&learned) {
-                        self.report(&learned).await;
-                    }
+            for learned in self.all() {
+                if learned.is_due() && !self.forget_idle(&learned) {
+                    self.report(&learned).await;
                 }
-            };
-            // A report that is cut off may have been stored: the last reports read its number.
-            tokio::select! {
-                () = end.cancelled() => break,
-                () = round => {}
             }
-            tokio::select! {
-                () = end.cancelled() => break,
-                () = tokio::time::sleep(LEAST_PAUSE) => {}
-            }
-        }
+            tokio::time::sleep(LEAST_PAUSE).await;
+        };
+        // A report that is cut off may have been stored: the last reports read its number.
+        while end.run_until_cancelled(round()).await.is_some() {}
         let last = async {
             // A report that was cut off is repeated unchanged; a second one has the calls that ended after it.
             for learned in self.all().iter().flat_map(|learned| [learned; 2]) {

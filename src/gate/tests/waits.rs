@@ -58,11 +58,7 @@ async fn the_depth_goes_on_falling_in_the_copy() {
 
 #[tokio::test(start_paused = true)]
 async fn submissions_beyond_the_room_come_back_one_after_the_other_wherever_they_are_refused() {
-    let of_three = GateRow {
-        nodes: 3.0,
-        ..closed(1)
-    };
-    let gates = reading(&Script::of([Some(vec![of_three])])).await;
+    let gates = copy_of(with(closed(1), |gate| gate.nodes = 3.0)).await;
     let mut told = Vec::new();
     for nth in 0..15 {
         told.push(if nth % 2 == 0 {
